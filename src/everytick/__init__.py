@@ -1,0 +1,1 @@
+"""everytick: every tick, exactly once."""

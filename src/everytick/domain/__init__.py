@@ -1,0 +1,1 @@
+"""Nouns: frozen values that the decisions speak in. Imports only `errors`."""

@@ -1,0 +1,46 @@
+"""What a schedule is to the rest of everytick: three questions, no memory.
+
+Instants are aware UTC datetimes and intervals are `(after, through]`. Anything with
+these methods is a schedule; `bound` may be left out by one that does not depend on its job.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol, runtime_checkable
+
+
+@runtime_checkable
+class Schedule(Protocol):
+    """A rule that names instants. Equal questions get equal answers, on every node."""
+
+    def next_after(self, instant: datetime, /) -> datetime | None:
+        """Return the first instant later than `instant`, or None if there is none."""
+        ...
+
+    def last_at(self, instant: datetime, /) -> datetime | None:
+        """Return the last instant not later than `instant`, or None if there is none."""
+        ...
+
+    def instants(self, after: datetime, through: datetime, limit: int | None = None) -> Sequence[datetime]:
+        """Return the instants in `(after, through]` in order, at most `limit` of them."""
+        ...
+
+    def describe(self) -> str:
+        """Say the rule in plain English."""
+        ...
+
+
+@runtime_checkable
+class JobSchedule(Schedule, Protocol):
+    """A schedule whose instants depend on the job that holds it."""
+
+    def bound(self, job_id: str, last_end: datetime | None) -> Schedule:
+        """Return the schedule as this job has it; `last_end` is when its last occurrence ended."""
+        ...
+
+
+def bound(schedule: Schedule, job_id: str, last_end: datetime | None) -> Schedule:
+    """Return the schedule as this job has it; most schedules are the same for every job."""
+    if isinstance(schedule, JobSchedule):
+        return schedule.bound(job_id, last_end)
+    return schedule

@@ -1,0 +1,207 @@
+"""Everything everytick raises on purpose.
+
+    EverytickError
+    ├── DefinitionError (also a ValueError)   the text or value does not describe what it should
+    │   ├── InvalidSchedule                   text, field, reason
+    │   │   └── InvalidCronExpressionError
+    │   │       └── CronExpressionInvalidError
+    │   ├── FieldParseError                   one cron field; the cause of the above
+    │   ├── InvalidDuration                   text, reason
+    │   ├── InvalidInstant                    text, reason
+    │   ├── InvalidName                       what, name, reason
+    │   ├── InvalidPolicies                   job, reason, alternatives
+    │   └── DuplicateDefinition               one name twice in one application
+    ├── UnboundSchedule                       the schedule needs to know its job before it can answer
+    ├── CronCalculationError                  no next or previous instant; raised by `declarative` only
+    └── MissingExtra                          an optional package is not installed
+
+Losing a race, a skip or a failed attempt are answers, not exceptions. What a task raises
+to steer itself (`TryAgain`, `GiveUp`) is not under `EverytickError`, so that a broad
+`except` in user code does not swallow it.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import ClassVar
+
+_SHOWN = 120
+
+
+def shown(text: object, limit: int = _SHOWN) -> str:
+    """Return the text as it may stand in a message: shortened, without control characters.
+
+    Input may come from a file or the network; a raw escape sequence in it would
+    reach the terminal of whoever reads the message.
+    """
+    raw = text if isinstance(text, str) else repr(text)
+    cut = raw if len(raw) <= limit else raw[: limit - 1] + "…"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in cut)
+
+
+class EverytickError(Exception):
+    """The root: catches everything that everytick raises on purpose."""
+
+    code: ClassVar[str] = "everytick_error"
+
+
+class DefinitionError(EverytickError, ValueError):
+    """What was given does not describe a job, schedule, duration or instant."""
+
+    code = "definition_error"
+
+
+class InvalidSchedule(DefinitionError):
+    """The text does not describe a schedule."""
+
+    code = "invalid_schedule"
+
+    def __init__(self, text: object, field: str, reason: str) -> None:
+        self.text, self.field, self.reason = text, field, reason
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        return f"'{shown(self.text)}': {self.field} {self.reason}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.text, self.field, self.reason)
+
+    @property
+    def details(self) -> Mapping[str, object]:
+        """What was read and why it was refused, as data."""
+        return {"text": self.text, "field": self.field, "reason": self.reason}
+
+
+class InvalidCronExpressionError(InvalidSchedule):
+    """The text is not a cron expression of its dialect."""
+
+    code = "invalid_cron_expression"
+
+    def _message(self) -> str:
+        return f'Invalid cron expression "{shown(self.text)}": {self.field} field {self.reason}'
+
+    @property
+    def details(self) -> Mapping[str, object]:
+        """What was read and why it was refused, as data."""
+        return {"expression": self.text, "field": self.field, "reason": self.reason}
+
+
+class CronExpressionInvalidError(InvalidCronExpressionError):
+    """The same error under its second name, so that both can be caught."""
+
+
+class FieldParseError(DefinitionError):
+    """One field of a cron expression could not be read; the cause of `InvalidCronExpressionError`."""
+
+    code = "field_parse_error"
+
+    def __init__(self, field_name: str, field_value: str, reason: str) -> None:
+        super().__init__(f'{field_name} field "{shown(field_value)}" {reason}')
+        self.field_name, self.field_value, self.reason = field_name, field_value, reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.field_name, self.field_value, self.reason)
+
+    @property
+    def details(self) -> Mapping[str, object]:
+        """The field and its text, as data."""
+        return {"fieldValue": self.field_value, "fieldName": self.field_name}
+
+
+class _Unreadable(DefinitionError):
+    """A single text or value that could not be read."""
+
+    def __init__(self, text: object, reason: str) -> None:
+        super().__init__(f"'{shown(text)}': {reason}")
+        self.text, self.reason = text, reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.text, self.reason)
+
+
+class InvalidDuration(_Unreadable):
+    """The value is not a length of time."""
+
+    code = "invalid_duration"
+
+
+class InvalidInstant(_Unreadable):
+    """The value does not name one moment."""
+
+    code = "invalid_instant"
+
+
+class InvalidName(DefinitionError):
+    """The name cannot be carried by a job or task."""
+
+    code = "invalid_name"
+
+    def __init__(self, what: str, name: object, reason: str) -> None:
+        super().__init__(f"{what} name '{shown(name)}': {reason}")
+        self.what, self.name, self.reason = what, name, reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.what, self.name, self.reason)
+
+
+class InvalidPolicies(DefinitionError):
+    """A policy makes no sense, or two contradict each other; `alternatives` says what to write instead."""
+
+    code = "invalid_policies"
+
+    def __init__(self, job: str, reason: str, alternatives: tuple[str, ...] = ()) -> None:
+        instead = f"; instead: {', or '.join(alternatives)}" if alternatives else ""
+        super().__init__(f"job '{shown(job)}': {reason}{instead}")
+        self.job, self.reason, self.alternatives = job, reason, alternatives
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.job, self.reason, self.alternatives)
+
+
+class DuplicateDefinition(DefinitionError):
+    """One name stands twice in one application."""
+
+    code = "duplicate_definition"
+
+
+class UnboundSchedule(EverytickError):
+    """The schedule depends on its job and was asked before it knew one."""
+
+    code = "unbound_schedule"
+
+    def __init__(self, text: str, needs: str) -> None:
+        super().__init__(f"'{shown(text)}' has no instants of its own: {needs}")
+        self.text, self.needs = text, needs
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.text, self.needs)
+
+
+class CronCalculationError(EverytickError):
+    """A cron expression has no next or previous instant. Elsewhere than in `declarative`, None says so."""
+
+    code = "cron_calculation_error"
+
+    def __init__(self, expression: str, current_time: datetime, cause: object) -> None:
+        super().__init__(f"Failed to calculate next occurrence: {cause}")
+        self.expression, self.current_time, self.cause = expression, current_time, cause
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.expression, self.current_time, self.cause)
+
+    @property
+    def details(self) -> Mapping[str, object]:
+        """The expression, the time asked about and the cause, as data."""
+        return {"expression": self.expression, "currentTime": self.current_time.isoformat(), "cause": self.cause}
+
+
+class MissingExtra(EverytickError):
+    """An optional package is needed and not installed."""
+
+    code = "missing_extra"
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an optional package; install it with: pip install 'everytick[{extra}]'")
+        self.what, self.extra = what, extra
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.what, self.extra)
