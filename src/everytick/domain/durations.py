@@ -1,0 +1,264 @@
+"""The one parser of durations, periods and instants.
+
+A *duration* is a fixed length (`timedelta`); a *period* may also hold years, months and
+calendar days, whose length depends on where they are added. Outside, both are text:
+`"90s"`, `"1h30m"`, or ISO-8601 `"PT90S"`, `"P1M"`. Bare numbers are refused, because
+nobody can tell seconds from minutes; naive datetimes, because nobody can tell where.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from typing import NamedTuple
+
+from everytick.domain.values import value
+from everytick.errors import InvalidDuration, InvalidInstant, shown
+
+_MAX_TEXT = 200
+_SECOND = 1_000_000
+_UNITS = {"w": 0, "d": 0, "h": 3600 * _SECOND, "m": 60 * _SECOND, "s": _SECOND, "ms": 1000, "us": 1}
+_ORDER = tuple(_UNITS)
+_PART = re.compile(r"([0-9]+)(?:\.([0-9]+))?(ms|us|[wdhms]) ?", re.ASCII)
+_ISO = re.compile(
+    r"P(?:([0-9]+)Y)?(?:([0-9]+)M)?(?:([0-9]+)W)?(?:([0-9]+)D)?"
+    r"(?:T(?=[0-9])(?:([0-9]+)(?:[.,]([0-9]+))?H)?(?:([0-9]+)(?:[.,]([0-9]+))?M)?(?:([0-9]+)(?:[.,]([0-9]+))?S)?)?",
+    re.ASCII,
+)
+_ISO_SHAPE = "ISO-8601 is like P1Y2M10DT2H30M, with a fraction only on the last of hours, minutes and seconds"
+_MOMENT = re.compile(
+    r"(?:(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?"
+    r"|(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(?:(\d\d)(?:[.,](\d+))?)?)?)"
+    r"(Z|[+-]\d\d(?::?\d\d)?)?(?:\[([^\[\]]*)\])?",
+    re.ASCII,
+)
+
+
+@value
+class Period:
+    """A length on the calendar: months and days on the wall clock, then exact elapsed time."""
+
+    months: int = 0
+    days: int = 0
+    elapsed: timedelta = timedelta(0)
+
+    def __bool__(self) -> bool:
+        return bool(self.months or self.days or self.elapsed)
+
+    def __str__(self) -> str:
+        """The shortest text that `period` reads back as this value: `1h30m`, `2d`, `P1MT5M`."""
+        if not self.months:
+            days = f"{self.days}d" if self.days else ""
+            clock = _clock(self.elapsed) if self.elapsed or not days else ""
+            return days + clock
+        years, months = divmod(self.months, 12)
+        date = "".join(f"{n}{unit}" for n, unit in ((years, "Y"), (months, "M"), (self.days, "D")) if n)
+        seconds = format_seconds(self.elapsed)
+        return f"P{date}" + (f"T{seconds}S" if self.elapsed else "")
+
+    def describe(self) -> str:
+        """Say the length in words: `1 hour 30 minutes`."""
+        years, months = divmod(self.months, 12)
+        weeks, days = divmod(self.days, 7) if self.days % 7 == 0 else (0, self.days)
+        seconds, micros = divmod(self.elapsed // timedelta(microseconds=1), _SECOND)
+        hours, minutes = divmod(seconds // 60, 60)
+        rest = f"{seconds % 60}.{micros:06}".rstrip("0") if micros else str(seconds % 60)
+        counts = (
+            (str(years), "year"),
+            (str(months), "month"),
+            (str(weeks), "week"),
+            (str(days), "day"),
+            (str(hours), "hour"),
+            (str(minutes), "minute"),
+            (rest, "second"),
+        )
+        return " ".join(f"{n} {unit}" if n == "1" else f"{n} {unit}s" for n, unit in counts if n != "0") or "0 seconds"
+
+
+def period(given: object) -> Period:
+    """Return the period that a text or timedelta describes; weeks and days are calendar days."""
+    if isinstance(given, timedelta):
+        if given < timedelta(0):
+            raise InvalidDuration(given, "must not be negative")
+        return Period(elapsed=given)
+    if isinstance(given, Period):
+        return given
+    if isinstance(given, (int, float)) and not isinstance(given, bool):
+        raise InvalidDuration(given, _say_the_unit(given))
+    if not isinstance(given, str):
+        raise InvalidDuration(given, 'must be text like "90s" or "1h30m", ISO-8601 text or a timedelta')
+    if len(given) > _MAX_TEXT:
+        raise InvalidDuration(given, f"is longer than {_MAX_TEXT} characters")
+    if given.startswith("P"):
+        return _iso_period(given)
+    return _unit_period(given)
+
+
+def duration(given: object) -> timedelta:
+    """Return the fixed length that a text or timedelta describes; a day is 24 hours here.
+
+    Years and months are refused: their length depends on where they begin.
+    """
+    found = period(given)
+    if found.months:
+        raise InvalidDuration(given, "has years or months, whose length varies: write days or hours")
+    try:
+        return found.elapsed + timedelta(days=found.days)
+    except OverflowError:
+        raise InvalidDuration(given, "is longer than 999,999,999 days") from None
+
+
+def format_duration(length: timedelta) -> str:
+    """Return the text that `duration` reads back as this length: `1h30m`."""
+    return _clock(length)
+
+
+class Moment(NamedTuple):
+    """A date and time as written: wall time, the offset if one was written, the zone in brackets if any."""
+
+    wall: datetime
+    offset: timedelta | None = None
+    zone: str | None = None
+
+    def __str__(self) -> str:
+        wall = self.wall.isoformat()
+        if self.offset is None:
+            return wall
+        return wall + ("Z" if not self.offset else self.wall.replace(tzinfo=timezone(self.offset)).isoformat()[-6:])
+
+
+def moment(text: object) -> Moment:
+    """Read an ISO-8601 date and time, with or without offset, and optionally a zone in brackets."""
+    if not isinstance(text, str):
+        raise InvalidInstant(text, "must be ISO-8601 text like 2026-01-31T09:00:00Z")
+    found = _MOMENT.fullmatch(text) if len(text) <= _MAX_TEXT else None
+    if found is None:
+        raise InvalidInstant(text, "is not an ISO-8601 date and time like 2026-01-31T09:00:00Z")
+    groups = found.groups()
+    year, month, day, hour, minute, second, fraction = groups[:7] if groups[0] else groups[7:14]
+    try:
+        wall = datetime(  # noqa: DTZ001 - a wall time is naive by nature
+            int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), _micros(fraction)
+        )
+    except ValueError as error:
+        raise InvalidInstant(text, f"names no date or time: {error}") from None
+    return Moment(wall, _offset(text, groups[14]), groups[15])
+
+
+def instant(given: object) -> datetime:
+    """Return the moment as an aware UTC datetime; naive datetimes and texts without offset are refused."""
+    if isinstance(given, datetime):
+        if given.utcoffset() is None:
+            raise InvalidInstant(given, "has no time zone: use datetime(..., tzinfo=UTC) or another zone")
+        found = given
+    else:
+        read = moment(given)
+        if read.offset is None or read.zone is not None:
+            raise InvalidInstant(given, "must carry its offset and no zone: add Z or an offset like +02:00")
+        found = read.wall.replace(tzinfo=timezone(read.offset))
+    try:
+        return found.astimezone(UTC)
+    except OverflowError:
+        raise InvalidInstant(given, "lies outside the years 1 to 9999") from None
+
+
+def format_seconds(length: timedelta) -> str:
+    """Return the length in seconds as decimal text without trailing zeros: `90`, `0.5`."""
+    seconds, micros = divmod(length // timedelta(microseconds=1), _SECOND)
+    return f"{seconds}.{micros:06}".rstrip("0") if micros else str(seconds)
+
+
+def _clock(length: timedelta) -> str:
+    seconds, micros = divmod(length // timedelta(microseconds=1), _SECOND)
+    hours, minutes = divmod(seconds // 60, 60)
+    rest = f"{seconds % 60}.{micros:06}".rstrip("0") if micros else str(seconds % 60)
+    parts = ((str(hours), "h"), (str(minutes), "m"), (rest, "s"))
+    return "".join(n + unit for n, unit in parts if n != "0") or "0s"
+
+
+def _say_the_unit(number: object) -> str:
+    return f'is a bare number, and nobody can tell its unit: write "{shown(number)}s" or "{shown(number)}m"'
+
+
+def _iso_period(text: str) -> Period:
+    found = _ISO.fullmatch(text)
+    if found is None:
+        raise InvalidDuration(text, f"is not a duration; {_ISO_SHAPE}")
+    years, months, weeks, days, *clock = found.groups()
+    if not any(part is not None for part in found.groups()):
+        raise InvalidDuration(text, f"names no length; {_ISO_SHAPE}")
+    written = [(clock[i], clock[i + 1], size) for i, size in ((0, 3600), (2, 60), (4, 1)) if clock[i] is not None]
+    if any(fraction is not None for _, fraction, _ in written[:-1]):
+        raise InvalidDuration(text, f"has a fraction that is not on its last part; {_ISO_SHAPE}")
+    micros = sum(_scaled(text, whole, fraction, size * _SECOND) for whole, fraction, size in written)
+    return _period(
+        text, _number(text, years) * 12 + _number(text, months), _number(text, weeks) * 7 + _number(text, days), micros
+    )
+
+
+def _unit_period(text: str) -> Period:
+    if text.isascii() and text.replace(".", "", 1).isdigit():
+        raise InvalidDuration(text, _say_the_unit(text))
+    position, days, micros, rank = 0, 0, 0, -1
+    while position < len(text):
+        found = _PART.match(text, position)
+        if found is None:
+            raise InvalidDuration(text, f"cannot be read at character {position + 1}: write it like 90s, 1h30m or PT90S")
+        whole, fraction, unit = found.groups()
+        position = found.end()
+        if _ORDER.index(unit) <= rank:
+            raise InvalidDuration(text, f"has its units out of order or twice: {unit!r}")
+        rank = _ORDER.index(unit)
+        if fraction is not None and (unit in "wd" or position < len(text)):
+            raise InvalidDuration(text, "may have a fraction only on its last part, and not on days or weeks")
+        if unit in "wd":
+            days += _number(text, whole) * (7 if unit == "w" else 1)
+        else:
+            micros += _scaled(text, whole, fraction, _UNITS[unit])
+    if rank < 0 or text.endswith(" "):
+        raise InvalidDuration(text, "is not a duration: write it like 90s, 1h30m or PT90S")
+    return _period(text, 0, days, micros)
+
+
+def _period(text: str, months: int, days: int, micros: int) -> Period:
+    if months > 12 * 9999 or days > 999_999_999 or micros > 86_400 * _SECOND * 999_999_999:
+        raise InvalidDuration(text, "is longer than the calendar: at most 9,999 years")
+    return Period(months, days, timedelta(microseconds=micros))
+
+
+def _number(text: str, digits: str | None) -> int:
+    if digits is None:
+        return 0
+    digits = digits.lstrip("0") or "0"
+    if len(digits) > 18:
+        raise InvalidDuration(text, "has a number of more than 18 digits")
+    return int(digits)
+
+
+def _scaled(text: str, whole: str, fraction: str | None, unit: int) -> int:
+    """The number of microseconds; what is finer than one is refused, since it could not be kept."""
+    micros = _number(text, whole) * unit
+    if fraction is None:
+        return micros
+    digits = fraction.rstrip("0")
+    part, rest = divmod(_number(text, digits or "0") * unit, 10 ** len(digits))
+    if rest:
+        raise InvalidDuration(text, "is finer than a microsecond")
+    return micros + part
+
+
+def _micros(fraction: str | None) -> int:
+    digits = (fraction or "").rstrip("0")
+    if len(digits) > 6:
+        raise ValueError("finer than a microsecond")
+    return int(digits.ljust(6, "0"))
+
+
+def _offset(text: str, written: str | None) -> timedelta | None:
+    if written is None:
+        return None
+    if written == "Z":
+        return timedelta(0)
+    hours, minutes = int(written[1:3]), int(written[-2:]) if len(written) > 3 else 0
+    if hours > 23 or minutes > 59:
+        raise InvalidInstant(text, f"has an offset of more than a day: {written}")
+    return timedelta(hours=hours, minutes=minutes) * (-1 if written[0] == "-" else 1)
+
