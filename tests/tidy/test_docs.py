@@ -1,0 +1,73 @@
+"""The docs name nothing that is not there: links, headings, files of the repository."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.tidy.tree import ROOT, files, lines
+
+PAGES = [path for path in files() if path.endswith(".md")]
+FOLDERS = r"(?:\.ci|bench|docs|examples|requirements|src|tests)"
+
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+NAMED_FILE = re.compile(rf"(?<![\w./-]){FOLDERS}/[\w./-]*\w/?")
+
+
+def links(page: str) -> Iterator[tuple[str, str]]:
+    for place, line in lines(page):
+        for found in LINK.finditer(line):
+            yield place, found["target"]
+
+
+def anchors(page: str) -> set[str]:
+    """Return the anchors that a reader of the page can jump to: one per heading."""
+    headings = (line.lstrip("#") for _, line in lines(page) if line.startswith("#"))
+    return {re.sub(r"[^\w -]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+
+
+def is_there(page: str, target: str) -> bool:
+    """Say whether a relative link leads to a file, and to a heading in it if it names one."""
+    path, _, anchor = target.partition("#")
+    reached = ((ROOT / page).parent / path).resolve() if path else ROOT / page
+    if not reached.exists() or not reached.is_relative_to(ROOT):
+        return False
+    return not anchor or anchor in anchors(str(reached.relative_to(ROOT)))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    inner = [(place, target) for place, target in links(page) if not re.match(r"https?://|mailto:", target)]
+
+    assert [f"{place}: {target}" for place, target in inner if not is_there(page, target)] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_name_only_files_that_exist(page: str) -> None:
+    named = [(place, name) for place, line in lines(page) for name in NAMED_FILE.findall(line)]
+
+    assert [f"{place}: {name}" for place, name in named if not (ROOT / name).exists()] == []
+
+
+def test_code_and_settings_name_only_pages_that_exist() -> None:
+    named = [
+        (place, name)
+        for path in files()
+        if not path.endswith(".md")
+        for place, line in lines(path)
+        for name in re.findall(r"(?<![\w./-])docs/[\w./-]+\.md", line)
+    ]
+
+    assert [f"{place}: {name}" for place, name in named if not (ROOT / name).exists()] == []
+
+
+def test_every_page_of_the_docs_can_be_reached_from_its_index() -> None:
+    reached = {
+        str(((ROOT / page).parent / target.partition("#")[0]).resolve().relative_to(ROOT))
+        for page in PAGES
+        if page.startswith("docs/")
+        for _, target in links(page)
+        if "://" not in target
+    }
+
+    assert [page for page in PAGES if page.startswith("docs/") and page not in reached | {"docs/index.md"}] == []

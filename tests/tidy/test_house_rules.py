@@ -1,0 +1,49 @@
+"""Rules of this house that a tool can see: nothing skipped, nothing slept through, nothing left for later."""
+
+import ast
+import re
+import tomllib
+
+from tests.tidy.tree import ROOT, lines, parsed, under
+
+PURE_LAYERS = ("deciding", "domain", "schedules")
+
+
+def test_no_test_is_skipped_or_expected_to_fail() -> None:
+    refused = re.compile(r"mark\.(skip|skipif|xfail)\b|pytest\.(skip|xfail|importorskip)\b|unittest\.skip")
+    here = "tests/tidy/test_house_rules.py"
+
+    assert [
+        place for path in under("tests/") if path != here for place, line in lines(path) if refused.search(line)
+    ] == []
+
+
+def test_no_test_sleeps() -> None:
+    """A test waits for an event or moves a clock; `asyncio.sleep(0)` only lets others run."""
+    found = []
+    for path in under("tests/"):
+        for node in ast.walk(parsed(path)):
+            match node:
+                case ast.Call(func=ast.Attribute(attr="sleep") | ast.Name(id="sleep"), args=[ast.Constant(value=0)]):
+                    pass
+                case ast.Call(func=ast.Attribute(attr="sleep") | ast.Name(id="sleep")):
+                    found.append(f"{path}:{node.lineno}")
+
+    assert found == []
+
+
+def test_nothing_in_the_package_is_left_for_later() -> None:
+    later = re.compile(r"\b(TODO|FIXME|XXX)\b|\braise NotImplementedError\b")
+
+    assert [place for path in under("src/") for place, line in lines(path) if later.search(line)] == []
+
+
+def test_every_pure_layer_that_exists_is_held_to_purity() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    [purity] = [contract for contract in settings["importlinter"]["contracts"] if contract["type"] == "forbidden"]
+    [clockless] = [key for key in settings["ruff"]["lint"]["per-file-ignores"] if key.startswith("!src/everytick/")]
+
+    for layer in PURE_LAYERS:
+        assert layer in clockless
+        if (ROOT / "src/everytick" / layer).exists():
+            assert f"everytick.{layer}" in purity["source_modules"]
