@@ -10,12 +10,15 @@ from tests.tidy.tree import ROOT, files, lines, under
 
 PUBLIC: list[str] = tomllib.loads((ROOT / "tests/tidy/hosts.toml").read_text())["public"]
 
-# Folders in which people and build machines keep clones, and this very one.
+
+def spelled(path: Path) -> str:
+    """Return a pattern for a path of this machine; one as short as `/app` would be found by chance."""
+    return rf"|{re.escape(str(path))}(?!\w)" if len(path.parts) > 2 else ""
+
+
+# Folders in which people and build machines keep their clones, and those of this very machine.
 PRIVATE_PATHS = re.compile(
-    r"(?<![\w.~-])/(?:home|Users|root|workspace|builds?)/\w"
-    rf"|{re.escape(str(ROOT))}\b"
-    + (rf"|{re.escape(str(ROOT.parent))}/" if len(ROOT.parents) > 1 else "")
-    + (rf"|{re.escape(str(Path.home()))}/" if Path.home() != Path("/") else "")
+    r"(?<![\w.~/-])(?:/(?:home|Users|root|work|workspace|builds?)/\w" + spelled(ROOT) + spelled(Path.home()) + ")"
 )
 
 
