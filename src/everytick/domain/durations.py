@@ -51,8 +51,7 @@ class Period:
             return days + clock
         years, months = divmod(self.months, 12)
         date = "".join(f"{n}{unit}" for n, unit in ((years, "Y"), (months, "M"), (self.days, "D")) if n)
-        seconds = format_seconds(self.elapsed)
-        return f"P{date}" + (f"T{seconds}S" if self.elapsed else "")
+        return f"P{date}" + (f"T{_clock(self.elapsed).upper()}" if self.elapsed else "")
 
     def describe(self) -> str:
         """Say the length in words: `1 hour 30 minutes`."""
@@ -160,12 +159,6 @@ def instant(given: object) -> datetime:
         raise InvalidInstant(given, "lies outside the years 1 to 9999") from None
 
 
-def format_seconds(length: timedelta) -> str:
-    """Return the length in seconds as decimal text without trailing zeros: `90`, `0.5`."""
-    seconds, micros = divmod(length // timedelta(microseconds=1), _SECOND)
-    return f"{seconds}.{micros:06}".rstrip("0") if micros else str(seconds)
-
-
 def _clock(length: timedelta) -> str:
     seconds, micros = divmod(length // timedelta(microseconds=1), _SECOND)
     hours, minutes = divmod(seconds // 60, 60)
@@ -239,7 +232,7 @@ def _scaled(text: str, whole: str, fraction: str | None, unit: int) -> int:
     if fraction is None:
         return micros
     digits = fraction.rstrip("0")
-    part, rest = divmod(_number(text, digits or "0") * unit, 10 ** len(digits))
+    part, rest = divmod(_number(text, digits or "0") * unit, int(10 ** len(digits)))
     if rest:
         raise InvalidDuration(text, "is finer than a microsecond")
     return micros + part

@@ -6,7 +6,7 @@ time while tests run, and merely slotted in production.
 """
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar, dataclass_transform
 
 T = TypeVar("T")
@@ -14,7 +14,7 @@ T = TypeVar("T")
 FROZEN = "pytest" in sys.modules
 
 
-@dataclass_transform(frozen_default=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def value(cls: type[T]) -> type[T]:
     """Make the class a slotted value: equal by content, hashable, never changed after it was built."""
     return dataclass(slots=True, frozen=FROZEN, unsafe_hash=not FROZEN)(cls)

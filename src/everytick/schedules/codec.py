@@ -1,0 +1,138 @@
+"""The text form of schedules: what `str()` writes, and people write in files and on the command line.
+
+    cron: 30 2 * * 1-5; tz=Europe/Berlin; dst_fold=both
+    every: 90s            every 10s          repeat: R5/2024-01-31T09:00:00Z/P1M
+    once: 2026-07-01T09:00:00Z               after: 10m
+    (cron: 0 9 * * *) | (cron: 0 17 * * 5)   (cron: 0 9 * * *) - holidays; roll=next
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from everytick.domain.schedule import Schedule
+from everytick.errors import InvalidSchedule, shown
+from everytick.schedules.calendars import Calendar
+from everytick.schedules.combine import Combinable, any_of, in_window
+from everytick.schedules.cron import cron
+from everytick.schedules.fields import MAX_TEXT
+from everytick.schedules.interval import every, repeat
+from everytick.schedules.once import after_completion, once
+
+Options = dict[str, str]
+_DEPTH = 20
+_CRON = ("tz", "dst_gap", "dst_fold", "day_match", "start", "end")
+_WINDOW = ("start", "end", "spread")
+
+
+def schedule(text: str, *, calendars: Mapping[str, Calendar] | Iterable[Calendar] = ()) -> Combinable:
+    """Return the schedule that a text describes; calendars it names must be given beside it."""
+    if not isinstance(text, str):
+        raise InvalidSchedule(text, "text", "must be text like cron: 30 2 * * *, or every 10s")
+    if len(text) > MAX_TEXT:
+        raise InvalidSchedule(text, "text", f"must have at most {MAX_TEXT:,} characters")
+    known = calendars if isinstance(calendars, Mapping) else {each.name: each for each in calendars}
+    return _read(text.strip(" \t"), known, 0)
+
+
+def _read(text: str, calendars: Mapping[str, Calendar], depth: int) -> Combinable:
+    if depth > _DEPTH:
+        raise InvalidSchedule(text, "text", f"must not be nested deeper than {_DEPTH} times")
+    if text.startswith("("):
+        return _combined(text, calendars, depth)
+    body, options = _options(text)
+    kind, body = _kind(text, body)
+    spread = options.pop("spread", None)
+    read, allowed = _KINDS[kind]
+    _only(text, options, allowed)
+    found = read(body, options)
+    return found if spread is None else found.spread_over(spread)
+
+
+def _combined(text: str, calendars: Mapping[str, Calendar], depth: int) -> Combinable:
+    inside, rest = _parenthesis(text)
+    parts = [_read(inside, calendars, depth + 1)]
+    while rest.startswith("|"):
+        inside, rest = _parenthesis(rest[1:].lstrip(" \t"))
+        parts.append(_read(inside, calendars, depth + 1))
+    tail, options = _options(rest)
+    spread = options.pop("spread", None)
+    found: Combinable = any_of(*parts) if len(parts) > 1 else parts[0]
+    if tail.startswith("-"):
+        name = tail[1:].strip(" \t")
+        if name not in calendars:
+            given = f"; given are {', '.join(calendars)}" if calendars else "; none is given"
+            raise InvalidSchedule(text, "calendar", f"{shown(name)} must be given beside the text{given}")
+        found = found.excluding(calendars[name], options.pop("roll", "skip"))
+    elif tail:
+        raise InvalidSchedule(text, "text", f"must go on with | or - after a parenthesis, got {shown(tail, 40)}")
+    _only(text, options, ("start", "end"))
+    found = in_window(found, options.get("start"), options.get("end"))
+    return found if spread is None else found.spread_over(spread)
+
+
+def _parenthesis(text: str) -> tuple[str, str]:
+    """What stands between the parentheses that a text begins with, and what follows them."""
+    depth = 0
+    for position, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth == 0:
+            if position == 0:
+                break
+            return text[1:position].strip(" \t"), text[position + 1 :].strip(" \t")
+    raise InvalidSchedule(text, "text", "must have its parentheses in pairs: (a) | (b), or (a) - calendar")
+
+
+def _options(text: str) -> tuple[str, Options]:
+    body, *pairs = text.split(";")
+    options: Options = {}
+    for pair in pairs:
+        key, equals, given = (piece.strip(" \t") for piece in pair.partition("="))
+        if not equals or not given:
+            raise InvalidSchedule(text, "options", f"must be key=value, got {shown(pair.strip(), 40) or 'nothing'}")
+        if key in options:
+            raise InvalidSchedule(text, "options", f"must not give {shown(key, 40)} twice")
+        options[key] = given
+    return body.strip(" \t"), options
+
+
+def _kind(text: str, body: str) -> tuple[str, str]:
+    """The kind of schedule and its body; a bare text is cron, `R…` repeats, `every 10s` is every."""
+    kind, colon, rest = body.partition(":")
+    if colon and kind.strip(" \t").isalpha():
+        if kind not in _KINDS:
+            raise InvalidSchedule(text, "kind", f"must be one of {', '.join(_KINDS)}, got {shown(kind, 40)}")
+        return kind, rest.strip(" \t")
+    if body.startswith("every ") or body.startswith("every\t"):
+        return "every", body[6:].strip(" \t")
+    if body.startswith("R"):
+        return "repeat", body
+    return "cron", body
+
+
+def _only(text: str, options: Options, allowed: tuple[str, ...]) -> None:
+    for key in options:
+        if key not in allowed:
+            choices = ", ".join(allowed) or "spread only"
+            raise InvalidSchedule(text, "options", f"must be among {choices}, got {shown(key, 40)}")
+
+
+def _cron(dialect: str) -> Callable[[str, Options], Combinable]:
+    def read(body: str, options: Options) -> Combinable:
+        given: dict[str, str] = dict(options)
+        return cron(body, dialect=dialect, **given)
+
+    return read
+
+
+def _repeat(body: str, options: Options) -> Combinable:
+    return repeat(body, tz=options.get("tz"), start=options.get("start"))
+
+
+_KINDS: dict[str, tuple[Callable[[str, Options], Combinable], tuple[str, ...]]] = {
+    "cron": (_cron("vixie"), _CRON),
+    "posix": (_cron("posix"), _CRON),
+    "quartz": (_cron("quartz"), _CRON),
+    "every": (lambda body, options: every(body, **options), ("tz", "start", "end")),
+    "repeat": (_repeat, ("tz", "start")),
+    "once": (lambda body, options: once(body, **options), ("tz",)),
+    "after": (lambda body, options: after_completion(body), ()),
+}

@@ -1,0 +1,344 @@
+"""Schedules made of schedules: unions, windows, spread, and exclusions by calendar.
+
+What all schedules share stands here too: binding to a job, taking a zone, being excluded.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import field, replace
+from datetime import UTC, datetime, timedelta
+from heapq import merge
+from typing import TYPE_CHECKING
+
+from everytick.domain.durations import Moment, Period, duration, format_duration
+from everytick.domain.schedule import Schedule, bound
+from everytick.domain.values import value
+from everytick.errors import InvalidDuration, InvalidInstant, InvalidSchedule, UnboundSchedule
+from everytick.schedules.fields import hash_number
+from everytick.schedules.timezones import MICROSECOND, Zone, instant_of, placed, read_moment, utc
+
+if TYPE_CHECKING:
+    from everytick.schedules.calendars import Calendar
+
+UNLIMITED = 2**63
+BEGINNING = datetime.min.replace(tzinfo=UTC)
+
+
+def checked_limit(limit: int | None) -> int:
+    """Return how many instants may be listed; a negative number is refused."""
+    if limit is None:
+        return UNLIMITED
+    if limit < 0:
+        raise ValueError(f"limit must not be negative, got {limit}")
+    return limit
+
+
+def chain(schedule: Schedule, after: datetime, through: datetime, limit: int | None) -> list[datetime]:
+    """List instants by asking for one after the other."""
+    found: list[datetime] = []
+    room, through = checked_limit(limit), utc(through)
+    while len(found) < room:
+        instant = schedule.next_after(after)
+        if instant is None or instant > through:
+            break
+        found.append(instant)
+        after = instant
+    return found
+
+
+def with_options(body: str, **options: object) -> str:
+    """Return the text form: the body, then each option that is set."""
+    return "".join([body, *(f"; {key}={given}" for key, given in options.items() if given is not None)])
+
+
+class Combinable(ABC):
+    """A schedule of ours: beside naming instants it can be bound, take a zone, and be combined."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def tz(self) -> Zone | None:
+            """The zone the schedule was given, or None while it has none of its own."""
+
+    @abstractmethod
+    def next_after(self, instant: datetime, /) -> datetime | None:
+        """Return the first instant later than `instant`, or None if there is none."""
+
+    @abstractmethod
+    def last_at(self, instant: datetime, /) -> datetime | None:
+        """Return the last instant not later than `instant`, or None if there is none."""
+
+    @abstractmethod
+    def instants(self, after: datetime, through: datetime, limit: int | None = None) -> Sequence[datetime]:
+        """Return the instants in `(after, through]` in order, at most `limit` of them."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Say the rule in plain English."""
+
+    def bound(self, job_id: str, last_end: datetime | None = None) -> Schedule:
+        """Return the schedule as this job has it; most are the same for every job."""
+        return self
+
+    def in_zone(self, tz: Zone) -> "Combinable":
+        """Return the schedule in this zone, unless it has one of its own."""
+        return self
+
+    def excluding(self, calendar: "Calendar", roll: str = "skip") -> "Combinable":
+        """Return the schedule without the calendar's dates; `roll` moves what fell on them or drops it."""
+        from everytick.schedules.calendars import Excluding, checked_roll
+
+        return Excluding(self, calendar, checked_roll(roll))
+
+    def spread_over(self, length: object) -> "Combinable":
+        """Return the schedule moved by a stable offset below `length` that differs from job to job."""
+        return Spread(self, checked_spread(str(self), length))
+
+    def _zone_words(self) -> str:
+        return f", {self.tz} time" if self.tz is not None and self.tz.name != "UTC" else ", UTC"
+
+
+@value
+class Union(Combinable):
+    """The instants of any of several schedules; what two of them name at once is one instant."""
+
+    parts: tuple[Schedule, ...]
+
+    @property
+    def tz(self) -> Zone | None:
+        """The zone that all parts share, or None."""
+        zones = {getattr(part, "tz", None) for part in self.parts}
+        return zones.pop() if len(zones) == 1 else None
+
+    def __str__(self) -> str:
+        return " | ".join(f"({part})" for part in self.parts)
+
+    def describe(self) -> str:
+        """Say the rule in plain English."""
+        return "; or ".join(part.describe() for part in self.parts)
+
+    def bound(self, job_id: str, last_end: datetime | None = None) -> "Union":
+        """Return the union with each part bound to the job."""
+        return Union(tuple(bound(part, job_id, last_end) for part in self.parts))
+
+    def in_zone(self, tz: Zone) -> "Union":
+        """Return the union with each part in this zone, unless it has one of its own."""
+        return Union(tuple(in_zone(part, tz) for part in self.parts))
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        """Return the first instant later than `instant`, or None if there is none."""
+        return min(filter(None, (part.next_after(instant) for part in self.parts)), default=None)
+
+    def last_at(self, instant: datetime) -> datetime | None:
+        """Return the last instant not later than `instant`, or None if there is none."""
+        return max(filter(None, (part.last_at(instant) for part in self.parts)), default=None)
+
+    def instants(self, after: datetime, through: datetime, limit: int | None = None) -> list[datetime]:
+        """Return the instants in `(after, through]` in order, at most `limit` of them."""
+        lists = (part.instants(after, through, limit) for part in self.parts)
+        return list(dict.fromkeys(merge(*lists)))[:limit]
+
+
+@value
+class Window(Combinable):
+    """The instants of a schedule from `start` through `end`, both included."""
+
+    schedule: Schedule
+    start: Moment | None
+    end: Moment | None
+    _start: datetime | None = field(init=False, compare=False, repr=False)
+    _end: datetime | None = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        start = instant_of(self.start, self.tz) if self.start else None
+        end = instant_of(self.end, self.tz) if self.end else None
+        if start is not None and end is not None and end < start:
+            raise InvalidSchedule(str(self), "end", "must not come before start")
+        object.__setattr__(self, "_start", start)
+        object.__setattr__(self, "_end", end)
+
+    @property
+    def tz(self) -> Zone | None:
+        """The zone of the schedule inside."""
+        return getattr(self.schedule, "tz", None)
+
+    def __str__(self) -> str:
+        return with_options(str(self.schedule), start=self.start, end=self.end)
+
+    def describe(self) -> str:
+        """Say the rule in plain English."""
+        start = f", from {str(self.start).replace('T', ' ')}" if self.start else ""
+        end = f", until {str(self.end).replace('T', ' ')}" if self.end else ""
+        return self.schedule.describe() + start + end
+
+    def bound(self, job_id: str, last_end: datetime | None = None) -> "Window":
+        """Return the window around the schedule as this job has it."""
+        return replace(self, schedule=bound(self.schedule, job_id, last_end))
+
+    def in_zone(self, tz: Zone) -> "Window":
+        """Return the window around the schedule in this zone, its ends read there too."""
+        inside = in_zone(self.schedule, tz)
+        where = getattr(inside, "tz", None)
+        return Window(
+            inside,
+            placed(self.start, where) if self.start else None,
+            placed(self.end, where) if self.end else None,
+        )
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        """Return the first instant later than `instant`, or None if there is none."""
+        if self._start is not None and utc(instant) < self._start:
+            instant = self._start - MICROSECOND
+        found = self.schedule.next_after(instant)
+        return None if found is None or (self._end is not None and found > self._end) else found
+
+    def last_at(self, instant: datetime) -> datetime | None:
+        """Return the last instant not later than `instant`, or None if there is none."""
+        found = self.schedule.last_at(utc(instant) if self._end is None else min(utc(instant), self._end))
+        return None if found is None or (self._start is not None and found < self._start) else found
+
+    def instants(self, after: datetime, through: datetime, limit: int | None = None) -> Sequence[datetime]:
+        """Return the instants in `(after, through]` in order, at most `limit` of them."""
+        after = utc(after) if self._start is None else max(utc(after), self._start - MICROSECOND)
+        through = utc(through) if self._end is None else min(utc(through), self._end)
+        return self.schedule.instants(after, through, limit)
+
+
+@value
+class Spread(Combinable):
+    """A schedule whose every instant is moved by the job's own offset, below `length`."""
+
+    schedule: Schedule
+    length: timedelta
+
+    @property
+    def tz(self) -> Zone | None:
+        """The zone of the schedule inside."""
+        return getattr(self.schedule, "tz", None)
+
+    def __str__(self) -> str:
+        return with_options(str(self.schedule), spread=format_duration(self.length))
+
+    def describe(self) -> str:
+        """Say the rule in plain English."""
+        return f"{self.schedule.describe()}, spread over {Period(elapsed=self.length).describe()}"
+
+    def bound(self, job_id: str, last_end: datetime | None = None) -> "Shifted":
+        """Return the schedule with this job's offset."""
+        seconds = hash_number(job_id, "spread", self.length // timedelta(seconds=1))
+        return Shifted(bound(self.schedule, job_id, last_end), timedelta(seconds=seconds))
+
+    def in_zone(self, tz: Zone) -> "Spread":
+        """Return the schedule inside in this zone, unless it has one of its own."""
+        return replace(self, schedule=in_zone(self.schedule, tz))
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        """Refuse: the offset depends on the job."""
+        raise self._unbound()
+
+    def last_at(self, instant: datetime) -> datetime | None:
+        """Refuse: the offset depends on the job."""
+        raise self._unbound()
+
+    def instants(self, after: datetime, through: datetime, limit: int | None = None) -> list[datetime]:
+        """Refuse: the offset depends on the job."""
+        raise self._unbound()
+
+    def _unbound(self) -> UnboundSchedule:
+        return UnboundSchedule(str(self), "spread takes its offset from the job's id; ask bound(job_id)")
+
+
+@value
+class Shifted(Combinable):
+    """A schedule whose every instant comes later by a fixed offset."""
+
+    schedule: Schedule
+    offset: timedelta
+
+    @property
+    def tz(self) -> Zone | None:
+        """The zone of the schedule inside."""
+        return getattr(self.schedule, "tz", None)
+
+    def __str__(self) -> str:
+        return f"{self.schedule} + {format_duration(self.offset)}"
+
+    def describe(self) -> str:
+        """Say the rule in plain English."""
+        return f"{self.schedule.describe()}, {Period(elapsed=self.offset).describe()} later"
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        """Return the first instant later than `instant`, or None if there is none."""
+        found = self.schedule.next_after(earlier(instant, self.offset))
+        return None if found is None else found + self.offset
+
+    def last_at(self, instant: datetime) -> datetime | None:
+        """Return the last instant not later than `instant`, or None if there is none."""
+        found = self.schedule.last_at(earlier(instant, self.offset))
+        return None if found is None else found + self.offset
+
+    def instants(self, after: datetime, through: datetime, limit: int | None = None) -> list[datetime]:
+        """Return the instants in `(after, through]` in order, at most `limit` of them."""
+        found = self.schedule.instants(earlier(after, self.offset), earlier(through, self.offset), limit)
+        return [instant + self.offset for instant in found]
+
+
+def any_of(*schedules: Schedule) -> Union:
+    """Return the union of schedules: due whenever any of them is."""
+    if not schedules:
+        raise InvalidSchedule("", "union", "must have at least one schedule")
+    for part in schedules:
+        if not isinstance(part, Schedule):
+            raise InvalidSchedule(part, "union", "must be made of schedules; read text with schedule(…) first")
+    return Union(tuple(dict.fromkeys(schedules)))
+
+
+def in_window(schedule: Combinable, start: object, end: object) -> Combinable:
+    """Return the schedule from `start` through `end`; with neither, the schedule itself."""
+    if start is None and end is None:
+        return schedule
+    return Window(schedule, _edge(schedule, "start", start), _edge(schedule, "end", end))
+
+
+def in_zone(schedule: Schedule, tz: Zone) -> Schedule:
+    """Return the schedule in this zone where it has none; a schedule of a user's own is left alone."""
+    return schedule.in_zone(tz) if isinstance(schedule, Combinable) else schedule
+
+
+def checked_spread(text: str, length: object) -> timedelta:
+    """Return the length to spread over; it must be whole seconds, since offsets are."""
+    try:
+        found = duration(length)
+    except InvalidDuration as error:
+        raise InvalidSchedule(text, "spread", f"cannot be read: {error}") from error
+    if found < timedelta(seconds=1) or found % timedelta(seconds=1):
+        raise InvalidSchedule(text, "spread", "must be whole seconds and at least one")
+    return found
+
+
+def earlier(instant: datetime, offset: timedelta) -> datetime:
+    """Return the moment that much earlier, or the first moment there is."""
+    at = utc(instant)
+    return at - offset if at - BEGINNING > offset else BEGINNING
+
+
+def _edge(schedule: Schedule, name: str, given: object) -> Moment | None:
+    if given is None:
+        return None
+    tz = getattr(schedule, "tz", None)
+    try:
+        moment, named = read_moment(given, tz)
+    except InvalidInstant as error:
+        raise InvalidSchedule(given, name, f"cannot be read: {error.reason}") from error
+    if tz is None and named is not None:
+        moment = Moment(*_utc_moment(moment, named))
+    elif tz is None and moment.offset is not None:
+        moment = Moment(*_utc_moment(moment, None))
+    return moment
+
+
+def _utc_moment(moment: Moment, tz: Zone | None) -> tuple[datetime, timedelta]:
+    """Without a zone to be written in, an end of a window is written as a UTC instant."""
+    return instant_of(moment, tz).replace(tzinfo=None), timedelta(0)

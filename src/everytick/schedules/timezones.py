@@ -1,0 +1,289 @@
+"""Zones as stretches of constant offset, read from `zoneinfo` and kept.
+
+Inside this package a *wall* time is a datetime that says what the clock on the wall shows.
+It carries `tzinfo=UTC` whatever its zone, because arithmetic and comparison of datetimes
+that share one tzinfo are several times as fast as any other: a wall minus its stretch's
+offset is the instant.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from difflib import get_close_matches
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+from zoneinfo import TZPATH, ZoneInfo, ZoneInfoNotFoundError
+
+from everytick.domain.durations import Moment, moment
+from everytick.errors import InvalidInstant, InvalidSchedule
+
+DAY = timedelta(days=1)
+SECOND = timedelta(seconds=1)
+MICROSECOND = timedelta(microseconds=1)
+
+# A day is kept free at both ends of the calendar, so that adding an offset never overflows.
+FIRST = datetime(2, 1, 1, tzinfo=UTC)
+LAST = datetime(9998, 12, 31, 23, 59, 59, tzinfo=UTC)
+
+LOCAL = "local"
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*", re.ASCII)
+# Files beside the zones that differ from machine to machine, or count leap seconds.
+_NOT_ZONES = frozenset({"localtime", "posixrules", "Factory"})
+_NOT_FOLDERS = ("posix/", "right/")
+
+
+class Stretch:
+    """A span of instants over which a zone keeps one offset.
+
+    `calm_from` and `calm_until` bound the walls for which neither neighbour matters: from
+    the first on, no wall was seen before and nothing was moved out of a gap; before the
+    second, no wall will be seen again.
+    """
+
+    __slots__ = ("calm_from", "calm_until", "end", "offset", "start", "wall_end", "wall_start")
+
+    def __init__(self, start: datetime, end: datetime, offset: timedelta, before: timedelta, after: timedelta) -> None:
+        self.start, self.end, self.offset = start, end, offset
+        self.wall_start, self.wall_end = start + offset, end + offset
+        self.calm_from = start + before if before > offset else self.wall_start
+        if before < offset:
+            # What was moved out of the gap fires at the first whole minute, which may come a little later.
+            self.calm_from += timedelta(minutes=1)
+        self.calm_until = min(self.wall_end, end + after)
+
+
+class Zone:
+    """A time zone by its IANA name, cut into stretches of constant offset as they are asked for."""
+
+    __slots__ = ("_years", "info", "latest", "name")
+
+    def __init__(self, name: str, info: tzinfo) -> None:
+        self.name, self.info = name, info
+        self._years: dict[int, tuple[datetime, tuple[Stretch, ...]]] = {}
+        self.latest = self._find(datetime(2000, 1, 1, tzinfo=UTC))
+
+    def __repr__(self) -> str:
+        return f"Zone({self.name!r})"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Zone) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return zone, (self.name,)
+
+    def stretch(self, instant: datetime) -> Stretch:
+        """Return the stretch that holds this UTC instant."""
+        # `latest` is read by the hot path of `Cron.next_after` too: most questions are about one season.
+        latest = self.latest
+        if latest.start <= instant < latest.end:
+            return latest
+        found = self.latest = self._find(instant)
+        return found
+
+    def before(self, stretch: Stretch) -> Stretch | None:
+        """Return the stretch before this one, or None where the calendar begins."""
+        return self._find(stretch.start - SECOND) if stretch.start > FIRST else None
+
+    def after(self, stretch: Stretch) -> Stretch | None:
+        """Return the stretch after this one, or None where the calendar ends."""
+        return self._find(stretch.end) if stretch.end < LAST else None
+
+    def wall(self, instant: datetime) -> datetime:
+        """Return what the clock on the wall shows at a UTC instant."""
+        return instant + self.stretch(instant).offset
+
+    def resolve(self, wall: datetime) -> datetime:
+        """Return the instant of a wall time: its first pass, or moved on by the gap it falls into."""
+        return wall.replace(tzinfo=self.info, fold=0).astimezone(UTC)
+
+    def _find(self, instant: datetime) -> Stretch:
+        year = min(max(instant.year, FIRST.year), LAST.year)
+        first, stretches = self._year(year)
+        if instant < first and year > FIRST.year:
+            first, stretches = self._year(year - 1)
+        for stretch in stretches:
+            if instant < stretch.end:
+                return stretch
+        return stretches[-1]
+
+    def _year(self, year: int) -> tuple[datetime, tuple[Stretch, ...]]:
+        found = self._years.get(year)
+        if found is None:
+            found = self._years[year] = self._cut(year)
+        return found
+
+    def _cut(self, year: int) -> tuple[datetime, tuple[Stretch, ...]]:
+        """Cut a year into stretches by asking for its offset once a day.
+
+        No zone has ever changed twice within three days; the sweep test says when that ends.
+        """
+        first, end = self._boundary(year), self._boundary(year + 1)
+        cuts, offsets = [first], [self._offset(first)]
+        at = first
+        while at < end:
+            following = min(at + DAY, end)
+            if self._offset(following) != offsets[-1]:
+                following = self._change(at, following)
+                cuts.append(following)
+                offsets.append(self._offset(following))
+            at = following
+        around = (offsets[0], *offsets, offsets[-1])
+        return first, tuple(
+            Stretch(start, stop, offset, before, after)
+            for start, stop, offset, before, after in zip(
+                cuts, (*cuts[1:], end), offsets, around, around[2:], strict=False
+            )
+        )
+
+    def _boundary(self, year: int) -> datetime:
+        """The year's first moment or a few days later: never near a change, so that none is cut apart."""
+        at = datetime(min(year, LAST.year), 1, 1, tzinfo=UTC)
+        if year > LAST.year:
+            return LAST + SECOND
+        while year > FIRST.year and self._offset(at - 2 * DAY) != self._offset(at + 2 * DAY):
+            at += 5 * DAY
+        return at
+
+    def _change(self, low: datetime, high: datetime) -> datetime:
+        """The first instant of the new offset, to the second."""
+        old = self._offset(low)
+        while high - low > SECOND:
+            middle = low + (high - low) // (2 * SECOND) * SECOND
+            low, high = (middle, high) if self._offset(middle) == old else (low, middle)
+        return high
+
+    def _offset(self, instant: datetime) -> timedelta:
+        offset = instant.astimezone(self.info).utcoffset()
+        assert offset is not None, f"{self.name} has no offset at {instant}"
+        return offset
+
+
+@lru_cache(maxsize=1024)
+def zone(name: str) -> Zone:
+    """Return the zone of this IANA name; an unknown name is refused with the nearest known ones."""
+    if _NAME.fullmatch(name) is None or name in _NOT_ZONES or name.startswith(_NOT_FOLDERS):
+        raise InvalidSchedule(name, "tz", "is not an IANA time zone name like Europe/Berlin")
+    try:
+        return Zone(name, ZoneInfo(name))
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InvalidSchedule(name, "tz", f"is not a known time zone{_near(name)}") from None
+
+
+def zone_of(tz: object) -> Zone | None:
+    """Return the zone that a user named: an IANA name, a `ZoneInfo` or `datetime.UTC`; None stays None."""
+    if tz is None or isinstance(tz, Zone):
+        return tz
+    if isinstance(tz, ZoneInfo):
+        tz = tz.key
+    elif tz is UTC:
+        tz = "UTC"
+    if not isinstance(tz, str):
+        raise InvalidSchedule(tz, "tz", "must be the IANA name of a time zone, like Europe/Berlin")
+    return zone(tz)
+
+
+@lru_cache(maxsize=64)
+def fixed(offset: timedelta) -> Zone:
+    """Return a zone that keeps one offset for ever."""
+    info = timezone(offset)
+    return Zone(str(info), info)
+
+
+def utc(instant: datetime) -> datetime:
+    """Return an aware datetime in UTC; a naive one is refused, since nobody can tell where it is."""
+    if instant.tzinfo is UTC:
+        return instant
+    if instant.utcoffset() is None:
+        raise InvalidInstant(instant, "has no time zone: use datetime(..., tzinfo=UTC) or another zone")
+    try:
+        return instant.astimezone(UTC)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC) if instant.year > 1 else datetime.min.replace(tzinfo=UTC)
+
+
+class ZoneData(NamedTuple):
+    """Which edition of the zone tables answers, and where it comes from: `system` or `package`."""
+
+    version: str
+    source: str
+
+
+def zone_data() -> ZoneData:
+    """Return the edition of the zone tables in use; nodes with different editions may disagree."""
+    for folder in map(Path, TZPATH):
+        if (folder / "UTC").exists():
+            return ZoneData(_system_version(folder), "system")
+    from importlib.metadata import version
+
+    import tzdata  # type: ignore[import-untyped,unused-ignore]
+
+    return ZoneData(getattr(tzdata, "IANA_VERSION", version("tzdata")), "package")
+
+
+def _system_version(folder: Path) -> str:
+    for name in ("tzdata.zi", "+VERSION"):
+        try:
+            with (folder / name).open(encoding="ascii") as file:
+                return file.readline().removeprefix("# version ").strip()
+        except (OSError, UnicodeDecodeError):
+            continue
+    return "unknown"
+
+
+def _near(name: str) -> str:
+    known = resources.files("tzdata").joinpath("zones").read_text(encoding="ascii").split()
+    cities = {known_name.rsplit("/", 1)[-1].lower(): known_name for known_name in known}
+    near = [*get_close_matches(name, known, n=2), *filter(None, [cities.get(name.rsplit("/", 1)[-1].lower())])]
+    return f"; did you mean {' or '.join(dict.fromkeys(near))}?" if near else ""
+
+
+def read_moment(given: object, tz: Zone | None) -> tuple[Moment, Zone | None]:
+    """Return a date and time as it stands in its zone, and that zone.
+
+    A zone in brackets is the zone, and may not contradict `tz`. An offset is kept only
+    where there is no zone, or where it names the second pass of a repeated wall time.
+    """
+    if isinstance(given, datetime):
+        offset = given.utcoffset()
+        if offset is None:
+            raise InvalidInstant(given, "has no time zone: use datetime(..., tzinfo=UTC) or another zone")
+        return placed(Moment(given.replace(tzinfo=None, fold=0), offset), tz), tz
+    read = moment(given)
+    if read.zone is not None:
+        named = zone(read.zone)
+        if tz is not None and tz != named:
+            raise InvalidSchedule(given, "tz", f"is given twice: {named} in brackets and {tz}")
+        tz = named
+    return placed(Moment(read.wall, read.offset), tz), tz
+
+
+def placed(moment: Moment, tz: Zone | None) -> Moment:
+    """Return the same moment on the wall clock of the zone."""
+    if tz is None or moment.offset is None:
+        return moment
+    instant = instant_of(moment, None)
+    wall = tz.wall(instant)
+    offset = None if tz.resolve(wall) == instant else wall - instant
+    return Moment(wall.replace(tzinfo=None), offset)
+
+
+def instant_of(moment: Moment, tz: Zone | None) -> datetime:
+    """Return the instant of a moment; without offset or zone it is read as UTC."""
+    wall = moment.wall.replace(tzinfo=UTC)
+    try:
+        if moment.offset is not None:
+            found = wall - moment.offset
+        else:
+            found = wall if tz is None else tz.resolve(wall)
+    except OverflowError:
+        found = datetime.min.replace(tzinfo=UTC)
+    if not FIRST <= found <= LAST:
+        raise InvalidInstant(str(moment), "lies outside the years 2 to 9998")
+    return found
