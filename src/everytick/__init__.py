@@ -4,8 +4,7 @@ The names below are the public ones; nothing else is API. They are resolved when
 first asked for, so that `import everytick` loads none of them.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False  # type checkers know better; importing it would cost more than the rest of this file
 
 if TYPE_CHECKING:
     from everytick.domain.schedule import Schedule as Schedule
@@ -71,6 +70,8 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'everytick' has no attribute {name!r}")
+    from importlib import import_module
+
     found = globals()[name] = getattr(import_module(f"everytick.{home}"), name)
     return found
 

@@ -17,18 +17,17 @@ _MAX_TEXT = 200
 _SECOND = 1_000_000
 _UNITS = {"w": 0, "d": 0, "h": 3600 * _SECOND, "m": 60 * _SECOND, "s": _SECOND, "ms": 1000, "us": 1}
 _ORDER = tuple(_UNITS)
-_PART = re.compile(r"([0-9]+)(?:\.([0-9]+))?(ms|us|[wdhms]) ?", re.ASCII)
-_ISO = re.compile(
+# Texts, compiled by `re` when first used: most programs need one of them, and compiling costs as much as importing.
+_PART = r"([0-9]+)(?:\.([0-9]+))?(ms|us|[wdhms]) ?"
+_ISO = (
     r"P(?:([0-9]+)Y)?(?:([0-9]+)M)?(?:([0-9]+)W)?(?:([0-9]+)D)?"
-    r"(?:T(?=[0-9])(?:([0-9]+)(?:[.,]([0-9]+))?H)?(?:([0-9]+)(?:[.,]([0-9]+))?M)?(?:([0-9]+)(?:[.,]([0-9]+))?S)?)?",
-    re.ASCII,
+    r"(?:T(?=[0-9])(?:([0-9]+)(?:[.,]([0-9]+))?H)?(?:([0-9]+)(?:[.,]([0-9]+))?M)?(?:([0-9]+)(?:[.,]([0-9]+))?S)?)?"
 )
 _ISO_SHAPE = "ISO-8601 is like P1Y2M10DT2H30M, with a fraction only on the last of hours, minutes and seconds"
-_MOMENT = re.compile(
+_MOMENT = (
     r"(?:(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?"
     r"|(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(?:(\d\d)(?:[.,](\d+))?)?)?)"
-    r"(Z|[+-]\d\d(?::?\d\d)?)?(?:\[([^\[\]]*)\])?",
-    re.ASCII,
+    r"(Z|[+-]\d\d(?::?\d\d)?)?(?:\[([^\[\]]*)\])?"
 )
 
 
@@ -128,7 +127,7 @@ def moment(text: object) -> Moment:
     """Read an ISO-8601 date and time, with or without offset, and optionally a zone in brackets."""
     if not isinstance(text, str):
         raise InvalidInstant(text, "must be ISO-8601 text like 2026-01-31T09:00:00Z")
-    found = _MOMENT.fullmatch(text) if len(text) <= _MAX_TEXT else None
+    found = re.fullmatch(_MOMENT, text, re.ASCII) if len(text) <= _MAX_TEXT else None
     if found is None:
         raise InvalidInstant(text, "is not an ISO-8601 date and time like 2026-01-31T09:00:00Z")
     groups = found.groups()
@@ -172,7 +171,7 @@ def _say_the_unit(number: object) -> str:
 
 
 def _iso_period(text: str) -> Period:
-    found = _ISO.fullmatch(text)
+    found = re.fullmatch(_ISO, text, re.ASCII)
     if found is None:
         raise InvalidDuration(text, f"is not a duration; {_ISO_SHAPE}")
     years, months, weeks, days, *clock = found.groups()
@@ -190,9 +189,10 @@ def _iso_period(text: str) -> Period:
 def _unit_period(text: str) -> Period:
     if text.isascii() and text.replace(".", "", 1).isdigit():
         raise InvalidDuration(text, _say_the_unit(text))
+    part = re.compile(_PART, re.ASCII)
     position, days, micros, rank = 0, 0, 0, -1
     while position < len(text):
-        found = _PART.match(text, position)
+        found = part.match(text, position)
         if found is None:
             raise InvalidDuration(text, f"cannot be read at character {position + 1}: write it like 90s, 1h30m or PT90S")
         whole, fraction, unit = found.groups()

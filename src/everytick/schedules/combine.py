@@ -14,7 +14,7 @@ from everytick.domain.durations import Moment, Period, duration, format_duration
 from everytick.domain.schedule import Schedule, bound
 from everytick.domain.values import value
 from everytick.errors import InvalidDuration, InvalidInstant, InvalidSchedule, UnboundSchedule
-from everytick.schedules.fields import hash_number
+from everytick.schedules.hashing import hash_number
 from everytick.schedules.timezones import MICROSECOND, Zone, instant_of, placed, read_moment, utc
 
 if TYPE_CHECKING:

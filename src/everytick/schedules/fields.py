@@ -6,10 +6,10 @@ expanded, so that no input costs more than its own length.
 
 import re
 from collections.abc import Callable, Mapping
-from hashlib import sha1
 
 from everytick.domain.values import value
 from everytick.errors import CronExpressionInvalidError, FieldParseError, shown
+from everytick.schedules.hashing import hash_number
 
 MAX_TEXT = 100_000
 _BLANKS = re.compile(r"[ \t]+")
@@ -119,11 +119,7 @@ def read(expression: str, dialect: str, day_match: str) -> Masks:
 
 
 def hashed(expression: str, job_id: str) -> str:
-    """Return the expression with every `H` replaced by this job's number.
-
-    The number is SHA-1 of `<job id>:<field name>`, its first eight bytes modulo the size of
-    the range, so that every node finds the same one and a rename keeps it.
-    """
+    """Return the expression with every `H` replaced by this job's number for that field."""
     texts = expression.split(" ")
     return " ".join(
         ",".join(_numbered(field, part, job_id) for part in text.split(",")) if "H" in text else text
@@ -134,11 +130,6 @@ def hashed(expression: str, job_id: str) -> str:
 def is_hashed(expression: str, dialect: str) -> bool:
     """Tell whether a field of the expression takes its number from the job."""
     return dialect == "vixie" and "H" in expression and _HASH_TOKEN.search(expression) is not None
-
-
-def hash_number(job_id: str, name: str, size: int) -> int:
-    """Return the stable number of a job below `size`, different for each name."""
-    return int.from_bytes(sha1(f"{job_id}:{name}".encode(), usedforsecurity=False).digest()[:8]) % size
 
 
 def _split(expression: str, dialect: str) -> list[str]:

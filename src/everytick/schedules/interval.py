@@ -7,7 +7,6 @@ comes back to the 31st, and why any k is found without walking there.
 """
 
 import re
-from calendar import monthrange
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -21,7 +20,8 @@ from everytick.schedules.timezones import DAY, LAST, Zone, fixed, instant_of, re
 EPOCH = Moment(datetime(1970, 1, 1))  # noqa: DTZ001 - a wall time, in whatever zone
 _MAX_TEXT = 300
 _MOMENT = r"[^/\[]*(?:\[[^\]]*\])?"
-_REPEAT = re.compile(rf"(R[^/]*)/({_MOMENT})/({_MOMENT})", re.DOTALL)
+_REPEAT = rf"(R[^/]*)/({_MOMENT})/({_MOMENT})"
+_LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _MONTH = timedelta(days=30.436875)
 # How far the k-th instant may lie from k average periods: clamped days, the leap-year cycle, a skipped day.
 _DRIFT = timedelta(days=9)
@@ -54,7 +54,7 @@ def repeat(text: object, *, tz: object = None, start: object = None) -> Combinab
     if not text.startswith("R"):
         moment, zone = (EPOCH, zone) if start is None else _start(start, start, zone)
         return Repeat(_period(text, text), moment, zone)
-    found = _REPEAT.fullmatch(text)
+    found = re.fullmatch(_REPEAT, text, re.DOTALL)
     if found is None or start is not None:
         raise InvalidSchedule(text, "repeat", "must be R, a start and a period or an end: R5/2024-01-31T09:00:00Z/P1M")
     repeats, begin, end = found.groups()
@@ -231,7 +231,8 @@ class Repeat(Interval):
 def _added(wall: datetime, months: int, days: int) -> datetime:
     """A wall time some months on, its day clamped to the month's length, and then some days on."""
     year, month = divmod(wall.year * 12 + wall.month - 1 + months, 12)
-    day = min(wall.day, monthrange(year, month + 1)[1])
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    day = min(wall.day, 29 if month == 1 and leap else _LENGTHS[month])
     return wall.replace(year=year, month=month + 1, day=day) + timedelta(days=days)
 
 

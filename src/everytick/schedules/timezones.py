@@ -8,15 +8,15 @@ offset is the instant.
 
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from difflib import get_close_matches
 from functools import lru_cache
-from importlib import resources
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import TZPATH, ZoneInfo, ZoneInfoNotFoundError
 
 from everytick.domain.durations import Moment, moment
 from everytick.errors import InvalidInstant, InvalidSchedule
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
@@ -27,7 +27,7 @@ FIRST = datetime(2, 1, 1, tzinfo=UTC)
 LAST = datetime(9998, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 LOCAL = "local"
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*", re.ASCII)
+_NAME = r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*"
 # Files beside the zones that differ from machine to machine, or count leap seconds.
 _NOT_ZONES = frozenset({"localtime", "posixrules", "Factory"})
 _NOT_FOLDERS = ("posix/", "right/")
@@ -168,7 +168,7 @@ class Zone:
 @lru_cache(maxsize=1024)
 def zone(name: str) -> Zone:
     """Return the zone of this IANA name; an unknown name is refused with the nearest known ones."""
-    if _NAME.fullmatch(name) is None or name in _NOT_ZONES or name.startswith(_NOT_FOLDERS):
+    if re.fullmatch(_NAME, name) is None or name in _NOT_ZONES or name.startswith(_NOT_FOLDERS):
         raise InvalidSchedule(name, "tz", "is not an IANA time zone name like Europe/Berlin")
     try:
         return Zone(name, ZoneInfo(name))
@@ -217,6 +217,8 @@ class ZoneData(NamedTuple):
 
 def zone_data() -> ZoneData:
     """Return the edition of the zone tables in use; nodes with different editions may disagree."""
+    from pathlib import Path
+
     for folder in map(Path, TZPATH):
         if (folder / "UTC").exists():
             return ZoneData(_system_version(folder), "system")
@@ -227,7 +229,7 @@ def zone_data() -> ZoneData:
     return ZoneData(getattr(tzdata, "IANA_VERSION", version("tzdata")), "package")
 
 
-def _system_version(folder: Path) -> str:
+def _system_version(folder: "Path") -> str:
     for name in ("tzdata.zi", "+VERSION"):
         try:
             with (folder / name).open(encoding="ascii") as file:
@@ -238,6 +240,9 @@ def _system_version(folder: Path) -> str:
 
 
 def _near(name: str) -> str:
+    from difflib import get_close_matches
+    from importlib import resources
+
     known = resources.files("tzdata").joinpath("zones").read_text(encoding="ascii").split()
     cities = {known_name.rsplit("/", 1)[-1].lower(): known_name for known_name in known}
     near = [*get_close_matches(name, known, n=2), *filter(None, [cities.get(name.rsplit("/", 1)[-1].lower())])]
