@@ -39,6 +39,7 @@ ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "everytick.stamp"
+MADE_BY = VENV / "everytick.made-by"
 BENCH_STAMP = VENV / "everytick.bench.stamp"
 SERVERS = VENV / "servers"
 REQUIREMENTS = ROOT / "requirements"
@@ -262,12 +263,11 @@ def is_current() -> bool:
 def wanted_stamp() -> str:
     """Return a text that changes whenever the environment must be made anew.
 
-    The root belongs to it because an environment, and the project installed into it, hold absolute paths.
     Of pyproject.toml only what the installed project is made of counts, not the settings of the tools.
     """
     locks = [(REQUIREMENTS / f"{name}.lock").read_text() for name in ("tools", "dev", "servers")]
     project = json.dumps([pyproject("build-system"), pyproject("project")])
-    return digest(platform.python_version(), str(ROOT), project, *locks)
+    return digest(maker(), project, *locks)
 
 
 @contextlib.contextmanager
@@ -292,7 +292,7 @@ def build_environment() -> None:
     say(f"making {VENV.name} with Python {platform.python_version()}")
     STAMP.unlink(missing_ok=True)
     BENCH_STAMP.unlink(missing_ok=True)
-    if not is_same_interpreter():
+    if not (PYTHON.exists() and MADE_BY.exists() and MADE_BY.read_text() == maker()):
         make_venv()
     install_packages()
     install_servers()
@@ -301,10 +301,9 @@ def build_environment() -> None:
     say(f"ready after {time.monotonic() - began:.1f} s")
 
 
-def is_same_interpreter() -> bool:
-    """Say whether `.venv` works and was made by the Python that runs this."""
-    settings = VENV / "pyvenv.cfg"
-    return PYTHON.exists() and settings.exists() and f"version = {platform.python_version()}\n" in settings.read_text()
+def maker() -> str:
+    """Return what an environment is bound to for life: its Python, and its place (scripts in it hold both)."""
+    return f"Python {platform.python_version()} for {ROOT}"
 
 
 def make_venv() -> None:
@@ -316,6 +315,7 @@ def make_venv() -> None:
             f"dev.py: {base} cannot make an environment; on Debian and Ubuntu install python3-venv. "
             f"It said:\n{done.stdout.rstrip()}"
         )
+    MADE_BY.write_text(maker())
 
 
 def install_packages() -> None:
