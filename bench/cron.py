@@ -64,7 +64,12 @@ def croniter_rs_next(expression: str, tz: str) -> Next:
     return after
 
 
-PEERS = {"everytick": everytick_next, "cronsim": cronsim_next, "croniter": croniter_next, "croniter-rs": croniter_rs_next}
+PEERS = {
+    "everytick": everytick_next,
+    "cronsim": cronsim_next,
+    "croniter": croniter_next,
+    "croniter-rs": croniter_rs_next,
+}
 
 
 def seconds_per_call(call: Next, moments: list[datetime]) -> float:
@@ -82,7 +87,9 @@ def seconds_per_call(call: Next, moments: list[datetime]) -> float:
 
 
 def bench_next() -> None:
-    print(f"next instant, microseconds a call (median of {ROUNDS} interleaved rounds), and how often faster everytick is")
+    print(
+        f"next instant, microseconds a call (median of {ROUNDS} interleaved rounds), and how often faster everytick is"
+    )
     random = Random(7)
     for expression, tz in EXPRESSIONS:
         zone = UTC if tz == "UTC" else ZoneInfo(tz)
@@ -125,7 +132,9 @@ def bench_year() -> None:
                 theirs += 1
             rates.append(ours)
             ratios.append(ours / (theirs / (time.perf_counter() - begun)))
-        print(f"  {expression:14} {tz:17} {statistics.median(rates):12,.0f}   cronsim = {statistics.median(ratios):5.1f}x")
+        print(
+            f"  {expression:14} {tz:17} {statistics.median(rates):12,.0f}   cronsim = {statistics.median(ratios):5.1f}x"
+        )
 
 
 MEMORY = """
@@ -149,7 +158,9 @@ def bench_memory() -> None:
     }
     sizes = {}
     for name, make in makers.items():
-        done = subprocess.run([sys.executable, "-c", MEMORY.format(make=make)], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", MEMORY.format(make=make)], capture_output=True, text=True, check=False
+        )
         if done.returncode == 0:
             sizes[name] = float(done.stdout)
     for name, size in sizes.items():

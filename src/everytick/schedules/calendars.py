@@ -21,9 +21,9 @@ from everytick.schedules.timezones import DAY, FIRST, LAST, MICROSECOND, Zone, u
 TEN_YEARS = timedelta(days=3653)
 ROLLS = ("skip", "next", "previous")
 _NAME = re.compile(r"[^\W_][\w.-]{0,99}")
+# The group of dates around an instant may hold nothing on its far side; the next one that holds anything does.
+_GROUPS = 4
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-# Dates and weekdays repeat after 400 years; what was not found within them never comes.
-_HORIZON = timedelta(days=146_097)
 
 
 @value
@@ -139,15 +139,15 @@ class Excluding(Combinable):
         if self.roll == "skip":
             return self._next_open(instant)
         day = self.calendar.next_open(self._day(instant))
-        horizon = instant + _HORIZON if instant < LAST - _HORIZON else LAST
-        while True:
+        for _ in range(_GROUPS):
             later = [found for near in self._near(day) for found in self._rolled_to(near) if found > instant]
             if later:
                 return min(later)
             following = self.schedule.next_after(self._group(day)[1])
-            if following is None or following > horizon:
+            if following is None:
                 return None
             day = self._target(self._day(following))
+        raise AssertionError(f"{self}: a later group of dates held no later instant")
 
     def last_at(self, instant: datetime) -> datetime | None:
         """Return the last instant not later than `instant`, or None if there is none."""
@@ -155,39 +155,42 @@ class Excluding(Combinable):
         if self.roll == "skip":
             return self._last_open(instant)
         day = self.calendar.last_open(self._day(instant))
-        horizon = instant - _HORIZON if instant > FIRST + _HORIZON else FIRST
-        while True:
+        for _ in range(_GROUPS):
             earlier = [found for near in self._near(day) for found in self._rolled_to(near) if found <= instant]
             if earlier:
                 return max(earlier)
             former = self.schedule.last_at(self._group(day)[0])
-            if former is None or former < horizon:
+            if former is None:
                 return None
             day = self._target(self._day(former))
+        raise AssertionError(f"{self}: an earlier group of dates held no earlier instant")
 
     def instants(self, after: datetime, through: datetime, limit: int | None = None) -> list[datetime]:
         """Return the instants in `(after, through]` in order, at most `limit` of them."""
         return chain(self, after, through, limit)
 
     def _next_open(self, instant: datetime) -> datetime | None:
-        horizon = instant + _HORIZON if instant < LAST - _HORIZON else LAST
         found = self.schedule.next_after(instant)
-        while found is not None and self._day(found) in self.calendar:
-            if found > horizon:
-                return None
-            following = self._start_of(self.calendar.next_open(self._day(found)))
-            found = self.schedule.next_after(max(found, following - MICROSECOND))
-        return found
+        for _ in range(self._tries):
+            if found is None or self._day(found) not in self.calendar:
+                return found
+            opening = self._start_of(self.calendar.next_open(self._day(found)))
+            found = self.schedule.next_after(max(found, opening - MICROSECOND))
+        return None
 
     def _last_open(self, instant: datetime) -> datetime | None:
-        horizon = instant - _HORIZON if instant > FIRST + _HORIZON else FIRST
         found = self.schedule.last_at(instant)
-        while found is not None and self._day(found) in self.calendar:
-            if found < horizon:
-                return None
-            closed = self._start_of(self.calendar.last_open(self._day(found)) + DAY)
-            found = self.schedule.last_at(min(found, closed) - MICROSECOND)
-        return found
+        for _ in range(self._tries):
+            if found is None or self._day(found) not in self.calendar:
+                return found
+            closing = self._start_of(self.calendar.last_open(self._day(found)) + DAY)
+            found = self.schedule.last_at(min(found, closing) - MICROSECOND)
+        return None
+
+    @property
+    def _tries(self) -> int:
+        """How many closed spells in a row mean never: each listed date once, and sixty years of weekdays."""
+        return len(self.calendar.dates) + 10_000
 
     def _near(self, day: date) -> tuple[date, ...]:
         """The open date, and its neighbours where a clock change may put one date's instants among another's."""

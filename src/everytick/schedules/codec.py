@@ -1,14 +1,13 @@
 """The text form of schedules: what `str()` writes, and people write in files and on the command line.
 
-    cron: 30 2 * * 1-5; tz=Europe/Berlin; dst_fold=both
-    every: 90s            every 10s          repeat: R5/2024-01-31T09:00:00Z/P1M
-    once: 2026-07-01T09:00:00Z               after: 10m
-    (cron: 0 9 * * *) | (cron: 0 17 * * 5)   (cron: 0 9 * * *) - holidays; roll=next
+cron: 30 2 * * 1-5; tz=Europe/Berlin; dst_fold=both
+every: 90s            every 10s          repeat: R5/2024-01-31T09:00:00Z/P1M
+once: 2026-07-01T09:00:00Z               after: 10m
+(cron: 0 9 * * *) | (cron: 0 17 * * 5)   (cron: 0 9 * * *) - holidays; roll=next
 """
 
 from collections.abc import Callable, Iterable, Mapping
 
-from everytick.domain.schedule import Schedule
 from everytick.errors import InvalidSchedule, shown
 from everytick.schedules.calendars import Calendar
 from everytick.schedules.combine import Combinable, any_of, in_window
@@ -20,7 +19,6 @@ from everytick.schedules.once import after_completion, once
 Options = dict[str, str]
 _DEPTH = 20
 _CRON = ("tz", "dst_gap", "dst_fold", "day_match", "start", "end")
-_WINDOW = ("start", "end", "spread")
 
 
 def schedule(text: str, *, calendars: Mapping[str, Calendar] | Iterable[Calendar] = ()) -> Combinable:

@@ -7,6 +7,7 @@ one integer, made of the day mask and the week's pattern shifted to the month's 
 
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
+from itertools import pairwise
 
 from everytick.schedules.fields import Masks, Special, read
 from everytick.schedules.timezones import MICROSECOND
@@ -31,7 +32,7 @@ def _years() -> tuple[tuple[tuple[int, int], ...], ...]:
     starts = [date(2000 + year, 1, 1) for year in range(CYCLE + 1)]
     return tuple(
         kinds[start.isoweekday() % 7, (following - start).days == 366]
-        for start, following in zip(starts, starts[1:], strict=False)
+        for start, following in pairwise(starts)
     )
 
 
@@ -42,7 +43,18 @@ _YEARS = _years()
 class Walls:
     """The wall times of one expression, to the minute."""
 
-    __slots__ = ("days", "either", "first_hour", "first_minute", "hours", "minutes", "months", "never", "week", "wildcard")
+    __slots__ = (
+        "days",
+        "either",
+        "first_hour",
+        "first_minute",
+        "hours",
+        "minutes",
+        "months",
+        "never",
+        "week",
+        "wildcard",
+    )
 
     unit = MINUTE
 
