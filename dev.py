@@ -133,7 +133,8 @@ def bench(arguments: Sequence[str]) -> int:
         raise SystemExit(f"dev.py: there is no benchmark {unknown[0]!r}; there are: {', '.join(known) or 'none yet'}")
     python = environment()
     install_bench_peers()
-    return max([call([python, known[name]]) for name in arguments or known], default=0)
+    codes = [call([python, known[name]]) for name in arguments or known]
+    return int(any(codes))
 
 
 def lock(arguments: Sequence[str]) -> int:
@@ -165,10 +166,11 @@ def refuse_arguments(command: str, arguments: Sequence[str]) -> None:
 
 def call(command: Sequence[object]) -> int:
     """Run a command in the repository root, on this terminal, and return its exit code."""
-    try:
-        return subprocess.call([str(part) for part in command], cwd=ROOT)
-    except KeyboardInterrupt:
-        return 130
+    with subprocess.Popen([str(part) for part in command], cwd=ROOT) as child:
+        while True:
+            # Ctrl-C reached the child too, and it decides when it has tidied up.
+            with contextlib.suppress(KeyboardInterrupt):
+                return child.wait()
 
 
 # -------------------------------------------------------------------------------------------------------- checks
