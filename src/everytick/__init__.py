@@ -7,67 +7,92 @@ first asked for, so that `import everytick` loads none of them.
 TYPE_CHECKING = False  # type checkers know better; importing it would cost more than the rest of this file
 
 if TYPE_CHECKING:
-    from everytick.domain.schedule import Schedule as Schedule
+    from everytick.domain.schedule import Schedule
     from everytick.errors import (
-        CronCalculationError as CronCalculationError,
+        CronCalculationError,
+        CronExpressionInvalidError,
+        DefinitionError,
+        DuplicateDefinition,
+        EverytickError,
+        FieldParseError,
+        InvalidCronExpressionError,
+        InvalidDuration,
+        InvalidInstant,
+        InvalidName,
+        InvalidPolicies,
+        InvalidSchedule,
+        MissingExtra,
+        UnboundSchedule,
     )
-    from everytick.errors import (
-        CronExpressionInvalidError as CronExpressionInvalidError,
-    )
-    from everytick.errors import (
-        DefinitionError as DefinitionError,
-    )
-    from everytick.errors import (
-        EverytickError as EverytickError,
-    )
-    from everytick.errors import (
-        InvalidSchedule as InvalidSchedule,
-    )
-    from everytick.schedules.calendars import Calendar as Calendar
-    from everytick.schedules.calendars import calendar as calendar
-    from everytick.schedules.codec import schedule as schedule
-    from everytick.schedules.combine import any_of as any_of
-    from everytick.schedules.cron import cron as cron
-    from everytick.schedules.interval import every as every
-    from everytick.schedules.interval import repeat as repeat
-    from everytick.schedules.once import after_completion as after_completion
-    from everytick.schedules.once import once as once
+    from everytick.schedules.calendars import Calendar, calendar
+    from everytick.schedules.codec import schedule
+    from everytick.schedules.combine import any_of
+    from everytick.schedules.cron import cron
+    from everytick.schedules.interval import every, repeat
+    from everytick.schedules.once import after_completion, once
+    from everytick.schedules.timezones import zone_data
 
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
-    "Calendar": "schedules.calendars",
-    "CronCalculationError": "errors",
-    "CronExpressionInvalidError": "errors",
-    "DefinitionError": "errors",
-    "DuplicateDefinition": "errors",
-    "EverytickError": "errors",
-    "FieldParseError": "errors",
-    "InvalidCronExpressionError": "errors",
-    "InvalidDuration": "errors",
-    "InvalidInstant": "errors",
-    "InvalidName": "errors",
-    "InvalidPolicies": "errors",
-    "InvalidSchedule": "errors",
-    "MissingExtra": "errors",
-    "Schedule": "domain.schedule",
-    "UnboundSchedule": "errors",
-    "after_completion": "schedules.once",
-    "any_of": "schedules.combine",
-    "calendar": "schedules.calendars",
-    "cron": "schedules.cron",
-    "every": "schedules.interval",
-    "once": "schedules.once",
-    "repeat": "schedules.interval",
-    "schedule": "schedules.codec",
-    "zone_data": "schedules.timezones",
+    "domain.schedule": ("Schedule",),
+    "errors": (
+        "CronCalculationError",
+        "CronExpressionInvalidError",
+        "DefinitionError",
+        "DuplicateDefinition",
+        "EverytickError",
+        "FieldParseError",
+        "InvalidCronExpressionError",
+        "InvalidDuration",
+        "InvalidInstant",
+        "InvalidName",
+        "InvalidPolicies",
+        "InvalidSchedule",
+        "MissingExtra",
+        "UnboundSchedule",
+    ),
+    "schedules.calendars": ("Calendar", "calendar"),
+    "schedules.codec": ("schedule",),
+    "schedules.combine": ("any_of",),
+    "schedules.cron": ("cron",),
+    "schedules.interval": ("every", "repeat"),
+    "schedules.once": ("after_completion", "once"),
+    "schedules.timezones": ("zone_data",),
 }
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = sorted(_HOMES)
+__all__ = [
+    "Calendar",
+    "CronCalculationError",
+    "CronExpressionInvalidError",
+    "DefinitionError",
+    "DuplicateDefinition",
+    "EverytickError",
+    "FieldParseError",
+    "InvalidCronExpressionError",
+    "InvalidDuration",
+    "InvalidInstant",
+    "InvalidName",
+    "InvalidPolicies",
+    "InvalidSchedule",
+    "MissingExtra",
+    "Schedule",
+    "UnboundSchedule",
+    "after_completion",
+    "any_of",
+    "calendar",
+    "cron",
+    "every",
+    "once",
+    "repeat",
+    "schedule",
+    "zone_data",
+]
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
+    home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'everytick' has no attribute {name!r}")
     from importlib import import_module

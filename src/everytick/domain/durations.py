@@ -194,7 +194,9 @@ def _unit_period(text: str) -> Period:
     while position < len(text):
         found = part.match(text, position)
         if found is None:
-            raise InvalidDuration(text, f"cannot be read at character {position + 1}: write it like 90s, 1h30m or PT90S")
+            raise InvalidDuration(
+                text, f"cannot be read at character {position + 1}: write it like 90s, 1h30m or PT90S"
+            )
         whole, fraction, unit = found.groups()
         position = found.end()
         if _ORDER.index(unit) <= rank:
@@ -254,4 +256,3 @@ def _offset(text: str, written: str | None) -> timedelta | None:
     if hours > 23 or minutes > 59:
         raise InvalidInstant(text, f"has an offset of more than a day: {written}")
     return timedelta(hours=hours, minutes=minutes) * (-1 if written[0] == "-" else 1)
-

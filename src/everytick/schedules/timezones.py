@@ -26,7 +26,6 @@ MICROSECOND = timedelta(microseconds=1)
 FIRST = datetime(2, 1, 1, tzinfo=UTC)
 LAST = datetime(9998, 12, 31, 23, 59, 59, tzinfo=UTC)
 
-LOCAL = "local"
 _NAME = r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*"
 # Files beside the zones that differ from machine to machine, or count leap seconds.
 _NOT_ZONES = frozenset({"localtime", "posixrules", "Factory"})
@@ -76,6 +75,8 @@ class Zone:
         return hash(self.name)
 
     def __reduce__(self) -> tuple[object, ...]:
+        if isinstance(self.info, timezone):
+            return fixed, (self.info.utcoffset(None),)
         return zone, (self.name,)
 
     def stretch(self, instant: datetime) -> Stretch:
@@ -168,6 +169,8 @@ class Zone:
 @lru_cache(maxsize=1024)
 def zone(name: str) -> Zone:
     """Return the zone of this IANA name; an unknown name is refused with the nearest known ones."""
+    if name == "local":
+        raise InvalidSchedule(name, "tz", "is this host's zone: give it as timezone to the job or the application")
     if re.fullmatch(_NAME, name) is None or name in _NOT_ZONES or name.startswith(_NOT_FOLDERS):
         raise InvalidSchedule(name, "tz", "is not an IANA time zone name like Europe/Berlin")
     try:

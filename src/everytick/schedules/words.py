@@ -51,7 +51,9 @@ def _time(second: str, minute: str, hour: str) -> str:
         return _joined(seconds, _minutes(minute))
     if minute == "0" and _step(hour):
         return _joined(seconds, f"every {_step(hour)} hours")
-    return _joined(seconds, f"{_minutes(minute)}, during {_hours(hour)}")
+    if minute.startswith("H") and hour.isdigit():
+        return _joined(seconds, f"at a minute after {int(hour):02}:00 that the job's id chooses")
+    return _joined(seconds, f"{_minutes(minute)}, {_hours(hour)}")
 
 
 def _clock_times(second: str, minute: str, hour: str) -> list[str]:
@@ -77,8 +79,11 @@ def _minutes(minute: str) -> str:
 
 def _hours(hour: str) -> str:
     if _step(hour):
-        return f"every {_ordinal(_step(hour))} hour"
-    return f"hour {_listed(hour, str, 'hours')}"
+        return f"in every {_ordinal(_step(hour))} hour"
+    low, dash, high = hour.partition("-")
+    if dash and low.isdigit() and high.isdigit():
+        return f"between {int(low):02}:00 and {int(high):02}:59"
+    return f"in hour {_listed(hour, str, 'hours')}"
 
 
 def _seconds(second: str) -> str:

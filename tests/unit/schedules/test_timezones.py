@@ -1,0 +1,139 @@
+"""Zones cut into stretches must say what `zoneinfo` says, and refuse what is no zone."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from zoneinfo import ZoneInfo, available_timezones
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from everytick import InvalidSchedule, cron, zone_data
+from everytick.errors import InvalidInstant
+from everytick.schedules import timezones
+from everytick.schedules.timezones import FIRST, LAST, utc, zone, zone_of
+
+instants = st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+names = st.sampled_from(sorted(available_timezones() - {"localtime", "Factory"}))
+
+
+@given(names, instants)
+def test_a_stretch_has_the_offset_that_zoneinfo_gives(name: str, at: datetime) -> None:
+    stretch = zone(name).stretch(at)
+    assert stretch.start <= at < stretch.end
+    assert stretch.offset == at.astimezone(ZoneInfo(name)).utcoffset()
+
+
+@given(names, instants)
+def test_stretches_follow_each_other_without_a_hole(name: str, at: datetime) -> None:
+    stretch = zone(name).stretch(at)
+    following, former = zone(name).after(stretch), zone(name).before(stretch)
+    assert following is not None
+    assert following.start == stretch.end
+    assert former is not None
+    assert former.end == stretch.start
+
+
+def test_the_calendar_has_ends() -> None:
+    berlin = zone("Europe/Berlin")
+    assert berlin.before(berlin.stretch(FIRST)) is None
+    assert berlin.after(berlin.stretch(LAST)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "at"),
+    [
+        ("Pacific/Apia", datetime(2011, 12, 30, 10, tzinfo=UTC)),
+        ("Pacific/Kiritimati", datetime(1994, 12, 31, 10, tzinfo=UTC)),
+    ],
+)
+def test_a_change_at_the_turn_of_the_year_is_not_cut_apart(name: str, at: datetime) -> None:
+    """Both skipped a whole day, and both within days of a new year, where years are cut."""
+    stretch = zone(name).stretch(at)
+    before = zone(name).before(stretch)
+    assert stretch.start == at
+    assert before is not None
+    assert stretch.wall_start - before.wall_end == timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "Nowhere",
+        "Europe/Berln",
+        "europe/berlin",
+        "../../etc/passwd",
+        "/etc/localtime",
+        "Europe",
+        "localtime",
+        "right/UTC",
+        "Europe/Berlin\n",
+        "Europe/Berlin\x00",
+        "\ud800",
+        "local",
+        "posixrules",
+        "tzdata.zi",
+        "a" * 10000,
+    ],
+)
+def test_what_is_no_zone_is_refused(name: str) -> None:
+    """S0-050: an invalid time zone fails at construction."""
+    with pytest.raises(InvalidSchedule) as caught:
+        cron("0 0 * * *", tz=name)
+    assert caught.value.field == "tz"
+    assert len(str(caught.value)) < 1000
+    assert str(caught.value).isprintable()
+
+
+def test_a_mistyped_zone_is_told_the_nearest() -> None:
+    with pytest.raises(InvalidSchedule, match="did you mean Europe/Berlin"):
+        zone("Europe/Berln")
+    with pytest.raises(InvalidSchedule, match="did you mean America/New_York"):
+        zone("New_York")
+
+
+def test_zones_may_be_given_in_any_form() -> None:
+    assert zone_of(ZoneInfo("Europe/Berlin")) is zone("Europe/Berlin")
+    assert zone_of(UTC) is zone("UTC")
+    assert zone_of(None) is None
+    for wrong in (5, timezone(timedelta(hours=1)), b"UTC"):
+        with pytest.raises(InvalidSchedule):
+            zone_of(wrong)
+
+
+def test_a_naive_moment_is_refused_in_every_question() -> None:
+    """S1-008: nobody can tell where a naive datetime is, so no schedule answers for one."""
+    naive = datetime(2026, 1, 1)  # noqa: DTZ001
+    daily = cron("0 0 * * *", tz="Europe/Berlin")
+    for ask in (daily.next_after, daily.last_at, lambda at: daily.instants(at, at)):
+        with pytest.raises(InvalidInstant):
+            ask(naive)
+
+
+def test_moments_at_the_edge_of_the_calendar_are_answered() -> None:
+    west, east = timezone(timedelta(hours=-12)), timezone(timedelta(hours=14))
+    assert utc(datetime.max.replace(tzinfo=west)) == datetime.max.replace(tzinfo=UTC)
+    assert utc(datetime.min.replace(tzinfo=east)) == datetime.min.replace(tzinfo=UTC)
+    for name in ("UTC", "Pacific/Kiritimati", "America/New_York"):
+        daily = cron("0 12 * * *", tz=name)
+        assert daily.next_after(datetime.max.replace(tzinfo=UTC)) is None
+        assert daily.next_after(datetime.min.replace(tzinfo=UTC)) is not None
+        assert daily.last_at(datetime.max.replace(tzinfo=UTC)) is not None
+        daily.last_at(datetime.min.replace(tzinfo=UTC))
+
+
+def test_the_edition_of_the_zone_tables_can_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    version, source = zone_data()
+    assert version
+    assert source in ("system", "package")
+
+    monkeypatch.setattr(timezones, "TZPATH", ())
+    assert zone_data().source == "package"
+    assert zone_data().version.startswith("20")
+
+    (tmp_path / "UTC").touch()
+    monkeypatch.setattr(timezones, "TZPATH", (str(tmp_path),))
+    assert zone_data() == ("unknown", "system")
+    (tmp_path / "tzdata.zi").write_text("# version 2026z\n")
+    assert zone_data() == ("2026z", "system")
