@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from everytick.errors import InvalidSchedule, shown
 from everytick.schedules.calendars import Calendar
-from everytick.schedules.combine import Combinable, any_of, in_window
+from everytick.schedules.combine import MAX_PARTS, Combinable, any_of, in_window
 from everytick.schedules.cron import cron
 from everytick.schedules.fields import MAX_TEXT
 from everytick.schedules.interval import every, repeat
@@ -48,7 +48,7 @@ def _read(text: str, calendars: Mapping[str, Calendar], depth: int) -> Combinabl
 def _combined(text: str, calendars: Mapping[str, Calendar], depth: int) -> Combinable:
     inside, rest = _parenthesis(text)
     parts = [_read(inside, calendars, depth + 1)]
-    while rest.startswith("|"):
+    while rest.startswith("|") and len(parts) <= MAX_PARTS:
         inside, rest = _parenthesis(rest[1:].lstrip(" \t"))
         parts.append(_read(inside, calendars, depth + 1))
     tail, options = _options(rest)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from everytick.schedules.calendars import Calendar
 
 UNLIMITED = 2**63
+MAX_PARTS = 1000
 BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
@@ -287,8 +288,8 @@ class Shifted(Combinable):
 
 def any_of(*schedules: Schedule) -> Union:
     """Return the union of schedules: due whenever any of them is."""
-    if not schedules:
-        raise InvalidSchedule("", "union", "must have at least one schedule")
+    if not 1 <= len(schedules) <= MAX_PARTS:
+        raise InvalidSchedule("", "union", f"must have 1 to {MAX_PARTS} schedules, got {len(schedules)}")
     for part in schedules:
         if not isinstance(part, Schedule):
             raise InvalidSchedule(part, "union", "must be made of schedules; read text with schedule(…) first")

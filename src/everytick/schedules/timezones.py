@@ -171,7 +171,7 @@ def zone(name: str) -> Zone:
     """Return the zone of this IANA name; an unknown name is refused with the nearest known ones."""
     if name == "local":
         raise InvalidSchedule(name, "tz", "is this host's zone: give it as timezone to the job or the application")
-    if re.fullmatch(_NAME, name) is None or name in _NOT_ZONES or name.startswith(_NOT_FOLDERS):
+    if len(name) > 100 or re.fullmatch(_NAME, name) is None or name in _NOT_ZONES or name.startswith(_NOT_FOLDERS):
         raise InvalidSchedule(name, "tz", "is not an IANA time zone name like Europe/Berlin")
     try:
         return Zone(name, ZoneInfo(name))

@@ -31,8 +31,7 @@ def _years() -> tuple[tuple[tuple[int, int], ...], ...]:
     kinds = {(first, leap): _months(first, leap) for first in range(7) for leap in (False, True)}
     starts = [date(2000 + year, 1, 1) for year in range(CYCLE + 1)]
     return tuple(
-        kinds[start.isoweekday() % 7, (following - start).days == 366]
-        for start, following in pairwise(starts)
+        kinds[start.isoweekday() % 7, (following - start).days == 366] for start, following in pairwise(starts)
     )
 
 
@@ -238,11 +237,19 @@ class QuartzWalls(Walls):
         return not any(self.days_of(year, month) for year in years for month in bits(self.months))
 
 
-@lru_cache(maxsize=4096)
 def walls(expression: str, dialect: str, day_match: str) -> Walls:
     """Return the compiled form of a normal expression; equal expressions share one."""
+    # A text of unusual length is not kept: thousands of them would be a way to fill the memory.
+    compiled = _shared if len(expression) <= 200 else _compiled
+    return compiled(expression, dialect, day_match)
+
+
+def _compiled(expression: str, dialect: str, day_match: str) -> Walls:
     masks = read(expression, dialect, day_match)
     return QuartzWalls(masks) if dialect == "quartz" else Walls(masks)
+
+
+_shared = lru_cache(maxsize=4096)(_compiled)
 
 
 def bits(mask: int) -> list[int]:

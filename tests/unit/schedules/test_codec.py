@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from everytick import InvalidSchedule, UnboundSchedule, after_completion, any_of, cron, every, once, repeat, schedule
+from everytick.schedules.cron import Cron
 from everytick.schedules.timezones import zone
 
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
@@ -108,6 +109,8 @@ REFUSED = {
     "(@daily) - nowhere": "calendar",
     "(" * 30 + "@daily" + ")" * 30: "text",
     "x" * 100_001: "text",
+    " | ".join(["(@daily)"] * 1001): "union",
+    "@daily; tz=" + "a" * 90_000: "tz",
 }
 
 
@@ -131,6 +134,13 @@ def test_unknown_dialects_are_refused_and_standard_is_vixie() -> None:
     with pytest.raises(InvalidSchedule, match="vixie, posix, quartz"):
         cron("0 0 * * *", dialect="crontab")
     assert cron("0 0 * * *", dialect="standard") == cron("0 0 * * *")
+
+
+def test_equal_expressions_share_one_compiled_form() -> None:
+    first, second = cron("7 3 * * 1-5", tz="Asia/Tokyo"), cron("7  3 * * 1-5")
+    assert isinstance(first, Cron)
+    assert isinstance(second, Cron)
+    assert first._walls is second._walls
 
 
 def test_a_union_needs_schedules() -> None:
