@@ -10,6 +10,7 @@
     │   ├── InvalidInstant                    text, reason
     │   ├── InvalidName                       what, name, reason
     │   ├── InvalidPolicies                   job, reason, alternatives
+    │   ├── InvalidPayload                    what, reason
     │   └── DuplicateDefinition               one name twice in one application
     ├── UnboundSchedule                       the schedule needs to know its job before it can answer
     ├── CronCalculationError                  no next or previous instant; raised by `declarative` only
@@ -17,7 +18,8 @@
 
 Losing a race, a skip or a failed attempt are answers, not exceptions. What a task raises
 to steer itself (`TryAgain`, `GiveUp`) is not under `EverytickError`, so that a broad
-`except` in user code does not swallow it.
+`except` in user code does not swallow it. `DefinitionWarning` is a warning, never raised
+by us: the definition stands, but may not do what its author expects.
 """
 
 from collections.abc import Mapping
@@ -33,9 +35,16 @@ def shown(text: object, limit: int = _SHOWN) -> str:
     Input may come from a file or the network; a raw escape sequence in it would
     reach the terminal of whoever reads the message.
     """
-    raw = text if isinstance(text, str) else repr(text)
+    raw = text if isinstance(text, str) else _said(text)
     cut = raw if len(raw) <= limit else raw[: limit - 1] + "…"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in cut)
+
+
+def _said(given: object) -> str:
+    try:
+        return repr(given)
+    except ValueError:  # a number of thousands of digits
+        return f"a very long {type(given).__name__}"
 
 
 class EverytickError(Exception):
@@ -144,17 +153,38 @@ class InvalidName(DefinitionError):
 
 
 class InvalidPolicies(DefinitionError):
-    """A policy makes no sense, or two contradict each other; `alternatives` says what to write instead."""
+    """A policy makes no sense, or two contradict each other; `alternatives` says what to write instead.
+
+    `job` is empty where a policy was refused before anybody said which job it is for.
+    """
 
     code = "invalid_policies"
 
     def __init__(self, job: str, reason: str, alternatives: tuple[str, ...] = ()) -> None:
         instead = f"; instead: {', or '.join(alternatives)}" if alternatives else ""
-        super().__init__(f"job '{shown(job)}': {reason}{instead}")
+        where = f"job '{shown(job)}': " if job else ""
+        super().__init__(f"{where}{reason}{instead}")
         self.job, self.reason, self.alternatives = job, reason, alternatives
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.job, self.reason, self.alternatives)
+
+
+class InvalidPayload(DefinitionError):
+    """A payload or result is not JSON, or larger than the bound."""
+
+    code = "invalid_payload"
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(f"{what} {reason}")
+        self.what, self.reason = what, reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.what, self.reason)
+
+
+class DefinitionWarning(UserWarning):
+    """The definition is accepted, but may not do what its author expects."""
 
 
 class DuplicateDefinition(DefinitionError):
