@@ -1,0 +1,42 @@
+"""Policies that cannot hold together, refused when a job is defined; what is merely surprising is a warning."""
+
+from collections.abc import Iterator
+
+from everytick.domain.config import Settings
+from everytick.domain.policies import LateOverlap, OnStoreOutage, Overlap, Strategy
+from everytick.errors import InvalidPolicies
+
+
+def refuse_contradictions(job: str, settings: Settings, task: str = "") -> None:
+    """Return if the settings of a job, or of one of its tasks, can hold together."""
+    whose = f"task '{task}': " if task else ""
+    if settings.retry is not None and settings.retry.superseded_by_next and settings.overlap is Overlap.ALLOW:
+        raise InvalidPolicies(
+            job,
+            f"{whose}superseded_by_next gives way to the next instant, and overlap allow runs both",
+            ('overlap="queue_latest", to run one at a time', "superseded_by_next=False, to go on retrying"),
+        )
+    if settings.on_store_outage is OnStoreOutage.FIRE_LOCAL and settings.overlap is not Overlap.ALLOW:
+        raise InvalidPolicies(
+            job,
+            f"on_store_outage fire_local cannot see what runs elsewhere, so it cannot keep overlap {settings.overlap}",
+            (
+                'overlap="allow", if two at once do no harm',
+                'on_store_outage="wait", to catch up when the store is back',
+            ),
+        )
+    if settings.start is not None and settings.end is not None and settings.end < settings.start:
+        raise InvalidPolicies(
+            job,
+            f"end {settings.end.isoformat()} comes before start {settings.start.isoformat()}",
+            ("an end after the start", "no end"),
+        )
+
+
+def surprises(settings: Settings) -> Iterator[str]:
+    """Give what is allowed but rarely meant, as sentences."""
+    if settings.recovery.strategy is Strategy.EXECUTE_ALL and settings.late_overlap is LateOverlap.SKIP:
+        yield (
+            "recovery execute_all with late_overlap skip runs only the oldest late instant and skips the others; "
+            'late_overlap="queue" runs them one after another'
+        )
