@@ -1,0 +1,250 @@
+"""Job and Task: a named definition, whole and checked. What was refused here never reaches a store.
+
+A Job is what its author said: schedule, tasks, policies, version. What happens to it
+(pause, watermark, last run) is the store's and stands in a snapshot, not here.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Literal, TypeAlias
+
+from everytick.domain.config import Level, Overrides, Settings, overrides
+from everytick.domain.contradictions import refuse_contradictions
+from everytick.domain.names import checked_name, did_you_mean
+from everytick.domain.policies import Mode
+from everytick.domain.reading import names
+from everytick.domain.schedule import Schedule, bound
+from everytick.domain.values import value
+from everytick.domain.window import within
+from everytick.errors import DuplicateDefinition, InvalidPolicies, InvalidSchedule, shown
+
+_NOTHING = Overrides(Level.APPLICATION)
+# Both lie before any instant somebody schedules, and leave room for an offset of a day.
+_BEGINNING = datetime(1, 1, 3, tzinfo=UTC)
+_SOME_END = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+InZone: TypeAlias = Callable[[Schedule, str], Schedule]
+
+
+@value
+class Task:
+    """One unit of work in a Job: what to call, after which other tasks, under which settings."""
+
+    id: str
+    job_id: str
+    name: str
+    order: int
+    target: str
+    after: tuple[str, ...]
+    overrides: Overrides
+    settings: Settings
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+@value
+class Job:
+    """A named definition: schedule, tasks, policies.
+
+    `application` and `overrides` are the two diffs it was made of, `settings` is what they
+    come to. The version counts edits; the times are the store's, None until it has them.
+    """
+
+    id: str
+    name: str
+    schedule: Schedule
+    tasks: tuple[Task, ...]
+    settings: Settings
+    overrides: Overrides
+    application: Overrides = _NOTHING
+    version: int = 1
+    owner: str = "code"
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+    @property
+    def kind(self) -> Literal["task", "flow"]:
+        """`task` for a job of one task, `flow` for more."""
+        return "flow" if len(self.tasks) > 1 else "task"
+
+    @property
+    def enabled(self) -> bool:
+        """Whether the definition wants to run at all; whether it is paused is the store's to say."""
+        return self.settings.enabled
+
+    def task(self, name: str) -> Task:
+        """Return the task of this name."""
+        for task in self.tasks:
+            if task.name == name:
+                return task
+        raise KeyError(name)
+
+    def bound(self, last_end: datetime | None) -> Schedule:
+        """Return the schedule as this job has it: bound to its id, inside its start and end."""
+        return within(bound(self.schedule, self.id, last_end), self.settings.start, self.settings.end)
+
+
+@value
+class TaskDefinition:
+    """One task as its author wrote it, before the job is whole; `after` may name tasks still to come."""
+
+    name: str
+    target: str
+    after: tuple[str, ...]
+    overrides: Overrides
+
+
+def define_task(
+    job: str, name: str, *, target: str = "", after: object = (), policies: Mapping[str, object] | None = None
+) -> TaskDefinition:
+    """Return one task of the job of this name; what it sets is read here, its peers are checked with the whole."""
+    checked = checked_name("task", name)
+    what = f"task '{shown(checked)}'"
+    try:
+        peers = names("after", after)
+    except InvalidPolicies as error:
+        raise InvalidPolicies(job, f"{what}: {error.reason}", error.alternatives) from None
+    return TaskDefinition(checked, target, peers, overrides(Level.TASK, policies or {}, job, what))
+
+
+def define_job(
+    name: str,
+    schedule: Schedule,
+    *,
+    policies: Mapping[str, object] | None = None,
+    tasks: Iterable[TaskDefinition] = (),
+    application: Overrides = _NOTHING,
+    owner: str = "code",
+    in_zone: InZone = lambda schedule, zone: schedule,
+) -> Job:
+    """Return the definition, whole and checked: settings merged, zone settled, tasks in order.
+
+    A schedule that never names an instant is refused, and so are policies that contradict
+    each other and tasks that wait for each other in a circle. `in_zone` puts a schedule
+    that has no zone into the one of this name; it is given, since zones are not known here.
+    """
+    # Loads the system's crypto library, which importing everytick need not wait for.
+    from everytick.domain.ids import job_id
+
+    checked, written = checked_name("job", name), tuple(tasks)
+    if not isinstance(schedule, Schedule):
+        raise InvalidSchedule(schedule, "schedule", f"of job '{shown(checked)}' must be a schedule like every(\"10s\")")
+    set_here = overrides(Level.JOB, policies or {}, checked)
+    settings = Settings().overridden_by(application).overridden_by(set_here)
+    refuse_contradictions(checked, settings)
+    _refuse_mistaken_tasks(checked, written)
+    settings = _with_order(checked, _with_zone(settings, in_zone), written)
+    id_ = job_id(checked)
+    job = Job(
+        id=id_,
+        name=checked,
+        schedule=_spread(checked, in_zone(schedule, settings.timezone), settings.spread),
+        tasks=tuple(_task(checked, id_, order, task, settings) for order, task in enumerate(written, 1)),
+        settings=settings,
+        overrides=set_here,
+        application=application,
+        owner=checked_name("owner", owner),
+    )
+    _refuse_silence(job)
+    return job
+
+
+def refuse_contradicting_task(job: Job, tasks: Sequence[TaskDefinition]) -> None:
+    """Return if the newest of these tasks can stand in the job; whom it comes after may still be unknown."""
+    newest = tasks[-1]
+    refuse_contradictions(job.name, job.settings.overridden_by(newest.overrides), newest.name)
+    _with_order(job.name, job.settings, tasks)
+    _refuse_cycles(job.name, tasks)
+
+
+def _refuse_cycles(job: str, tasks: Iterable[TaskDefinition]) -> None:
+    """Return if no task waits for itself, directly or through others; a name still unknown waits for nobody."""
+    if not any(task.after for task in tasks):
+        return
+    # Loaded by the few who use `after`.
+    from graphlib import CycleError, TopologicalSorter
+
+    try:
+        TopologicalSorter({task.name: task.after for task in tasks}).prepare()
+    except CycleError as error:
+        circle = " → ".join(f"'{shown(name, 40)}'" for name in error.args[1])
+        instead = ("leave out one `after` of these",)
+        raise InvalidPolicies(job, f"tasks wait for each other in a circle: {circle}", instead) from None
+
+
+def _refuse_mistaken_tasks(job: str, tasks: Sequence[TaskDefinition]) -> None:
+    known = [task.name for task in tasks]
+    for position, task in enumerate(tasks):
+        if task.name in known[:position]:
+            raise DuplicateDefinition(f"job '{shown(job)}' has two tasks named '{shown(task.name)}': rename one")
+        for peer in task.after:
+            if peer not in known:
+                reason = f"task '{shown(task.name)}' comes after '{shown(peer)}', which is not a task of this job"
+                others = tuple(f"after='{shown(name)}'" for name in known if name != task.name)
+                raise InvalidPolicies(job, reason + did_you_mean(peer, known), others)
+    _refuse_cycles(job, tasks)
+
+
+def _with_order(job: str, settings: Settings, tasks: Sequence[TaskDefinition]) -> Settings:
+    """`after` makes the mode graph; somebody who asked for another mode must choose."""
+    bound_task = next((task for task in tasks if task.after), None)
+    if bound_task is None or settings.mode is Mode.GRAPH:
+        return settings
+    if settings.origin("mode") is not Level.DEFAULT:
+        reason = (
+            f"task '{shown(bound_task.name)}' comes after others, and mode {settings.mode} does not look at `after`"
+        )
+        raise InvalidPolicies(job, reason, ('mode="graph"', f'mode="{settings.mode}" without `after`'))
+    return replace(settings, mode=Mode.GRAPH)
+
+
+def _with_zone(settings: Settings, in_zone: InZone) -> Settings:
+    """Settle the zone of the two schedules that are policies."""
+    stop, restart = settings.stop_schedule, settings.restart_schedule
+    return replace(
+        settings,
+        stop_schedule=None if stop is None else in_zone(stop, settings.timezone),
+        restart_schedule=None if restart is None else in_zone(restart, settings.timezone),
+    )
+
+
+def _task(job: str, job_id: str, order: int, task: TaskDefinition, settings: Settings) -> Task:
+    from everytick.domain.ids import task_id
+
+    merged = settings.overridden_by(task.overrides)
+    refuse_contradictions(job, merged, task.name)
+    return Task(task_id(job_id, task.name), job_id, task.name, order, task.target, task.after, task.overrides, merged)
+
+
+def _spread(job: str, schedule: Schedule, length: timedelta | None) -> Schedule:
+    """Make the policy an option of the schedule, which is then what is stored."""
+    if length is None:
+        return schedule
+    if "; spread=" in str(schedule):
+        instead = ("spread=None, to keep the schedule's own",)
+        raise InvalidPolicies(job, f"spread is given twice, here and in '{shown(str(schedule))}'", instead)
+    spread_over = getattr(schedule, "spread_over", None)
+    if spread_over is None:
+        kind = type(schedule).__name__
+        ways = (f"a method {kind}.spread_over(length)", 'jitter="30s", which delays only the start')
+        raise InvalidPolicies(job, f"spread does not know how to move a {kind}", ways)
+    moved: Schedule = spread_over(length)
+    return moved
+
+
+def _refuse_silence(job: Job) -> None:
+    """Return if the schedules name at least one instant between the first year and the last."""
+    for what, schedule in (
+        ("schedule", job.schedule),
+        ("stop_schedule", job.settings.stop_schedule),
+        ("restart_schedule", job.settings.restart_schedule),
+    ):
+        # Bound to some end: what follows a completion is not silent, it only waits for one.
+        if schedule is not None and bound(schedule, job.id, _SOME_END).next_after(_BEGINNING) is None:
+            raise InvalidSchedule(str(schedule), what, f"never fires: {schedule.describe()}")
+    start, end = job.settings.start, job.settings.end
+    if job.bound(start or _SOME_END).next_after(_BEGINNING) is None:
+        reason = f"'{shown(str(job.schedule))}' names no instant from {start or 'the beginning'} to {end or 'the end'}"
+        raise InvalidPolicies(job.name, reason, ("a wider window of start and end",))

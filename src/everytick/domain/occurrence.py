@@ -1,0 +1,120 @@
+"""Occurrence, TaskRun and Attempt: what was decided to exist, and what came of it.
+
+Ids follow from what a record is about, so that every node names it alike. Of the config
+an occurrence ran with it keeps the version and its own overrides: together with the
+definition of that version they are the whole, and nothing is copied a million times.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+
+from everytick.domain import ids
+from everytick.domain.config import Level, Overrides, Settings
+from everytick.domain.job import Job, Task
+from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
+from everytick.domain.values import value
+
+_NOTHING = Overrides(Level.OCCURRENCE)
+
+
+class Cause(StrEnum):
+    """Why an occurrence exists; being late is not a cause."""
+
+    SCHEDULE = "schedule"
+    TRIGGER = "trigger"
+    REPLAY = "replay"
+    BACKFILL = "backfill"
+    CREATE = "create"
+    RESTART = "restart"
+
+
+@value
+class Occurrence:
+    """One instant of one Job that was decided to exist, or one request that was granted.
+
+    It stands for the instants in `(covers_after, covers_through]`; `ready_at` is when it
+    may start. `owner` is the node that holds it, `error` why it ended as it did.
+    """
+
+    id: str
+    job_id: str
+    version: int
+    scheduled_for: datetime
+    status: OccurrenceStatus = OccurrenceStatus.PENDING
+    cause: Cause = Cause.SCHEDULE
+    late: bool = False
+    covers_after: datetime | None = None
+    covers_through: datetime | None = None
+    line_at: datetime | None = None
+    ready_at: datetime | None = None
+    owner: str | None = None
+    fence: int = 0
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    error: str | None = None
+    overrides: Overrides = _NOTHING
+    replay_of: str | None = None
+    reason: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+    @property
+    def is_recovery_run(self) -> bool:
+        """Whether the schedule named it and it was created late; for the report, never branched on."""
+        return self.late and self.cause is Cause.SCHEDULE
+
+    def settings(self, job: Job, task: Task | None = None) -> Settings:
+        """Return the config it runs with, whole: of the job in its version, or of one of that job's tasks."""
+        assert (job.id, job.version) == (self.job_id, self.version), f"{self.id} does not run under {job.name}"
+        return (job if task is None else task).settings.overridden_by(self.overrides)
+
+
+@value
+class TaskRun:
+    """One Task within one Occurrence."""
+
+    occurrence_id: str
+    task_id: str
+    status: RunStatus = RunStatus.PENDING
+    attempts: int = 0
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    error: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+    @property
+    def id(self) -> str:
+        """Made of the occurrence and the task; equal over all attempts."""
+        return ids.run_id(self.occurrence_id, self.task_id)
+
+    @property
+    def retry_count(self) -> int:
+        """How many attempts came after the first."""
+        return max(self.attempts - 1, 0)
+
+
+@value
+class Attempt:
+    """One try at a TaskRun, numbered from 1; a retry never overwrites an earlier one."""
+
+    run_id: str
+    number: int
+    status: AttemptStatus = AttemptStatus.PENDING
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    error: str | None = None
+    created_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        assert self.number >= 1, f"attempts of {self.run_id} are counted from 1, got {self.number}"
+
+    @property
+    def id(self) -> str:
+        """Made of the run and the number."""
+        return ids.attempt_id(self.run_id, self.number)
+
+
+def occurrence_of(job: Job, instant: datetime, *, late: bool = False) -> Occurrence:
+    """Return the occurrence of one instant of the job, as every node would name it."""
+    return Occurrence(ids.occurrence_id(job.id, instant), job.id, job.version, instant, late=late, line_at=instant)
