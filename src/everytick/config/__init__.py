@@ -1,0 +1,1 @@
+"""Settings from outside the code, each with its origin."""

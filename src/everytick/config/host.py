@@ -1,0 +1,66 @@
+"""What this machine says about itself."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from everytick.errors import InvalidPolicies, InvalidSchedule
+from everytick.schedules.timezones import zone
+
+_FOLDER = "zoneinfo/"
+
+
+def local_timezone(environment: Mapping[str, str] = os.environ, etc: Path = Path("/etc")) -> str:
+    """Return the IANA name of this machine's time zone, so that it can be stored by name.
+
+    In the order of the C library, TZ wins over /etc/localtime; where that is a copy and not
+    a link, /etc/timezone names it. A machine without any of them is in UTC. What has no
+    name cannot be stored, and another node could not know what was meant: it is refused.
+    """
+    if "TZ" in environment:
+        return _from_variable(environment["TZ"])
+    clock = etc / "localtime"
+    named = _name_in(os.path.realpath(clock)) if clock.is_symlink() else None
+    if named is None:
+        named = _first_line(etc / "timezone")
+    if named is None:
+        if clock.exists() or os.name == "nt":
+            raise _nameless(f"{clock} does not say which zone it is")
+        return "UTC"
+    return _known(named, str(etc))
+
+
+def _from_variable(given: str) -> str:
+    name = given.removeprefix(":")
+    if not name:
+        return "UTC"
+    return _known(_name_in(name) or name, f"TZ={given}")
+
+
+def _name_in(path: str) -> str | None:
+    """The zone's name in the path of its file, wherever the zones of this system live."""
+    _, found, name = path.partition(_FOLDER)
+    for beside in ("posix/", "right/"):
+        name = name.removeprefix(beside)
+    return str(PurePosixPath(name)) if found and name else None
+
+
+def _first_line(file: Path) -> str | None:
+    try:
+        lines = file.read_text(encoding="ascii").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return next((line.strip() for line in lines if line.strip() and not line.startswith("#")), None)
+
+
+def _known(name: str, origin: str) -> str:
+    try:
+        return zone(name).name
+    except InvalidSchedule as error:
+        raise _nameless(f"{origin} names '{name}', which {error.reason}") from None
+
+
+def _nameless(reason: str) -> InvalidPolicies:
+    return InvalidPolicies(
+        "", f'timezone "local" cannot be resolved: {reason}', ('timezone="Europe/Berlin"', "TZ=Europe/Berlin")
+    )
