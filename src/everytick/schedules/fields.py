@@ -176,13 +176,13 @@ def _five(texts: list[str], dialect: str, day_match: str) -> Masks:
 
 
 def _quartz(texts: list[str]) -> Masks:
-    if (texts[3] == "?") == (texts[5] == "?"):
-        raise FieldParseError("day", texts[3], "or weekday must be ?, and not both: the other one decides")
     specials: list[Special] = []
     masks = [
         _star(field, text, "quartz") or _list(field, text, _quartz_part, specials)
         for field, text in zip(_QUARTZ, texts, strict=False)
     ]
+    if (texts[3] == "?") == (texts[5] == "?"):
+        raise FieldParseError("day", texts[3], "or weekday must be ?, and not both: the other one decides")
     seconds, minutes, hours, days, months, weekdays, *years = masks
     return Masks(
         seconds=seconds,
@@ -191,7 +191,7 @@ def _quartz(texts: list[str]) -> Masks:
         days=days,
         months=months,
         weekdays=weekdays >> 1,
-        years=years[0] if years and texts[6] != "*" else None,
+        years=years[0] if years else None,
         specials=tuple(specials),
         either=False,
         wildcard=texts[1].startswith("*") or texts[2].startswith("*"),
