@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from everytick.domain.values import value
-from everytick.errors import InvalidSchedule, UnboundSchedule, shown
+from everytick.errors import CronExpressionInvalidError, InvalidSchedule, UnboundSchedule, shown
 from everytick.schedules.combine import Combinable, chain, checked_limit, in_window, with_options
 from everytick.schedules.fields import hashed, is_hashed, normal
 from everytick.schedules.timezones import DAY, FIRST, LAST, MICROSECOND, Stretch, Zone, utc, zone_of
@@ -79,7 +79,12 @@ def cron(
     text = normal(expression)
     kind = HashedCron if is_hashed(text, dialect) else Cron
     gap, fold = dst_gap or default_gap(dialect), dst_fold or default_fold(dialect)
-    return in_window(kind(text, dialect, zone_of(tz), gap, fold, day_match), start, end)
+    try:
+        found = kind(text, dialect, zone_of(tz), gap, fold, day_match)
+    except CronExpressionInvalidError as error:
+        # The message quotes what was written, not the form that is kept.
+        raise CronExpressionInvalidError(expression, error.field, error.reason) from error.__cause__
+    return in_window(found, start, end)
 
 
 @value

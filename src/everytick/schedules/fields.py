@@ -299,8 +299,10 @@ def _step(field: Field, text: str, digits: str) -> int:
     if not (digits.isascii() and digits.isdigit()):
         raise FieldParseError(field.name, text, f"must have a number as its step, got {shown(digits, 40) or 'nothing'}")
     digits = digits.lstrip("0") or "0"
-    if len(digits) > 4 or not 1 <= int(digits) <= field.size:
-        raise FieldParseError(field.name, text, f"must have a step of 1 to {field.size}, got {shown(digits, 40)}")
+    # As Quartz has it: 59, 23, 31, 12 and 7. A larger step names one value and means something else.
+    largest = min(field.high, field.size) if field.low else field.high
+    if len(digits) > 4 or not 1 <= int(digits) <= largest:
+        raise FieldParseError(field.name, text, f"must have a step of 1 to {largest}, got {shown(digits, 40)}")
     return int(digits)
 
 
