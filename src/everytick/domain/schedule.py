@@ -37,3 +37,8 @@ def bound(schedule: Schedule, job_id: str, last_end: datetime | None) -> Schedul
     """
     binder: Callable[[str, datetime | None], Schedule] | None = getattr(schedule, "bound", None)
     return schedule if binder is None else binder(job_id, last_end)
+
+
+def waits_for_end(schedule: Schedule) -> bool:
+    """Tell whether the schedule's next instant follows from the end of the job's last occurrence."""
+    return bool(getattr(schedule, "waits_for_end", False))

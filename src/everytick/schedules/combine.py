@@ -11,7 +11,7 @@ from heapq import merge
 from typing import TYPE_CHECKING
 
 from everytick.domain.durations import Moment, Period, duration, format_duration
-from everytick.domain.schedule import Schedule, bound
+from everytick.domain.schedule import Schedule, bound, waits_for_end
 from everytick.domain.values import value
 from everytick.errors import InvalidDuration, InvalidInstant, InvalidSchedule, UnboundSchedule
 from everytick.schedules.hashing import hash_number
@@ -62,6 +62,12 @@ class Combinable(ABC):
         @property
         def tz(self) -> Zone | None:
             """The zone the schedule was given, or None while it has none of its own."""
+
+    @property
+    def waits_for_end(self) -> bool:
+        """Whether the next instant follows from the end of the job's last occurrence."""
+        inside = (getattr(self, "schedule", None), *getattr(self, "parts", ()))
+        return any(waits_for_end(part) for part in inside if part is not None)
 
     @abstractmethod
     def next_after(self, instant: datetime, /) -> datetime | None:

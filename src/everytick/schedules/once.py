@@ -79,6 +79,11 @@ class AfterCompletion(Combinable):
         """None: an end and a delay need no zone."""
         return None
 
+    @property
+    def waits_for_end(self) -> bool:
+        """Always: that is what it is for."""
+        return True
+
     def __str__(self) -> str:
         return f"after: {format_duration(self.delay)}"
 

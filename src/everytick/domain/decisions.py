@@ -1,0 +1,107 @@
+"""What was decided: a Plan for one job, with the reason of every instant in words people can read."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from everytick.domain.occurrence import Cause
+from everytick.domain.payload import Payload
+from everytick.domain.snapshots import Adjustment
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.values import value
+
+
+class Why(StrEnum):
+    """Why an instant did not become a run, or what made one wait."""
+
+    ON_TIME = "on time"
+    LATE = "late, kept by recovery"
+    ASKED = "asked for"
+    ADJUSTED = "skipped by hand"
+    MOVED = "moved"
+    RESCHEDULED = "rescheduled"
+    DISABLED = "disabled"
+    PAUSED = "paused"
+    NOT_LAST = "not last"
+    MISSED = "missed"
+    WINDOW = "window"
+    COMPRESSED = "compressed"
+    CAP = "cap"
+    OVERLAP = "overlap"
+    QUEUE_FULL = "queue full"
+    SUPERSEDED = "superseded"
+    SUCCESSFUL = "already successful"
+    REMOVED = "removed"
+
+
+@value
+class Creation:
+    """An occurrence that shall exist: pending or queued, or skipped where a request was turned down."""
+
+    id: str
+    scheduled_for: datetime
+    status: OccurrenceStatus
+    version: int
+    cause: Cause
+    line_at: datetime
+    ready_at: datetime
+    covers_after: datetime | None
+    covers_through: datetime
+    late: bool
+    why: Why
+    detail: str = ""
+    payload: Payload | None = None
+    replay_of: str | None = None
+
+
+@value
+class Span:
+    """Instants in `(after, through]` that do not run, all for one reason; `through` is the last of them.
+
+    `count` is exact up to 10,000 and None above.
+    """
+
+    status: OccurrenceStatus
+    why: Why
+    detail: str
+    after: datetime
+    through: datetime
+    version: int
+    count: int | None
+
+
+@value
+class Ending:
+    """An occurrence that ends without having run to its end."""
+
+    id: str
+    status: OccurrenceStatus
+    why: Why
+    detail: str = ""
+
+
+@value
+class Answer:
+    """A request that was dealt with; a backfill that was cut goes on after `done_through`."""
+
+    key: str
+    cause: Cause
+    done_through: datetime | None = None
+
+
+@value
+class Plan:
+    """What one look at a job decided; it is committed whole or, from an old snapshot, not at all."""
+
+    job_id: str
+    revision: int
+    woken: int
+    watermark: datetime
+    wake_at: datetime | None
+    creations: tuple[Creation, ...] = ()
+    releases: tuple[str, ...] = ()
+    endings: tuple[Ending, ...] = ()
+    cancels: tuple[str, ...] = ()
+    spans: tuple[Span, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    used: tuple[Adjustment, ...] = ()
+    rescheduled: bool = False

@@ -1,0 +1,148 @@
+"""What a decision may see, and nothing else: bounded, read in one moment, never written back.
+
+A store reads a snapshot, `deciding` looks at it, and the store commits what was decided on
+the condition that the snapshot still holds.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+
+from everytick.domain.job import Job
+from everytick.domain.occurrence import Cause
+from everytick.domain.payload import Payload
+from everytick.domain.policies import Overlap
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.values import value
+
+PLAN_LIMIT = 100
+"""So many creations and releases a plan holds at most; more follow in the next one."""
+
+
+class Missed(StrEnum):
+    """What becomes of the instants of a pause once it is over."""
+
+    SKIP = "skip"
+    CATCH_UP = "catch_up"
+
+
+@value
+class Edition:
+    """A definition and the moment after which it is in force; None means from the beginning."""
+
+    job: Job
+    in_force_after: datetime | None = None
+
+
+@value
+class Pause:
+    """A span `(since, until]` in which the schedule is held; until None, somebody must resume it."""
+
+    since: datetime
+    until: datetime | None = None
+    missed: Missed = Missed.SKIP
+    reason: str = ""
+    by: str = ""
+
+    def holds(self, now: datetime) -> bool:
+        """Tell whether the job is paused now."""
+        return self.until is None or now < self.until
+
+
+class AdjustmentKind(StrEnum):
+    """What somebody wants to happen to one single future occurrence."""
+
+    SKIP = "skip"
+    MOVE = "move"
+
+
+@value
+class Adjustment:
+    """One instant that is skipped, or moved to another time; `done` once what was moved exists there."""
+
+    at: datetime
+    kind: AdjustmentKind
+    to: datetime | None = None
+    reason: str = ""
+    by: str = ""
+    done: bool = False
+
+
+@value
+class Reschedule:
+    """The next run, set by somebody: the instants after `made_at` and before `to` give way to it."""
+
+    made_at: datetime
+    to: datetime
+    by: str = ""
+
+
+@value
+class Request:
+    """Something a person or program asked for; `overlap` is the rule named with it, else it waits in line.
+
+    A backfill asks for the instants in `(after, through]`; every other request for one occurrence.
+    """
+
+    key: str
+    cause: Cause
+    requested_at: datetime
+    payload: Payload | None = None
+    overlap: Overlap | None = None
+    reason: str = ""
+    by: str = ""
+    replay_of: str | None = None
+    scheduled_for: datetime | None = None
+    covers_after: datetime | None = None
+    covers_through: datetime | None = None
+    after: datetime | None = None
+    through: datetime | None = None
+    again: bool = False
+
+
+@value
+class Active:
+    """An occurrence that is not over, as far as a plan needs to know it."""
+
+    id: str
+    line_at: datetime
+    scheduled_for: datetime
+    status: OccurrenceStatus
+    cause: Cause = Cause.SCHEDULE
+    superseded_by_next: bool = False
+
+
+@value
+class Ended:
+    """The last occurrence that ended, or ended well."""
+
+    scheduled_for: datetime
+    started_at: datetime | None
+    ended_at: datetime
+
+
+@value
+class JobSnapshot:
+    """Everything `plan` may see of one job.
+
+    `editions` are in order, the last one being the newest; `busy` holds at most 100 and
+    `waiting` the oldest PLAN_LIMIT in line and the newest, while the counts are whole.
+    """
+
+    job_id: str
+    revision: int
+    woken: int
+    watermark: datetime
+    editions: tuple[Edition, ...]
+    wake_at: datetime | None = None
+    retire_at: datetime | None = None
+    pauses: tuple[Pause, ...] = ()
+    adjustments: tuple[Adjustment, ...] = ()
+    reschedule: Reschedule | None = None
+    requests: tuple[Request, ...] = ()
+    more_requests: bool = False
+    busy: tuple[Active, ...] = ()
+    busy_count: int = 0
+    waiting: tuple[Active, ...] = ()
+    waiting_count: int = 0
+    last_end: Ended | None = None
+    last_success: Ended | None = None
