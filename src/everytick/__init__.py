@@ -7,11 +7,16 @@ first asked for, so that `import everytick` loads none of them.
 TYPE_CHECKING = False  # type checkers know better; importing it would cost more than the rest of this file
 
 if TYPE_CHECKING:
+    from everytick.app import Everytick
+    from everytick.domain.config import UNSET
+    from everytick.domain.policies import backfill_from, bounded_window
+    from everytick.domain.retry import Retry
     from everytick.domain.schedule import Schedule
     from everytick.errors import (
         CronCalculationError,
         CronExpressionInvalidError,
         DefinitionError,
+        DefinitionWarning,
         DuplicateDefinition,
         EverytickError,
         FieldParseError,
@@ -19,6 +24,7 @@ if TYPE_CHECKING:
         InvalidDuration,
         InvalidInstant,
         InvalidName,
+        InvalidPayload,
         InvalidPolicies,
         InvalidSchedule,
         MissingExtra,
@@ -35,11 +41,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "app": ("Everytick",),
+    "domain.config": ("UNSET",),
+    "domain.policies": ("backfill_from", "bounded_window"),
+    "domain.retry": ("Retry",),
     "domain.schedule": ("Schedule",),
     "errors": (
         "CronCalculationError",
         "CronExpressionInvalidError",
         "DefinitionError",
+        "DefinitionWarning",
         "DuplicateDefinition",
         "EverytickError",
         "FieldParseError",
@@ -47,6 +58,7 @@ _HOMES = {
         "InvalidDuration",
         "InvalidInstant",
         "InvalidName",
+        "InvalidPayload",
         "InvalidPolicies",
         "InvalidSchedule",
         "MissingExtra",
@@ -63,24 +75,31 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "UNSET",
     "Calendar",
     "CronCalculationError",
     "CronExpressionInvalidError",
     "DefinitionError",
+    "DefinitionWarning",
     "DuplicateDefinition",
+    "Everytick",
     "EverytickError",
     "FieldParseError",
     "InvalidCronExpressionError",
     "InvalidDuration",
     "InvalidInstant",
     "InvalidName",
+    "InvalidPayload",
     "InvalidPolicies",
     "InvalidSchedule",
     "MissingExtra",
+    "Retry",
     "Schedule",
     "UnboundSchedule",
     "after_completion",
     "any_of",
+    "backfill_from",
+    "bounded_window",
     "calendar",
     "cron",
     "every",
