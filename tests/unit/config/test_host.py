@@ -26,7 +26,9 @@ def test_the_variable_wins(variable: str, name: str, tmp_path: Path) -> None:
     assert local_timezone({"TZ": variable}, tmp_path) == name
 
 
-@pytest.mark.parametrize("variable", ["CET-1CEST,M3.5.0,M10.5.0/3", "Mars/Olympus", "/etc/localtime", "../secret"])
+@pytest.mark.parametrize(
+    "variable", ["CET-1CEST,M3.5.0,M10.5.0/3", "Mars/Olympus", "/etc/localtime", "../secret", "/x/zoneinfo/"]
+)
 def test_a_variable_that_names_no_zone_is_refused_with_the_way_out(variable: str, tmp_path: Path) -> None:
     """A rule without a name could not be stored for other nodes."""
     with pytest.raises(InvalidPolicies, match=r'timezone "local" cannot be resolved: TZ=.*instead: timezone="Europe'):

@@ -189,6 +189,13 @@ def test_levels_are_merged_in_their_order_or_not_at_all() -> None:
         task.origin("bananas")
 
 
+def test_a_level_may_speak_again() -> None:
+    """A single occurrence may be amended twice; the last word counts."""
+    once = Settings().overridden_by(overrides(Level.OCCURRENCE, {"priority": 1, "queue": "slow"}))
+    twice = once.overridden_by(overrides(Level.OCCURRENCE, {"priority": 2}))
+    assert (twice.priority, twice.queue) == (2, "slow")
+
+
 def test_a_task_may_set_what_concerns_one_task() -> None:
     """S0-078: failure, retry and timeout, and by which runner."""
     known = {key for key, policy in POLICIES.items() if Level.TASK in policy.levels}

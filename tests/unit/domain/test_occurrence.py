@@ -29,6 +29,7 @@ def test_an_occurrence_is_named_by_its_job_and_instant() -> None:
     assert (occurrence.job_id, occurrence.version, occurrence.scheduled_for) == (JOB.id, 1, NOON)
     assert (occurrence.status, occurrence.cause, occurrence.line_at) == ("pending", "schedule", NOON)
     assert (occurrence.owner, occurrence.started_at, occurrence.ended_at, occurrence.error) == (None, None, None, None)
+    assert (occurrence.fence, occurrence.late, occurrence.overrides.items) == (0, False, ())
     assert occurrence == occurrence_of(JOB, NOON)
 
 
@@ -70,7 +71,8 @@ def test_an_occurrence_runs_under_its_own_version_only() -> None:
 def test_a_run_is_named_by_occurrence_and_task_and_counts_its_retries() -> None:
     """S0-005, S0-009, S0-089, C-33: retry_count = attempts − 1."""
     occurrence = occurrence_of(JOB, NOON)
-    assert TaskRun(occurrence.id, LOAD.id).id == ids.run_id(occurrence.id, LOAD.id)
+    fresh = TaskRun(occurrence.id, LOAD.id)
+    assert (fresh.id, fresh.status, fresh.attempts) == (ids.run_id(occurrence.id, LOAD.id), "pending", 0)
     assert [TaskRun(occurrence.id, LOAD.id, attempts=n).retry_count for n in (0, 1, 4)] == [0, 0, 3]
 
 

@@ -89,6 +89,22 @@ def test_what_holds_itself_or_one_part_too_often_is_refused_at_once() -> None:
         payload([0] * 1_000_000)
 
 
+def test_a_payload_may_be_nested_a_hundred_levels_deep() -> None:
+    """Deeper than people write, shallower than parsers break."""
+    deep: object = 1
+    for _ in range(100):
+        deep = {"in": deep}
+    assert payload(deep).read() == deep
+    with pytest.raises(InvalidPayload, match="nested deeper than 100 levels"):
+        payload([deep])
+
+
+def test_the_place_of_a_mistake_stays_short() -> None:
+    """A key may be as long as the payload."""
+    with pytest.raises(InvalidPayload, match=f"holds nan at {'k' * 39}…\\.x, which"):
+        payload({"k" * 1000: {"x": math.nan}})
+
+
 def test_the_refusal_is_a_definition_error_that_survives_a_process_boundary() -> None:
     """Errors carry data in attributes."""
     error = InvalidPayload("payload of job 'x'", "holds nan")

@@ -22,6 +22,7 @@ def test_a_retry_counts_beyond_the_first_attempt_and_waits_constantly_unless_sai
     """S0-081, C-13, C-33."""
     assert Retry(3, "30s") == Retry(3, timedelta(seconds=30), 1.0, None, 0, ANY_FAILURE, False)
     assert Retry(3, "1m", factor=2).factor == 2.0
+    assert Retry(3, "1m", max_interval="1m").max_interval == timedelta(minutes=1)
 
 
 def test_a_mapping_says_the_same_as_the_value() -> None:
