@@ -6,7 +6,7 @@ schedule's text: two nodes with different editions of a holiday package still ag
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -16,7 +16,7 @@ from everytick.domain.values import value
 from everytick.errors import InvalidSchedule, MissingExtra
 from everytick.schedules.combine import Combinable, chain, in_zone, with_options
 from everytick.schedules.ics import read_ics
-from everytick.schedules.timezones import DAY, FIRST, LAST, MICROSECOND, Zone, utc
+from everytick.schedules.timezones import ALWAYS_UTC, DAY, FIRST, LAST, MICROSECOND, Stretch, Zone, utc
 
 TEN_YEARS = timedelta(days=3653)
 ROLLS = ("skip", "next", "previous")
@@ -140,10 +140,10 @@ class Excluding(Combinable):
             return self._next_open(instant)
         day = self.calendar.next_open(self._day(instant))
         for _ in range(_GROUPS):
-            later = [found for near in self._near(day) for found in self._rolled_to(near) if found > instant]
+            later = [found for near in self._near(day) if (found := self._first_after(near, instant))]
             if later:
                 return min(later)
-            following = self.schedule.next_after(self._group(day)[1])
+            following = self.schedule.next_after(self._start_of(self._group(day)[-1] + DAY) - MICROSECOND)
             if following is None:
                 return None
             day = self._target(self._day(following))
@@ -156,10 +156,10 @@ class Excluding(Combinable):
             return self._last_open(instant)
         day = self.calendar.last_open(self._day(instant))
         for _ in range(_GROUPS):
-            earlier = [found for near in self._near(day) for found in self._rolled_to(near) if found <= instant]
+            earlier = [found for near in self._near(day) if (found := self._last_through(near, instant))]
             if earlier:
                 return max(earlier)
-            former = self.schedule.last_at(self._group(day)[0])
+            former = self.schedule.last_at(self._start_of(self._group(day)[0]) - MICROSECOND)
             if former is None:
                 return None
             day = self._target(self._day(former))
@@ -194,38 +194,90 @@ class Excluding(Combinable):
 
     def _near(self, day: date) -> tuple[date, ...]:
         """The open date, and its neighbours where a clock change may put one date's instants among another's."""
-        if self._steady(self._start_of(day) - DAY, self._start_of(day) + 2 * DAY):
+        start = self._start_of(day)
+        if self._zone is None or self._zone.stretch(start - DAY) is self._zone.stretch(start + 2 * DAY):
             return (day,)
         return self.calendar.last_open(day - DAY), day, self.calendar.next_open(day + DAY)
 
-    def _rolled_to(self, day: date) -> set[datetime]:
-        """The instants that come to stand on an open date: its own, and those rolled there."""
-        after, through = self._group(day)
-        if not self._steady(after, through):
-            after, through = after - DAY, through + DAY
-        found = self.schedule.instants(after, through)
-        return {self._moved(instant, day) for instant in found if self._target(self._day(instant)) == day}
+    def _first_after(self, day: date, instant: datetime) -> datetime | None:
+        """The first instant that comes to stand on an open date after a moment: its own, or rolled there."""
+        found = [
+            at + shift
+            for low, high, shift in self._ways_to(day)
+            if (at := self.schedule.next_after(max(low - MICROSECOND, instant - shift))) and at < high
+        ]
+        return min(found, default=None)
 
-    def _steady(self, after: datetime, through: datetime) -> bool:
-        """Whether the zone keeps one offset over a span and a day around it."""
-        return self._zone is None or self._zone.stretch(after - DAY) is self._zone.stretch(through + DAY)
+    def _last_through(self, day: date, instant: datetime) -> datetime | None:
+        """The last instant that comes to stand on an open date through a moment: its own, or rolled there."""
+        found = [
+            at + shift
+            for low, high, shift in self._ways_to(day)
+            if (at := self.schedule.last_at(min(high - MICROSECOND, instant - shift))) and at >= low
+        ]
+        return max(found, default=None)
 
-    def _group(self, day: date) -> tuple[datetime, datetime]:
-        """The span `(after, through]` of instants whose date is this open one or rolls to it."""
+    def _ways_to(self, day: date) -> Iterator[tuple[datetime, datetime, timedelta]]:
+        """Give spans `[low, high)` of instants that come to stand on an open date, each moved by one length.
+
+        Within such a span order is kept, so that its first and last need no list of the others.
+        """
+        for each in self._group(day):
+            for low, high, offset in self._passes(each):
+                if each == day:
+                    yield low, high, DAY * 0
+                    continue
+                moved = (day - each) + offset
+                for wall_low, wall_high, target in self._resolved(day):
+                    first, last = max(low, wall_low - moved), min(high, wall_high - moved)
+                    if first < last:
+                        yield first, last, moved - target
+
+    def _group(self, day: date) -> list[date]:
+        """The open date and the closed ones that roll to it, in order."""
         if self.roll == "next":
             first, last = self.calendar.last_open(day - DAY) + DAY, day
         else:
             first, last = day, self.calendar.next_open(day + DAY) - DAY
-        return self._start_of(first) - MICROSECOND, self._start_of(last + DAY) - MICROSECOND
+        return [first + n * DAY for n in range((last - first).days + 1)]
+
+    def _passes(self, day: date) -> Iterator[tuple[datetime, datetime, timedelta]]:
+        """Give spans `[low, high)` of the instants of a date, each with its offset."""
+        midnight = _midnight(day)
+        for stretch in self._stretches(midnight):
+            low, high = max(midnight, stretch.wall_start), min(midnight + DAY, stretch.wall_end)
+            if low < high:
+                yield low - stretch.offset, high - stretch.offset, stretch.offset
+
+    def _resolved(self, day: date) -> Iterator[tuple[datetime, datetime, timedelta]]:
+        """Give spans `[low, high)` of the wall times of a date, each with the offset that resolves them.
+
+        A wall time that comes twice is its first pass; one in a gap moves on by the gap.
+        """
+        midnight = _midnight(day)
+        seen = midnight
+        before: timedelta | None = None
+        for stretch in self._stretches(midnight):
+            if before is not None and seen < min(stretch.wall_start, midnight + DAY):
+                yield seen, min(stretch.wall_start, midnight + DAY), before
+                seen = stretch.wall_start
+            low, high = max(seen, stretch.wall_start), min(midnight + DAY, stretch.wall_end)
+            if low < high:
+                yield low, high, stretch.offset
+            seen, before = max(seen, stretch.wall_end), stretch.offset
+
+    def _stretches(self, midnight: datetime) -> Iterator[Stretch]:
+        """Give the stretches of constant offset around a date."""
+        if self._zone is None:
+            yield ALWAYS_UTC
+            return
+        stretch: Stretch | None = self._zone.stretch(self._zone.resolve(midnight) - DAY)
+        while stretch is not None and stretch.start < midnight + 3 * DAY:
+            yield stretch
+            stretch = self._zone.after(stretch)
 
     def _target(self, day: date) -> date:
         return self.calendar.next_open(day) if self.roll == "next" else self.calendar.last_open(day)
-
-    def _moved(self, instant: datetime, day: date) -> datetime:
-        if self._day(instant) == day:
-            return instant
-        wall = datetime.combine(day, self._wall(instant).time(), UTC)
-        return self._zone.resolve(wall) if self._zone else wall
 
     def _wall(self, instant: datetime) -> datetime:
         return self._zone.wall(instant) if self._zone else instant
@@ -235,11 +287,15 @@ class Excluding(Combinable):
 
     def _start_of(self, day: date) -> datetime:
         """The first instant of a date; where midnight does not exist, the first after the gap."""
-        midnight = datetime.combine(day, datetime.min.time(), UTC)
+        midnight = _midnight(day)
         if self._zone is None:
             return midnight
         start = self._zone.resolve(midnight)
         return start if self._zone.wall(start) == midnight else self._zone.stretch(start).start
+
+
+def _midnight(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
 def checked_roll(roll: object) -> str:

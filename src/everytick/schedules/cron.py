@@ -17,7 +17,7 @@ from everytick.domain.values import value
 from everytick.errors import CronExpressionInvalidError, InvalidSchedule, UnboundSchedule, shown
 from everytick.schedules.combine import Combinable, chain, checked_limit, in_window, with_options
 from everytick.schedules.fields import hashed, is_hashed, normal
-from everytick.schedules.timezones import DAY, FIRST, LAST, MICROSECOND, Stretch, Zone, utc, zone_of
+from everytick.schedules.timezones import ALWAYS_UTC, DAY, FIRST, LAST, MICROSECOND, Stretch, Zone, utc, zone_of
 from everytick.schedules.walls import Walls, walls
 from everytick.schedules.words import cron_words
 
@@ -174,7 +174,7 @@ class Cron(Combinable):
             instant = self.next_after(after)
             if instant is None or instant > through:
                 break
-            stretch = self._zone.stretch(instant) if self._zone else _UTC
+            stretch = self._zone.stretch(instant) if self._zone else ALWAYS_UTC
             wall = instant + stretch.offset
             midnight = wall.replace(hour=0, minute=0, second=0)
             evening = midnight - stretch.offset + DAY - MICROSECOND
@@ -295,9 +295,6 @@ class Cron(Combinable):
             return ClockChange("silenced", naive, stretch.start, f"dst_fold={self.dst_fold}")
         rule = "follows elapsed time" if self._walls.wildcard else "dst_fold=both"
         return ClockChange("doubled", naive, stretch.start, rule)
-
-
-_UTC = Stretch(FIRST, LAST, DAY * 0, DAY * 0, DAY * 0)
 
 
 @value

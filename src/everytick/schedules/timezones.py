@@ -52,6 +52,9 @@ class Stretch:
         self.calm_until = min(self.wall_end, end + after)
 
 
+ALWAYS_UTC = Stretch(FIRST, LAST, DAY * 0, DAY * 0, DAY * 0)
+
+
 class Zone:
     """A time zone by its IANA name, cut into stretches of constant offset as they are asked for."""
 
