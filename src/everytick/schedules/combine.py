@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from everytick.domain.durations import Moment, Period, duration, format_duration
 from everytick.domain.schedule import Schedule, bound, waits_for_end
 from everytick.domain.values import value
+from everytick.domain.window import within
 from everytick.errors import InvalidDuration, InvalidInstant, InvalidSchedule, UnboundSchedule
 from everytick.schedules.hashing import hash_number
-from everytick.schedules.timezones import MICROSECOND, Zone, instant_of, placed, read_moment, utc
+from everytick.schedules.timezones import Zone, instant_of, placed, read_moment, utc
 
 if TYPE_CHECKING:
     from everytick.schedules.calendars import Calendar
@@ -95,7 +96,7 @@ class Combinable(ABC):
 
     def excluding(self, calendar: "Calendar", roll: str = "skip") -> "Combinable":
         """Return the schedule without the calendar's dates; `roll` moves what fell on them or drops it."""
-        from everytick.schedules.calendars import Excluding, checked_roll
+        from everytick.schedules.exclusions import Excluding, checked_roll
 
         return Excluding(self, calendar, checked_roll(roll))
 
@@ -155,16 +156,14 @@ class Window(Combinable):
     schedule: Schedule
     start: Moment | None
     end: Moment | None
-    _start: datetime | None = field(init=False, compare=False, repr=False)
-    _end: datetime | None = field(init=False, compare=False, repr=False)
+    _inside: Schedule = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         start = instant_of(self.start, self.tz) if self.start else None
         end = instant_of(self.end, self.tz) if self.end else None
         if start is not None and end is not None and end < start:
             raise InvalidSchedule(str(self), "end", "must not come before start")
-        object.__setattr__(self, "_start", start)
-        object.__setattr__(self, "_end", end)
+        object.__setattr__(self, "_inside", within(self.schedule, start, end))
 
     @property
     def tz(self) -> Zone | None:
@@ -196,21 +195,15 @@ class Window(Combinable):
 
     def next_after(self, instant: datetime) -> datetime | None:
         """Return the first instant later than `instant`, or None if there is none."""
-        if self._start is not None and utc(instant) < self._start:
-            instant = self._start - MICROSECOND
-        found = self.schedule.next_after(instant)
-        return None if found is None or (self._end is not None and found > self._end) else found
+        return self._inside.next_after(utc(instant))
 
     def last_at(self, instant: datetime) -> datetime | None:
         """Return the last instant not later than `instant`, or None if there is none."""
-        found = self.schedule.last_at(utc(instant) if self._end is None else min(utc(instant), self._end))
-        return None if found is None or (self._start is not None and found < self._start) else found
+        return self._inside.last_at(utc(instant))
 
     def instants(self, after: datetime, through: datetime, limit: int | None = None) -> Sequence[datetime]:
         """Return the instants in `(after, through]` in order, at most `limit` of them."""
-        after = utc(after) if self._start is None else max(utc(after), self._start - MICROSECOND)
-        through = utc(through) if self._end is None else min(utc(through), self._end)
-        return self.schedule.instants(after, through, limit)
+        return self._inside.instants(utc(after), utc(through), limit)
 
 
 @value
