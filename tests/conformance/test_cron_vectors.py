@@ -1,0 +1,137 @@
+"""The cron tables: instants worked out by hand, expressions that are in the grammar and those that are not."""
+
+from datetime import timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from everytick import cron
+from everytick.errors import (
+    CronExpressionInvalidError,
+    FieldParseError,
+    InvalidCronExpressionError,
+    InvalidSchedule,
+)
+from tests.conformance.vectors import at, expected, options, questions, table
+from tests.oracle.cron import accepts, by_dates, read
+
+FIVE_FIELDS = [*table("cron_calendar"), *table("cron_dst")]
+QUARTZ = [case | {"dialect": "quartz"} for case in table("cron_quartz")]
+CASES = FIVE_FIELDS + QUARTZ
+ACCEPTED = [(dialect, text) for dialect, texts in table("cron_accepted").items() for text in texts]
+REFUSED = [(dialect, *row) for dialect, rows in table("cron_refused").items() for row in rows]
+AFFORDABLE = timedelta(days=800)
+
+
+def name(case: dict[str, Any]) -> str:
+    return f"{case['id']}: {case['expr']}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_the_next_instants_are_those_of_the_table(case: dict[str, Any]) -> None:
+    """A1 … A29, J9, S0-048, S1-032, S2-038, S2-039, S3-009, S3-010, C-01 … C-03, C-20."""
+    schedule = cron(case["expr"], **options(case))
+
+    for moment, answer in questions(case):
+        assert schedule.next_after(moment) == answer
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_the_last_instants_are_those_of_the_table(case: dict[str, Any]) -> None:
+    """A9: backwards is the same road."""
+    schedule = cron(case["expr"], **options(case))
+    answers = [answer for answer in expected(case) if answer]
+
+    assert [schedule.last_at(answer) for answer in answers] == answers
+    before = [schedule.last_at(answer - timedelta(microseconds=1)) for answer in answers]
+    assert before[1:] == answers[:-1]
+    assert all(last is None or last <= at(case["after"]) for last in before[:1])
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_listed_instants_are_those_of_the_table(case: dict[str, Any]) -> None:
+    """S0-049: (after, through]."""
+    schedule = cron(case["expr"], **options(case))
+    answers = [answer for answer in expected(case) if answer]
+    through = answers[-1] if answers else at(case["after"]) + timedelta(days=10_000)
+
+    assert list(schedule.instants(at(case["after"]), through)) == answers
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "start" not in case and "end" not in case], ids=name)
+def test_the_oracle_agrees_with_the_table(case: dict[str, Any]) -> None:
+    """What was worked out by hand and what brute force finds are one, as far as brute force is affordable."""
+    rule = read(
+        case["expr"],
+        case.get("dialect", "vixie").replace("standard", "vixie"),
+        gap=case.get("dst_gap"),
+        fold=case.get("dst_fold"),
+        day_match=case.get("day_match", "or"),
+    )
+    after = at(case["after"])
+    answers = [answer for answer in expected(case) if answer and answer <= after + AFFORDABLE]
+    through = after + AFFORDABLE if None in expected(case) or not answers else answers[-1]
+
+    assert by_dates(rule, ZoneInfo(case.get("tz", "UTC")), after, through) == answers
+
+
+@pytest.mark.parametrize(("dialect", "text"), ACCEPTED)
+def test_every_listed_expression_is_accepted(dialect: str, text: str) -> None:
+    """S2-027, S2-028, S2-039, C-01."""
+    assert accepts(text, dialect)
+
+    assert cron(text, dialect=dialect) == cron(text, dialect=dialect)
+
+
+@pytest.mark.parametrize(("dialect", "text", "field", "why"), REFUSED)
+def test_every_listed_mistake_is_refused_by_name(dialect: str, text: str, field: str, why: str) -> None:
+    """S2-029 … S2-037, S2-045, S2-047; J1, J3, J4, J5, J7, J8."""
+    assert not accepts(text, dialect)
+
+    with pytest.raises(CronExpressionInvalidError) as refusal:
+        cron(text, dialect=dialect)
+
+    assert refusal.value.field == field or field == "*", why
+    assert refusal.value.text == text
+    assert refusal.value.details == {"expression": text, "field": refusal.value.field, "reason": refusal.value.reason}
+    assert str(refusal.value).startswith('Invalid cron expression "')
+    assert f'": {refusal.value.field} field {refusal.value.reason}' in str(refusal.value)
+    assert str(refusal.value).isprintable()
+
+
+def test_both_names_of_the_error_catch_it_and_a_field_is_its_cause() -> None:
+    """C-31, S2-045, S2-047, S2-048."""
+    with pytest.raises(InvalidCronExpressionError) as refusal:
+        cron("0 61 * * *")
+
+    assert isinstance(refusal.value, InvalidSchedule)
+    assert isinstance(refusal.value.__cause__, FieldParseError)
+    assert refusal.value.__cause__.details == {"fieldValue": "61", "fieldName": "hour"}
+
+
+def test_six_fields_are_refused_with_both_readings() -> None:
+    """C-01: the message says what the text would be in quartz and what is too much in vixie."""
+    with pytest.raises(CronExpressionInvalidError, match="quartz"):
+        cron("0 0 12 * * *")
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        {"tz": "Nowhere/City"},
+        {"tz": ""},
+        {"tz": "../../../etc/passwd"},
+        {"tz": "Europe"},
+        {"dialect": "cronish"},
+        {"dst_gap": "maybe"},
+        {"dst_fold": "never"},
+        {"day_match": "xor"},
+        {"start": at("2025-01-02T00:00Z"), "end": at("2025-01-01T00:00Z")},
+    ],
+    ids=str,
+)
+def test_a_wrong_option_is_refused_when_the_schedule_is_made(mistake: dict[str, Any]) -> None:
+    """S0-050."""
+    with pytest.raises(InvalidSchedule):
+        cron("0 0 * * *", **mistake)
