@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from everytick.domain.config import UNSET, Level, overrides
 from everytick.domain.contradictions import surprises
-from everytick.domain.job import Job, TaskDefinition, define_job, define_task, refuse_contradicting_task
+from everytick.domain.job import Job, TaskDefinition, define_job, define_task, is_schedule, refuse_contradicting_task
 from everytick.domain.names import checked_name
-from everytick.domain.schedule import Schedule
 from everytick.domain.texts import JOB_ALREADY_REGISTERED
 from everytick.errors import (
     DefinitionWarning,
@@ -30,6 +29,7 @@ from everytick.errors import (
 
 if TYPE_CHECKING:
     from everytick.domain.keywords import JobPolicies, TaskPolicies
+    from everytick.domain.schedule import Schedule
     from everytick.schedules.timezones import Zone
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -225,7 +225,7 @@ def _schedule(given: object) -> Schedule:
         from everytick.schedules.codec import schedule
 
         return schedule(given)
-    if not isinstance(given, Schedule):
+    if not is_schedule(given):
         raise InvalidSchedule(given, "schedule", 'must be a schedule or its text, like every("10s") or "30 2 * * *"')
     return given
 

@@ -7,7 +7,7 @@ A Job is what its author said: schedule, tasks, policies, version. What happens 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeGuard
 
 from everytick.domain.config import Level, Overrides, Settings, overrides
 from everytick.domain.contradictions import refuse_contradictions
@@ -129,7 +129,7 @@ def define_job(
     from everytick.domain.ids import job_id
 
     checked, written = checked_name("job", name), tuple(tasks)
-    if not isinstance(schedule, Schedule):
+    if not is_schedule(schedule):
         raise InvalidSchedule(schedule, "schedule", f"of job '{shown(checked)}' must be a schedule like every(\"10s\")")
     set_here = overrides(Level.JOB, policies or {}, checked)
     settings = Settings().overridden_by(application).overridden_by(set_here)
@@ -149,6 +149,11 @@ def define_job(
     )
     _refuse_silence(job)
     return job
+
+
+def is_schedule(given: object) -> TypeGuard[Schedule]:
+    """Say whether this is a schedule; the class of one has its methods too, and is not."""
+    return isinstance(given, Schedule) and not isinstance(given, type)
 
 
 def refuse_contradicting_task(job: Job, tasks: Sequence[TaskDefinition]) -> None:
@@ -243,7 +248,8 @@ def _refuse_silence(job: Job) -> None:
     ):
         # Bound to some end: what follows a completion is not silent, it only waits for one.
         if schedule is not None and bound(schedule, job.id, _SOME_END).next_after(_BEGINNING) is None:
-            raise InvalidSchedule(str(schedule), what, f"never fires: {schedule.describe()}")
+            reason = f"of job '{shown(job.name)}' never fires ({schedule.describe()}): give one that names an instant"
+            raise InvalidSchedule(str(schedule), what, reason)
     start, end = job.settings.start, job.settings.end
     if job.bound(start or _SOME_END).next_after(_BEGINNING) is None:
         reason = f"'{shown(str(job.schedule))}' names no instant from {start or 'the beginning'} to {end or 'the end'}"

@@ -106,7 +106,7 @@ def test_a_name_that_nobody_can_read_is_refused(name: str) -> None:
 def test_what_is_no_schedule_is_refused() -> None:
     """S0-037: anything with the four questions is one; text is not."""
     assert define_job("etl", Daily()).schedule.describe() == "every midnight, UTC"
-    for wrong in ("every 10s", None, 10):
+    for wrong in ("every 10s", None, 10, Daily):
         with pytest.raises(InvalidSchedule, match="schedule of job 'etl' must be a schedule like every"):
             define_job("etl", cast("Schedule", wrong))
 
@@ -230,7 +230,7 @@ def test_a_task_is_checked_as_soon_as_it_is_known() -> None:
 )
 def test_a_schedule_that_never_names_an_instant_is_refused(text: str) -> None:
     """`0 0 30 2 *` is refused with a clear message when a job is defined with it."""
-    with pytest.raises(InvalidSchedule, match="schedule never fires: ") as refusal:
+    with pytest.raises(InvalidSchedule, match="schedule of job 'etl' never fires ") as refusal:
         define_job("etl", schedule(text))
     assert refusal.value.text == str(schedule(text))
 
@@ -238,7 +238,7 @@ def test_a_schedule_that_never_names_an_instant_is_refused(text: str) -> None:
 @pytest.mark.parametrize("key", ["stop_schedule", "restart_schedule"])
 def test_a_stop_schedule_that_never_names_an_instant_is_refused(key: str) -> None:
     """S4-044."""
-    with pytest.raises(InvalidSchedule, match=f"{key} never fires"):
+    with pytest.raises(InvalidSchedule, match=f"{key} of job 'etl' never fires"):
         define_job("etl", HOURLY, policies={key: schedule("0 0 30 2 *")})
 
 
