@@ -93,8 +93,10 @@ class Everytick:
     def _add(
         self, name: str, schedule: Schedule | str, owner: str | None, policies: Mapping[str, object]
     ) -> Definition:
-        read = {key: _readable(key, written) for key, written in policies.items()}
         found = _schedule(schedule)
+        # Read once: the job is built again with every task, and what was written may be used up or changed by then.
+        looked_up = {key: _readable(key, written) for key, written in policies.items()}
+        read = dict(overrides(Level.JOB, looked_up, checked_name("job", name)).items)
 
         def build(tasks: tuple[TaskDefinition, ...]) -> Job:
             whose = f"code:{self.name}" if owner is None else owner

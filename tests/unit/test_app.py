@@ -257,6 +257,17 @@ def test_a_definition_that_is_rarely_meant_is_warned_about_on_its_line() -> None
         assert len(tick.jobs()) == 2
 
 
+def test_what_was_written_is_read_once() -> None:
+    """Whatever its author does with it afterwards."""
+    mine: dict[str, object] = {"x": 1}
+    etl = Everytick().define("etl", every("1h"), payload=mine, tags=(tag for tag in ("b", "a")))
+    mine["x"] = 2
+    etl.task(sample)
+    assert etl.job.settings.tags == ("a", "b")
+    assert etl.job.settings.payload is not None
+    assert etl.job.settings.payload.read() == {"x": 1}
+
+
 # ------------------------------------------------------------------------------------- the application's own word
 
 
