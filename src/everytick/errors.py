@@ -12,6 +12,12 @@
     │   ├── InvalidPolicies                   job, reason, alternatives
     │   ├── InvalidPayload                    what, reason
     │   └── DuplicateDefinition               one name twice in one application
+    ├── NotFound                              no job or occurrence of this name or id
+    ├── Conflict                              the world has moved on since the caller looked
+    │   ├── VersionConflict                   the definition was edited meanwhile
+    │   └── OccurrenceExists                  the same request key with another payload
+    ├── JobDisabled                           a disabled job takes no requests
+    ├── TooManyEditions                       edits come faster than they are decided
     ├── UnboundSchedule                       the schedule needs to know its job before it can answer
     ├── CronCalculationError                  no next or previous instant; raised by `declarative` only
     └── MissingExtra                          an optional package is not installed
@@ -191,6 +197,77 @@ class DuplicateDefinition(DefinitionError):
     """One name stands twice in one application."""
 
     code = "duplicate_definition"
+
+
+class NotFound(EverytickError):
+    """There is no job or occurrence of this name or id."""
+
+    code = "not_found"
+
+    def __init__(self, what: str, name: str) -> None:
+        super().__init__(f"there is no {what} '{shown(name)}'")
+        self.what, self.name = what, name
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.what, self.name)
+
+
+class Conflict(EverytickError):
+    """What the caller saw is no longer so; look again and decide anew."""
+
+    code = "conflict"
+
+
+class VersionConflict(Conflict):
+    """The definition was edited since the caller read it: nothing was changed."""
+
+    code = "version_conflict"
+
+    def __init__(self, job: str, expected: int, found: int) -> None:
+        super().__init__(f"job '{shown(job)}' is at version {found}, not {expected}: read it again and repeat the edit")
+        self.job, self.expected, self.found = job, expected, found
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.job, self.expected, self.found)
+
+
+class OccurrenceExists(Conflict):
+    """The same key was used before with another payload."""
+
+    code = "occurrence_exists"
+
+    def __init__(self, id: str) -> None:
+        super().__init__(f"occurrence already exists: {id}")
+        self.id = id
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.id,)
+
+
+class JobDisabled(EverytickError):
+    """A disabled job takes no requests; enable it first."""
+
+    code = "job_disabled"
+
+    def __init__(self, job: str) -> None:
+        super().__init__(f"job '{shown(job)}' is disabled and takes no requests: enable it first")
+        self.job = job
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.job,)
+
+
+class TooManyEditions(EverytickError):
+    """More edits wait to be decided than a snapshot may hold; nothing was changed."""
+
+    code = "too_many_editions"
+
+    def __init__(self, job: str, most: int) -> None:
+        super().__init__(f"job '{shown(job)}' has {most} edits that no node has looked at yet: try again in a moment")
+        self.job, self.most = job, most
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.job, self.most)
 
 
 class UnboundSchedule(EverytickError):

@@ -1,0 +1,262 @@
+"""The seam: what everytick asks of a store, in batches, each verb keeping one invariant.
+
+Losing a race is an answer (`Commit.STALE`), not an exception. The memory store is the
+readable specification of every verb; the others are proven equal to it.
+"""
+
+from collections.abc import Collection, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Protocol
+
+from everytick.domain.decisions import Plan, Span
+from everytick.domain.job import Job
+from everytick.domain.occurrence import Attempt, Cause, Occurrence, TaskRun
+from everytick.domain.snapshots import Adjustment, Ended, JobSnapshot, Missed, Pause, Request
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.steps import OccurrenceSnapshot, Step
+from everytick.domain.values import value
+
+MAX_EDITIONS = 16
+"""So many versions of a definition may wait to be decided; more edits are refused until a node has looked."""
+
+REMEMBERED = timedelta(minutes=10)
+"""A removed job that comes back within this time keeps its watermark."""
+
+
+class Commit(Enum):
+    """Whether a plan or step was written, or came from a snapshot that no longer holds."""
+
+    COMMITTED = "committed"
+    STALE = "stale"
+
+
+@value
+class Claim:
+    """An occurrence that a node owns: `fence` proves it in every write, `handle` is the store's own key for it."""
+
+    handle: int
+    fence: int
+    occurrence: Occurrence
+    snapshot: OccurrenceSnapshot
+
+
+@value
+class Orders:
+    """What a beat tells a node: what to stop, what is no longer its own, and what it holds without knowing."""
+
+    cancel: tuple[tuple[int, str], ...] = ()
+    gone: tuple[int, ...] = ()
+    adopt: tuple[Claim, ...] = ()
+
+
+@value
+class JobRecord:
+    """A job as the store holds it: the newest definition and what has happened to it."""
+
+    job: Job
+    revision: int
+    watermark: datetime
+    wake_at: datetime | None
+    pause: Pause | None = None
+    removed_at: datetime | None = None
+    retire_at: datetime | None = None
+    last_end: Ended | None = None
+    last_success: Ended | None = None
+
+
+@value
+class Stored:
+    """What came of a `put`: the version in force, and whether anything changed."""
+
+    job_id: str
+    version: int
+    changed: bool
+
+
+@value
+class Whole:
+    """One occurrence with its runs and attempts, in order."""
+
+    occurrence: Occurrence
+    runs: tuple[TaskRun, ...]
+    attempts: tuple[tuple[str, Attempt], ...]
+
+
+@value
+class Page:
+    """A part of the history, newest first; `cursor` asks for what follows, None says that nothing does."""
+
+    occurrences: tuple[Occurrence, ...]
+    cursor: str | None = None
+
+
+@value
+class NodeRecord:
+    """A node and when it was last heard of."""
+
+    id: str
+    beat_at: datetime
+    holds: int
+
+
+class Store(Protocol):
+    """A place with a clock of its own: the store's clock is the clock."""
+
+    async def open(self) -> None:
+        """Make the store ready: migrate it, or refuse it with a reason."""
+        ...
+
+    async def close(self) -> None:
+        """Give back what `open` took; closing twice is harmless."""
+        ...
+
+    async def now(self) -> datetime:
+        """Return the store's time, which never runs backwards."""
+        ...
+
+    async def bell(self, seconds: float) -> bool:
+        """Wait for a hint that something changed, at most so many seconds; return whether one came."""
+        ...
+
+
+class PlanStore(Protocol):
+    """What the planner asks."""
+
+    async def now(self) -> datetime:
+        """Return the store's time."""
+        ...
+
+    def due(self, now: datetime, limit: int) -> AbstractAsyncContextManager[Sequence[JobSnapshot]]:
+        """Give up to `limit` jobs whose `wake_at` has come, longest-waiting first.
+
+        A store may hold them until the batch ends; where it does not, two nodes may see the
+        same job, and the revision check in `commit_plans` settles it.
+        """
+        ...
+
+    async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
+        """Write each plan whole, on the condition that its job's revision is still the snapshot's."""
+        ...
+
+
+class RunStore(Protocol):
+    """What the executor and the reaper ask."""
+
+    async def claim(self, node: str, queues: Collection[str], limit: int, unknown: Collection[str] = ()) -> list[Claim]:
+        """Give the node up to `limit` ready occurrences of these queues, by priority, then age.
+
+        `unknown` are ids of jobs that it cannot run. The claim is the durable start.
+        """
+        ...
+
+    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
+        """Write each step, on the condition that the claim's fence is still the occurrence's."""
+        ...
+
+    async def beat(self, node: str, held: Collection[int]) -> Orders:
+        """Say that the node lives and what it holds; the answer says what the store knows better."""
+        ...
+
+    async def orphans(self, node: str, limit: int, silence: timedelta) -> list[Claim]:
+        """Take over what silent nodes held, with a new fence: of many reapers one gets it."""
+        ...
+
+    async def reports(self, limit: int, unknown: Collection[str] = ()) -> list[OccurrenceSnapshot]:
+        """Return ended occurrences whose report was not delivered yet, oldest end first."""
+        ...
+
+    async def reported(self, occurrence_ids: Collection[str]) -> None:
+        """Note that these reports were delivered; a report may come twice, but never not at all."""
+        ...
+
+
+class JobStore(Protocol):
+    """What people and definitions ask of jobs."""
+
+    async def put(self, job: Job, *, expected_version: int | None = None, by: str = "") -> Stored:
+        """Create the job or make this its next version; an equal definition changes nothing."""
+        ...
+
+    async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
+        """Return those of the jobs that exist."""
+        ...
+
+    async def list(self) -> Sequence[JobRecord]:
+        """Return every job that is not removed, by name."""
+        ...
+
+    async def rename(self, job_id: str, name: str, *, by: str = "") -> None:
+        """Give the job another name; its id and history stay."""
+        ...
+
+    async def remove(self, job_id: str, *, retire_after: timedelta = timedelta(0), by: str = "") -> None:
+        """Take the job out of service: nothing new is created, what was not claimed is canceled."""
+        ...
+
+    async def pause(
+        self,
+        job_id: str,
+        *,
+        until: datetime | None = None,
+        missed: Missed = Missed.SKIP,
+        reason: str = "",
+        by: str = "",
+    ) -> None:
+        """Hold the schedule from now on; what was not claimed waits."""
+        ...
+
+    async def resume(self, job_id: str, *, by: str = "") -> bool:
+        """End a pause now; return whether there was one."""
+        ...
+
+    async def request(self, job_id: str, request: Request) -> str:
+        """Ask for an occurrence and return its id; the same key again answers with the same one."""
+        ...
+
+    async def adjust(self, job_id: str, adjustment: Adjustment) -> None:
+        """Skip or move one single future instant; what was said of it before is replaced."""
+        ...
+
+    async def reschedule(self, job_id: str, to: datetime, *, by: str = "") -> None:
+        """Set the next run; the instants before it give way."""
+        ...
+
+    async def cancel(self, occurrence_id: str, reason: str = "canceled") -> bool:
+        """End what nobody has claimed, or ask its owner to stop; return whether it was still active."""
+        ...
+
+
+class HistoryStore(Protocol):
+    """What people ask of the past."""
+
+    async def history(
+        self,
+        *,
+        job_id: str | None = None,
+        statuses: Collection[OccurrenceStatus] = (),
+        cause: Cause | None = None,
+        after: datetime | None = None,
+        through: datetime | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page:
+        """Return a page of occurrences, newest first."""
+        ...
+
+    async def whole(self, occurrence_id: str) -> Whole:
+        """Return one occurrence with its runs and attempts."""
+        ...
+
+    async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
+        """Return the spans of instants that did not run and touch `(after, through]`, in order."""
+        ...
+
+    async def nodes(self) -> Sequence[NodeRecord]:
+        """Return the nodes that were heard of."""
+        ...
+
+    async def prune(self, limit: int = 1000) -> int:
+        """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""
+        ...

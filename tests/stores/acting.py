@@ -1,0 +1,80 @@
+"""Short ways to make jobs and to let a planner, an executor and a reaper act once, as the loops will."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from everytick import schedule
+from everytick.deciding.advance import advance
+from everytick.deciding.plan import plan
+from everytick.domain.job import Job, define_job, define_task
+from everytick.domain.occurrence import Occurrence
+from everytick.domain.outcome import Failed, Lost, Outcome, Succeeded
+from everytick.domain.steps import AttemptEnded, Claimed, Step
+from everytick.stores.base import Claim, Commit
+from everytick.stores.memory import MemoryStore as AnyStore
+
+QUEUES = ("default",)
+
+
+def job(name: str = "report", when: str = "0 * * * *", tasks: tuple[str, ...] = ("main",), **policies: Any) -> Job:
+    """Return a job: hourly, of one task, unless said otherwise."""
+    return define_job(name, schedule(when), policies=policies, tasks=[define_task(name, task) for task in tasks])
+
+
+async def plan_once(store: AnyStore, limit: int = 100) -> list[Commit]:
+    """Plan every due job once and commit what was decided."""
+    now = await store.now()
+    async with store.due(now, limit) as batch:
+        return await store.commit_plans(batch, [plan(snapshot, now) for snapshot in batch])
+
+
+async def occurrences(store: AnyStore, job_id: str | None = None) -> list[Occurrence]:
+    """Return what exists, oldest first."""
+    return list(reversed((await store.history(job_id=job_id, limit=1000)).occurrences))
+
+
+async def statuses(store: AnyStore, job_id: str | None = None) -> list[str]:
+    """Return where everything stands, oldest first."""
+    return [str(each.status) for each in await occurrences(store, job_id)]
+
+
+async def claim_one(store: AnyStore, node: str = "node-1") -> Claim:
+    """Return the one occurrence that is ready."""
+    [claim] = await store.claim(node, QUEUES, 10)
+    return claim
+
+
+def began(claim: Claim, now: datetime) -> Step:
+    """Return what follows from the claim: the first attempts."""
+    return advance(claim.snapshot, Claimed(), now)
+
+
+def ended(step: Step, now: datetime, outcome: Outcome | None = None) -> Step:
+    """Return what follows when the first attempt of a step has ended, well unless said otherwise."""
+    first = step.starts[0]
+    return advance(step.after, AttemptEnded(first.task, first.number, outcome or Succeeded()), now)
+
+
+async def run_one(store: AnyStore, outcome: Outcome | None = None, node: str = "node-1") -> Claim:
+    """Claim what is ready, run its only task and commit the end."""
+    claim = await claim_one(store, node)
+    now = await store.now()
+    assert await store.commit_steps([(claim, ended(began(claim, now), now, outcome))]) == [Commit.COMMITTED]
+    return claim
+
+
+async def reap(store: AnyStore, node: str = "reaper", silence: timedelta = timedelta(seconds=20)) -> list[Commit]:
+    """Report `Lost` for everything that silent nodes held."""
+    now = await store.now()
+    claims = await store.orphans(node, 100, silence)
+    return await store.commit_steps([(claim, advance(claim.snapshot, Lost(), now)) for claim in claims])
+
+
+async def deliver(store: AnyStore) -> list[str]:
+    """Deliver every report that is due, as a node does, and return whose they were."""
+    found = [snapshot.id for snapshot in await store.reports(100)]
+    await store.reported(found)
+    return found
+
+
+FAILED = Failed("boom")

@@ -1,0 +1,100 @@
+"""beat and orphans: who lives, who is silent, and who takes over."""
+
+from datetime import timedelta
+
+from everytick.stores.base import Commit
+from everytick.stores.memory import MemoryStore
+from tests.stores.acting import FAILED, QUEUES, began, claim_one, ended, job, occurrences, plan_once, reap, statuses
+from tests.stores.clock import ManualClock
+
+SILENCE = timedelta(seconds=20)
+
+
+async def test_a_beat_names_what_to_stop_what_is_gone_and_what_to_adopt(store: MemoryStore, clock: ManualClock) -> None:
+    """E2: a claim whose reply was lost is adopted, or it would run for ever beside a healthy beat."""
+    await store.put(job(overlap="allow"))
+    clock.move(hours=1)
+    await plan_once(store)
+    claim = await claim_one(store)
+    orders = await store.beat("node-1", [])
+    assert [each.handle for each in orders.adopt] == [claim.handle]
+    assert orders.adopt[0].fence == claim.fence
+
+    await store.cancel(claim.occurrence.id, "by hand")
+    orders = await store.beat("node-1", [claim.handle])
+    assert orders.cancel == ((claim.handle, "by hand"),)
+    assert orders.adopt == ()
+
+    await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time))])
+    assert (await store.beat("node-1", [claim.handle])).gone == (claim.handle,)
+
+
+async def test_of_many_reapers_one_takes_over(store: MemoryStore, clock: ManualClock) -> None:
+    """C11, I16."""
+    await store.put(job())
+    clock.move(hours=1)
+    await plan_once(store)
+    claim = await claim_one(store)
+    await store.beat("node-1", [claim.handle])
+    clock.move(seconds=19)
+    assert await store.orphans("reaper-1", 10, SILENCE) == []
+    clock.move(seconds=2)
+    for reaper in ("reaper-1", "reaper-2"):
+        await store.beat(reaper, [])
+    [taken] = await store.orphans("reaper-1", 10, SILENCE)
+    assert taken.fence == claim.fence + 1
+    assert await store.orphans("reaper-2", 10, SILENCE) == []
+
+
+async def test_a_node_that_beats_keeps_its_own_however_long_it_takes(store: MemoryStore, clock: ManualClock) -> None:
+    """E3: age is not liveness."""
+    await store.put(job())
+    clock.move(hours=1)
+    await plan_once(store)
+    claim = await claim_one(store)
+    for _ in range(100):
+        clock.move(seconds=15)
+        await store.beat("node-1", [claim.handle])
+        assert await store.orphans("reaper", 10, SILENCE) == []
+    assert await statuses(store) == ["running"]
+
+
+async def test_a_wait_that_a_silent_node_kept_is_only_released(store: MemoryStore, clock: ManualClock) -> None:
+    """It lost nothing: no attempt was running."""
+    await store.put(job(retry={"max": 1, "interval": "3s"}))
+    clock.move(hours=1)
+    await plan_once(store)
+    claim = await claim_one(store)
+    await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time, FAILED))])
+    [made] = await occurrences(store)
+    assert (made.status, made.owner) == ("awaiting_retry", "node-1")
+
+    clock.move(seconds=30)
+    await store.beat("reaper", [])
+    assert await reap(store) == []
+    [made] = await occurrences(store)
+    assert (made.status, made.owner) == ("awaiting_retry", None)
+    assert len(await store.claim("node-2", QUEUES, 5)) == 1
+
+
+async def test_after_too_many_losses_it_ends(store: MemoryStore, clock: ManualClock) -> None:
+    """I4 of the catalogue: a task that kills its node is not run for ever (`max_lost`)."""
+    await store.put(job(on_orphan="restart", max_lost=2))
+    clock.move(hours=1)
+    await plan_once(store)
+    for number in range(3):
+        await claim_one(store, f"node-{number}")
+        clock.move(seconds=30)
+        await store.beat("reaper", [])
+        assert await reap(store) == [Commit.COMMITTED]
+    assert await statuses(store) == ["failed_stale"]
+
+
+async def test_nodes_are_known_by_their_beats(store: MemoryStore, clock: ManualClock) -> None:
+    await store.beat("node-2", [])
+    clock.move(seconds=1)
+    await store.beat("node-1", [])
+    assert [(each.id, each.beat_at, each.holds) for each in await store.nodes()] == [
+        ("node-1", clock.time, 0),
+        ("node-2", clock.time - timedelta(seconds=1), 0),
+    ]

@@ -1,0 +1,88 @@
+"""claim: one owner at a time, by priority, then age."""
+
+from datetime import timedelta
+
+from everytick.domain.occurrence import Cause
+from everytick.domain.snapshots import Request
+from everytick.stores.memory import MemoryStore
+from tests.stores.acting import QUEUES, job, occurrences, plan_once, run_one, statuses
+from tests.stores.clock import ManualClock
+
+
+async def test_ten_claimers_and_one_ready_occurrence_are_one_success_and_nine_empty_answers(
+    store: MemoryStore, clock: ManualClock
+) -> None:
+    """S1-031, S0-070."""
+    await store.put(job())
+    clock.move(hours=1)
+    await plan_once(store)
+    answers = [await store.claim(f"node-{number}", QUEUES, 5) for number in range(10)]
+    assert [len(answer) for answer in answers] == [1] + [0] * 9
+
+
+async def test_a_claim_is_the_durable_start(store: MemoryStore, clock: ManualClock) -> None:
+    """S0-071, S0-073."""
+    await store.put(job())
+    clock.move(hours=1)
+    await plan_once(store)
+    [claim] = await store.claim("node-1", QUEUES, 5)
+    [made] = await occurrences(store)
+
+    assert (made.status, made.owner, made.fence, made.started_at) == ("running", "node-1", 1, clock.time)
+    assert (claim.fence, claim.occurrence) == (1, made)
+    assert claim.snapshot.held
+
+
+async def test_higher_priority_first_then_the_oldest(store: MemoryStore, clock: ManualClock) -> None:
+    """S0-104."""
+    for name, when, priority in (("old", "10 * * * *", 0), ("young", "20 * * * *", 0), ("urgent", "30 * * * *", 9)):
+        await store.put(job(name, when, priority=priority))
+    clock.move(minutes=30)
+    await plan_once(store)
+    names = {made.id: made.name for made in (record.job for record in await store.list())}
+    claims = await store.claim("node-1", QUEUES, 2)
+    assert [names[claim.occurrence.job_id] for claim in claims] == ["urgent", "old"]
+
+
+async def test_only_its_queues_and_only_jobs_it_knows(store: MemoryStore, clock: ManualClock) -> None:
+    """C-21: a job whose target a node cannot import is left for another node."""
+    heavy = await store.put(job("heavy", queue="gpu"))
+    plain = await store.put(job("plain"))
+    clock.move(hours=1)
+    await plan_once(store)
+
+    assert await store.claim("node-1", QUEUES, 5, unknown=[plain.job_id]) == []
+    [claim] = await store.claim("node-1", ["gpu"], 5)
+    assert claim.occurrence.job_id == heavy.job_id
+
+
+async def test_jitter_delays_the_start_and_nothing_else(store: MemoryStore, clock: ManualClock) -> None:
+    await store.put(job(jitter="30m"))
+    clock.move(hours=1)
+    await plan_once(store)
+    [made] = await occurrences(store)
+    assert made.scheduled_for == clock.time
+    assert made.ready_at is not None
+    assert clock.time < made.ready_at < clock.time + timedelta(minutes=30)
+    assert await store.claim("node-1", QUEUES, 5) == []
+    clock.time = made.ready_at
+    assert len(await store.claim("node-1", QUEUES, 5)) == 1
+
+
+async def test_what_waits_in_line_is_not_claimed(store: MemoryStore, clock: ManualClock) -> None:
+    """S0-062: one at a time, in order; an ending lets the next one in."""
+    stored = await store.put(job(overlap="queue"))
+    clock.move(hours=1)
+    await plan_once(store)
+    for key in ("a", "b"):
+        clock.move(seconds=1)
+        await store.request(stored.job_id, Request(key, Cause.TRIGGER, clock.time))
+    await plan_once(store)
+    assert await statuses(store) == ["pending", "queued", "queued"]
+
+    for _ in range(3):
+        await run_one(store)
+        await plan_once(store)
+    assert await statuses(store) == ["completed"] * 3
+    starts = [each.started_at for each in await occurrences(store)]
+    assert starts == sorted(starts, key=str)

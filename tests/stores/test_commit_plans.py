@@ -1,0 +1,143 @@
+"""due and commit_plans: what was decided is written whole, or not at all."""
+
+import pytest
+
+from everytick.deciding.plan import plan
+from everytick.domain.snapshots import Adjustment, AdjustmentKind
+from everytick.stores.base import Commit
+from everytick.stores.memory import MemoryStore
+from tests.stores.acting import deliver, job, occurrences, plan_once, run_one, statuses
+from tests.stores.clock import ManualClock
+
+
+async def test_only_jobs_whose_time_has_come_are_due_and_the_longest_waiting_first(
+    store: MemoryStore, clock: ManualClock
+) -> None:
+    """S1-007."""
+    for name, when in (("b", "30 * * * *"), ("a", "15 * * * *"), ("c", "0 0 1 1 *")):
+        await store.put(job(name, when))
+    await plan_once(store)
+    clock.move(minutes=40)
+    async with store.due(clock.time, 10) as batch:
+        assert [snapshot.editions[0].job.name for snapshot in batch] == ["a", "b"]
+    async with store.due(clock.time, 1) as batch:
+        assert len(batch) == 1
+
+
+async def test_a_plan_makes_one_occurrence_and_moves_the_watermark(store: MemoryStore, clock: ManualClock) -> None:
+    """S1-009, S0-008."""
+    stored = await store.put(job())
+    clock.move(hours=1)
+    assert await plan_once(store) == [Commit.COMMITTED]
+    [made] = await occurrences(store)
+    record = (await store.get([stored.job_id]))[stored.job_id]
+
+    assert made.scheduled_for == clock.time
+    assert made.reason == "on time"
+    assert record.watermark == clock.time
+    assert record.wake_at is not None
+    assert record.wake_at > clock.time
+
+
+async def test_a_plan_from_an_old_snapshot_changes_nothing(store: MemoryStore, clock: ManualClock) -> None:
+    """Architecture 1, the revision: two planners read the same snapshot, one of them commits."""
+    await store.put(job())
+    clock.move(hours=1)
+    async with store.due(clock.time, 1) as batch:
+        [snapshot] = batch
+    first = plan(snapshot, clock.time)
+    clock.move(hours=1)
+    second = plan(snapshot, clock.time)
+
+    assert await store.commit_plans(batch, [first]) == [Commit.COMMITTED]
+    before = await occurrences(store)
+    assert await store.commit_plans(batch, [second]) == [Commit.STALE]
+    assert await occurrences(store) == before
+
+
+async def test_each_plan_of_a_batch_stands_alone(store: MemoryStore, clock: ManualClock) -> None:
+    for name in ("a", "b"):
+        await store.put(job(name))
+    clock.move(hours=1)
+    async with store.due(clock.time, 10) as batch:
+        plans = [plan(snapshot, clock.time) for snapshot in batch]
+        await store.pause(batch[0].job_id)
+        assert await store.commit_plans(batch, plans) == [Commit.STALE, Commit.COMMITTED]
+    assert len(await occurrences(store)) == 1
+
+
+async def test_an_ending_between_snapshot_and_commit_is_not_slept_through(
+    store: MemoryStore, clock: ManualClock
+) -> None:
+    """Architecture 1, `woken`: Y is queued behind X, but X has ended meanwhile; the job must be looked at again."""
+    stored = await store.put(job(overlap="queue"))
+    clock.move(hours=1)
+    await plan_once(store)
+    clock.move(hours=1)
+    async with store.due(clock.time, 1) as batch:
+        [snapshot] = batch
+        assert snapshot.busy_count == 1
+        await run_one(store)
+        assert await store.commit_plans(batch, [plan(snapshot, clock.time)]) == [Commit.COMMITTED]
+
+    assert await statuses(store) == ["completed", "queued"]
+    assert (await store.get([stored.job_id]))[stored.job_id].wake_at == clock.time
+    await plan_once(store)
+    assert await statuses(store) == ["completed", "pending"]
+
+
+async def test_a_pruned_occurrence_does_not_come_back(store: MemoryStore, clock: ManualClock) -> None:
+    """Architecture 1, third counterexample: create-if-absent forgets when the row goes; the revision does not."""
+    await store.put(job(retention={"success": "0s", "failure": "0s", "keep_last": 0}))
+    clock.move(hours=1)
+    async with store.due(clock.time, 1) as batch:
+        late = [plan(snapshot, clock.time) for snapshot in batch]
+    await plan_once(store)
+    await run_one(store)
+    clock.move(seconds=1)
+    await deliver(store)
+    assert await store.prune() == 1
+
+    assert await store.commit_plans(batch, late) == [Commit.STALE]
+    assert await occurrences(store) == []
+
+
+async def test_what_was_skipped_is_kept_as_a_span_with_its_reason(store: MemoryStore, clock: ManualClock) -> None:
+    """S0-093, C-36."""
+    stored = await store.put(job())
+    begun = clock.time
+    clock.move(hours=5, minutes=30)
+    await plan_once(store)
+    [span] = await store.spans(stored.job_id, begun, clock.time)
+    assert (span.why, span.count) == ("not last", 4)
+    assert await store.spans(stored.job_id, clock.time, clock.move(hours=1)) == []
+
+
+@pytest.mark.parametrize(("to", "when"), [(None, []), (90, ["10:30"])])
+async def test_a_single_instant_can_be_skipped_or_moved(
+    store: MemoryStore, clock: ManualClock, to: int | None, when: list[str]
+) -> None:
+    stored = await store.put(job())
+    await plan_once(store)
+    instant = clock.time.replace(hour=10)
+    moved = None if to is None else clock.time.replace(hour=10, minute=30)
+    kind = AdjustmentKind.SKIP if moved is None else AdjustmentKind.MOVE
+    await store.adjust(stored.job_id, Adjustment(instant, kind, moved))
+    for _ in range(8):
+        clock.move(minutes=12)
+        await plan_once(store)
+    assert [f"{each.scheduled_for:%H:%M}" for each in await occurrences(store)] == when
+
+
+async def test_a_reschedule_takes_the_place_of_the_instants_before_it(store: MemoryStore, clock: ManualClock) -> None:
+    """S1-023."""
+    stored = await store.put(job())
+    await plan_once(store)
+    await store.reschedule(stored.job_id, clock.time.replace(hour=11, minute=20))
+    for _ in range(10):
+        clock.move(minutes=15)
+        await plan_once(store)
+    assert [f"{each.scheduled_for:%H:%M}" for each in await occurrences(store)] == ["11:20"]
+    spans = await store.spans(stored.job_id, clock.time.replace(hour=9), clock.time)
+    assert {span.why for span in spans} == {"rescheduled"}
+    assert sum(span.count or 0 for span in spans) == 2

@@ -1,0 +1,64 @@
+"""history and prune: what people ask of the past, and how it is forgotten."""
+
+from everytick.domain.occurrence import Cause
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.stores.memory import MemoryStore
+from tests.stores.acting import FAILED, deliver, job, occurrences, plan_once, run_one
+from tests.stores.clock import ManualClock
+
+
+async def hours(store: MemoryStore, clock: ManualClock, count: int) -> None:
+    """Let an hourly job run so many times."""
+    for _ in range(count):
+        clock.move(hours=1)
+        await plan_once(store)
+        await run_one(store)
+        await plan_once(store)
+
+
+async def test_history_is_read_in_pages_newest_first(store: MemoryStore, clock: ManualClock) -> None:
+    stored = await store.put(job())
+    await hours(store, clock, 5)
+    first = await store.history(job_id=stored.job_id, limit=2)
+    second = await store.history(job_id=stored.job_id, limit=2, cursor=first.cursor)
+    third = await store.history(job_id=stored.job_id, limit=2, cursor=second.cursor)
+    found = [each.scheduled_for.hour for page in (first, second, third) for each in page.occurrences]
+    assert found == [14, 13, 12, 11, 10]
+    assert third.cursor is None
+
+
+async def test_history_is_filtered(store: MemoryStore, clock: ManualClock) -> None:
+    one, other = await store.put(job("one")), await store.put(job("other", "0 0 1 1 *"))
+    await hours(store, clock, 3)
+    clock.move(hours=1)
+    await plan_once(store)
+    await run_one(store, FAILED)
+
+    async def count(**asked: object) -> int:
+        return len((await store.history(**asked)).occurrences)  # type: ignore[arg-type]
+
+    assert await count(job_id=one.job_id) == 4
+    assert await count(job_id=other.job_id) == 0
+    assert await count(statuses=[OccurrenceStatus.FAILED]) == 1
+    assert await count(cause=Cause.TRIGGER) == 0
+    assert await count(after=clock.time.replace(hour=11), through=clock.time.replace(hour=12)) == 1
+
+
+async def test_retention_forgets_the_old_and_keeps_the_last(store: MemoryStore, clock: ManualClock) -> None:
+    """I17, G5: by age and outcome, never fewer than the last ones, never live rows or the watermark."""
+    stored = await store.put(job(retention={"success": "1h", "failure": "10h", "keep_last": 2}))
+    await hours(store, clock, 4)
+    clock.move(hours=1)
+    await plan_once(store)
+    await run_one(store, FAILED)
+    watermark = (await store.get([stored.job_id]))[stored.job_id].watermark
+    clock.move(hours=1)
+    await plan_once(store)
+    assert await store.prune() == 0, "what has a report to deliver is kept until it is delivered"
+    await deliver(store)
+
+    assert await store.prune(limit=1) == 1
+    assert await store.prune() == 2
+    assert await store.prune() == 0
+    assert [str(each.status) for each in await occurrences(store)] == ["completed", "failed", "pending"]
+    assert (await store.get([stored.job_id]))[stored.job_id].watermark >= watermark

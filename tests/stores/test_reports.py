@@ -1,0 +1,30 @@
+"""reports and reported: whatever ended is told at least once, whoever ended it."""
+
+from everytick.stores.memory import MemoryStore
+from tests.stores.acting import deliver, job, occurrences, plan_once, run_one
+from tests.stores.clock import ManualClock
+
+
+async def test_an_end_owes_a_report_until_it_is_delivered(store: MemoryStore, clock: ManualClock) -> None:
+    """S0-025: OnComplete always runs at the end of an occurrence."""
+    stored = await store.put(job())
+    clock.move(hours=1)
+    await plan_once(store)
+    assert await store.reports(10) == []
+    claim = await run_one(store)
+
+    assert await store.reports(10, unknown=[stored.job_id]) == []
+    [owed] = await store.reports(10)
+    assert (owed.id, owed.status) == (claim.occurrence.id, "completed")
+    assert [task.name for task in owed.report().tasks] == ["main"]
+    assert await deliver(store) == [claim.occurrence.id]
+    assert await store.reports(10) == []
+
+
+async def test_what_a_plan_or_a_person_ended_owes_one_too(store: MemoryStore, clock: ManualClock) -> None:
+    await store.put(job())
+    clock.move(hours=1)
+    await plan_once(store)
+    [made] = await occurrences(store)
+    await store.cancel(made.id)
+    assert await deliver(store) == [made.id]

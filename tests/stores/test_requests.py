@@ -1,0 +1,153 @@
+"""request, pause, resume and cancel: people act on a job."""
+
+import pytest
+
+from everytick.domain.occurrence import Cause
+from everytick.domain.payload import payload
+from everytick.domain.snapshots import Missed, Request
+from everytick.errors import JobDisabled, NotFound, OccurrenceExists
+from everytick.stores.memory import MemoryStore
+from tests.stores.acting import claim_one, job, occurrences, plan_once, run_one, statuses
+from tests.stores.clock import ManualClock
+
+
+async def test_a_trigger_runs_at_once_and_does_not_move_the_schedule(store: MemoryStore, clock: ManualClock) -> None:
+    """S1-022."""
+    stored = await store.put(job())
+    await plan_once(store)
+    clock.move(minutes=10)
+    before = (await store.get([stored.job_id]))[stored.job_id].wake_at
+    id_ = await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time, payload({"x": 1})))
+    await plan_once(store)
+    [made] = await occurrences(store)
+
+    assert (made.id, made.cause, made.status) == (id_, "trigger", "pending")
+    assert made.overrides.get("payload") == payload({"x": 1})
+    assert (await store.get([stored.job_id]))[stored.job_id].wake_at == before
+
+
+async def test_the_same_key_is_the_same_occurrence(store: MemoryStore, clock: ManualClock) -> None:
+    """S0-057: with another payload it is refused, before and after it was planned."""
+    stored = await store.put(job())
+    ask = Request("k", Cause.TRIGGER, clock.time, payload(1))
+    id_ = await store.request(stored.job_id, ask)
+    for _ in range(2):
+        assert await store.request(stored.job_id, ask) == id_
+        with pytest.raises(OccurrenceExists, match=f"occurrence already exists: {id_}"):
+            await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time, payload(2)))
+        await plan_once(store)
+    assert len(await occurrences(store)) == 1
+
+
+async def test_a_disabled_job_takes_no_requests_and_creates_nothing(store: MemoryStore, clock: ManualClock) -> None:
+    """S1-024."""
+    stored = await store.put(job(enabled=False))
+    clock.move(hours=3)
+    await plan_once(store)
+    with pytest.raises(JobDisabled):
+        await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time))
+    assert await occurrences(store) == []
+
+
+async def test_what_is_not_there_is_not_found(store: MemoryStore, clock: ManualClock) -> None:
+    with pytest.raises(NotFound):
+        await store.request("job_none", Request("k", Cause.TRIGGER, clock.time))
+    with pytest.raises(NotFound):
+        await store.cancel("occ_none")
+    with pytest.raises(NotFound):
+        await store.whole("occ_none")
+
+
+async def test_a_pause_across_three_ticks_is_three_skipped_entries(store: MemoryStore, clock: ManualClock) -> None:
+    """S0-043, S0-044, F6: resuming fires only what is still to come."""
+    stored = await store.put(job())
+    await plan_once(store)
+    await store.pause(stored.job_id, reason="maintenance", by="ada")
+    begun = clock.time
+    for _ in range(3):
+        clock.move(hours=1)
+        await plan_once(store)
+    clock.move(minutes=10)
+    assert await store.resume(stored.job_id)
+    await plan_once(store)
+    [span] = await store.spans(stored.job_id, begun, clock.time)
+
+    assert (span.status, span.why, span.detail, span.count) == ("skipped", "paused", "by ada maintenance", 3)
+    assert await occurrences(store) == []
+    assert not await store.resume(stored.job_id)
+    clock.move(minutes=50)
+    await plan_once(store)
+    assert await statuses(store) == ["pending"]
+
+
+async def test_a_pause_that_catches_up_follows_the_recovery(store: MemoryStore, clock: ManualClock) -> None:
+    """C-18, F5."""
+    stored = await store.put(job(recovery="execute_all"))
+    await store.pause(stored.job_id, missed=Missed.CATCH_UP)
+    clock.move(hours=3, minutes=10)
+    await plan_once(store)
+    assert await occurrences(store) == []
+    await store.resume(stored.job_id)
+    await plan_once(store)
+    assert await statuses(store) == ["pending", "queued", "queued"]
+
+
+async def test_a_pause_ends_by_itself(store: MemoryStore, clock: ManualClock) -> None:
+    stored = await store.put(job())
+    await plan_once(store)
+    until = clock.time.replace(hour=10, minute=30)
+    await store.pause(stored.job_id, until=until)
+    await plan_once(store)
+    record = (await store.get([stored.job_id]))[stored.job_id]
+    assert (record.wake_at, record.pause and record.pause.until) == (until, until)
+    clock.move(hours=2)
+    await plan_once(store)
+    assert [f"{each.scheduled_for:%H}" for each in await occurrences(store)] == ["11"]
+    assert (await store.get([stored.job_id]))[stored.job_id].pause is None
+
+
+async def test_a_pause_puts_back_what_nobody_claimed_and_honours_requests(
+    store: MemoryStore, clock: ManualClock
+) -> None:
+    """I13, S4-024: no claim commits after the pause; what people ask for is not held."""
+    stored = await store.put(job())
+    clock.move(hours=1)
+    await plan_once(store)
+    assert await statuses(store) == ["pending"]
+    await store.pause(stored.job_id)
+    assert await statuses(store) == ["queued"]
+    assert await store.claim("node-1", ["default"], 5) == []
+
+    clock.move(minutes=1)
+    await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time))
+    await plan_once(store)
+    assert await statuses(store) == ["queued", "pending"]
+    await run_one(store)
+    await store.resume(stored.job_id)
+    await plan_once(store)
+    assert await statuses(store) == ["pending", "completed"]
+
+
+async def test_canceling_ends_what_waits_and_asks_what_runs(store: MemoryStore, clock: ManualClock) -> None:
+    await store.put(job(overlap="queue"))
+    clock.move(hours=1)
+    await plan_once(store)
+    claim = await claim_one(store)
+    clock.move(hours=1)
+    await plan_once(store)
+    waiting = (await occurrences(store))[1]
+
+    assert await store.cancel(waiting.id, "not needed")
+    assert await store.cancel(claim.occurrence.id, "stop")
+    assert await statuses(store) == ["running", "canceled"]
+    assert (await store.whole(waiting.id)).occurrence.error == "not needed"
+    assert not await store.cancel(waiting.id)
+    assert (await store.beat("node-1", [claim.handle])).cancel == ((claim.handle, "stop"),)
+
+
+async def test_a_bell_rings_for_what_somebody_may_wait_for(store: MemoryStore, clock: ManualClock) -> None:
+    stored = await store.put(job())
+    assert await store.bell(1)
+    assert not await store.bell(0)
+    await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time))
+    assert await store.bell(1)
