@@ -156,6 +156,47 @@ def is_schedule(given: object) -> TypeGuard[Schedule]:
     return isinstance(given, Schedule) and not isinstance(given, type)
 
 
+def restored_job(
+    *,
+    id: str,
+    name: str,
+    schedule: Schedule,
+    tasks: Iterable[TaskDefinition],
+    overrides: Overrides,
+    application: Overrides,
+    version: int,
+    owner: str,
+    in_zone: InZone,
+    created_at: datetime | None = None,
+    updated_at: datetime | None = None,
+) -> Job:
+    """Return a definition from what a store kept of it: it was checked when it was made, and is believed now."""
+    settings = _with_zone(Settings().overridden_by(application).overridden_by(overrides), in_zone)
+    written = tuple(tasks)
+    if any(task.after for task in written):
+        settings = replace(settings, mode=Mode.GRAPH)
+    return Job(
+        id=id,
+        name=name,
+        schedule=schedule,
+        tasks=tuple(_restored_task(id, order, task, settings) for order, task in enumerate(written, 1)),
+        settings=settings,
+        overrides=overrides,
+        application=application,
+        version=version,
+        owner=owner,
+        created_at=created_at,
+        updated_at=updated_at,
+    )
+
+
+def _restored_task(job_id: str, order: int, task: TaskDefinition, settings: Settings) -> Task:
+    from everytick.domain.ids import task_id
+
+    merged = settings.overridden_by(task.overrides)
+    return Task(task_id(job_id, task.name), job_id, task.name, order, task.target, task.after, task.overrides, merged)
+
+
 def refuse_contradicting_task(job: Job, tasks: Sequence[TaskDefinition]) -> None:
     """Return if the newest of these tasks can stand in the job; whom it comes after may still be unknown."""
     newest = tasks[-1]

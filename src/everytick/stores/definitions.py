@@ -1,0 +1,95 @@
+"""Definitions as the text that stores keep: JSON that reads back to an equal Job, on any node.
+
+A schedule is kept as its text with the dates of every calendar it names beside it. What
+cannot be written so is refused when the job is stored, not when a node first reads it.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from everytick.domain.config import Level, Overrides, overrides
+from everytick.domain.job import Job, TaskDefinition, restored_job
+from everytick.domain.schedule import Schedule
+from everytick.errors import InvalidSchedule
+from everytick.schedules.calendars import Calendar
+from everytick.schedules.codec import schedule
+from everytick.schedules.combine import Combinable, in_zone
+from everytick.schedules.exclusions import Excluding
+from everytick.schedules.timezones import zone
+
+FORMAT = 1
+_SCHEDULES = ("stop_schedule", "restart_schedule")
+
+
+def write_definition(job: Job) -> str:
+    """Return the definition as JSON text without its id, version and times; equal definitions give equal text."""
+    schedules = [job.schedule, *filter(None, (job.settings.stop_schedule, job.settings.restart_schedule))]
+    for each in schedules:
+        if not isinstance(each, Combinable):
+            kind = type(each).__name__
+            raise InvalidSchedule(str(each), "schedule", f"of class {kind} has no text form and cannot be stored")
+    named = {found.name: found for each in schedules for found in _calendars(each)}
+    data = {
+        "format": FORMAT,
+        "name": job.name,
+        "schedule": str(job.schedule),
+        "calendars": [named[name].to_json() for name in sorted(named)],
+        "application": job.application.as_data(),
+        "policies": job.overrides.as_data(),
+        "owner": job.owner,
+        "tasks": [
+            {
+                "name": task.name,
+                "target": task.target,
+                "after": list(task.after),
+                "policies": task.overrides.as_data(),
+            }
+            for task in job.tasks
+        ],
+    }
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def read_definition(
+    text: str, *, id: str, version: int, created_at: datetime | None = None, updated_at: datetime | None = None
+) -> Job:
+    """Return the definition that `write_definition` wrote."""
+    data: dict[str, Any] = json.loads(text)
+    calendars = {stored["name"]: Calendar.from_json(stored) for stored in data["calendars"]}
+    return restored_job(
+        id=id,
+        name=data["name"],
+        schedule=schedule(data["schedule"], calendars=calendars),
+        tasks=[_task(task) for task in data["tasks"]],
+        overrides=_overrides(Level.JOB, data["policies"], calendars),
+        application=_overrides(Level.APPLICATION, data["application"], calendars),
+        version=version,
+        owner=data["owner"],
+        in_zone=lambda each, name: in_zone(each, zone(name)),
+        created_at=created_at,
+        updated_at=updated_at,
+    )
+
+
+def _task(data: Mapping[str, Any]) -> TaskDefinition:
+    return TaskDefinition(data["name"], data["target"], tuple(data["after"]), overrides(Level.TASK, data["policies"]))
+
+
+def _overrides(level: Level, data: Mapping[str, Any], calendars: Mapping[str, Calendar]) -> Overrides:
+    read = {
+        key: schedule(given, calendars=calendars) if key in _SCHEDULES and given is not None else given
+        for key, given in data.items()
+    }
+    return overrides(level, read)
+
+
+def _calendars(each: Schedule) -> Iterator[Calendar]:
+    """Give the calendars that a schedule names, at any depth."""
+    if isinstance(each, Excluding):
+        yield each.calendar
+    inside = (getattr(each, "schedule", None), *getattr(each, "parts", ()))
+    for part in inside:
+        if part is not None:
+            yield from _calendars(part)
