@@ -1,0 +1,76 @@
+"""How an attempt ended. A runner answers with one of these; what follows from it is for `deciding` to say."""
+
+from datetime import timedelta
+from typing import TypeAlias
+
+from everytick.domain.payload import Payload
+from everytick.domain.values import value
+
+TASK_TIMEOUT = "task execution timeout"
+"""S0-066: the error of an attempt that ran longer than its task_timeout."""
+
+EXECUTION_TIMEOUT = "Execution exceeded timeout"
+"""The error of an occurrence that its execution_timeout ended."""
+
+FAIL_FAST = "task {name} failed, aborting due to fail-fast"
+"""S0-036: the error of an occurrence that one failed task ended."""
+
+SHUTDOWN = "shutdown"
+"""The error of an attempt that was canceled because its node stops."""
+
+SILENT = "its node fell silent"
+"""The error of an attempt that was lost."""
+
+
+@value
+class Succeeded:
+    """The task returned; its result is none where it returned nothing."""
+
+    result: Payload | None = None
+
+
+@value
+class Failed:
+    """The task raised.
+
+    `error_types` names the exception's class and its bases as `Retry.on` does. `GiveUp`
+    sets `give_up`; `TryAgain(after)` sets `try_again_after`, its own wait.
+    """
+
+    error: str
+    error_types: tuple[str, ...] = ()
+    give_up: bool = False
+    try_again_after: timedelta | None = None
+
+
+@value
+class TimedOut:
+    """The attempt ran longer than its task_timeout and was ended."""
+
+    error: str = TASK_TIMEOUT
+
+
+@value
+class Canceled:
+    """The attempt was told to stop, and did."""
+
+    reason: str = "canceled"
+
+
+@value
+class Lost:
+    """Nobody can say how it ended: its node fell silent.
+
+    As an outcome this is about one attempt, as an event about all that an owner had open.
+    """
+
+    error: str = SILENT
+
+
+Outcome: TypeAlias = Succeeded | Failed | TimedOut | Canceled | Lost
+
+
+def error_types(error: BaseException) -> tuple[str, ...]:
+    """Return the names of the error's class and its bases, nearest first, written as `Retry.on` writes them."""
+    kinds = (kind for kind in type(error).__mro__ if issubclass(kind, BaseException))
+    return tuple(f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)

@@ -1,0 +1,387 @@
+"""What `advance` sees and what it answers: an OccurrenceSnapshot, the events, and the Step that follows.
+
+They refer to each other, since a Step carries the next snapshot. The owner of an
+occurrence keeps its snapshot in memory; a store writes a Step's rows and can build the
+snapshot again from what it wrote, whoever claims next.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TypeAlias
+
+from everytick.domain.config import Level, Overrides
+from everytick.domain.job import Job, Task
+from everytick.domain.occurrence import Occurrence
+from everytick.domain.outcome import Lost, Outcome
+from everytick.domain.payload import Payload
+from everytick.domain.policies import Failure, Mode, OnOrphan
+from everytick.domain.report import Report, TaskReport
+from everytick.domain.retry import Retry
+from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
+from everytick.domain.values import value
+
+KEPT_WAIT = timedelta(seconds=5)
+"""A retry at most so far away is waited for by the owner; one further away is parked."""
+
+LONGEST = timedelta(days=365_000)
+"""No wait is longer, and a timeout that is longer is none: what comes out stays within the calendar."""
+
+WAITS_KEPT = 100
+"""So many waits of a run are kept for the report, the newest: retries may be without limit."""
+
+_NOTHING = Overrides(Level.OCCURRENCE)
+
+
+def _bound(timeout: timedelta | None) -> timedelta | None:
+    return None if timeout is None or timeout > LONGEST else timeout
+
+
+# ------------------------------------------------------------------------------------------------------- the rules
+
+
+@value
+class TaskRules:
+    """What `advance` needs to know of one task; `after` are the places of the tasks it comes after."""
+
+    id: str
+    name: str
+    continues: bool
+    retry: Retry | None
+    timeout: timedelta | None
+    after: tuple[int, ...]
+
+
+@value
+class Rules:
+    """What `advance` needs to know of a definition, merged once for all occurrences of a version.
+
+    Tasks stand in their order number; `walk` names their places so that each comes behind
+    all that it comes `after`.
+    """
+
+    mode: Mode
+    failure: Failure
+    execution_timeout: timedelta | None
+    on_orphan: OnOrphan
+    max_lost: int | None
+    tasks: tuple[TaskRules, ...]
+    walk: tuple[int, ...]
+    places: Mapping[str, int] = field(repr=False, compare=False)
+
+
+def rules_of(job: Job, overrides: Overrides = _NOTHING) -> Rules:
+    """Return the rules an occurrence with these overrides runs under; without any, one value serves all of them."""
+    settings = job.settings.overridden_by(overrides) if overrides.items else job.settings
+    tasks = sorted(job.tasks, key=lambda task: task.order)
+    places = {task.name: place for place, task in enumerate(tasks)}
+    ruled = tuple(_task_rules(task, overrides, places if settings.mode is Mode.GRAPH else {}) for task in tasks)
+    return Rules(
+        mode=settings.mode,
+        failure=settings.failure,
+        execution_timeout=_bound(settings.execution_timeout),
+        on_orphan=settings.on_orphan,
+        max_lost=settings.max_lost,
+        tasks=ruled,
+        walk=_walk(ruled),
+        places=MappingProxyType(places),
+    )
+
+
+def _task_rules(task: Task, overrides: Overrides, places: Mapping[str, int]) -> TaskRules:
+    settings = task.settings.overridden_by(overrides) if overrides.items else task.settings
+    return TaskRules(
+        id=task.id,
+        name=task.name,
+        continues=settings.failure is Failure.CONTINUE,
+        retry=settings.retry,
+        timeout=_bound(settings.task_timeout),
+        after=tuple(places[peer] for peer in task.after if peer in places),
+    )
+
+
+def _walk(tasks: Sequence[TaskRules]) -> tuple[int, ...]:
+    """Circles were refused at definition, so every round places at least one task."""
+    walk: list[int] = []
+    left = list(range(len(tasks)))
+    while left:
+        placed = [place for place in left if not any(peer in left for peer in tasks[place].after)]
+        assert placed, f"tasks wait for each other: {[tasks[place].name for place in left]}"
+        walk += placed
+        left = [place for place in left if place not in placed]
+    return tuple(walk)
+
+
+# ---------------------------------------------------------------------------------------------------- the snapshot
+
+
+class Stop(StrEnum):
+    """How far the stop of the owner's node has come for this occurrence; the store never hears of it."""
+
+    DRAIN = "drain"
+    CANCEL = "cancel"
+    CUT = "cut"
+
+
+@value
+class RunState:
+    """Where one task of an occurrence stands.
+
+    Pending with `resume_at` is waiting: for a retry, or to be given back. Pending without
+    it starts as soon as its turn comes. `attempts` numbers the last attempt that began,
+    `retries` counts what `Retry.max` bounds, and `last` is how the last attempt that ended
+    did. `out_of_time` says that retries were left, but no time before the deadline.
+    """
+
+    status: RunStatus = RunStatus.PENDING
+    attempts: int = 0
+    retries: int = 0
+    last: AttemptStatus | None = None
+    resume_at: datetime | None = None
+    started_at: datetime | None = None
+    attempt_started_at: datetime | None = None
+    ended_at: datetime | None = None
+    error: str | None = None
+    result: Payload | None = None
+    waits: tuple[timedelta, ...] = ()
+    because_of: str | None = None
+    out_of_time: bool = False
+
+
+NOT_STARTED = RunState()
+"""Every run of an occurrence that nobody has claimed yet."""
+
+
+@value
+class OccurrenceSnapshot:
+    """Everything `advance` may see of one occurrence.
+
+    `runs` stand in the order of `rules.tasks`. `number` is that of the last step written,
+    `held` says that a node owns it, `claimed_at` since when (None for a first claim: then
+    `started_at` says so), `lost` counts take-overs and `cancel` is why somebody asked it
+    to stop. `expired` and `stop` are the owner's own knowledge and are never stored.
+    """
+
+    id: str
+    scheduled_for: datetime
+    rules: Rules
+    runs: tuple[RunState, ...]
+    status: OccurrenceStatus = OccurrenceStatus.PENDING
+    number: int = 0
+    held: bool = False
+    ready_at: datetime | None = None
+    started_at: datetime | None = None
+    claimed_at: datetime | None = None
+    ended_at: datetime | None = None
+    error: str | None = None
+    lost: int = 0
+    cancel: str | None = None
+    is_recovery_run: bool = False
+    expired: bool = False
+    stop: Stop | None = None
+
+    @property
+    def deadline(self) -> datetime | None:
+        """The first start plus execution_timeout, however long it was parked; None where there is none."""
+        timeout = self.rules.execution_timeout
+        return None if timeout is None or self.started_at is None else self.started_at + timeout
+
+    def run(self, task: str) -> RunState:
+        """Return where the task of this name stands."""
+        return self.runs[self.rules.places[task]]
+
+    def report(self) -> Report:
+        """Return the Execution Report; every task is in it, whether it ever started or not."""
+        return Report(
+            self.id,
+            self.scheduled_for,
+            self.status,
+            self.rules.failure,
+            self.started_at,
+            self.ended_at,
+            self.error,
+            self.is_recovery_run,
+            tuple(map(_task_report, self.rules.tasks, self.runs)),
+        )
+
+
+def _task_report(task: TaskRules, run: RunState) -> TaskReport:
+    return TaskReport(
+        task.id,
+        task.name,
+        run.status,
+        run.attempts,
+        run.started_at,
+        run.ended_at,
+        run.error,
+        run.waits,
+        run.because_of,
+    )
+
+
+def snapshot_of(
+    occurrence: Occurrence,
+    rules: Rules,
+    runs: Mapping[str, RunState] = MappingProxyType({}),
+    *,
+    number: int = 0,
+    claimed_at: datetime | None = None,
+    lost: int = 0,
+    cancel: str | None = None,
+) -> OccurrenceSnapshot:
+    """Return the snapshot of a stored occurrence; a task without a run has not begun."""
+    return OccurrenceSnapshot(
+        id=occurrence.id,
+        scheduled_for=occurrence.scheduled_for,
+        rules=rules,
+        runs=tuple(runs.get(task.name, NOT_STARTED) for task in rules.tasks),
+        status=occurrence.status,
+        number=number,
+        held=occurrence.owner is not None,
+        ready_at=occurrence.ready_at,
+        started_at=occurrence.started_at,
+        claimed_at=claimed_at,
+        ended_at=occurrence.ended_at,
+        error=occurrence.error,
+        lost=lost,
+        cancel=cancel,
+        is_recovery_run=occurrence.is_recovery_run,
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ the events
+
+
+@value
+class Claimed:
+    """A node has become the owner; the claim is the durable start of the attempts that follow from it."""
+
+
+@value
+class AttemptEnded:
+    """An attempt is over."""
+
+    task: str
+    number: int
+    outcome: Outcome
+
+
+@value
+class WaitOver:
+    """A wait that the owner kept has ended."""
+
+    task: str
+
+
+@value
+class CancelRequested:
+    """Somebody wants the occurrence to stop, whatever its tasks' strategies."""
+
+    reason: str = "canceled"
+
+
+@value
+class DeadlinePassed:
+    """The occurrence has used up its execution_timeout."""
+
+
+@value
+class Stopping:
+    """The owner's node stops: nothing further starts on it. Unless it drains, open attempts are canceled."""
+
+    drain: bool = False
+
+
+Event: TypeAlias = Claimed | AttemptEnded | WaitOver | Lost | CancelRequested | DeadlinePassed | Stopping
+
+
+# -------------------------------------------------------------------------------------------------------- the step
+
+
+@value
+class Row:
+    """What a store writes about one task: where its run stands now, and the attempt this is about, if any.
+
+    `attempt` is running for one that is about to begin after a wait, else how the attempt
+    `number` ended; None says that only the run changed. A step has one row for a task at
+    most, so that a store can write all of them in one statement.
+    """
+
+    task: str
+    number: int
+    attempt: AttemptStatus | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    error: str | None
+    run: RunState
+
+
+@value
+class Start:
+    """An attempt the executor begins once the step is committed; past its deadline it is `TimedOut`."""
+
+    task: str
+    number: int
+    deadline: datetime | None
+
+
+@value
+class Cancel:
+    """An open attempt the executor tells to stop; it stays open until its outcome is reported."""
+
+    task: str
+    number: int
+    reason: str
+
+
+@value
+class Wait:
+    """A wait the owner keeps from now on; when it is over, `WaitOver` says so."""
+
+    task: str
+    number: int
+    until: datetime
+
+
+@value
+class End:
+    """How the occurrence ended."""
+
+    status: OccurrenceStatus
+    error: str | None
+    snapshot: OccurrenceSnapshot = field(repr=False)
+
+    @property
+    def report(self) -> Report:
+        """The Execution Report, made when somebody asks: most ends have no listener."""
+        return self.snapshot.report()
+
+
+@value
+class Step:
+    """What follows from one event.
+
+    At most one of `end`, `resume_at` (parked: awaiting_retry without an owner) and
+    `release` (pending again without an owner) is set. Status, `ready_at` and the counts of
+    the occurrence are those of `after`, the next snapshot. `waits` are the new ones; once
+    the occurrence is parked, released or ended, its owner forgets all of them.
+    `superseded_by_next` is for the store to keep beside an awaiting_retry.
+    """
+
+    number: int
+    after: OccurrenceSnapshot
+    rows: tuple[Row, ...] = ()
+    starts: tuple[Start, ...] = ()
+    cancels: tuple[Cancel, ...] = ()
+    waits: tuple[Wait, ...] = ()
+    end: End | None = None
+    resume_at: datetime | None = None
+    release: bool = False
+    superseded_by_next: bool = False
+
+    @property
+    def commits(self) -> bool:
+        """Whether there is anything to write; a claim that only starts attempts has been written already."""
+        return bool(self.rows) or self.end is not None or self.resume_at is not None or self.release

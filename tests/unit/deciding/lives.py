@@ -1,0 +1,224 @@
+"""Occurrences that live in a test: one event after another, and every step held to what all steps promise."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from everytick.deciding.advance import advance
+from everytick.domain.durations import duration
+from everytick.domain.job import Job, define_job, define_task
+from everytick.domain.occurrence import occurrence_of
+from everytick.domain.outcome import Failed, Lost, Outcome, Succeeded
+from everytick.domain.statuses import ENDED, RUN_ENDED, OccurrenceStatus, RunStatus, may_move
+from everytick.domain.steps import (
+    NOT_STARTED,
+    AttemptEnded,
+    Claimed,
+    Event,
+    OccurrenceSnapshot,
+    RunState,
+    Step,
+    WaitOver,
+    rules_of,
+    snapshot_of,
+)
+from everytick.schedules.interval import every
+
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+BOOM = Failed("boom", ("builtins.ValueError", "builtins.Exception"))
+DONE = Succeeded()
+
+Tasks = Mapping[str, Mapping[str, object]]
+
+
+def job(tasks: Tasks | str = "a", **policies: object) -> Job:
+    """A job of these tasks; `after` among a task's policies is its `after`."""
+    written: Tasks = {name: {} for name in tasks.split()} if isinstance(tasks, str) else tasks
+    definitions = []
+    for name, own in written.items():
+        rest = {key: setting for key, setting in own.items() if key != "after"}
+        definitions.append(define_task("etl", name, after=own.get("after", ()), policies=rest))
+    return define_job("etl", every("1h"), policies=policies, tasks=definitions)
+
+
+class Life:
+    """One occurrence: its owner's snapshot, and beside it what a store would know from the committed rows."""
+
+    def __init__(self, definition: Job, **known: Any) -> None:
+        ready = replace(occurrence_of(definition, NOON), ready_at=NOON)
+        self.rules = rules_of(definition)
+        self.snapshot = replace(snapshot_of(ready, self.rules), **known)
+        self.stored = self.snapshot
+        self.now = NOON
+        self.steps: list[Step] = []
+
+    @property
+    def status(self) -> OccurrenceStatus:
+        return self.snapshot.status
+
+    @property
+    def open(self) -> dict[str, int]:
+        """The attempts that are open, by task."""
+        pairs = zip(self.rules.tasks, self.snapshot.runs, strict=True)
+        return {task.name: run.attempts for task, run in pairs if run.status is RunStatus.RUNNING}
+
+    def statuses(self) -> dict[str, str]:
+        return {task.name: str(run.status) for task, run in zip(self.rules.tasks, self.snapshot.runs, strict=True)}
+
+    def pass_time(self, length: timedelta | str) -> None:
+        self.now += duration(length)
+
+    def take(self, event: Event) -> Step:
+        """Advance by one event, hold the step to its promises and commit it."""
+        before = self.snapshot
+        step = advance(before, event, self.now)
+        assert step == advance(before, event, self.now), "the same question has one answer"
+        if isinstance(event, Claimed) and before.status not in ENDED:
+            self._claim()
+        check(before, step, event, self.now)
+        self.steps.append(step)
+        self.snapshot = step.after
+        self._commit(step)
+        self._compare_what_is_open()
+        return step
+
+    def claim(self) -> Step:
+        return self.take(Claimed())
+
+    def end(self, task: str, outcome: Outcome = DONE) -> Step:
+        """The open attempt of the task ends."""
+        return self.take(AttemptEnded(task, self.open[task], outcome))
+
+    def fail(self, task: str) -> Step:
+        return self.end(task, BOOM)
+
+    def wait_over(self, task: str) -> Step:
+        """The wait of the task passes, and its owner says so."""
+        until = self.snapshot.run(task).resume_at
+        assert until is not None
+        self.now = max(self.now, until)
+        return self.take(WaitOver(task))
+
+    def claim_again(self) -> Step:
+        """Somebody claims it as soon as it is ready."""
+        assert not self.snapshot.held
+        assert self.snapshot.ready_at is not None
+        self.now = max(self.now, self.snapshot.ready_at)
+        self.snapshot = self.stored
+        return self.claim()
+
+    def _claim(self) -> None:
+        known = self.stored
+        self.stored = replace(
+            known,
+            status=OccurrenceStatus.RUNNING,
+            held=True,
+            started_at=known.started_at or self.now,
+            claimed_at=self.now,
+        )
+
+    def _commit(self, step: Step) -> None:
+        """Write what a store writes: the rows, and the occurrence's own columns."""
+        if not step.commits:
+            return
+        runs = list(self.stored.runs)
+        for row in step.rows:
+            runs[self.rules.places[row.task]] = row.run
+        after = step.after
+        self.stored = replace(after, runs=tuple(runs), expired=False, stop=None)
+
+    def _compare_what_is_open(self) -> None:
+        """A reaper that knows only the store ends exactly the attempts that the owner had open (Intent first)."""
+        if self.snapshot.status is not OccurrenceStatus.RUNNING:
+            return
+        owners = replace(self.snapshot, expired=False, stop=None)
+        reapers = replace(self.stored, cancel=self.snapshot.cancel)
+        assert lost(owners, self.now) == lost(reapers, self.now)
+        assert {task: number for task, number, *_ in lost(owners, self.now)} == self.open
+
+
+def lost(snapshot: OccurrenceSnapshot, now: datetime) -> list[tuple[str, int, str, str | None]]:
+    rows = advance(snapshot, Lost(), now).rows
+    return [(row.task, row.number, str(row.run.status), row.run.because_of) for row in rows if row.attempt == "lost"]
+
+
+def check(before: OccurrenceSnapshot, step: Step, event: Event, now: datetime) -> None:
+    """Hold one step to everything that every step promises."""
+    after = step.after
+    assert step.number == before.number + 1
+    assert after.number == (step.number if step.commits else before.number)
+    assert (step.end is not None) + (step.resume_at is not None) + step.release <= 1
+    assert len({row.task for row in step.rows}) == len(step.rows), "one row a task"
+    if step == Step(step.number, before):
+        return
+    assert before.status not in ENDED, "nothing happens after the end"
+    check_occurrence(before, step, event)
+    check_starts(before, step, now)
+    written = {row.task: row.run for row in step.rows}
+    for task, old, new in zip(before.rules.tasks, before.runs, after.runs, strict=True):
+        check_run(old, written.get(task.name), new)
+    for row in step.rows:
+        assert row.number <= after.run(row.task).attempts
+        assert (row.number == 0) == (row.attempt is None)
+        ended = row.attempt is not None and row.attempt != "running"
+        assert (row.ended_at == now) == ended
+        assert row.started_at is None or row.started_at <= now
+        assert (row.started_at is None) == (row.attempt is None)
+    told = {cancel.task: cancel.number for cancel in step.cancels}
+    assert all(after.run(task).status is RunStatus.RUNNING for task in told)
+    assert all(after.run(task).attempts == number for task, number in told.items())
+
+
+def check_occurrence(before: OccurrenceSnapshot, step: Step, event: Event) -> None:
+    after = step.after
+    claimed = OccurrenceStatus.RUNNING if isinstance(event, Claimed) else before.status
+    assert claimed is before.status or may_move(before.status, claimed)
+    assert after.status is claimed or may_move(claimed, after.status), f"{claimed} → {after.status}"
+    assert (step.end is not None) == (after.status in ENDED)
+    assert step.release == (after.status is OccurrenceStatus.PENDING)
+    open_ = [run for run in after.runs if run.status is RunStatus.RUNNING]
+    waiting = [run.resume_at for run in after.runs if run.resume_at is not None]
+    assert bool(open_) == (after.status is OccurrenceStatus.RUNNING)
+    assert after.held == (after.status is OccurrenceStatus.RUNNING or (bool(waiting) and held_wait(step)))
+    if after.status is OccurrenceStatus.AWAITING_RETRY:
+        assert after.ready_at == min(waiting)
+        assert step.resume_at in (None, after.ready_at)
+    if step.end is not None:
+        assert (step.end.status, step.end.error) == (after.status, after.error)
+        report = step.end.report
+        assert [task.name for task in report.tasks] == [task.name for task in after.rules.tasks]
+        assert all(run.status in RUN_ENDED for run in after.runs)
+        assert all(run.ended_at is not None for run in after.runs)
+
+
+def held_wait(step: Step) -> bool:
+    return step.after.status is OccurrenceStatus.AWAITING_RETRY and step.resume_at is None
+
+
+def check_starts(before: OccurrenceSnapshot, step: Step, now: datetime) -> None:
+    after = step.after
+    if before.cancel is not None or before.expired or before.stop is not None or after.status in ENDED:
+        assert step.starts == ()
+    if step.starts and after.deadline is not None:
+        assert now < after.deadline, "nothing starts at or after the deadline"
+    for start in step.starts:
+        run, old = after.run(start.task), before.run(start.task)
+        assert run.status is RunStatus.RUNNING
+        assert (run.attempts, run.attempt_started_at) == (start.number, now)
+        assert start.number == old.attempts + 1, "attempts have no holes"
+    for wait in step.waits:
+        run = after.run(wait.task)
+        assert (run.attempts + 1, run.resume_at) == (wait.number, wait.until)
+
+
+def check_run(old: RunState, written: RunState | None, new: RunState) -> None:
+    steps = [old.status, *([] if written is None else [written.status]), new.status]
+    for from_, to in pairwise(steps):
+        assert from_ is to or may_move(from_, to), f"{from_} → {to}"
+    assert old.attempts <= new.attempts <= old.attempts + 1
+    assert (new.ended_at is not None) == (new.status in RUN_ENDED)
+    assert new.resume_at is None or new.status is RunStatus.PENDING
+    assert (new.attempt_started_at is not None) == (new.status is RunStatus.RUNNING)
+    assert new.attempts or new.status is RunStatus.SKIPPED or new == NOT_STARTED or new.resume_at is not None
