@@ -108,6 +108,29 @@ class Combinable(ABC):
         return f", {self.tz} time" if self.tz is not None and self.tz.name != "UTC" else ", UTC"
 
 
+class NeedsJob(Combinable):
+    """A schedule that has no instants before it knows its job: it refuses to answer until it is bound."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def _needs(self) -> str:
+        """What is missing, and what to ask instead."""
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        """Refuse: the instants depend on the job."""
+        raise UnboundSchedule(str(self), self._needs)
+
+    def last_at(self, instant: datetime) -> datetime | None:
+        """Refuse: the instants depend on the job."""
+        raise UnboundSchedule(str(self), self._needs)
+
+    def instants(self, after: datetime, through: datetime, limit: int | None = None) -> list[datetime]:
+        """Refuse: the instants depend on the job."""
+        raise UnboundSchedule(str(self), self._needs)
+
+
 @value
 class Union(Combinable):
     """The instants of any of several schedules; what two of them name at once is one instant."""
@@ -207,7 +230,7 @@ class Window(Combinable):
 
 
 @value
-class Spread(Combinable):
+class Spread(NeedsJob):
     """A schedule whose every instant is moved by the job's own offset, below `length`."""
 
     schedule: Schedule
@@ -234,20 +257,9 @@ class Spread(Combinable):
         """Return the schedule inside in this zone, unless it has one of its own."""
         return replace(self, schedule=in_zone(self.schedule, tz))
 
-    def next_after(self, instant: datetime) -> datetime | None:
-        """Refuse: the offset depends on the job."""
-        raise self._unbound()
-
-    def last_at(self, instant: datetime) -> datetime | None:
-        """Refuse: the offset depends on the job."""
-        raise self._unbound()
-
-    def instants(self, after: datetime, through: datetime, limit: int | None = None) -> list[datetime]:
-        """Refuse: the offset depends on the job."""
-        raise self._unbound()
-
-    def _unbound(self) -> UnboundSchedule:
-        return UnboundSchedule(str(self), "spread takes its offset from the job's id; ask bound(job_id)")
+    @property
+    def _needs(self) -> str:
+        return "spread takes its offset from the job's id; ask bound(job_id)"
 
 
 @value

@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from everytick.domain.values import value
-from everytick.errors import CronExpressionInvalidError, InvalidSchedule, UnboundSchedule, shown
-from everytick.schedules.combine import Combinable, chain, checked_limit, in_window, with_options
+from everytick.errors import CronExpressionInvalidError, InvalidSchedule, shown
+from everytick.schedules.combine import Combinable, NeedsJob, chain, checked_limit, in_window, with_options
 from everytick.schedules.fields import hashed, is_hashed, normal
 from everytick.schedules.timezones import ALWAYS_UTC, DAY, FIRST, LAST, MICROSECOND, Stretch, Zone, utc, zone_of
 from everytick.schedules.walls import Walls, walls
@@ -298,27 +298,16 @@ class Cron(Combinable):
 
 
 @value
-class HashedCron(Cron):
+class HashedCron(NeedsJob, Cron):
     """A cron expression with `H`: it has instants once it knows its job."""
 
     def bound(self, job_id: str, last_end: datetime | None = None) -> Cron:
         """Return the schedule with this job's numbers in place of `H`."""
         return _numbered(self, job_id)
 
-    def next_after(self, instant: datetime) -> datetime | None:
-        """Refuse: the instants depend on the job."""
-        raise self._unbound()
-
-    def last_at(self, instant: datetime) -> datetime | None:
-        """Refuse: the instants depend on the job."""
-        raise self._unbound()
-
-    def instants(self, after: datetime, through: datetime, limit: int | None = None) -> list[datetime]:
-        """Refuse: the instants depend on the job."""
-        raise self._unbound()
-
-    def _unbound(self) -> UnboundSchedule:
-        return UnboundSchedule(str(self), "H takes its number from the job's id; ask bound(job_id)")
+    @property
+    def _needs(self) -> str:
+        return "H takes its number from the job's id; ask bound(job_id)"
 
 
 @lru_cache(maxsize=4096)
