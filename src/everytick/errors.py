@@ -20,7 +20,9 @@
     ├── TooManyEditions                       edits come faster than they are decided
     ├── UnboundSchedule                       the schedule needs to know its job before it can answer
     ├── CronCalculationError                  no next or previous instant; raised by `declarative` only
-    └── MissingExtra                          an optional package is not installed
+    ├── MissingExtra                          an optional package is not installed
+    ├── StoreUnavailable                      the store does not answer; the loops try again
+    └── SchemaMismatch                        the store's tables are not those this code knows
 
 Losing a race, a skip or a failed attempt are answers, not exceptions. What a task raises
 to steer itself (`TryAgain`, `GiveUp`) is not under `EverytickError`, so that a broad
@@ -312,3 +314,29 @@ class MissingExtra(EverytickError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.what, self.extra)
+
+
+class StoreUnavailable(EverytickError):
+    """The store does not answer; nothing is known about what was asked of it, so ask again."""
+
+    code = "store_unavailable"
+
+    def __init__(self, store: str, reason: str) -> None:
+        super().__init__(f"{shown(store)} does not answer: {shown(reason)}; it is asked again once it does")
+        self.store, self.reason = store, reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.store, self.reason)
+
+
+class SchemaMismatch(EverytickError):
+    """The tables in the store are not those that this version of everytick works with; nothing was changed."""
+
+    code = "schema_mismatch"
+
+    def __init__(self, store: str, reason: str) -> None:
+        super().__init__(f"{shown(store)}: {shown(reason, 300)}")
+        self.store, self.reason = store, reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.store, self.reason)
