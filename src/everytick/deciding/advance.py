@@ -608,16 +608,13 @@ def _give_back(draft: _Draft, ready: list[int]) -> None:
             if run != fresh:
                 _unopened(draft, place, fresh)
     draft.held = False
-    if draft.stop is _CUT or ready or _was_held_back(draft):
-        draft.status, draft.ready_at, draft.release = OccurrenceStatus.PENDING, draft.now, True
+    due = [run.resume_at for run in draft.runs if run.resume_at is not None and run.resume_at <= draft.now + _MOMENT]
+    # What an owner merely waited for stays parked: it was never this node's to hold back.
+    if draft.stop is _CUT or ready or (due and draft.before.status is _IN_HAND):
+        draft.status, draft.ready_at, draft.release = OccurrenceStatus.PENDING, max([draft.now, *due]), True
     else:
         draft.status, draft.ready_at = _AWAITING_RETRY, _earliest(draft)
         draft.resume_at = draft.ready_at
-
-
-def _was_held_back(draft: _Draft) -> bool:
-    """Tell whether something could begin now that only the stop kept from it."""
-    return draft.before.status is _IN_HAND and _earliest(draft) <= draft.now + _MOMENT
 
 
 def _earliest(draft: _Draft) -> datetime:
