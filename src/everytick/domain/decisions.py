@@ -3,6 +3,7 @@
 from datetime import datetime
 from enum import StrEnum
 
+from everytick.domain.config import Overrides
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import Payload
 from everytick.domain.snapshots import Adjustment
@@ -33,9 +34,17 @@ class Why(StrEnum):
     REMOVED = "removed"
 
 
+Refusal = tuple[Why, str]
+"""Why something does not run, and what more there is to say about it."""
+
+
 @value
 class Creation:
-    """An occurrence that shall exist: pending or queued, or skipped where a request was turned down."""
+    """An occurrence that shall exist: pending or queued, or skipped or missed where somebody asked in vain.
+
+    It stands for the instants in `(covers_after, covers_through]`; `overrides` are those of an
+    amended occurrence.
+    """
 
     id: str
     scheduled_for: datetime
@@ -51,6 +60,7 @@ class Creation:
     detail: str = ""
     payload: Payload | None = None
     replay_of: str | None = None
+    overrides: Overrides | None = None
 
 
 @value

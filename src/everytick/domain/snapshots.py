@@ -7,6 +7,7 @@ the condition that the snapshot still holds.
 from datetime import datetime
 from enum import StrEnum
 
+from everytick.domain.config import Overrides
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import Payload
@@ -53,11 +54,15 @@ class AdjustmentKind(StrEnum):
 
     SKIP = "skip"
     MOVE = "move"
+    AMEND = "amend"
 
 
 @value
 class Adjustment:
-    """One instant that is skipped, or moved to another time; `done` once what was moved exists there."""
+    """One instant that is skipped, moved to another time, or run with `overrides` of its own.
+
+    What was moved is `done` once it exists at its new time; it may be amended too.
+    """
 
     at: datetime
     kind: AdjustmentKind
@@ -65,6 +70,7 @@ class Adjustment:
     reason: str = ""
     by: str = ""
     done: bool = False
+    overrides: Overrides | None = None
 
 
 @value

@@ -1,0 +1,107 @@
+"""What does not run, written down: neighbours with one reason are one span, however many they are."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from everytick.deciding.candidates import TICK, Candidate, Segment
+from everytick.deciding.recovery import Due
+from everytick.domain.decisions import Refusal, Span, Why
+from everytick.domain.schedule import Schedule
+from everytick.domain.snapshots import Adjustment, AdjustmentKind
+from everytick.domain.statuses import OccurrenceStatus
+
+COUNTED = 10_000
+"""So many skipped instants are counted; more are "more than 10,000"."""
+
+
+def status_of(why: Why) -> OccurrenceStatus:
+    """Return the status of what does not run for this reason."""
+    return OccurrenceStatus.MISSED if why is Why.MISSED else OccurrenceStatus.SKIPPED
+
+
+def spans_of(found: Due, through: datetime) -> list[Span]:
+    """Return the due instants up to a moment that are not candidates, as spans in order of time."""
+    if found.rest is None and not found.adjusted and all(each.hold is None for each in found.segments):
+        return []
+    first_kept = min((each.instant for each in found.candidates if not each.by_hand), default=None)
+    spans: list[Span] = []
+    for segment in found.segments:
+        if segment.after >= through:
+            break
+        at, end = segment.after, min(segment.through, through)
+        for instant in _taken_away(found.adjusted, at, end):
+            _add_untouched(spans, segment, found, at, instant - TICK, first_kept)
+            _add(spans, segment, instant - TICK, instant, _by_whom(found.adjusted[instant]))
+            at = instant
+        _add_untouched(spans, segment, found, at, end, first_kept)
+    return spans
+
+
+def _taken_away(adjusted: dict[datetime, Adjustment], after: datetime, through: datetime) -> list[datetime]:
+    return sorted(
+        at for at, each in adjusted.items() if after < at <= through and each.kind is not AdjustmentKind.AMEND
+    )
+
+
+def _by_whom(adjustment: Adjustment) -> Refusal:
+    if adjustment.to is not None:
+        return Why.MOVED, f"to {adjustment.to.isoformat()}"
+    return Why.ADJUSTED, " ".join(filter(None, (adjustment.by and f"by {adjustment.by}", adjustment.reason)))
+
+
+def _add_untouched(
+    spans: list[Span], segment: Segment, found: Due, after: datetime, through: datetime, first_kept: datetime | None
+) -> None:
+    """Add what is held back in a stretch, or what recovery did not keep: all before the first it kept."""
+    rest = found.rest
+    if segment.hold is not None:
+        _add(spans, segment, after, through, segment.hold)
+    elif rest is not None:
+        end = through if first_kept is None else min(through, first_kept - TICK)
+        if rest.edge is not None and after < rest.edge:
+            _add(spans, segment, after, min(rest.edge, end), rest.before)
+            after = rest.edge
+        _add(spans, segment, after, end, rest.inside)
+
+
+def _add(spans: list[Span], segment: Segment, after: datetime, through: datetime, reason: Refusal) -> None:
+    """Add a span if it holds an instant; one that goes on where an equal one ended is part of it."""
+    last = segment.schedule.last_at(through) if after < through else None
+    if last is None or last <= after:
+        return
+    found = len(segment.schedule.instants(after, last, COUNTED + 1))
+    why, detail = reason
+    span = Span(status_of(why), why, detail, after, last, segment.version, found if found <= COUNTED else None)
+    if spans and _alike(spans[-1], span) and not _between(segment.schedule, spans[-1].through, after):
+        spans[-1] = _joined(spans[-1], span)
+    else:
+        spans.append(span)
+
+
+def skips_of(refused: Iterable[tuple[Candidate, Refusal]]) -> list[Span]:
+    """Return instants of the schedule that were turned away, as spans in order of time."""
+    spans: list[Span] = []
+    for candidate, (why, detail) in refused:
+        at = candidate.instant
+        span = Span(status_of(why), why, detail, at - TICK, at, candidate.version, 1)
+        if spans and _alike(spans[-1], span) and spans[-1].through == candidate.before:
+            spans[-1] = _joined(spans[-1], span)
+        else:
+            spans.append(span)
+    return spans
+
+
+def _between(schedule: Schedule, after: datetime, through: datetime) -> bool:
+    """Whether an instant lies between two spans."""
+    found = schedule.next_after(after)
+    return found is not None and found <= through
+
+
+def _alike(one: Span, other: Span) -> bool:
+    return (one.status, one.why, one.detail, one.version) == (other.status, other.why, other.detail, other.version)
+
+
+def _joined(one: Span, other: Span) -> Span:
+    count = None if one.count is None or other.count is None else one.count + other.count
+    known = None if count is None or count > COUNTED else count
+    return Span(one.status, one.why, one.detail, one.after, other.through, one.version, known)

@@ -1,0 +1,69 @@
+"""Every instant has exactly one decision, whatever happens to its job."""
+
+from collections import Counter
+from itertools import pairwise
+
+from hypothesis import given, settings
+
+from everytick.domain.ids import occurrence_id
+from everytick.domain.occurrence import Cause
+from tests.laws.worlds import Looked, histories, named
+
+
+def _created_in_place(looked: Looked) -> set[object]:
+    """The instants that became occurrences where the schedule names them; what was moved bears another's id."""
+    return {
+        each.scheduled_for
+        for each in looked.plan.creations
+        if each.cause is Cause.SCHEDULE and each.id == occurrence_id(looked.snapshot.job_id, each.scheduled_for)
+    }
+
+
+@settings(max_examples=120)
+@given(histories())
+def test_every_instant_up_to_the_new_watermark_has_exactly_one_decision(history: list[Looked]) -> None:
+    """Coverage; C-36, S0-094, F7: an edit decides nothing outside old-before and new-after."""
+    for looked in history:
+        instants = named(looked.snapshot, looked.snapshot.watermark, looked.plan.watermark)
+        created = _created_in_place(looked)
+        for at, version in instants:
+            spans = [each for each in looked.plan.spans if each.after < at <= each.through and each.version == version]
+            assert len(spans) + (at in created) == 1, (at, version, looked)
+
+
+@settings(max_examples=120)
+@given(histories())
+def test_a_span_holds_instants_that_were_due_and_counts_them(history: list[Looked]) -> None:
+    """C-36: exact up to 10,000; neighbours that are alike are one span, in order of time."""
+    for looked in history:
+        spans = looked.plan.spans
+        instants = named(looked.snapshot, looked.snapshot.watermark, looked.plan.watermark)
+        for span in spans:
+            inside = [at for at, version in instants if span.after < at <= span.through and version == span.version]
+            assert span.count == len(inside), (span, looked)
+            assert inside[-1] == span.through, (span, looked)
+        assert list(spans) == sorted(spans, key=lambda each: each.through)
+        for one, other in pairwise(spans):
+            alike = (one.status, one.why, one.detail, one.version) == (
+                other.status, other.why, other.detail, other.version,
+            )  # fmt: skip
+            between = [at for at, _ in instants if one.through < at <= other.after]
+            assert not alike or between, (one, other, looked)
+
+
+@settings(max_examples=120)
+@given(histories())
+def test_the_watermark_moves_only_forward_and_never_beyond_now(history: list[Looked]) -> None:
+    """Monotony."""
+    for looked in history:
+        assert looked.snapshot.watermark <= looked.plan.watermark, looked
+        assert looked.plan.watermark <= max(looked.snapshot.watermark, looked.now), looked
+
+
+@settings(max_examples=120)
+@given(histories())
+def test_no_instant_is_created_twice_in_a_life(history: list[Looked]) -> None:
+    """S0-098, F7: not by a restart, a cut, an edit, a pause or a move."""
+    created = Counter(each.id for looked in history for each in looked.plan.creations if each.cause is Cause.SCHEDULE)
+
+    assert [id_ for id_, times in created.items() if times > 1] == []

@@ -1,0 +1,117 @@
+"""The line: who is busy, who waits, who comes next, and that nobody waits for ever."""
+
+from datetime import datetime, timedelta
+
+from hypothesis import given, settings
+
+from everytick.deciding.candidates import in_force
+from everytick.domain.occurrence import Cause
+from everytick.domain.policies import LateOverlap, Overlap
+from everytick.domain.snapshots import JobSnapshot
+from everytick.domain.statuses import OccurrenceStatus
+from tests.laws.worlds import Looked, committed, histories, named, settled
+
+
+def _is_held(seen: JobSnapshot, now: datetime) -> bool:
+    """Retired, disabled or paused."""
+    paused = any(each.holds(now) for each in seen.pauses)
+    return paused or seen.retire_at is not None or not in_force(seen.editions, now).enabled
+
+
+@settings(max_examples=120)
+@given(histories())
+def test_no_plan_holds_more_than_its_limit(history: list[Looked]) -> None:
+    """Bound."""
+    for looked in history:
+        assert len(looked.plan.creations) + len(looked.plan.releases) <= looked.limit
+
+
+@settings(max_examples=120)
+@given(histories())
+def test_nobody_looks_again_too_late(history: list[Looked]) -> None:
+    """Liveness: `wake_at` is never later than the next undecided instant."""
+    for looked in history:
+        after, wake_at = committed(looked.snapshot, looked.plan), looked.plan.wake_at
+        if _is_held(looked.snapshot, looked.now):
+            continue
+        coming = [at for at, _ in named(after, after.watermark, after.watermark + timedelta(days=3))]
+        disabled = [each for each in after.editions if not each.job.enabled]
+        coming = [] if disabled else coming
+        coming += [each.to for each in after.adjustments if each.to is not None and not each.done]
+        coming += [after.reschedule.to] if after.reschedule else []
+        next_one = max(min(coming, default=looked.now), looked.now)
+        assert not coming or (wake_at is not None and wake_at <= next_one), looked
+
+
+@settings(max_examples=120)
+@given(histories())
+def test_a_paused_job_is_woken_when_its_pause_ends_and_a_removed_one_when_it_retires(history: list[Looked]) -> None:
+    """Liveness: a pause costs nothing until it ends."""
+    for looked in history:
+        seen, wake_at = looked.snapshot, looked.plan.wake_at
+        if seen.retire_at is not None and looked.now < seen.retire_at:
+            assert wake_at is not None, looked
+            assert wake_at <= seen.retire_at, looked
+        elif seen.retire_at is None and in_force(seen.editions, looked.now).enabled:
+            ends = [each.until for each in seen.pauses if each.holds(looked.now) and each.until is not None]
+            assert not ends or (wake_at is not None and wake_at <= max(ends)), looked
+
+
+@settings(max_examples=120)
+@given(histories())
+def test_whoever_waits_has_somebody_busy_before_him(history: list[Looked]) -> None:
+    """Liveness; F4: or the job is due, or it is paused and only its schedule waits."""
+    for looked in history:
+        seen, now = committed(looked.snapshot, looked.plan), looked.now
+        if seen.retire_at is not None or not in_force(seen.editions, now).enabled:
+            continue
+        waiting = list(seen.waiting)
+        if any(each.holds(now) for each in seen.pauses):
+            waiting = [each for each in waiting if each.cause is not Cause.SCHEDULE]
+        due = looked.plan.wake_at is not None and looked.plan.wake_at <= now
+        assert not waiting or seen.busy or due, looked
+
+
+@settings(max_examples=120)
+@given(histories())
+def test_no_plan_makes_more_busy_than_may_be(history: list[Looked]) -> None:
+    """Overlap; S0-063, F1, F3: by no entry path, tick, late, trigger, replay, backfill, restart."""
+    for looked in history:
+        settings = in_force(looked.snapshot.editions, looked.now).settings
+        allows = settings.overlap is Overlap.ALLOW or settings.late_overlap is LateOverlap.ALLOW
+        allows |= any(each.overlap is Overlap.ALLOW for each in looked.snapshot.requests)
+        if settings.max_concurrent is None and allows:
+            continue
+        begun = [each for each in looked.plan.creations if each.status is OccurrenceStatus.PENDING]
+        busy = committed(looked.snapshot, looked.plan).busy_count
+        assert not (begun or looked.plan.releases) or busy <= (settings.max_concurrent or 1), looked
+
+
+@settings(max_examples=120)
+@given(histories())
+def test_everybody_comes_out_in_order_of_the_line(history: list[Looked]) -> None:
+    """Order; C-12, S4-019: by (line_at, id), and nobody is released before one who waits longer."""
+    for looked in history:
+        order = [(each.line_at, each.id) for each in looked.plan.creations]
+        assert order == sorted(order), looked
+        line = list(looked.snapshot.waiting)
+        if any(each.holds(looked.now) for each in looked.snapshot.pauses):
+            line = [each for each in line if each.cause is not Cause.SCHEDULE]
+        gone = {each.id for each in looked.plan.endings}
+        left = [each.id for each in line if each.id not in gone]
+        assert list(looked.plan.releases) == left[: len(looked.plan.releases)], looked
+
+
+@settings(max_examples=120)
+@given(histories())
+def test_every_request_is_answered(history: list[Looked]) -> None:
+    """Nothing unanswered: unless the job is disabled, or the plan is full and the planner comes straight back."""
+    for looked in history:
+        if not in_force(looked.snapshot.editions, looked.now).enabled and looked.snapshot.retire_at is None:
+            continue
+        answers = {(each.cause, each.key) for each in looked.plan.answers if each.done_through is None}
+        left = [each for each in looked.snapshot.requests if (each.cause, each.key) not in answers]
+        assert not left or looked.plan.wake_at == looked.now, looked
+        for last in settled(looked.snapshot, looked.now, looked.limit):
+            seen = committed(last.snapshot, last.plan)
+        assert seen.requests == (), looked

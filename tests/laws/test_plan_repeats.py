@@ -1,0 +1,108 @@
+"""However often we look, the same comes out."""
+
+import copy
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from everytick.deciding.plan import plan
+from everytick.domain.snapshots import PLAN_LIMIT, AdjustmentKind, JobSnapshot
+from tests.laws.worlds import (
+    BEGIN,
+    MINUTE,
+    RULES,
+    Fact,
+    Looked,
+    adjust,
+    committed,
+    edit,
+    histories,
+    newborn,
+    reschedule,
+    settled,
+)
+
+FIXED = tuple(rule for rule in RULES if "after" not in rule)
+OPEN: dict[str, Any] = {"recovery": "execute_all", "overlap": "allow", "late_cap": 1_000_000}
+
+
+def _written_before() -> st.SearchStrategy[list[Fact]]:
+    """What people wrote before the first look, and what is known in advance."""
+    return st.lists(
+        st.one_of(
+            st.builds(edit, st.sampled_from(FIXED), st.just(OPEN), st.integers(0, 300)),
+            st.builds(adjust, st.sampled_from(AdjustmentKind), st.integers(0, 5), st.integers(-90, 200)),
+            st.builds(reschedule, st.integers(1, 200)),
+        ),
+        max_size=4,
+    )
+
+
+def _ids(seen: JobSnapshot, moments: list[datetime], limit: int) -> list[str]:
+    created = []
+    for now in moments:
+        for looked in settled(seen, now, limit):
+            created += [each.id for each in looked.plan.creations]
+            seen = committed(looked.snapshot, looked.plan)
+    return created
+
+
+@settings(max_examples=120)
+@given(
+    st.sampled_from(FIXED),
+    _written_before(),
+    st.lists(st.integers(0, 40_000), min_size=1, max_size=6),
+    st.integers(3, 100),
+)
+def test_live_and_late_create_the_same_occurrences(
+    rule: str, facts: list[Fact], seconds: list[int], limit: int
+) -> None:
+    """Split invariance: execute_all and allow, no cap, no pause; D1, D2, D3."""
+    seen = newborn(rule, OPEN)
+    for fact in facts:
+        seen = fact(seen, BEGIN)
+    moments = [BEGIN + timedelta(seconds=each) for each in sorted(seconds)]
+
+    often, once = _ids(seen, moments, limit), _ids(seen, moments[-1:], PLAN_LIMIT)
+
+    assert len(set(often)) == len(often)
+    assert set(often) == set(once)
+
+
+@settings(max_examples=120)
+@given(histories())
+def test_looking_again_at_the_same_moment_decides_nothing_new(history: list[Looked]) -> None:
+    """Idempotence; S0-098: once a plan was not cut there is nothing left to decide."""
+    last = history[-1] if history else None
+    if last is None:
+        return
+    asked: set[str] = set()
+    for looked in settled(last.snapshot, last.now, last.limit):
+        asked |= set(looked.plan.cancels)
+        seen = committed(looked.snapshot, looked.plan)
+
+    again = plan(seen, last.now, last.limit)
+
+    quiet = replace(again, cancels=(), revision=looked.plan.revision)
+    assert quiet == replace(
+        looked.plan, creations=(), releases=(), endings=(), cancels=(), spans=(), answers=(), used=(), rescheduled=False
+    )
+    assert set(again.cancels) <= asked
+
+
+@settings(max_examples=60)
+@given(histories())
+def test_equal_snapshots_give_equal_plans(history: list[Looked]) -> None:
+    """Determinism."""
+    for looked in history:
+        assert plan(copy.deepcopy(looked.snapshot), looked.now, looked.limit) == looked.plan
+
+
+def test_the_world_in_these_laws_is_not_empty() -> None:
+    """A law over histories in which nothing happens would hold for any code."""
+    seen = newborn("0 * * * *", OPEN)
+
+    assert len(_ids(seen, [BEGIN + 90 * MINUTE, BEGIN + 300 * MINUTE], PLAN_LIMIT)) == 5

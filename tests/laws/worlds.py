@@ -1,0 +1,379 @@
+"""A tiny world in which plans come true: a job that lives through ticks, outages, pauses, edits and requests.
+
+`committed` is what any store must make of a plan; the facts below are what people and nodes write
+between two plans. Everything is a value, so that a history can be looked at step by step.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from hypothesis import strategies as st
+
+from everytick import schedule
+from everytick.deciding.plan import plan
+from everytick.domain.decisions import Plan
+from everytick.domain.job import Job, define_job, define_task
+from everytick.domain.occurrence import Cause
+from everytick.domain.policies import Overlap, Recovery
+from everytick.domain.schedule import waits_for_end
+from everytick.domain.snapshots import (
+    PLAN_LIMIT,
+    Active,
+    Adjustment,
+    AdjustmentKind,
+    Edition,
+    Ended,
+    JobSnapshot,
+    Missed,
+    Pause,
+    Request,
+    Reschedule,
+)
+from everytick.domain.statuses import BUSY, OccurrenceStatus
+
+BEGIN = datetime(2026, 11, 16, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+TICK = timedelta(microseconds=1)
+RULES = (
+    "0 * * * *",
+    "*/7 * * * *",
+    "15,30,45,0 * * * *",
+    "30 2,14 * * *",
+    "every: 45s",
+    "every: 13m",
+    "(every: 1h) | (20 * * * *)",
+    "after: 10m",
+    "(after: 25m) | (0 * * * *)",
+    "once: 2026-11-16T03:00:00Z",
+)
+
+
+class Looked(NamedTuple):
+    """One look at the job: what was seen, when, how much was allowed, and what was decided."""
+
+    snapshot: JobSnapshot
+    now: datetime
+    limit: int
+    plan: Plan
+
+
+Fact = Callable[[JobSnapshot, datetime], JobSnapshot]
+
+
+# ------------------------------------------------------------------------------------------- what a store does
+
+
+def committed(seen: JobSnapshot, plan: Plan) -> JobSnapshot:
+    """Return the job after the plan was committed: create-if-absent, and nothing that was not decided."""
+    lined = {each.id: each for each in (*seen.busy, *seen.waiting)}
+    for each in plan.creations:
+        if each.status in (OccurrenceStatus.PENDING, OccurrenceStatus.QUEUED):
+            lined.setdefault(each.id, Active(each.id, each.line_at, each.scheduled_for, each.status, each.cause))
+    for id_ in plan.releases:
+        assert lined[id_].status is OccurrenceStatus.QUEUED, "only who waits is released"
+        lined[id_] = replace(lined[id_], status=OccurrenceStatus.PENDING)
+    for ending in plan.endings:
+        del lined[ending.id]
+    return with_active(
+        replace(
+            seen,
+            revision=seen.revision + 1,
+            watermark=plan.watermark,
+            wake_at=plan.wake_at,
+            requests=_left(seen.requests, plan),
+            adjustments=_open(seen.adjustments, plan),
+            reschedule=None if plan.rescheduled else seen.reschedule,
+            pauses=tuple(each for each in seen.pauses if each.until is None or each.until > plan.watermark),
+            editions=_needed(seen.editions, plan.watermark),
+        ),
+        lined.values(),
+    )
+
+
+def with_active(seen: JobSnapshot, active: Any) -> JobSnapshot:
+    """Return the job with exactly these active occurrences."""
+    lined = sorted(active, key=lambda each: (each.line_at, each.id))
+    busy = tuple(each for each in lined if each.status in BUSY)
+    waiting = tuple(each for each in lined if each.status not in BUSY)
+    return replace(seen, busy=busy, busy_count=len(busy), waiting=waiting, waiting_count=len(waiting))
+
+
+def _left(requests: tuple[Request, ...], plan: Plan) -> tuple[Request, ...]:
+    answers = {(each.cause, each.key): each for each in plan.answers}
+    left = []
+    for request in requests:
+        answer = answers.get((request.cause, request.key))
+        if answer is None:
+            left.append(request)
+        elif answer.done_through is not None:
+            left.append(replace(request, after=answer.done_through))
+    return tuple(left)
+
+
+def _open(adjustments: tuple[Adjustment, ...], plan: Plan) -> tuple[Adjustment, ...]:
+    """What was moved is kept until it was created and its old place is decided too."""
+    known = [replace(each, done=True) if each in plan.used else each for each in adjustments]
+    return tuple(each for each in known if each.at > plan.watermark or (each.to is not None and not each.done))
+
+
+def _needed(editions: tuple[Edition, ...], watermark: datetime) -> tuple[Edition, ...]:
+    place = 0
+    for at, each in enumerate(editions):
+        if each.in_force_after is None or each.in_force_after <= watermark:
+            place = at
+    return editions[place:]
+
+
+# ------------------------------------------------------------------------------------------- what others write
+
+
+def finish(nth: int, well: bool) -> Fact:
+    """One of the busy ends."""
+
+    def fact(seen: JobSnapshot, now: datetime) -> JobSnapshot:
+        if not seen.busy:
+            return seen
+        gone = seen.busy[nth % len(seen.busy)]
+        ended = Ended(gone.scheduled_for, now, now)
+        left = with_active(seen, [each for each in (*seen.busy, *seen.waiting) if each is not gone])
+        return replace(left, last_end=ended, last_success=ended if well else seen.last_success)
+
+    return fact
+
+
+def start(nth: int, status: OccurrenceStatus, superseded_by_next: bool) -> Fact:
+    """One of the busy runs, or waits for a retry."""
+
+    def fact(seen: JobSnapshot, now: datetime) -> JobSnapshot:
+        if not seen.busy:
+            return seen
+        changed = seen.busy[nth % len(seen.busy)]
+        started = replace(changed, status=status, superseded_by_next=superseded_by_next)
+        lined = [started if each is changed else each for each in (*seen.busy, *seen.waiting)]
+        return with_active(seen, lined)
+
+    return fact
+
+
+def pause(minutes: int | None, missed: Missed) -> Fact:
+    """The schedule is held, and what nobody has claimed goes back in line."""
+
+    def fact(seen: JobSnapshot, now: datetime) -> JobSnapshot:
+        if any(each.holds(now) for each in seen.pauses):
+            return seen
+        until = None if minutes is None else now + minutes * MINUTE
+        back = [_put_back(each) for each in (*seen.busy, *seen.waiting)]
+        return with_active(replace(seen, pauses=(*seen.pauses, Pause(now, until, missed))), back)
+
+    return fact
+
+
+def _put_back(each: Active) -> Active:
+    unclaimed = each.status is OccurrenceStatus.PENDING and each.cause is Cause.SCHEDULE
+    return replace(each, status=OccurrenceStatus.QUEUED) if unclaimed else each
+
+
+def resume(seen: JobSnapshot, now: datetime) -> JobSnapshot:
+    """Whatever pause holds now ends."""
+    ended = tuple(replace(each, until=now) if each.holds(now) else each for each in seen.pauses)
+    return replace(seen, pauses=tuple(each for each in ended if each.until is None or each.until > each.since))
+
+
+def edit(rule: str, policies: dict[str, Any], delay: int) -> Fact:
+    """Another definition is in force, at once or later."""
+
+    def fact(seen: JobSnapshot, now: datetime) -> JobSnapshot:
+        newest, moment = seen.editions[-1], now + delay * MINUTE
+        known = tuple(each for each in seen.editions if each.in_force_after is None or each.in_force_after < moment)
+        job = replace(defined(rule, policies), version=newest.job.version + 1, created_at=newest.job.created_at)
+        return replace(seen, editions=(*known, Edition(job, moment)))
+
+    return fact
+
+
+def request(cause: Cause, number: int, overlap: Overlap | None, reach: int, again: bool) -> Fact:
+    """Somebody asks for something."""
+
+    def fact(seen: JobSnapshot, now: datetime) -> JobSnapshot:
+        if not seen.editions[-1].job.enabled:
+            return seen
+        key = f"{number}-{len(seen.requests)}-{seen.revision}"
+        asked = Request(key, cause, now, overlap=overlap)
+        if cause is Cause.BACKFILL:
+            asked = replace(asked, overlap=None, after=now - reach * MINUTE, through=now, again=again)
+        elif cause is Cause.REPLAY:
+            asked = replace(asked, replay_of="occ_x", scheduled_for=now - reach * MINUTE)
+        return replace(seen, requests=(*seen.requests, asked))
+
+    return fact
+
+
+def adjust(kind: AdjustmentKind, nth: int, by_minutes: int) -> Fact:
+    """One of the next instants is skipped, moved or amended."""
+
+    def fact(seen: JobSnapshot, now: datetime) -> JobSnapshot:
+        coming = seen.editions[-1].job.bound(None).instants(max(now, seen.watermark), now + 3000 * MINUTE, nth + 1)
+        if not coming or any(each.at == coming[-1] for each in seen.adjustments):
+            return seen
+        to = max(coming[-1] + by_minutes * MINUTE, now + TICK) if kind is AdjustmentKind.MOVE else None
+        return replace(seen, adjustments=(*seen.adjustments, Adjustment(coming[-1], kind, to)))
+
+    return fact
+
+
+def reschedule(minutes: int) -> Fact:
+    """The next run is set by somebody."""
+
+    def fact(seen: JobSnapshot, now: datetime) -> JobSnapshot:
+        return replace(seen, reschedule=Reschedule(now, now + minutes * MINUTE))
+
+    return fact
+
+
+def retire(minutes: int) -> Fact:
+    """The definition is gone."""
+
+    def fact(seen: JobSnapshot, now: datetime) -> JobSnapshot:
+        return replace(seen, retire_at=now + minutes * MINUTE)
+
+    return fact
+
+
+# ---------------------------------------------------------------------------------------------- what it may be
+
+
+def defined(rule: str, policies: dict[str, Any]) -> Job:
+    """Return a job under these policies; both halves of a union are read as schedules of their own."""
+    given = dict(policies)
+    for key in ("stop_schedule", "restart_schedule"):
+        if given.get(key) is not None:
+            given[key] = schedule(given[key])
+    return define_job("report", schedule(rule), policies=given, tasks=[define_task("report", "main")])
+
+
+def recoveries() -> st.SearchStrategy[Any]:
+    """All five strategies, the window with either bound, both and none."""
+    counts, ages = st.none() | st.integers(1, 30), st.none() | st.integers(1, 600).map(lambda n: n * MINUTE)
+    windows = st.builds(lambda count, age: Recovery("bounded_window", count, age), counts, ages)
+    words = st.sampled_from(["execute_last", "execute_all", "mark_as_missed", "compressed"])
+    return words | windows
+
+
+def policies() -> st.SearchStrategy[dict[str, Any]]:
+    """Everything that `plan` looks at."""
+    rare = st.sampled_from([None, None, None, "0 4 * * *", "*/50 * * * *"])
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "overlap": st.sampled_from(Overlap),
+            "late_overlap": st.sampled_from(["queue", "skip", "allow"]),
+            "max_concurrent": st.none() | st.integers(1, 4),
+            "recovery": recoveries(),
+            "late_cap": st.integers(1, 30) | st.just(1000),
+            "max_queued": st.integers(1, 6) | st.just(1000),
+            "grace": st.sampled_from(["1s", "60s", "20m", "3h"]),
+            "skip_if_successful": st.booleans(),
+            "jitter": st.sampled_from([None, "30s"]),
+            "enabled": st.sampled_from([True, True, True, False]),
+            "start": st.sampled_from([None, None, BEGIN + 90 * MINUTE]),
+            "end": st.sampled_from([None, None, BEGIN + 900 * MINUTE]),
+            "stop_schedule": rare,
+            "restart_schedule": rare,
+        },
+    )
+
+
+def facts() -> st.SearchStrategy[Fact]:
+    """Anything that people and nodes may write."""
+    small = st.integers(0, 5)
+    overlaps = st.none() | st.sampled_from(Overlap)
+    causes = st.sampled_from([Cause.TRIGGER, Cause.REPLAY, Cause.BACKFILL, Cause.CREATE])
+    statuses = st.sampled_from([OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY])
+    return st.one_of(
+        st.builds(finish, small, st.booleans()),
+        st.builds(start, small, statuses, st.booleans()),
+        st.builds(pause, st.none() | st.integers(1, 300), st.sampled_from(Missed)),
+        st.just(resume),
+        st.builds(edit, st.sampled_from(RULES), policies(), st.sampled_from([0, 0, 30])),
+        st.builds(request, causes, small, overlaps, st.integers(0, 900), st.booleans()),
+        st.builds(adjust, st.sampled_from(AdjustmentKind), small, st.integers(-90, 200)),
+        st.builds(reschedule, st.integers(1, 200)),
+        st.builds(retire, st.integers(0, 20)),
+    )
+
+
+def newborn(rule: str, policies: dict[str, Any]) -> JobSnapshot:
+    """Return a job that was defined at the beginning."""
+    job = replace(defined(rule, policies), created_at=BEGIN)
+    return JobSnapshot(job.id, 1, 1, BEGIN, (Edition(job),))
+
+
+Step = tuple[Fact | None, timedelta, bool]
+
+
+def steps(fact: st.SearchStrategy[Fact]) -> st.SearchStrategy[list[Step]]:
+    """A fact may be written, some time goes by, and somebody looks or not."""
+    waits = st.integers(0, 90).map(lambda n: n * timedelta(seconds=10)) | st.integers(0, 900).map(lambda n: n * MINUTE)
+    looks = st.sampled_from([True, True, True, False])
+    return st.lists(st.tuples(st.none() | fact, waits, looks), min_size=3, max_size=14)
+
+
+def lived(seen: JobSnapshot, steps: list[Step], limit: int = PLAN_LIMIT) -> Iterator[Looked]:
+    """Give every look at a job that lives through these steps."""
+    now = seen.watermark
+    for fact, wait, looked in steps:
+        if fact is not None:
+            seen = fact(seen, now)
+        now += wait
+        if looked:
+            decided = plan(seen, now, limit)
+            yield Looked(seen, now, limit, decided)
+            seen = committed(seen, decided)
+
+
+def settled(seen: JobSnapshot, now: datetime, limit: int = PLAN_LIMIT) -> Iterator[Looked]:
+    """Plan at one moment until nothing is left to decide then."""
+    for _ in range(5000):
+        decided = plan(seen, now, limit)
+        yield Looked(seen, now, limit, decided)
+        seen = committed(seen, decided)
+        if decided.wake_at is None or decided.wake_at > now:
+            return
+    raise AssertionError(f"planning at {now} does not come to an end: {decided}")
+
+
+def named(seen: JobSnapshot, after: datetime, through: datetime) -> list[tuple[datetime, int]]:
+    """Return the instants in `(after, through]` with the version that names them, asked the simple way."""
+    found: list[tuple[datetime, int]] = []
+    for place, edition in enumerate(seen.editions):
+        begin = after if edition.in_force_after is None or not place else max(after, edition.in_force_after)
+        ends = [each.in_force_after for each in seen.editions[place + 1 :] if each.in_force_after is not None]
+        end = min([through, *ends])
+        job = edition.job
+        found += [(at, job.version) for at in job.bound(_followed(seen, job)).instants(begin, max(begin, end))]
+    return found
+
+
+def _followed(seen: JobSnapshot, job: Job) -> datetime | None:
+    """The end that one which waits for an end follows; a skipped instant ended as soon as it was named."""
+    if not waits_for_end(job.schedule):
+        return None
+    if seen.busy or seen.waiting:
+        return None
+    end = seen.last_end.ended_at if seen.last_end else job.created_at
+    assert end is not None, "a stored job has a time of creation"
+    while job.bound(end).next_after(seen.watermark) is None:
+        following = job.bound(end).next_after(end - TICK)
+        if following is None or following == end:
+            break
+        end = following
+    return end
+
+
+def histories(rules: tuple[str, ...] = RULES) -> st.SearchStrategy[list[Looked]]:
+    """Every look at some job in some life."""
+    limits = st.integers(1, 8) | st.just(PLAN_LIMIT)
+    lives = st.builds(newborn, st.sampled_from(rules), policies())
+    return st.builds(lambda seen, taken, limit: list(lived(seen, taken, limit)), lives, steps(facts()), limits)
