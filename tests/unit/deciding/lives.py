@@ -15,6 +15,7 @@ from everytick.domain.statuses import ENDED, RUN_ENDED, OccurrenceStatus, RunSta
 from everytick.domain.steps import (
     NOT_STARTED,
     AttemptEnded,
+    CancelRequested,
     Claimed,
     Event,
     OccurrenceSnapshot,
@@ -78,6 +79,9 @@ class Life:
         if isinstance(event, Claimed) and before.status not in ENDED:
             self._claim()
         check(before, step, event, self.now)
+        if isinstance(event, CancelRequested):
+            # Whoever asks writes it down; the owner only hears of it.
+            self.stored = replace(self.stored, cancel=step.after.cancel)
         self.steps.append(step)
         self.snapshot = step.after
         self._commit(step)

@@ -12,12 +12,14 @@ from everytick.domain.outcome import EXECUTION_TIMEOUT, TASK_TIMEOUT, Canceled, 
 from everytick.domain.payload import payload
 from everytick.domain.policies import Failure, Mode
 from everytick.domain.retry import Retry
-from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.statuses import OccurrenceStatus, RunStatus
 from everytick.domain.steps import (
+    NOT_STARTED,
     AttemptEnded,
     Claimed,
     DeadlinePassed,
     Event,
+    RunState,
     Start,
     Step,
     WaitOver,
@@ -104,6 +106,14 @@ def test_graph_tasks_start_when_all_they_come_after_ended_well() -> None:
     assert started(life.end("c")) == []
     assert started(life.end("b")) == ["d#1"]
     assert life.end("d").after.status == "completed"
+
+
+def test_a_replay_from_a_later_task_leaves_out_the_ones_before() -> None:
+    """Runs that were decided before the first claim stay as they are."""
+    left_out = RunState(RunStatus.SKIPPED, ended_at=NOON)
+    life = Life(job("a b"), runs=(left_out, NOT_STARTED))
+    assert started(life.claim()) == ["b#1"]
+    assert life.end("b").after.status == "completed"
 
 
 # --------------------------------------------------------------------------------------------------------- retries

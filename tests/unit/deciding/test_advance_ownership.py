@@ -226,6 +226,12 @@ def test_nobody_can_be_lost_before_a_claim() -> None:
     assert Life(job()).take(Lost()).commits is False
 
 
+def test_a_job_without_tasks_can_be_lost_too() -> None:
+    """Its end is written behind the claim."""
+    life = Life(job({}), status=OccurrenceStatus.RUNNING, held=True, started_at=NOON)
+    assert life.take(Lost()).after.status == "failed_stale"
+
+
 def test_a_wait_survives_the_loss_of_the_owner() -> None:
     life = Life(job({"a": {}, "b": {"retry": Retry(1, "1h")}}, mode="parallel", on_orphan="resume"))
     life.claim()
