@@ -24,6 +24,11 @@ REFUSED = [(dialect, *row) for dialect, rows in table("cron_refused").items() fo
 AFFORDABLE = timedelta(days=800)
 
 
+def brute_force_can(case: dict[str, Any]) -> bool:
+    """Say whether the oracle can take the case: it knows no windows, and a day of seconds is too long for it."""
+    return not {"start", "end"} & case.keys() and case["expr"] != "* * * ? * *"
+
+
 def name(case: dict[str, Any]) -> str:
     return f"{case['id']}: {case['expr']}"
 
@@ -59,7 +64,7 @@ def test_listed_instants_are_those_of_the_table(case: dict[str, Any]) -> None:
     assert list(schedule.instants(at(case["after"]), through)) == answers
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if "start" not in case and "end" not in case], ids=name)
+@pytest.mark.parametrize("case", [case for case in CASES if brute_force_can(case)], ids=name)
 def test_the_oracle_agrees_with_the_table(case: dict[str, Any]) -> None:
     """What was worked out by hand and what brute force finds are one, as far as brute force is affordable."""
     rule = read(

@@ -298,7 +298,7 @@ def _names(rule: Rule, clock: set[time], zone: tzinfo, at: datetime) -> bool:
     return rule.gap == "fire_after" and not rule.wildcard and _stands_in_for_a_gap(rule, clock, zone, at)
 
 
-def _pass_counts(rule: Rule, seen: list[datetime], at: datetime) -> bool:
+def _pass_counts(rule: Rule, seen: tuple[datetime, ...], at: datetime) -> bool:
     if rule.wildcard or rule.fold == "both":
         return True
     return at == (seen[0] if rule.fold == "first" else seen[-1])

@@ -1,6 +1,7 @@
 """Wall clocks and the moments at which they jump, asked of zoneinfo one value at a time."""
 
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -11,10 +12,11 @@ def wall(instant: datetime, zone: tzinfo) -> datetime:
     return instant.astimezone(zone).replace(tzinfo=None, fold=0)
 
 
-def passes(shown: datetime, zone: tzinfo) -> list[datetime]:
+@lru_cache(maxsize=50_000)
+def passes(shown: datetime, zone: tzinfo) -> tuple[datetime, ...]:
     """Return every instant at which the wall shows this: none in a gap, two in a fold, else one."""
     candidates = {shown.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1)}
-    return sorted(instant for instant in candidates if wall(instant, zone) == shown)
+    return tuple(sorted(instant for instant in candidates if wall(instant, zone) == shown))
 
 
 def offset(instant: datetime, zone: tzinfo) -> timedelta:
