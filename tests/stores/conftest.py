@@ -1,10 +1,13 @@
 """Every store runs the same suite: a test that names `store` runs once for each of them."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from everytick.stores.memory import MemoryStore
+from everytick.stores.sqlite.store import SqliteStore
 from tests.stores.clock import ManualClock
 
 
@@ -13,9 +16,9 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture(params=["memory"])
-async def store(request: pytest.FixtureRequest, clock: ManualClock) -> AsyncIterator[MemoryStore]:
-    made = MemoryStore(clock)
+@pytest.fixture(params=["memory", "sqlite"])
+async def store(request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path) -> AsyncIterator[Any]:
+    made = SqliteStore(tmp_path / "store.db", clock=clock) if request.param == "sqlite" else MemoryStore(clock)
     await made.open()
     yield made
     await made.close()

@@ -1,0 +1,80 @@
+"""Named queries and numbered migrations, read from the `.sql` files that stand beside a store.
+
+A query that nobody declared, or one that was declared and is not there, is an error at
+import: the two lists cannot drift apart unseen.
+"""
+
+import re
+from hashlib import sha256
+from importlib.resources import files
+from typing import TypeVar, get_type_hints
+
+from everytick.domain.values import value
+
+T = TypeVar("T")
+
+_NAME = re.compile(r"^-- (?P<name>[a-z_]+) --$", re.MULTILINE)
+_MIGRATION = re.compile(r"(?P<number>\d{4})_(?P<name>\w+)\.sql")
+
+
+@value
+class Migration:
+    """One forward step of a schema; its checksum tells whether it is still the one that was applied."""
+
+    number: int
+    name: str
+    text: str
+
+    @property
+    def checksum(self) -> str:
+        """The SHA-256 of its text, whatever ends its lines."""
+        return sha256("\n".join(self.text.splitlines()).encode()).hexdigest()
+
+
+def load_queries(kind: type[T], package: str, file: str = "queries.sql") -> T:
+    """Return a `kind` whose annotated names are the queries of the package's file.
+
+    Each query begins with a line `-- its_name --` and a comment that says what it guarantees.
+    """
+    return bind_queries(kind, files(package).joinpath(file).read_text("utf-8"), f"{package}/{file}")
+
+
+def bind_queries(kind: type[T], text: str, where: str) -> T:
+    """Return a `kind` with the queries of this text; the names of both must be the same."""
+    found = split_queries(text, where)
+    declared = set(get_type_hints(kind))
+    missing, unused = sorted(declared - set(found)), sorted(set(found) - declared)
+    if missing or unused:
+        raise ImportError(f"{where}: missing queries {missing}, unused queries {unused}: {kind.__name__} declares them")
+    bound = kind()
+    for name, query in found.items():
+        setattr(bound, name, query)
+    return bound
+
+
+def split_queries(text: str, where: str) -> dict[str, str]:
+    """Return the queries of a text by name; each has a sentence that says what it guarantees."""
+    parts = _NAME.split(text)
+    found: dict[str, str] = {}
+    for name, body in zip(parts[1::2], parts[2::2], strict=True):
+        lines = body.strip().splitlines()
+        if name in found:
+            raise ImportError(f"{where}: the query {name} stands there twice")
+        if not lines or not lines[0].startswith("-- "):
+            raise ImportError(f"{where}: the query {name} does not say what it guarantees")
+        found[name] = "\n".join(line for line in lines if not line.startswith("--")).rstrip(";")
+    return found
+
+
+def load_migrations(package: str, folder: str = "migrations") -> tuple[Migration, ...]:
+    """Return the migrations of the package in order; their numbers count from 1 without a gap."""
+    found = [
+        Migration(int(named["number"]), named["name"], path.read_text("utf-8"))
+        for path in files(package).joinpath(folder).iterdir()
+        if (named := _MIGRATION.fullmatch(path.name))
+    ]
+    found.sort(key=lambda each: each.number)
+    if [each.number for each in found] != list(range(1, len(found) + 1)) or not found:
+        numbers = [each.number for each in found]
+        raise ImportError(f"{package}/{folder}: migrations are numbered from 0001 without a gap, found {numbers}")
+    return tuple(found)

@@ -1,0 +1,98 @@
+"""Definitions read once and kept, bounded; one that cannot be read is set apart, and harms no other job."""
+
+import json
+import sqlite3
+from threading import Lock
+
+from everytick.domain.job import Job
+from everytick.domain.steps import Rules, rules_of
+from everytick.domain.values import value
+from everytick.errors import shown
+from everytick.stores.definitions import read_definition
+from everytick.stores.sqlite.queries import Q
+from everytick.stores.sqlite.rows import moment
+
+MOST_KEPT = 10_000
+
+
+@value
+class Compiled:
+    """One version of a job, and the rules of its occurrences that override nothing."""
+
+    job: Job
+    rules: Rules
+
+
+@value
+class Unreadable:
+    """A version that this process cannot read, and why."""
+
+    job: int
+    version: int
+    reason: str
+
+
+class Definitions:
+    """The versions this process has read: the threads of a store share them."""
+
+    def __init__(self, most: int = MOST_KEPT) -> None:
+        self._most = most
+        self._kept: dict[tuple[int, int], Compiled] = {}
+        self._unreadable: dict[tuple[int, int], Unreadable] = {}
+        self._unshown: list[Unreadable] = []
+        self._lock = Lock()
+
+    def get(self, connection: sqlite3.Connection, job: int, version: int) -> Compiled | None:
+        """Return one version, or None if it cannot be read: then `take_unshown` tells of it."""
+        key = (job, version)
+        with self._lock:
+            if key in self._unreadable:
+                return None
+            # Taken out and put back, so that what was used last stays longest.
+            found = self._kept.pop(key, None)
+            if found is not None:
+                self._kept[key] = found
+                return found
+        return self._read(connection, job, version)
+
+    def refuse(self, job: int, version: int, reason: str) -> None:
+        """Set a version apart: this process leaves it to others."""
+        refused = Unreadable(job, version, reason)
+        with self._lock:
+            if (job, version) not in self._unreadable:
+                self._unreadable[job, version] = refused
+                self._unshown.append(refused)
+
+    @property
+    def has_unshown(self) -> bool:
+        """Whether something was set apart that people cannot see yet."""
+        return bool(self._unshown)
+
+    def take_unshown(self) -> list[Unreadable]:
+        """Return what was set apart since the last call."""
+        with self._lock:
+            taken, self._unshown = self._unshown, []
+            return taken
+
+    def refused(self) -> str:
+        """Return what was set apart as the JSON text that queries leave out by."""
+        with self._lock:
+            return json.dumps([f"{job}:{version}" for job, version in self._unreadable])
+
+    def _read(self, connection: sqlite3.Connection, job: int, version: int) -> Compiled | None:
+        row = connection.execute(Q.definition, (job, version)).fetchone()
+        assert row is not None, f"job {job} has no version {version}"
+        text, id_, created_at, made_at = row
+        try:
+            read = read_definition(
+                text, id=id_, version=version, created_at=moment(created_at), updated_at=moment(made_at)
+            )
+            compiled = Compiled(read, rules_of(read))
+        except Exception as error:  # noqa: BLE001  whatever is wrong with it, the other jobs go on
+            self.refuse(job, version, shown(f"{type(error).__name__}: {error}", 500))
+            return None
+        with self._lock:
+            while len(self._kept) >= self._most:
+                del self._kept[next(iter(self._kept))]
+            self._kept[job, version] = compiled
+        return compiled

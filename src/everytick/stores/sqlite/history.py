@@ -1,0 +1,102 @@
+"""What people ask of the past, and how it is forgotten."""
+
+import json
+import sqlite3
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from everytick.domain import ids
+from everytick.domain.decisions import Span
+from everytick.domain.occurrence import Attempt, Cause, TaskRun
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.errors import NotFound
+from everytick.stores.base import NodeRecord, Page, Whole
+from everytick.stores.sqlite import rows
+from everytick.stores.sqlite.queries import Q
+from everytick.stores.sqlite.rows import ATTEMPT_STATUSES, CAUSE_CODE, STATUS_CODE, Columns, micros
+from everytick.stores.sqlite.writer import Transaction
+
+_FIRST, _LAST = -(2**63), 2**63 - 1
+
+
+def history(
+    connection: sqlite3.Connection,
+    job_id: str | None,
+    statuses: Collection[OccurrenceStatus],
+    cause: Cause | None,
+    after: datetime | None,
+    through: datetime | None,
+    limit: int,
+    cursor: str | None,
+) -> Page:
+    """Return a page of occurrences, newest first."""
+    codes = json.dumps([STATUS_CODE[status] for status in statuses])
+    because = None if cause is None else CAUSE_CODE[cause]
+    bounds = (_FIRST if after is None else micros(after), _LAST if through is None else micros(through))
+    asked: Columns = (*_read_cursor(cursor), *bounds, codes, codes, because, because, max(limit, 0) + 1)
+    if job_id is None:
+        found = connection.execute(Q.history, asked).fetchall()
+    else:
+        found = connection.execute(Q.history_of_job, (job_id, *asked)).fetchall()
+    page = found[: max(limit, 0)]
+    more = len(found) > len(page) and bool(page)
+    cursor = f"{page[-1][4]} {rows.id_text(page[-1][1])}" if more else None
+    return Page(tuple(rows.occurrence(row) for row in page), cursor)
+
+
+def _read_cursor(cursor: str | None) -> tuple[int, bytes]:
+    """Return the place that a page ended at; without one, a place behind everything."""
+    if cursor is None:
+        return _LAST, b""
+    at, _, id_ = cursor.partition(" ")
+    place = rows.id_bytes(id_)
+    if place is None or not at.removeprefix("-").isdecimal():
+        raise NotFound("page of the history at", cursor)
+    return int(at), place
+
+
+def whole(connection: sqlite3.Connection, occurrence_id: str) -> Whole:
+    """Return one occurrence with its runs and attempts; no definition is needed for it."""
+    row = connection.execute(Q.record_of_id, (rows.id_bytes(occurrence_id),)).fetchone()
+    if row is None:
+        raise NotFound("occurrence", occurrence_id)
+    record = rows.occurrence(row)
+    runs = []
+    for _, task, *columns in connection.execute(Q.runs, (json.dumps([row[0]]),)):
+        run, task_id = rows.run_state(columns), ids.task_id(record.job_id, task)
+        runs.append(TaskRun(record.id, task_id, run.status, run.attempts, run.started_at, run.ended_at, run.error))
+    attempts = [_attempt(record.id, record.job_id, row) for row in connection.execute(Q.attempts, (row[0],))]
+    return Whole(record, tuple(runs), tuple(attempts))
+
+
+def _attempt(occurrence_id: str, job_id: str, row: Columns) -> tuple[str, Attempt]:
+    task, number, status, started_at, ended_at, error = row
+    run_id = ids.run_id(occurrence_id, ids.task_id(job_id, task))
+    began, over = rows.moment_or_none(started_at), rows.moment_or_none(ended_at)
+    return task, Attempt(run_id, number, ATTEMPT_STATUSES[status], began, over, error)
+
+
+def spans(connection: sqlite3.Connection, job_id: str, after: datetime, through: datetime) -> list[Span]:
+    """Return the spans of instants that did not run and touch `(after, through]`, in order."""
+    job = connection.execute(Q.job_by_id, (job_id,)).fetchone()
+    if job is None:
+        raise NotFound("job", job_id)
+    return [rows.span(row) for row in connection.execute(Q.spans, (job[0], micros(after), micros(through)))]
+
+
+def nodes(connection: sqlite3.Connection) -> list[NodeRecord]:
+    """Return the nodes that were heard of."""
+    return [NodeRecord(id_, rows.moment(beat_at), holds) for id_, beat_at, holds in connection.execute(Q.nodes)]
+
+
+def forgettable(connection: sqlite3.Connection, now: int, limit: int) -> list[int]:
+    """Return the handles of what retention no longer keeps; the search holds up no write."""
+    return [row[0] for row in connection.execute(Q.forgettable, (now, max(limit, 0)))]
+
+
+def forget(transaction: Transaction, handles: Sequence[int]) -> int:
+    """Forget these occurrences with their runs and attempts, and return how many there still were."""
+    asked = (json.dumps(handles),)
+    transaction.execute(Q.forget_attempts, asked)
+    transaction.execute(Q.forget_runs, asked)
+    return transaction.execute(Q.forget_occurrences, asked).rowcount

@@ -1,0 +1,348 @@
+"""What people and definitions ask of jobs: each verb writes facts and wakes the job; only a plan decides."""
+
+import json
+import sqlite3
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from everytick.domain import ids
+from everytick.domain.job import Job
+from everytick.domain.occurrence import Cause
+from everytick.domain.policies import FirstSight
+from everytick.domain.reading import as_data
+from everytick.domain.snapshots import Adjustment, Missed, Request
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.values import value
+from everytick.errors import (
+    DuplicateDefinition,
+    JobDisabled,
+    NotFound,
+    OccurrenceExists,
+    TooManyEditions,
+    VersionConflict,
+)
+from everytick.stores.base import MAX_EDITIONS, REMEMBERED, JobRecord, Stored
+from everytick.stores.definitions import write_definition
+from everytick.stores.sqlite import rows
+from everytick.stores.sqlite.compiled import Definitions
+from everytick.stores.sqlite.planning import end
+from everytick.stores.sqlite.queries import Q
+from everytick.stores.sqlite.rows import FIRST_END, STATUS_CODE, Columns, micros, micros_or_none
+from everytick.stores.sqlite.writer import Transaction
+
+_TICK = timedelta(microseconds=1)
+_RUNNING = STATUS_CODE[OccurrenceStatus.RUNNING]
+
+
+@value
+class _JobRow:
+    """A job as the verbs find it."""
+
+    key: int
+    id: str
+    name: str
+    removed_at: int | None
+    created_at: int
+
+
+def _by_name(transaction: Transaction, name: str) -> _JobRow | None:
+    row = transaction.execute(Q.job_by_name, (name,)).fetchone()
+    return None if row is None else _JobRow(*row)
+
+
+def _by_id(connection: sqlite3.Connection, job_id: str) -> _JobRow:
+    row = connection.execute(Q.job_by_id, (job_id,)).fetchone()
+    if row is None:
+        raise NotFound("job", job_id)
+    return _JobRow(*row)
+
+
+def _wake(transaction: Transaction, key: int, *, revise: bool) -> None:
+    if revise:
+        transaction.execute(Q.wake_and_revise_job, (transaction.now, key))
+    else:
+        transaction.execute(Q.wake_job, (1, transaction.now, key))
+    transaction.rang = True
+
+
+# ------------------------------------------------------------------------------------------------- the definitions
+
+
+def put(transaction: Transaction, definitions: Definitions, job: Job, expected_version: int | None, by: str) -> Stored:
+    """Create the job or make this its next version; an equal definition changes nothing."""
+    row = _by_name(transaction, job.name)
+    if row is not None and row.removed_at is not None and transaction.now - row.removed_at > rows.length(REMEMBERED):
+        # A job that was removed long ago makes room for a new one of its name; its history stays.
+        transaction.execute(Q.rename_job, (f"{row.name} (removed {rows.moment(row.removed_at)})", row.key))
+        row = None
+    if row is None:
+        if expected_version not in (None, 0):
+            raise NotFound("job", job.name)
+        return _create(transaction, job, by)
+    version, definition, _ = transaction.execute(Q.newest_version, (row.key,)).fetchone()
+    if expected_version is not None and expected_version != version:
+        raise VersionConflict(job.name, expected_version, version)
+    if row.removed_at is None and definition == write_definition(job):
+        return Stored(row.id, version, changed=False)
+    return _edit(transaction, definitions, row, job, by)
+
+
+def _create(transaction: Transaction, job: Job, by: str) -> Stored:
+    nth, now = 1, transaction.now
+    while transaction.execute(Q.job_by_id, (id_ := ids.job_id(job.name, nth),)).fetchone() is not None:
+        nth += 1
+    made = replace(_with_id(job, id_), version=1)
+    [key] = transaction.execute(Q.add_job, (id_, *_words(made), now)).fetchone()
+    transaction.execute(Q.add_version, (key, 1, write_definition(made), _config(made), None, now, by))
+    transaction.execute(Q.add_job_state, (key, id_, micros(_first_watermark(made, rows.moment(now)))))
+    if made.settings.on_create.begin is FirstSight.IMMEDIATELY:
+        asked = Request("create", Cause.CREATE, rows.moment(now))
+        transaction.execute(Q.add_request, rows.request_columns(key, asked))
+    _wake(transaction, key, revise=False)
+    return Stored(id_, 1, changed=True)
+
+
+def _edit(transaction: Transaction, definitions: Definitions, row: _JobRow, job: Job, by: str) -> Stored:
+    """A new version, in force after now; what was not claimed takes it, what has started keeps its own."""
+    newest, _, oldest = transaction.execute(Q.newest_version, (row.key,)).fetchone()
+    if newest - oldest + 1 >= MAX_EDITIONS:
+        raise TooManyEditions(row.name, MAX_EDITIONS)
+    version, now = newest + 1, transaction.now
+    made = replace(_with_id(job, row.id), version=version)
+    transaction.execute(Q.add_version, (row.key, version, write_definition(made), _config(made), now, now, by))
+    transaction.execute(Q.edit_job, (*_words(made), row.key))
+    settings = made.settings
+    transaction.execute(Q.give_new_version, (version, settings.priority, settings.queue, row.key))
+    if transaction.execute(Q.forget_parked_job, (row.key,)).rowcount or not _is_readable(
+        transaction, definitions, row.key, oldest, newest
+    ):
+        # By what cannot be read nothing can be decided: the new version is in force for what is left.
+        oldest = version
+    transaction.execute(Q.edit_job_state, (version, oldest, now, row.key))
+    transaction.rang = True
+    return Stored(row.id, version, changed=True)
+
+
+def _is_readable(transaction: Transaction, definitions: Definitions, key: int, oldest: int, newest: int) -> bool:
+    versions = range(oldest, newest + 1)
+    return all(definitions.get(transaction.connection, key, version) is not None for version in versions)
+
+
+def _words(job: Job) -> Columns:
+    """What a job's row says of its newest version, for questions in SQL and for retention."""
+    keep = job.settings.retention
+    success = None if keep.success is None else rows.length(keep.success)
+    failure = None if keep.failure is None else rows.length(keep.failure)
+    return job.name, job.kind, str(job.schedule), job.enabled, success, failure, keep.keep_last
+
+
+def _config(job: Job) -> str:
+    """Every policy in force, whoever set it, as JSON."""
+    effective = {key: as_data(each.value) for key, each in job.settings.effective().items()}
+    return json.dumps(effective, ensure_ascii=False, separators=(",", ":"))
+
+
+def _with_id(job: Job, id_: str) -> Job:
+    """The definition under the id that the store keeps for it: a rename and a second job of a name have another."""
+    if job.id == id_:
+        return job
+    tasks = tuple(replace(task, job_id=id_, id=ids.task_id(id_, task.name)) for task in job.tasks)
+    return replace(job, id=id_, tasks=tasks)
+
+
+def _first_watermark(job: Job, now: datetime) -> datetime:
+    """Where a new job begins (C-08): what lies at or before this is never asked about."""
+    begin = job.settings.on_create
+    match begin.begin:
+        case FirstSight.BACKFILL_FROM:
+            assert begin.since is not None, "backfill_from says since when"
+            return begin.since - _TICK
+        case FirstSight.IF_MATCHING_NOW:
+            return now.replace(second=0, microsecond=0) - _TICK
+        case _:
+            return now
+
+
+def rename(transaction: Transaction, definitions: Definitions, job_id: str, name: str, by: str) -> None:
+    """Give the job another name; its id and history stay."""
+    row = _by_id(transaction.connection, job_id)
+    if name != row.name and _by_name(transaction, name) is not None:
+        raise DuplicateDefinition(f"there is a job named '{name}' already: remove or rename it first")
+    version, _, _ = transaction.execute(Q.newest_version, (row.key,)).fetchone()
+    _edit(transaction, definitions, row, replace(_definition(transaction, definitions, row, version), name=name), by)
+
+
+def _definition(transaction: Transaction, definitions: Definitions, row: _JobRow, version: int) -> Job:
+    compiled = definitions.get(transaction.connection, row.key, version)
+    if compiled is None:
+        raise NotFound("readable definition of job", row.name)
+    return compiled.job
+
+
+def remove(transaction: Transaction, job_id: str, retire_after: timedelta) -> None:
+    """Take the job out of service: nothing new is created, what was not claimed is canceled."""
+    row, now = _by_id(transaction.connection, job_id), transaction.now
+    transaction.execute(Q.remove_job, (now, row.key))
+    transaction.execute(Q.retire_job, (now + rows.length(retire_after), row.key))
+    _wake(transaction, row.key, revise=True)
+
+
+# ------------------------------------------------------------------------------------------------------- the facts
+
+
+def pause(transaction: Transaction, job_id: str, until: datetime | None, missed: Missed, reason: str, by: str) -> None:
+    """Hold the schedule from now on; what was not claimed waits."""
+    row, now = _by_id(transaction.connection, job_id), transaction.now
+    since = now
+    running = transaction.execute(Q.running_pause, (row.key, now)).fetchone()
+    if running is not None:
+        seq, since = running
+        transaction.execute(Q.forget_pause, (seq,))
+    transaction.execute(Q.add_pause, (row.key, since, micros_or_none(until), missed, reason, by))
+    transaction.execute(Q.put_back_in_line, (now, row.key))
+    transaction.execute(Q.wake_and_revise_job, (now, row.key))
+
+
+def resume(transaction: Transaction, job_id: str) -> bool:
+    """End a pause now; return whether there was one."""
+    row, now = _by_id(transaction.connection, job_id), transaction.now
+    running = transaction.execute(Q.running_pause, (row.key, now)).fetchone()
+    if running is None:
+        return False
+    transaction.execute(Q.end_pause, (now, running[0]))
+    _wake(transaction, row.key, revise=True)
+    return True
+
+
+def request(transaction: Transaction, definitions: Definitions, job_id: str, asked: Request) -> str:
+    """Ask for an occurrence and return its id; the same key again answers with the same one."""
+    row = _by_id(transaction.connection, job_id)
+    if row.removed_at is not None:
+        raise NotFound("job", row.name)
+    version, _, _ = transaction.execute(Q.newest_version, (row.key,)).fetchone()
+    if not _definition(transaction, definitions, row, version).enabled:
+        raise JobDisabled(row.name)
+    id_ = _request_id(row.id, version, asked)
+    before = transaction.execute(Q.open_request, (row.key, asked.key)).fetchone()
+    if before is None and asked.cause is not Cause.BACKFILL:
+        before = transaction.execute(Q.payload_of, (rows.id_bytes(id_),)).fetchone()
+    if before is not None:
+        if before[0] != (None if asked.payload is None else asked.payload.text):
+            raise OccurrenceExists(id_)
+        return id_
+    transaction.execute(Q.add_request, rows.request_columns(row.key, asked))
+    _wake(transaction, row.key, revise=False)
+    return id_
+
+
+def _request_id(job_id: str, version: int, asked: Request) -> str:
+    match asked.cause:
+        case Cause.REPLAY:
+            return ids.replay_id(job_id, asked.key)
+        case Cause.CREATE:
+            return ids.create_id(job_id, version)
+        case _:
+            return ids.trigger_id(job_id, asked.key)
+
+
+def adjust(transaction: Transaction, job_id: str, asked: Adjustment) -> None:
+    """Skip or move one single future instant; what was said of it before is replaced."""
+    row = _by_id(transaction.connection, job_id)
+    overrides, payload = rows.write_overrides(asked.overrides)
+    to = micros_or_none(asked.to)
+    columns = (row.key, micros(asked.at), asked.kind, to, asked.reason, asked.by, asked.done, overrides, payload)
+    transaction.execute(Q.put_adjustment, columns)
+    _wake(transaction, row.key, revise=True)
+
+
+def reschedule(transaction: Transaction, job_id: str, to: datetime, by: str) -> None:
+    """Set the next run; the instants before it give way."""
+    row = _by_id(transaction.connection, job_id)
+    transaction.execute(Q.reschedule, (transaction.now, micros(to), by, row.key))
+    _wake(transaction, row.key, revise=True)
+
+
+def cancel(transaction: Transaction, occurrence_id: str, reason: str) -> bool:
+    """End what nobody has claimed, or ask its owner to stop; return whether it was still active."""
+    id_ = rows.id_bytes(occurrence_id)
+    found = transaction.execute(Q.status_of, (id_,)).fetchone()
+    if found is None:
+        raise NotFound("occurrence", occurrence_id)
+    status, owner, job = found
+    if status >= FIRST_END:
+        return False
+    if owner is None and status != _RUNNING:
+        end(transaction, id_, OccurrenceStatus.CANCELED, reason)
+        _wake(transaction, job, revise=False)
+    else:
+        transaction.execute(Q.ask_to_cancel, (reason, id_))
+        transaction.rang = True
+    return True
+
+
+# --------------------------------------------------------------------------------------------------- the questions
+
+
+def by_ids(connection: sqlite3.Connection, definitions: Definitions, job_ids: str, now: int) -> dict[str, JobRecord]:
+    """Return those of the jobs that exist and can be read."""
+    return _records(connection, definitions, connection.execute(Q.jobs_by_id, (job_ids,)).fetchall(), now)
+
+
+def by_name(connection: sqlite3.Connection, definitions: Definitions, now: int) -> list[JobRecord]:
+    """Return every job that is not removed and can be read, by name."""
+    return list(_records(connection, definitions, connection.execute(Q.jobs_by_name).fetchall(), now).values())
+
+
+def _records(
+    connection: sqlite3.Connection, definitions: Definitions, found: list[Columns], now: int
+) -> dict[str, JobRecord]:
+    asked = json.dumps([row[0] for row in found])
+    pauses = {row[0]: rows.pause(row[1:]) for row in reversed(_all(connection, Q.running_pauses, (now, asked)))}
+    records = {}
+    for row in found:
+        compiled = definitions.get(connection, row[0], row[1])
+        if compiled is not None:
+            records[row[13]] = JobRecord(
+                compiled.job,
+                row[2],
+                rows.moment(row[3]),
+                rows.moment_or_none(row[4]),
+                pauses.get(row[0]),
+                rows.moment_or_none(row[5]),
+                rows.moment_or_none(row[6]),
+                rows.ended(row[7:10]),
+                rows.ended(row[10:13]),
+            )
+    return records
+
+
+def _all(connection: sqlite3.Connection, query: str, asked: Columns) -> list[Columns]:
+    return connection.execute(query, tuple(asked)).fetchall()
+
+
+@value
+class Parked:
+    """A definition that cannot be read: it is kept and shown until an edit takes its place."""
+
+    job_id: str
+    name: str
+    version: int
+    reason: str
+
+
+def parked(connection: sqlite3.Connection) -> list[Parked]:
+    """Return every definition that some node could not read."""
+    return [Parked(id_, name, version, why) for _, version, why, id_, name in connection.execute(Q.parked_definitions)]
+
+
+def show_parked(transaction: Transaction, definitions: Definitions) -> None:
+    """Let people see which definitions this process could not read."""
+    for each in definitions.take_unshown():
+        transaction.execute(Q.show_parked, (each.job, each.version, each.reason, transaction.now))
+
+
+def look_again_at_parked(transaction: Transaction, definitions: Definitions) -> None:
+    """Forget that a definition was parked if this process can read it: perhaps it is a newer everytick."""
+    for job, version, *_ in transaction.execute(Q.parked_definitions).fetchall():
+        if definitions.get(transaction.connection, job, version) is not None:
+            transaction.execute(Q.forget_parked, (job, version))

@@ -1,0 +1,145 @@
+"""Opening the file: mode, settings, busy retry, and the schema that must be ours and no newer than the code."""
+
+import os
+import random
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from everytick.errors import SchemaMismatch, StoreUnavailable
+from everytick.stores.queries import Migration, load_migrations
+
+T = TypeVar("T")
+
+Synchronous = Literal["normal", "full"]
+
+OLDEST_SQLITE = (3, 37, 0)
+"""The first with STRICT tables, which refuse a text where a number belongs."""
+
+PATIENCE = 30.0
+"""So many seconds a writer waits for another process's turn to end before it gives up."""
+
+_MIGRATIONS = load_migrations("everytick.stores.sqlite")
+_APPLICATION = 0x65767469  # "evti": tells our files from other people's
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def connect(path: Path, synchronous: Synchronous = "normal", *, read_only: bool = False) -> sqlite3.Connection:
+    """Return a connection with our settings; transactions are ours to begin and end.
+
+    The busy timeout is 0: the built-in one starves one of two writing processes, our own
+    short retry at random moments does not. Checkpoints are ours too, since one that races
+    another process's commit can damage the file (SQLite before 3.51.3).
+    """
+    connection = sqlite3.connect(path, timeout=0, isolation_level=None, cached_statements=256)
+    try:
+        for setting in ("journal_mode = wal", "wal_autocheckpoint = 0", "mmap_size = 0", "temp_store = memory"):
+            patiently(lambda setting=setting: connection.execute(f"pragma {setting}"))  # type: ignore[misc]
+        connection.execute(f"pragma synchronous = {'full' if synchronous == 'full' else 'normal'}")
+        connection.execute(f"pragma query_only = {int(read_only)}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Say whether another process merely has its turn."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BUSY
+
+
+def patiently(act: Callable[[], T], patience: float = PATIENCE) -> T:
+    """Return what `act` returns; while another process has its turn, try again every 0.2 to 2 ms."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            return act()
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > until:
+                raise
+        time.sleep(random.uniform(0.0002, 0.002))
+
+
+@contextmanager
+def saying_which_file(path: Path) -> Iterator[None]:
+    """Turn errors of the file or the disk into StoreUnavailable; our own mistakes stay what they are."""
+    try:
+        yield
+    except (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError):
+        raise
+    except (sqlite3.Error, OSError) as error:
+        raise StoreUnavailable(str(path), str(error)) from error
+
+
+def prepare(path: Path, migrations: tuple[Migration, ...] = _MIGRATIONS) -> None:
+    """Make the file, readable by its owner alone, and bring its schema up to date; or refuse it with a reason."""
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        found, least = sqlite3.sqlite_version, ".".join(map(str, OLDEST_SQLITE))
+        raise StoreUnavailable(str(path), f"this Python has SQLite {found}, and at least {least} is needed")
+    with saying_which_file(path):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        try:
+            with closing(connect(path)) as connection:
+                _refuse_strangers(connection, path)
+                for migration in migrations:
+                    _apply(connection, path, migration)
+                _refuse_newer(connection, path, migrations[-1].number)
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
+                raise SchemaMismatch(str(path), "is no SQLite database: name another file") from error
+            raise
+
+
+def _refuse_strangers(connection: sqlite3.Connection, path: Path) -> None:
+    """Return if the file is ours or empty."""
+    [mark] = connection.execute("pragma application_id").fetchone()
+    [tables] = connection.execute("select count(*) from sqlite_schema").fetchone()
+    if tables and mark != _APPLICATION:
+        raise SchemaMismatch(str(path), "holds tables of another program: name another file")
+
+
+def _refuse_newer(connection: sqlite3.Connection, path: Path, newest: int) -> None:
+    [found] = connection.execute("select max(number) from migration").fetchone()
+    if found > newest:
+        reason = f"has schema {found}, and this everytick knows up to {newest}: install the newer everytick here too"
+        raise SchemaMismatch(str(path), reason)
+
+
+def _apply(connection: sqlite3.Connection, path: Path, migration: Migration) -> None:
+    """Apply one migration whole or not at all; of several nodes that start at once, one does it."""
+    patiently(lambda: connection.execute("begin immediate"))
+    try:
+        connection.execute(f"pragma application_id = {_APPLICATION}")
+        connection.execute(
+            "create table if not exists migration"
+            " (number integer primary key, name text not null, checksum text not null, applied_at text not null) strict"
+        )
+        applied = connection.execute("select checksum from migration where number = ?", (migration.number,)).fetchone()
+        if applied is None:
+            for statement in statements(migration.text):
+                connection.execute(statement)
+            connection.execute(
+                "insert into migration values (?, ?, ?, datetime('now'))",
+                (migration.number, migration.name, migration.checksum),
+            )
+        elif applied[0] != migration.checksum:
+            reason = f"was migrated by another text of {migration.number:04}_{migration.name}: use the released one"
+            raise SchemaMismatch(str(path), reason)
+        connection.execute("commit")
+    except BaseException:
+        connection.execute("rollback")
+        raise
+
+
+def statements(text: str) -> Iterator[str]:
+    """Give the single statements of a text; the driver's own way to run many would end the transaction."""
+    gathered = ""
+    for line in text.splitlines(keepends=True):
+        gathered += line
+        if line.rstrip().endswith(";") and sqlite3.complete_statement(gathered):
+            yield gathered
+            gathered = ""
+    assert not gathered.strip() or gathered.lstrip().startswith("--"), f"a statement has no end: {gathered[:80]}"

@@ -1,0 +1,233 @@
+"""The planner's verbs: snapshots of due jobs, and plans that are written whole or not at all."""
+
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from everytick.domain.config import Level, Overrides
+from everytick.domain.decisions import Creation, Plan
+from everytick.domain.job import Job
+from everytick.domain.snapshots import PLAN_LIMIT, Edition, JobSnapshot
+from everytick.domain.statuses import ENDED, OccurrenceStatus
+from everytick.stores.base import Commit
+from everytick.stores.sqlite import rows
+from everytick.stores.sqlite.compiled import Definitions
+from everytick.stores.sqlite.queries import Q
+from everytick.stores.sqlite.rows import STATUS_CODE, Columns, micros, micros_or_none
+from everytick.stores.sqlite.writer import Transaction
+
+T = TypeVar("T")
+
+_WELL = frozenset({OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS})
+
+
+def due(connection: sqlite3.Connection, definitions: Definitions, now: datetime, limit: int) -> list[JobSnapshot]:
+    """Return snapshots of up to `limit` due jobs, all of one moment."""
+    found = connection.execute(Q.due_jobs, (micros(now), definitions.refused(), limit)).fetchall()
+    jobs = json.dumps([row[0] for row in found])
+    facts = _Facts(connection, jobs)
+    snapshots = []
+    for row in found:
+        editions = _editions(connection, definitions, row)
+        if editions is not None:
+            snapshots.append(_snapshot(row, editions, facts))
+    return snapshots
+
+
+class _Facts:
+    """What stands beside the jobs of one batch, read in one statement per table."""
+
+    def __init__(self, connection: sqlite3.Connection, jobs: str) -> None:
+        self.pauses = _by_job(connection.execute(Q.pauses_of_jobs, (jobs,)), rows.pause)
+        self.adjustments = _by_job(connection.execute(Q.adjustments_of_jobs, (jobs,)), rows.adjustment)
+        self.requests = _by_job(connection.execute(Q.requests_of_jobs, (jobs,)), rows.request)
+        self.active = _by_job(
+            connection.execute(Q.active_of_jobs, (jobs,)), lambda row: (rows.active(row[:6]), int(row[6]))
+        )
+
+
+def _by_job(found: Iterable[Columns], read: Callable[[Columns], T]) -> dict[int, list[T]]:
+    sorted_: dict[int, list[T]] = defaultdict(list)
+    for row in found:
+        sorted_[row[0]].append(read(row[1:]))
+    return sorted_
+
+
+def _editions(connection: sqlite3.Connection, definitions: Definitions, row: Columns) -> tuple[Edition, ...] | None:
+    """Return the versions to decide by; None, and the job is set apart, if one of them cannot be read."""
+    job, newest, oldest = row[0], row[2], row[3]
+    editions = []
+    for version, in_force_after in connection.execute(Q.editions_of_job, (job, oldest)):
+        compiled = definitions.get(connection, job, version)
+        if compiled is None:
+            definitions.refuse(job, newest, f"version {version}, which is still to be decided by, cannot be read")
+            return None
+        editions.append(Edition(compiled.job, rows.moment_or_none(in_force_after)))
+    return tuple(editions)
+
+
+def _snapshot(row: Columns, editions: tuple[Edition, ...], facts: _Facts) -> JobSnapshot:
+    job = row[0]
+    active = facts.active.get(job, [])
+    waits = OccurrenceStatus.QUEUED
+    busy = [each for each in active if each[0].status is not waits]
+    waiting = [each for each in active if each[0].status is waits]
+    requests = facts.requests.get(job, [])
+    return JobSnapshot(
+        job_id=row[1],
+        revision=row[4],
+        woken=row[5],
+        watermark=rows.moment(row[6]),
+        editions=editions,
+        wake_at=rows.moment_or_none(row[7]),
+        retire_at=rows.moment_or_none(row[8]),
+        pauses=tuple(facts.pauses.get(job, ())),
+        adjustments=tuple(facts.adjustments.get(job, ())),
+        reschedule=rows.reschedule(row[9:12]),
+        requests=tuple(requests[:PLAN_LIMIT]),
+        more_requests=len(requests) > PLAN_LIMIT,
+        busy=tuple(each for each, _ in busy),
+        busy_count=busy[0][1] if busy else 0,
+        waiting=tuple(each for each, _ in waiting),
+        waiting_count=waiting[0][1] if waiting else 0,
+        last_end=rows.ended(row[12:15]),
+        last_success=rows.ended(row[15:18]),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ the commit
+
+
+def commit_plans(
+    transaction: Transaction, definitions: Definitions, batch: Sequence[JobSnapshot], plans: Sequence[Plan]
+) -> list[Commit]:
+    """Write each plan whole, on the condition that its job's revision is still the snapshot's.
+
+    Creations, spans and watermarks of all plans go down in one go each; nothing reads them in between.
+    """
+    seen = {snapshot.job_id: snapshot for snapshot in batch}
+    writing = _Writing(transaction, definitions)
+    answers = [writing.plan(plan, seen.get(plan.job_id)) for plan in plans]
+    writing.finish()
+    return answers
+
+
+class _Writing:
+    """The rows of one batch of plans, gathered until all of them are known."""
+
+    def __init__(self, transaction: Transaction, definitions: Definitions) -> None:
+        self._transaction, self._definitions = transaction, definitions
+        self._written: set[int] = set()
+        self._creations: list[Columns] = []
+        self._spans: list[Columns] = []
+        self._moves: list[Columns] = []
+        self._editions: list[Columns] = []
+
+    def plan(self, plan: Plan, snapshot: JobSnapshot | None) -> Commit:
+        """Take one plan, or say that it is stale."""
+        state = self._transaction.execute(Q.state_of_job, (plan.job_id,)).fetchone()
+        if state is None or state[1] != plan.revision or state[0] in self._written:
+            return Commit.STALE
+        job, _, _, watermark, version, oldest = state
+        through, now = micros(plan.watermark), self._transaction.now
+        assert through >= watermark, f"{plan.job_id}: the watermark moved back"
+        self._written.add(job)
+        if plan.creations:
+            compiled = self._definitions.get(self._transaction.connection, job, version)
+            assert compiled is not None, f"{plan.job_id}: planned by a definition that cannot be read"
+            self._creations += [_creation(job, compiled.job, each, now) for each in plan.creations]
+        self._spans += [
+            (job, each.version, STATUS_CODE[each.status], each.why, each.detail, micros(each.after),
+             micros(each.through), each.count)
+            for each in plan.spans
+        ]  # fmt: skip
+        self._moves.append((through, plan.woken, micros_or_none(plan.wake_at), now, job))
+        if oldest != version:
+            self._editions.append((job,))
+        self._change_others(job, plan)
+        # The revision says that the facts are still those of the snapshot: what it had none of needs no statement.
+        if snapshot is None or plan.used or snapshot.adjustments:
+            self._settle_adjustments(job, plan, through)
+        if snapshot is None or snapshot.pauses:
+            self._transaction.execute(Q.forget_pauses, (job, through))
+        if plan.rescheduled:
+            self._transaction.execute(Q.forget_reschedule, (job,))
+        self._transaction.rang = True
+        return Commit.COMMITTED
+
+    def finish(self) -> None:
+        """Write what was gathered."""
+        many = self._transaction.executemany
+        many(Q.create_occurrence, self._creations)
+        many(Q.add_span, self._spans)
+        many(Q.move_watermark, self._moves)
+        many(Q.forget_editions, self._editions)
+
+    def _change_others(self, job: int, plan: Plan) -> None:
+        """Release, end and cancel what existed before, and answer what was asked."""
+        execute, now = self._transaction.execute, self._transaction.now
+        for id_ in plan.releases:
+            execute(Q.release_occurrence, (now, rows.id_bytes(id_)))
+        for ending in plan.endings:
+            reason = f"{ending.why} {ending.detail}".strip()
+            end(self._transaction, rows.id_bytes(ending.id), ending.status, reason)
+        for id_ in plan.cancels:
+            execute(Q.ask_to_cancel, ("asked by the schedule", rows.id_bytes(id_)))
+        for answer in plan.answers:
+            if answer.done_through is None:
+                execute(Q.forget_request, (job, answer.key))
+            else:
+                execute(Q.continue_backfill, (micros(answer.done_through), now, job, answer.key))
+                execute(Q.count_moved_request)
+
+    def _settle_adjustments(self, job: int, plan: Plan, through: int) -> None:
+        for used in plan.used:
+            self._transaction.execute(Q.use_adjustment, (job, micros(used.at)))
+        self._transaction.execute(Q.forget_adjustments, (job, through))
+
+
+def _creation(job: int, definition: Job, creation: Creation, now: int) -> Columns:
+    settings = definition.settings
+    set_: dict[str, Any] = dict(creation.overrides.items) if creation.overrides is not None else {}
+    set_.pop("payload", None)
+    if creation.payload is not None and creation.payload != settings.payload:
+        set_["payload"] = creation.payload
+    overrides, payload = rows.write_overrides(Overrides(Level.OCCURRENCE, tuple(set_.items())))
+    return (
+        rows.id_bytes(creation.id),
+        job,
+        creation.version,
+        micros(creation.scheduled_for),
+        STATUS_CODE[creation.status],
+        rows.CAUSE_CODE[creation.cause],
+        creation.late,
+        micros_or_none(creation.covers_after),
+        micros(creation.covers_through),
+        micros(creation.line_at),
+        micros(creation.ready_at),
+        now if creation.status in ENDED else None,
+        overrides,
+        payload,
+        creation.replay_of,
+        f"{creation.why}, {creation.detail}" if creation.detail else str(creation.why),
+        now,
+        now,
+        set_.get("priority", settings.priority),
+        set_.get("queue", settings.queue),
+    )
+
+
+def end(transaction: Transaction, id_: bytes | None, status: OccurrenceStatus, reason: str) -> int | None:
+    """End an occurrence without its owner and return its job; None if it had ended already."""
+    now = transaction.now
+    ended = transaction.execute(Q.end_occurrence, (STATUS_CODE[status], now, reason, now, id_)).fetchone()
+    if ended is None:
+        return None
+    job, scheduled_for, started_at = ended
+    transaction.execute(Q.note_end, (scheduled_for, started_at, now, job))
+    if status in _WELL:
+        transaction.execute(Q.note_success, (scheduled_for, started_at, now, job))
+    return int(job)

@@ -1,0 +1,437 @@
+-- Lists are given as one JSON text and read by json_each, so that every statement has one text and one plan.
+
+-- latest_time --
+-- The newest time that any process has committed: no clock goes below it.
+select latest from store_clock;
+
+-- keep_latest_time --
+-- Written with every transaction, so that the next process to open the file does not go back.
+update store_clock set latest = ?;
+
+-- due_jobs --
+-- Jobs whose wake_at has come, longest-waiting first; those whose definition this process cannot read are left out.
+select s.job, s.id, s.version, s.oldest_edition, s.revision, s.woken, s.watermark, s.wake_at, s.retire_at,
+       s.rescheduled_at, s.rescheduled_for, s.rescheduled_by, s.last_end_for, s.last_end_started_at, s.last_end_at,
+       s.last_success_for, s.last_success_started_at, s.last_success_at
+  from job_state s
+ where s.wake_at <= ? and (s.job || ':' || s.version) not in (select value from json_each(?))
+ order by s.wake_at, s.id limit ?;
+
+-- active_of_jobs --
+-- Of each job's busy and waiting ones the first hundred in line, and the newest that waits; the counts are whole.
+select job, id, line_at, scheduled_for, status, cause, superseded_by_next, total
+  from (select job, id, line_at, scheduled_for, status, cause, superseded_by_next,
+               row_number() over (partition by job, status = 3 order by line_at, id) as place,
+               count(*) over (partition by job, status = 3) as total
+          from occurrence
+         where job in (select value from json_each(?)) and status < 4)
+ where place <= 100 or (status = 3 and place = total)
+ order by job, place;
+
+-- pauses_of_jobs --
+-- The pauses still to be decided, in the order in which they were made.
+select job, since_at, until_at, missed, reason, paused_by
+  from pause where job in (select value from json_each(?)) order by seq;
+
+-- adjustments_of_jobs --
+-- What people want of single instants, in the order in which they said so.
+select job, instant_at, kind, moved_to_at, reason, adjusted_by, done, overrides, payload
+  from adjustment where job in (select value from json_each(?)) order by seq;
+
+-- requests_of_jobs --
+-- The oldest open requests of each job, one more than a plan may answer, so that more can be told.
+select job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of, scheduled_for, covers_after,
+       covers_through, fill_after, fill_through, again
+  from (select *, row_number() over (partition by job order by seq) as place
+          from request where job in (select value from json_each(?)))
+ where place <= 101 order by seq;
+
+-- editions_of_job --
+-- The versions that are not decided through yet, oldest first.
+select version, in_force_after from job_version where job = ? and version >= ? order by version;
+
+-- definition --
+-- One version's text and times; a version never changes.
+select v.definition, j.id, j.created_at, v.made_at
+  from job_version v join job j on j.job = v.job where v.job = ? and v.version = ?;
+
+-- show_parked --
+-- A definition that could not be read can be seen by people from now on.
+insert into parked_definition (job, version, reason, parked_at) values (?, ?, ?, ?)
+on conflict (job, version) do update set reason = excluded.reason;
+
+-- parked_definitions --
+-- Every definition that some node could not read.
+select d.job, d.version, d.reason, j.id, j.name
+  from parked_definition d join job j on j.job = d.job order by j.name, d.version;
+
+-- forget_parked --
+-- A definition that can be read after all is no longer shown as parked.
+delete from parked_definition where job = ? and version = ?;
+
+-- forget_parked_job --
+-- A new version takes the place of those that could not be read.
+delete from parked_definition where job = ?;
+
+-- state_of_job --
+-- What a plan's commit is conditional on; under the write lock nobody can change it before we write.
+select job, revision, woken, watermark, version, oldest_edition from job_state where id = ?;
+
+-- move_watermark --
+-- The plan is decided; a wake after its snapshot was read is not slept through.
+update job_state
+   set revision = revision + 1, watermark = ?, wake_at = case when woken = ? then ? else ? end
+ where job = ?;
+
+-- create_occurrence --
+-- Absent ones only: the id is made of job and instant, so a repeated commit is harmless.
+insert into occurrence (id, job, version, scheduled_for, status, cause, late, covers_after, covers_through, line_at,
+                        ready_at, ended_at, overrides, payload, replay_of, reason, created_at, updated_at, priority,
+                        queue)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (id) do nothing;
+
+-- release_occurrence --
+-- What still stands in line has a place now; what was canceled meanwhile stays so.
+update occurrence set status = 0, updated_at = ? where id = ? and status = 3;
+
+-- end_occurrence --
+-- Ends what is active without its owner, who is fenced out; a final status stays.
+update occurrence
+   set status = ?, report_due = 1, owner = null, fence = fence + 1, ended_at = ?, error = ?, updated_at = ?
+ where id = ? and status < 4
+returning job, scheduled_for, started_at;
+
+-- ask_to_cancel --
+-- The owner is told by its next beat.
+update occurrence set cancel = ? where id = ?;
+
+-- add_span --
+-- Instants that do not run, with their reason.
+insert into span (job, version, status, why, detail, covers_after, covers_through, count)
+values (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- use_adjustment --
+-- What was moved exists at its new time.
+update adjustment set done = 1 where job = ? and instant_at = ?;
+
+-- forget_adjustments --
+-- Nothing at or before the watermark is asked about again, but a move waits for its new time.
+delete from adjustment where job = ? and instant_at <= ? and not (kind = 'move' and done = 0);
+
+-- forget_reschedule --
+-- The rescheduled run exists.
+update job_state set rescheduled_at = null, rescheduled_for = null, rescheduled_by = null where job = ?;
+
+-- forget_pauses --
+-- A pause that is decided through needs no answer any more.
+delete from pause where job = ? and until_at <= ?;
+
+-- forget_editions --
+-- The newest version in force at the watermark, and those after it, are what is left to decide by.
+update job_state
+   set oldest_edition = coalesce(
+         (select max(v.version) from job_version v
+           where v.job = job_state.job and v.version >= job_state.oldest_edition
+             and (v.in_force_after is null or v.in_force_after <= job_state.watermark)),
+         oldest_edition)
+ where job = ?;
+
+-- ready_occurrences --
+-- What may start now of one queue, higher priority first, then the oldest in line.
+select seq, job, version, priority, line_at, id
+  from occurrence
+ where queue = ? and (status = 0 or (status = 2 and owner is null)) and (ready_at is null or ready_at <= ?)
+   and job not in (select j.job from job j where j.id in (select value from json_each(?)))
+   and (job || ':' || version) not in (select value from json_each(?))
+ order by priority desc, line_at, id limit ?;
+
+-- own_occurrence --
+-- The durable start: from now on only this node writes, under a fence that nobody had before.
+update occurrence
+   set status = 1, owner = ?, fence = fence + 1, claimed_at = ?, started_at = coalesce(started_at, ?), updated_at = ?
+ where seq = ?;
+
+-- records --
+-- Occurrences by their handles.
+select * from occurrence_record where seq in (select value from json_each(?));
+
+-- record_of_id --
+-- One occurrence by its public id.
+select * from occurrence_record where id = ?;
+
+-- runs --
+-- Where the tasks of these occurrences stand, in the order of their definition.
+select occurrence, task, status, attempts, retries, last, resume_at, started_at, attempt_started_at, ended_at, error,
+       result, waits, because_of, out_of_time
+  from task_run where occurrence in (select value from json_each(?)) order by occurrence, place;
+
+-- attempts --
+-- Every try at the tasks of one occurrence, in order.
+select a.task, a.number, a.status, a.started_at, a.ended_at, a.error
+  from attempt a join task_run r on r.occurrence = a.occurrence and r.task = a.task
+ where a.occurrence = ? order by r.place, a.number;
+
+-- fences --
+-- What the steps of owners are conditional on; under the write lock nobody can change it before we write.
+select seq, fence, number, status, ready_at, job, scheduled_for, started_at
+  from occurrence where seq in (select value from json_each(?));
+
+-- advance_occurrence --
+-- One step of the owner, by key and fence only: an end raises the fence, so a finished row matches no owner.
+update occurrence
+   set status = ?, owner = case when ? then null else owner end, ready_at = ?, ended_at = ?, error = ?, number = ?,
+       lost = ?, superseded_by_next = ?, updated_at = ?, fence = fence + ?, report_due = max(report_due, ?)
+ where seq = ? and fence = ?;
+
+-- write_run --
+-- Where a task's run stands now.
+insert or replace into task_run (occurrence, task, place, status, attempts, retries, last, resume_at, started_at,
+                                 attempt_started_at, ended_at, error, result, waits, because_of, out_of_time)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- write_attempt --
+-- One try; what has ended is never overwritten.
+insert into attempt (occurrence, task, number, status, started_at, ended_at, error) values (?, ?, ?, ?, ?, ?, ?)
+on conflict (occurrence, task, number) do update
+   set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at, error = excluded.error
+ where attempt.status < 2;
+
+-- wake_job --
+-- The job is looked at again; a plan from an older snapshot cannot sleep through it.
+update job_state set woken = woken + ?, wake_at = ? where job = ?;
+
+-- wake_and_revise_job --
+-- The same, and every plan from an older snapshot is stale.
+update job_state set woken = woken + 1, revision = revision + 1, wake_at = ? where job = ?;
+
+-- note_end --
+-- The job's last end.
+update job_state set last_end_for = ?, last_end_started_at = ?, last_end_at = ? where job = ?;
+
+-- note_success --
+-- The job's last end that was a good one.
+update job_state set last_success_for = ?, last_success_started_at = ?, last_success_at = ? where job = ?;
+
+-- beat --
+-- The node was heard of.
+insert into node (id, beat_at) values (?, ?) on conflict (id) do update set beat_at = excluded.beat_at;
+
+-- first_beat --
+-- A node that claims before it beats is known from its claim on.
+insert into node (id, beat_at) values (?, ?) on conflict (id) do nothing;
+
+-- held_by --
+-- What the store counts as this node's.
+select seq, cancel from occurrence where owner = ? order by seq;
+
+-- held_by_silent --
+-- What belongs to nodes that were not heard of for too long, or never.
+select o.seq, o.status, o.job, o.version
+  from occurrence o left join node n on n.id = o.owner
+ where o.owner is not null and o.status < 4 and (n.beat_at is null or ? - n.beat_at > ?)
+ order by o.seq;
+
+-- take_over --
+-- Owner and fence in one statement: the old owner is fenced out before anything is decided.
+update occurrence set owner = ?, fence = fence + 1, updated_at = ? where seq = ?;
+
+-- owed_reports --
+-- Ended occurrences whose report was not delivered, oldest end first.
+select o.seq from occurrence o
+ where o.report_due = 1
+   and o.job not in (select j.job from job j where j.id in (select value from json_each(?)))
+   and (o.job || ':' || o.version) not in (select value from json_each(?))
+ order by o.ended_at, o.id limit ?;
+
+-- report_delivered --
+-- The report is not owed any more.
+update occurrence set report_due = 0 where id = ? and report_due = 1;
+
+-- job_by_name --
+-- The job that has this name, removed or not.
+select job, id, name, removed_at, created_at from job where name = ?;
+
+-- job_by_id --
+-- The job with this id, removed or not.
+select job, id, name, removed_at, created_at from job where id = ?;
+
+-- newest_version --
+-- The definition that is in force once everything is decided.
+select v.version, v.definition, s.oldest_edition
+  from job_state s join job_version v on v.job = s.job and v.version = s.version where s.job = ?;
+
+-- add_job --
+-- A job that was not there.
+insert into job (id, name, kind, schedule, enabled, keep_success, keep_failure, keep_last, created_at)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?) returning job;
+
+-- add_job_state --
+-- Its planning begins at the watermark; it is due at once to be looked at.
+insert into job_state (job, id, version, oldest_edition, revision, woken, watermark) values (?, ?, 1, 1, 1, 1, ?);
+
+-- add_version --
+-- One version, which never changes.
+insert into job_version (job, version, definition, config, in_force_after, made_at, edited_by)
+values (?, ?, ?, ?, ?, ?, ?);
+
+-- edit_job --
+-- The newest words for questions in SQL; an edit brings a removed job back.
+update job
+   set name = ?, kind = ?, schedule = ?, enabled = ?, keep_success = ?, keep_failure = ?, keep_last = ?,
+       removed_at = null
+ where job = ?;
+
+-- edit_job_state --
+-- Every plan from an older snapshot is stale, and the job is looked at again.
+update job_state
+   set version = ?, oldest_edition = ?, retire_at = null, revision = revision + 1, woken = woken + 1, wake_at = ?
+ where job = ?;
+
+-- give_new_version --
+-- What nobody has started takes the new version; what has keeps its own.
+update occurrence set version = ?, priority = ?, queue = ?
+ where job = ? and status < 4 and status in (0, 3)
+   and not exists (select 1 from task_run r where r.occurrence = occurrence.seq);
+
+-- rename_job --
+-- The name is free for another job; id and history stay.
+update job set name = ? where job = ?;
+
+-- remove_job --
+-- Out of service; the history stays.
+update job set removed_at = ? where job = ?;
+
+-- retire_job --
+-- From this moment on a plan cancels what nobody claimed.
+update job_state set retire_at = ? where job = ?;
+
+-- jobs_by_id --
+-- Jobs with where they stand, those of these ids.
+select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_for,
+       s.last_end_started_at, s.last_end_at, s.last_success_for, s.last_success_started_at, s.last_success_at, s.id
+  from job j join job_state s on s.job = j.job where j.id in (select value from json_each(?));
+
+-- jobs_by_name --
+-- Every job that is not removed with where it stands, by name.
+select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_for,
+       s.last_end_started_at, s.last_end_at, s.last_success_for, s.last_success_started_at, s.last_success_at, s.id
+  from job j join job_state s on s.job = j.job where j.removed_at is null order by j.name;
+
+-- running_pauses --
+-- The pauses that hold now, in the order in which they were made.
+select job, since_at, until_at, missed, reason, paused_by
+  from pause where (until_at is null or until_at > ?) and job in (select value from json_each(?)) order by seq;
+
+-- running_pause --
+-- The pause that holds a job now.
+select seq, since_at from pause where job = ? and (until_at is null or until_at > ?) order by seq limit 1;
+
+-- forget_pause --
+-- A pause that another takes the place of.
+delete from pause where seq = ?;
+
+-- add_pause --
+-- The schedule is held from this moment on.
+insert into pause (job, since_at, until_at, missed, reason, paused_by) values (?, ?, ?, ?, ?, ?);
+
+-- put_back_in_line --
+-- What the schedule created and nobody claimed waits for the end of the pause.
+update occurrence set status = 3, updated_at = ? where job = ? and status < 4 and status = 0 and cause = 0;
+
+-- end_pause --
+-- The pause ends now.
+update pause set until_at = ? where seq = ?;
+
+-- open_request --
+-- The payload of a request that waits for a plan, if there is one of this key.
+select payload from request where job = ? and key = ?;
+
+-- payload_of --
+-- The payload that an occurrence was given, if it exists.
+select payload from occurrence where id = ?;
+
+-- add_request --
+-- One request waits for a plan, behind the others.
+insert into request (job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of, scheduled_for,
+                     covers_after, covers_through, fill_after, fill_through, again)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- forget_request --
+-- The request is answered.
+delete from request where job = ? and key = ?;
+
+-- continue_backfill --
+-- A backfill that was cut goes on after this instant, behind the others.
+update request
+   set fill_after = ?, requested_at = ?, seq = (select seq + 1 from sqlite_sequence where name = 'request')
+ where job = ? and key = ?;
+
+-- count_moved_request --
+-- The next request comes behind the one that was moved to the end.
+update sqlite_sequence set seq = seq + 1 where name = 'request';
+
+-- put_adjustment --
+-- What was said of the instant before is replaced.
+insert into adjustment (job, instant_at, kind, moved_to_at, reason, adjusted_by, done, overrides, payload)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (job, instant_at) do update
+   set kind = excluded.kind, moved_to_at = excluded.moved_to_at, reason = excluded.reason,
+       adjusted_by = excluded.adjusted_by, done = excluded.done, overrides = excluded.overrides,
+       payload = excluded.payload;
+
+-- reschedule --
+-- The next run is set.
+update job_state set rescheduled_at = ?, rescheduled_for = ?, rescheduled_by = ? where job = ?;
+
+-- status_of --
+-- Where an occurrence stands and who holds it.
+select status, owner, job from occurrence where id = ?;
+
+-- history_of_job --
+-- A page of one job's occurrences, newest first.
+select * from occurrence_record
+ where job = (select j.job from job j where j.id = ?)
+   and (scheduled_for, id) < (?, ?) and scheduled_for > ? and scheduled_for <= ?
+   and (? = '[]' or status in (select value from json_each(?))) and (? is null or cause = ?)
+ order by scheduled_for desc, id desc limit ?;
+
+-- history --
+-- A page of all occurrences, newest first.
+select * from occurrence_record
+ where (scheduled_for, id) < (?, ?) and scheduled_for > ? and scheduled_for <= ?
+   and (? = '[]' or status in (select value from json_each(?))) and (? is null or cause = ?)
+ order by scheduled_for desc, id desc limit ?;
+
+-- spans --
+-- Spans of one job that touch the interval, in the order in which they were decided.
+select status, why, detail, covers_after, covers_through, version, count
+  from span where job = ? and covers_through > ? and covers_after < ? order by seq;
+
+-- nodes --
+-- The nodes that were heard of and how much each holds.
+select n.id, n.beat_at, (select count(*) from occurrence o where o.owner = n.id) from node n order by n.id;
+
+-- forgettable --
+-- Ended occurrences that their job's retention no longer keeps, the oldest of each job first.
+select seq
+  from (select o.seq, o.job, o.scheduled_for, o.id, o.status, o.ended_at, o.report_due, j.keep_success,
+               j.keep_failure, j.keep_last,
+               row_number() over (partition by o.job order by o.scheduled_for desc, o.id desc) as place
+          from occurrence o join job j on j.job = o.job
+         where o.status >= 4)
+ where place > keep_last and report_due = 0
+   and ? - ended_at > case when status in (4, 5, 9) then keep_success else keep_failure end
+ order by job, scheduled_for, id limit ?;
+
+-- forget_attempts --
+-- With their occurrence its attempts are forgotten.
+delete from attempt where occurrence in (select value from json_each(?));
+
+-- forget_runs --
+-- With their occurrence its runs are forgotten.
+delete from task_run where occurrence in (select value from json_each(?));
+
+-- forget_occurrences --
+-- Only what has ended and was reported goes, whatever was asked.
+delete from occurrence where seq in (select value from json_each(?)) and status >= 4 and report_due = 0;

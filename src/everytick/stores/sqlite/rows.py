@@ -1,0 +1,261 @@
+"""Values to columns and back: microseconds since 1970, 16-byte ids, small numbers for statuses."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias
+
+from everytick.domain.config import Level, Overrides, overrides
+from everytick.domain.decisions import Span, Why
+from everytick.domain.ids import EPOCH
+from everytick.domain.occurrence import Cause, Occurrence
+from everytick.domain.payload import Payload
+from everytick.domain.policies import Overlap
+from everytick.domain.snapshots import (
+    Active,
+    Adjustment,
+    AdjustmentKind,
+    Ended,
+    Missed,
+    Pause,
+    Request,
+    Reschedule,
+)
+from everytick.domain.statuses import ATTEMPT_ENDED, ENDED, AttemptStatus, OccurrenceStatus, RunStatus
+from everytick.domain.steps import RunState
+
+Columns: TypeAlias = Sequence[Any]
+"""One row as the driver gives it."""
+
+# Ends come last in each list, so that "is over" is one comparison, in the indexes too.
+_S, _A = OccurrenceStatus, AttemptStatus
+STATUSES = (
+    *(_S.PENDING, _S.RUNNING, _S.AWAITING_RETRY, _S.QUEUED),
+    *(_S.COMPLETED, _S.COMPLETED_WITH_ERRORS, _S.FAILED, _S.CANCELED, _S.FAILED_STALE),
+    *(_S.SKIPPED, _S.MISSED, _S.SUPERSEDED),
+)
+RUN_STATUSES = tuple(RunStatus)
+ATTEMPT_STATUSES = tuple(AttemptStatus)
+CAUSES = tuple(Cause)
+FIRST_END = 4
+STATUS_CODE: Mapping[OccurrenceStatus, int] = {status: code for code, status in enumerate(STATUSES)}
+RUN_CODE: Mapping[RunStatus, int] = {status: code for code, status in enumerate(RUN_STATUSES)}
+ATTEMPT_CODE: Mapping[AttemptStatus, int] = {status: code for code, status in enumerate(ATTEMPT_STATUSES)}
+CAUSE_CODE: Mapping[Cause, int] = {cause: code for code, cause in enumerate(CAUSES)}
+
+assert {status for status in STATUSES if STATUS_CODE[status] >= FIRST_END} == ENDED, "ends come last"
+assert {status for status in ATTEMPT_STATUSES if ATTEMPT_CODE[status] >= 2} == ATTEMPT_ENDED, "ends come last"
+
+_NOTHING = Overrides(Level.OCCURRENCE)
+
+
+def micros(moment: datetime) -> int:
+    """Return the moment as whole microseconds since 1970."""
+    since = moment - EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def micros_or_none(moment: datetime | None) -> int | None:
+    """Return the moment as microseconds, if there is one."""
+    return None if moment is None else micros(moment)
+
+
+def moment(stored: int) -> datetime:
+    """Return the moment that these microseconds name."""
+    return EPOCH + timedelta(microseconds=stored)
+
+
+def moment_or_none(stored: int | None) -> datetime | None:
+    """Return the moment, if there is one."""
+    return None if stored is None else EPOCH + timedelta(microseconds=stored)
+
+
+def length(stored: timedelta) -> int:
+    """Return a length of time as whole microseconds."""
+    return (stored.days * 86_400 + stored.seconds) * 1_000_000 + stored.microseconds
+
+
+def id_bytes(occurrence_id: str) -> bytes | None:
+    """Return the 16 bytes of an occurrence's id; None for a text that no occurrence can have."""
+    if len(occurrence_id) != 40 or not occurrence_id.startswith("occ_"):
+        return None
+    try:
+        found = bytes.fromhex(occurrence_id[4:].replace("-", ""))
+    except ValueError:
+        return None
+    return found if len(found) == 16 else None
+
+
+def id_text(stored: bytes) -> str:
+    """Return the id whose bytes these are."""
+    digits = stored.hex()
+    return f"occ_{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def write_overrides(set_: Overrides | None) -> tuple[str | None, str | None]:
+    """Return what an occurrence sets itself as (other policies, payload): the payload is text already."""
+    if set_ is None or not set_.items:
+        return None, None
+    found = dict(set_.items)
+    given = found.pop("payload", None)
+    rest = Overrides(set_.level, tuple(found.items())).as_data()
+    return json.dumps(rest, separators=(",", ":")) if rest else None, given.text if given is not None else None
+
+
+def read_overrides(rest: str | None, payload: str | None) -> Overrides:
+    """Return what `write_overrides` wrote."""
+    if rest is None:
+        return _NOTHING if payload is None else Overrides(Level.OCCURRENCE, (("payload", Payload(payload)),))
+    items = overrides(Level.OCCURRENCE, json.loads(rest)).items
+    if payload is not None:
+        items = tuple(sorted((*items, ("payload", Payload(payload))), key=lambda item: item[0]))
+    return Overrides(Level.OCCURRENCE, items)
+
+
+def occurrence(row: Columns) -> Occurrence:
+    """Return the record of a row of the view `occurrence_record`."""
+    return Occurrence(
+        id_text(row[1]),
+        row[2],
+        row[3],
+        moment(row[4]),
+        STATUSES[row[5]],
+        CAUSES[row[6]],
+        bool(row[7]),
+        moment_or_none(row[8]),
+        moment_or_none(row[9]),
+        moment_or_none(row[10]),
+        moment_or_none(row[11]),
+        row[12],
+        row[13],
+        moment_or_none(row[14]),
+        moment_or_none(row[15]),
+        row[16],
+        read_overrides(row[17], row[18]),
+        row[19],
+        row[20],
+        moment(row[21]),
+        moment(row[22]),
+    )
+
+
+def run_columns(seq: int, task: str, place: int, run: RunState) -> Columns:
+    """Return the columns of a task's run."""
+    return (
+        seq,
+        task,
+        place,
+        RUN_CODE[run.status],
+        run.attempts,
+        run.retries,
+        None if run.last is None else ATTEMPT_CODE[run.last],
+        micros_or_none(run.resume_at),
+        micros_or_none(run.started_at),
+        micros_or_none(run.attempt_started_at),
+        micros_or_none(run.ended_at),
+        run.error,
+        None if run.result is None else run.result.text,
+        json.dumps([length(wait) for wait in run.waits]) if run.waits else None,
+        run.because_of,
+        run.out_of_time,
+    )
+
+
+def run_state(row: Columns) -> RunState:
+    """Return where a run stands, from its columns after (occurrence, task, place)."""
+    return RunState(
+        RUN_STATUSES[row[0]],
+        row[1],
+        row[2],
+        None if row[3] is None else ATTEMPT_STATUSES[row[3]],
+        moment_or_none(row[4]),
+        moment_or_none(row[5]),
+        moment_or_none(row[6]),
+        moment_or_none(row[7]),
+        row[8],
+        None if row[9] is None else Payload(row[9]),
+        () if row[10] is None else tuple(timedelta(microseconds=wait) for wait in json.loads(row[10])),
+        row[11],
+        bool(row[12]),
+    )
+
+
+def request_columns(job: int, asked: Request) -> Columns:
+    """Return the columns of an open request."""
+    return (
+        job,
+        asked.key,
+        CAUSE_CODE[asked.cause],
+        micros(asked.requested_at),
+        None if asked.payload is None else asked.payload.text,
+        None if asked.overlap is None else str(asked.overlap),
+        asked.reason,
+        asked.by,
+        asked.replay_of,
+        micros_or_none(asked.scheduled_for),
+        micros_or_none(asked.covers_after),
+        micros_or_none(asked.covers_through),
+        micros_or_none(asked.after),
+        micros_or_none(asked.through),
+        asked.again,
+    )
+
+
+def request(row: Columns) -> Request:
+    """Return an open request, from its columns after the job."""
+    return Request(
+        row[0],
+        CAUSES[row[1]],
+        moment(row[2]),
+        None if row[3] is None else Payload(row[3]),
+        None if row[4] is None else Overlap(row[4]),
+        row[5],
+        row[6],
+        row[7],
+        moment_or_none(row[8]),
+        moment_or_none(row[9]),
+        moment_or_none(row[10]),
+        moment_or_none(row[11]),
+        moment_or_none(row[12]),
+        bool(row[13]),
+    )
+
+
+def pause(row: Columns) -> Pause:
+    """Return a pause, from its columns after the job."""
+    return Pause(moment(row[0]), moment_or_none(row[1]), Missed(row[2]), row[3], row[4])
+
+
+def adjustment(row: Columns) -> Adjustment:
+    """Return an adjustment, from its columns after the job."""
+    set_ = read_overrides(row[6], row[7])
+    return Adjustment(
+        moment(row[0]),
+        AdjustmentKind(row[1]),
+        moment_or_none(row[2]),
+        row[3],
+        row[4],
+        bool(row[5]),
+        set_ if set_.items else None,
+    )
+
+
+def active(row: Columns) -> Active:
+    """Return an active occurrence, from its columns after the job."""
+    assert row[1] is not None, f"{id_text(row[0])} stands in no line"
+    return Active(id_text(row[0]), moment(row[1]), moment(row[2]), STATUSES[row[3]], CAUSES[row[4]], bool(row[5]))
+
+
+def span(row: Columns) -> Span:
+    """Return a span of instants that did not run."""
+    return Span(STATUSES[row[0]], Why(row[1]), row[2], moment(row[3]), moment(row[4]), row[5], row[6])
+
+
+def ended(row: Columns) -> Ended | None:
+    """Return an end, from (scheduled_for, started_at, ended_at)."""
+    return None if row[2] is None else Ended(moment(row[0]), moment_or_none(row[1]), moment(row[2]))
+
+
+def reschedule(row: Columns) -> Reschedule | None:
+    """Return an open reschedule, from (made at, to, by)."""
+    return None if row[0] is None else Reschedule(moment(row[0]), moment(row[1]), row[2])

@@ -1,0 +1,253 @@
+"""The store in one SQLite file: the face that loops and people speak to.
+
+Every verb is one function on a transaction, run by the writer's thread, or a question to
+a reader's; what each means is said by the memory store, verb by verb.
+"""
+
+import asyncio
+import json
+import os
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from everytick.domain.decisions import Plan, Span
+from everytick.domain.job import Job
+from everytick.domain.occurrence import Cause
+from everytick.domain.snapshots import Adjustment, JobSnapshot, Missed, Request
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.steps import OccurrenceSnapshot, Step
+from everytick.errors import StoreUnavailable
+from everytick.stores.base import Claim, Commit, JobRecord, NodeRecord, Orders, Page, Stored, Whole
+from everytick.stores.sqlite import history, jobs, planning, running
+from everytick.stores.sqlite.bell import Bell
+from everytick.stores.sqlite.clock import HostClock, StoreClock
+from everytick.stores.sqlite.compiled import Definitions
+from everytick.stores.sqlite.jobs import Parked
+from everytick.stores.sqlite.opening import Synchronous, connect, prepare
+from everytick.stores.sqlite.rows import moment
+from everytick.stores.sqlite.writer import Reader, Transaction, Writer
+
+T = TypeVar("T")
+
+
+class SqliteStore:
+    """Everything in one file, which several processes of one host may share.
+
+    `synchronous="normal"` may lose the last commits when the power fails, never when a
+    process does; `"full"` loses nothing, at the price of a wait for the disk per commit.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        clock: Callable[[], datetime] | None = None,
+        synchronous: Synchronous = "normal",
+    ) -> None:
+        self._path = Path(path)
+        self._clock = StoreClock(clock or HostClock())
+        self._bell = Bell()
+        self._definitions = Definitions()
+        self._writer = Writer(self._path, partial(connect, self._path, synchronous), self._clock, self._bell)
+        self._planner: Reader | None = None
+        self._people: Reader | None = None
+
+    # ------------------------------------------------------------------------------------------------ the store
+
+    async def open(self) -> None:
+        """Make the file if it is not there, migrate it, or refuse it with a reason."""
+        await asyncio.to_thread(prepare, self._path)
+        read = partial(connect, self._path, read_only=True)
+        self._planner, self._people = Reader(self._path, read), Reader(self._path, read)
+        self._writer.start()
+        await self._writer.write(lambda transaction: jobs.look_again_at_parked(transaction, self._definitions))
+
+    async def close(self) -> None:
+        """Commit what was asked, move the log into the file and give it back; closing twice is harmless."""
+        for reader in (self._planner, self._people):
+            if reader is not None:
+                await asyncio.to_thread(reader.stop)
+        self._planner = self._people = None
+        await asyncio.to_thread(self._writer.stop)
+
+    async def now(self) -> datetime:
+        """Return the store's time; a clock that was set back stands still until it has caught up."""
+        return moment(self._clock.now())
+
+    async def bell(self, seconds: float) -> bool:
+        """Wait for a hint that something changed, at most so many seconds; return whether one came."""
+        rung = self._bell.enter(seconds)
+        if rung is None:
+            return True
+        self._writer.nudge()
+        try:
+            async with asyncio.timeout(seconds):
+                return await rung
+        except TimeoutError:
+            return False
+        finally:
+            self._bell.leave(rung)
+
+    async def parked(self) -> Sequence[Parked]:
+        """Return the definitions that some node could not read: they are kept, and other jobs go on without them."""
+        return await self._ask(self._people, jobs.parked)
+
+    async def _ask(self, reader: Reader | None, question: Callable[[sqlite3.Connection], T]) -> T:
+        """Return a reader's answer; what it could not read on the way is shown to people."""
+        if reader is None:
+            raise StoreUnavailable(str(self._path), "the store is not open")
+        answer = await reader.read(question)
+        if self._definitions.has_unshown:
+            await self._writer.write(lambda transaction: jobs.show_parked(transaction, self._definitions))
+        return answer
+
+    async def _write(self, work: Callable[[Transaction], T]) -> T:
+        """Return what the work returned once it is committed; what it could not read is shown to people with it."""
+
+        def and_show(transaction: Transaction) -> T:
+            result = work(transaction)
+            if self._definitions.has_unshown:
+                jobs.show_parked(transaction, self._definitions)
+            return result
+
+        return await self._writer.write(and_show)
+
+    # ----------------------------------------------------------------------------------------------- the planner
+
+    @asynccontextmanager
+    async def due(self, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
+        """Give up to `limit` jobs whose `wake_at` has come, longest-waiting first; nothing is held meanwhile."""
+        yield await self._ask(self._planner, lambda reading: planning.due(reading, self._definitions, now, limit))
+
+    async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
+        """Write each plan whole, on the condition that its job's revision is still the snapshot's."""
+        return await self._write(lambda writing: planning.commit_plans(writing, self._definitions, batch, plans))
+
+    # ---------------------------------------------------------------------------------------------- the executor
+
+    async def claim(self, node: str, queues: Collection[str], limit: int, unknown: Collection[str] = ()) -> list[Claim]:
+        """Give the node up to `limit` ready occurrences of these queues, by priority, then age."""
+        return await self._write(
+            lambda writing: running.claim(writing, self._definitions, node, queues, limit, unknown)
+        )
+
+    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
+        """Write each step, on the condition that the claim's fence is still the occurrence's."""
+        return await self._write(lambda writing: running.commit_steps(writing, steps))
+
+    async def beat(self, node: str, held: Collection[int]) -> Orders:
+        """Say that the node lives and what it holds; the answer says what the store knows better."""
+        return await self._write(lambda writing: running.beat(writing, self._definitions, node, held))
+
+    async def orphans(self, node: str, limit: int, silence: timedelta) -> list[Claim]:
+        """Take over what silent nodes held, with a new fence: of many reapers one gets it."""
+        return await self._write(lambda writing: running.orphans(writing, self._definitions, node, limit, silence))
+
+    async def reports(self, limit: int, unknown: Collection[str] = ()) -> list[OccurrenceSnapshot]:
+        """Return ended occurrences whose report was not delivered yet, oldest end first."""
+        return await self._ask(
+            self._people, lambda reading: running.reports(reading, self._definitions, limit, unknown)
+        )
+
+    async def reported(self, occurrence_ids: Collection[str]) -> None:
+        """Note that these reports were delivered; a report may come twice, but never not at all."""
+        await self._write(lambda writing: running.reported(writing, occurrence_ids))
+
+    # -------------------------------------------------------------------------------------------------- the jobs
+
+    async def put(self, job: Job, *, expected_version: int | None = None, by: str = "") -> Stored:
+        """Create the job or make this its next version; an equal definition changes nothing."""
+        return await self._write(lambda writing: jobs.put(writing, self._definitions, job, expected_version, by))
+
+    async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
+        """Return those of the jobs that exist; one whose definition cannot be read is among `parked`."""
+        asked, now = json.dumps(list(job_ids)), self._clock.now()
+        found = await self._ask(self._people, lambda reading: jobs.by_ids(reading, self._definitions, asked, now))
+        return {id_: found[id_] for id_ in job_ids if id_ in found}
+
+    async def list(self) -> Sequence[JobRecord]:
+        """Return every job that is not removed, by name; one whose definition cannot be read is among `parked`."""
+        now = self._clock.now()
+        return await self._ask(self._people, lambda reading: jobs.by_name(reading, self._definitions, now))
+
+    async def rename(self, job_id: str, name: str, *, by: str = "") -> None:
+        """Give the job another name; its id and history stay."""
+        await self._write(lambda writing: jobs.rename(writing, self._definitions, job_id, name, by))
+
+    async def remove(self, job_id: str, *, retire_after: timedelta = timedelta(0), by: str = "") -> None:
+        """Take the job out of service: nothing new is created, what was not claimed is canceled."""
+        await self._write(lambda writing: jobs.remove(writing, job_id, retire_after))
+
+    async def pause(
+        self,
+        job_id: str,
+        *,
+        until: datetime | None = None,
+        missed: Missed = Missed.SKIP,
+        reason: str = "",
+        by: str = "",
+    ) -> None:
+        """Hold the schedule from now on; what was not claimed waits."""
+        await self._write(lambda writing: jobs.pause(writing, job_id, until, missed, reason, by))
+
+    async def resume(self, job_id: str, *, by: str = "") -> bool:
+        """End a pause now; return whether there was one."""
+        return await self._write(lambda writing: jobs.resume(writing, job_id))
+
+    async def request(self, job_id: str, request: Request) -> str:
+        """Ask for an occurrence and return its id; the same key again answers with the same one."""
+        return await self._write(lambda writing: jobs.request(writing, self._definitions, job_id, request))
+
+    async def adjust(self, job_id: str, adjustment: Adjustment) -> None:
+        """Skip or move one single future instant; what was said of it before is replaced."""
+        await self._write(lambda writing: jobs.adjust(writing, job_id, adjustment))
+
+    async def reschedule(self, job_id: str, to: datetime, *, by: str = "") -> None:
+        """Set the next run; the instants before it give way."""
+        await self._write(lambda writing: jobs.reschedule(writing, job_id, to, by))
+
+    async def cancel(self, occurrence_id: str, reason: str = "canceled") -> bool:
+        """End what nobody has claimed, or ask its owner to stop; return whether it was still active."""
+        return await self._write(lambda writing: jobs.cancel(writing, occurrence_id, reason))
+
+    # ------------------------------------------------------------------------------------------------ the history
+
+    async def history(
+        self,
+        *,
+        job_id: str | None = None,
+        statuses: Collection[OccurrenceStatus] = (),
+        cause: Cause | None = None,
+        after: datetime | None = None,
+        through: datetime | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page:
+        """Return a page of occurrences, newest first."""
+        return await self._ask(
+            self._people,
+            lambda reading: history.history(reading, job_id, statuses, cause, after, through, limit, cursor),
+        )
+
+    async def whole(self, occurrence_id: str) -> Whole:
+        """Return one occurrence with its runs and attempts."""
+        return await self._ask(self._people, lambda reading: history.whole(reading, occurrence_id))
+
+    async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
+        """Return the spans of instants that did not run and touch `(after, through]`, in order."""
+        return await self._ask(self._people, lambda reading: history.spans(reading, job_id, after, through))
+
+    async def nodes(self) -> Sequence[NodeRecord]:
+        """Return the nodes that were heard of."""
+        return await self._ask(self._people, history.nodes)
+
+    async def prune(self, limit: int = 1000) -> int:
+        """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""
+        now = self._clock.now()
+        handles = await self._ask(self._people, lambda reading: history.forgettable(reading, now, limit))
+        return await self._write(lambda writing: history.forget(writing, handles)) if handles else 0

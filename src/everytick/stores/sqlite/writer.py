@@ -1,0 +1,278 @@
+"""The one thread that writes, with group commit, and the threads that read.
+
+Whatever has queued while the last transaction was written is the next one: each call in
+it stands alone behind a savepoint, and all are answered once their commit has returned.
+"""
+
+import asyncio
+import contextlib
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, TypeVar
+
+from everytick.domain.values import value
+from everytick.errors import StoreUnavailable
+from everytick.stores.sqlite.bell import Bell
+from everytick.stores.sqlite.clock import StoreClock
+from everytick.stores.sqlite.opening import patiently, saying_which_file
+from everytick.stores.sqlite.queries import Q
+
+T = TypeVar("T")
+
+Connect = Callable[[], sqlite3.Connection]
+
+MOST_CALLS = 500
+"""So many calls share a commit at most."""
+
+IDLE = 0.2
+"""After so many seconds without a write the log is moved into the file."""
+
+LARGEST_LOG = 64 * 1024 * 1024
+"""A log of so many bytes is moved into the file even if there is no idle moment."""
+
+
+class Transaction:
+    """What one call may do: run statements, know the time, and ask for the bell once it is committed."""
+
+    __slots__ = ("connection", "execute", "executemany", "now", "rang")
+
+    def __init__(self, connection: sqlite3.Connection, now: int) -> None:
+        self.connection = connection
+        self.execute = connection.execute
+        self.executemany = connection.executemany
+        self.now = now
+        self.rang = False
+
+
+@value
+class _Call:
+    work: Callable[[Transaction], Any]
+    loop: asyncio.AbstractEventLoop
+    future: "asyncio.Future[Any]"
+
+
+@value
+class _Answer:
+    """What one call came to."""
+
+    result: Any = None
+    error: Exception | None = None
+
+
+class Writer:
+    """Runs every write of this process, one transaction after the other, on a connection of its own."""
+
+    def __init__(self, path: Path, connect: Connect, clock: StoreClock, bell: Bell) -> None:
+        self._path, self._connect, self._clock, self._bell = path, connect, clock, bell
+        self._queue: SimpleQueue[_Call | None] = SimpleQueue()
+        self._connection: sqlite3.Connection | None = None
+        self._thread: Thread | None = None
+        self._is_stopping = False
+        self._log_is_dirty = True
+        self._wrote_at = 0.0
+        self._seen = 0
+
+    def start(self) -> None:
+        """Begin to serve calls."""
+        self._is_stopping = False
+        self._thread = Thread(target=self._serve, name=f"everytick writer of {self._path.name}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Serve what was asked, move the log into the file and give the connection back."""
+        if self._thread is not None:
+            self._is_stopping = True
+            self.nudge()
+            self._thread.join()
+            self._thread = None
+
+    def nudge(self) -> None:
+        """Let the thread look again at how long it may rest."""
+        self._queue.put(None)
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        """Return what `work` returned once it is committed; what it raises undoes its own writes only."""
+        if self._thread is None or self._is_stopping:
+            raise StoreUnavailable(str(self._path), "the store is not open")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._queue.put(_Call(work, loop, future))
+        return await future
+
+    def _serve(self) -> None:
+        while not (self._is_stopping and self._queue.empty()):
+            calls = self._gather()
+            if calls:
+                self._serve_calls(calls)
+            self._look_around()
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._checkpoint(self._connection)
+            self._drop_connection()
+
+    def _gather(self) -> list[_Call]:
+        """Wait for a call or a reason to look around, and take along whatever has queued meanwhile."""
+        waits = [wait for wait in (self._bell.poll_interval(), IDLE if self._log_is_dirty else None) if wait]
+        calls: list[_Call] = []
+        with contextlib.suppress(Empty):
+            call = self._queue.get(timeout=min(waits, default=None))
+            while True:
+                if call is not None:
+                    calls.append(call)
+                if len(calls) >= MOST_CALLS:
+                    break
+                call = self._queue.get_nowait()
+        return calls
+
+    def _serve_calls(self, calls: Sequence[_Call]) -> None:
+        try:
+            with saying_which_file(self._path):
+                answers, rang = self._transact(calls)
+        except Exception as error:  # noqa: BLE001  whatever it is, those who wait must hear of it
+            self._drop_connection()
+            answers, rang = [_Answer(error=error)] * len(calls), False
+        if rang:
+            self._bell.ring()
+        _deliver(calls, answers)
+
+    def _transact(self, calls: Sequence[_Call]) -> tuple[list[_Answer], bool]:
+        """Run the calls in one transaction; an error of the disk ends it for all of them."""
+        connection = self._ready()
+        patiently(lambda: connection.execute("begin immediate"))
+        [latest] = connection.execute(Q.latest_time).fetchone()
+        self._clock.raised_to(latest)
+        done = [self._run(connection, call) for call in calls]
+        connection.execute(Q.keep_latest_time, (self._clock.raised_to(latest),))
+        patiently(lambda: connection.execute("commit"))
+        self._log_is_dirty, self._wrote_at = True, time.monotonic()
+        return [answer for answer, _ in done], any(rang for _, rang in done)
+
+    def _run(self, connection: sqlite3.Connection, call: _Call) -> tuple[_Answer, bool]:
+        transaction = Transaction(connection, self._clock.now())
+        connection.execute("savepoint one_call")
+        try:
+            result = call.work(transaction)
+        except (sqlite3.OperationalError, sqlite3.InternalError):
+            raise
+        except Exception as error:  # noqa: BLE001  handed to the caller, who asked for this work
+            connection.execute("rollback to one_call")
+            connection.execute("release one_call")
+            return _Answer(error=error), False
+        connection.execute("release one_call")
+        return _Answer(result), transaction.rang
+
+    def _ready(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = self._connect()
+            self._seen = self._data_version(self._connection)
+        return self._connection
+
+    def _drop_connection(self) -> None:
+        """Whatever state it is in: closing rolls back, and the next call opens another."""
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+
+    def _look_around(self) -> None:
+        """Ring if another process wrote, and move the log into the file when nobody is in a hurry."""
+        try:
+            connection = self._ready()
+            seen = self._data_version(connection)
+            if seen != self._seen:
+                self._seen = seen
+                self._bell.ring()
+            is_idle = time.monotonic() - self._wrote_at > IDLE
+            if self._log_is_dirty and (is_idle or self._log_size() > LARGEST_LOG):
+                self._checkpoint(connection)
+        except (sqlite3.Error, OSError):
+            # The next call meets the same trouble and tells its caller.
+            self._drop_connection()
+            self._log_is_dirty = False
+
+    def _data_version(self, connection: sqlite3.Connection) -> int:
+        """A number that changes when another connection has written, and not by our own writes."""
+        found: int = connection.execute("pragma data_version").fetchone()[0]
+        return found
+
+    def _log_size(self) -> int:
+        return os.stat(f"{self._path}-wal").st_size
+
+    def _checkpoint(self, connection: sqlite3.Connection) -> None:
+        """Truncating, which shuts out writers; where a reader is in the way, the next occasion will do."""
+        [is_blocked, *_] = connection.execute("pragma wal_checkpoint(truncate)").fetchone()
+        self._log_is_dirty = bool(is_blocked)
+        self._wrote_at = time.monotonic()
+
+
+def _deliver(calls: Sequence[_Call], answers: Sequence[_Answer]) -> None:
+    """Hand every loop its answers in one go: waking a loop costs more than the answer."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], _Answer]]] = {}
+    for call, answer in zip(calls, answers, strict=True):
+        by_loop.setdefault(call.loop, []).append((call.future, answer))
+    for loop, pairs in by_loop.items():
+        # A loop that has ended has nobody left to tell.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(_settle, pairs)
+
+
+def _settle(pairs: "Sequence[tuple[asyncio.Future[Any], _Answer]]") -> None:
+    for future, answer in pairs:
+        if future.done():
+            continue
+        if answer.error is None:
+            future.set_result(answer.result)
+        else:
+            future.set_exception(answer.error)
+
+
+class Reader:
+    """Reads on a connection and a thread of its own: a long question holds up no write and no other reader."""
+
+    def __init__(self, path: Path, connect: Connect) -> None:
+        self._path, self._connect = path, connect
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"everytick reader of {path.name}")
+        self._connection: sqlite3.Connection | None = None
+
+    async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return what `work` returns; all it sees is of one moment."""
+        try:
+            asked = asyncio.get_running_loop().run_in_executor(self._thread, self._read, work)
+        except RuntimeError:
+            raise StoreUnavailable(str(self._path), "the store is not open") from None
+        return await asked
+
+    def stop(self) -> None:
+        """Give the connection back."""
+        self._thread.submit(self._drop_connection)
+        self._thread.shutdown()
+
+    def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with saying_which_file(self._path):
+            try:
+                return patiently(lambda: self._in_one_moment(work))
+            except sqlite3.Error:
+                self._drop_connection()
+                raise
+
+    def _in_one_moment(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        if self._connection is None:
+            self._connection = self._connect()
+        connection = self._connection
+        connection.execute("begin")
+        try:
+            return work(connection)
+        finally:
+            connection.execute("rollback")
+
+    def _drop_connection(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
