@@ -297,14 +297,15 @@ class Shifted(Combinable):
         return [instant + self.offset for instant in found]
 
 
-def any_of(*schedules: Schedule) -> Union:
-    """Return the union of schedules: due whenever any of them is."""
+def any_of(*schedules: Schedule) -> Combinable:
+    """Return the union of schedules: due whenever any of them is; one alone is its own union."""
     if not 1 <= len(schedules) <= MAX_PARTS:
         raise InvalidSchedule("", "union", f"must have 1 to {MAX_PARTS} schedules, got {len(schedules)}")
     for part in schedules:
         if not isinstance(part, Schedule):
             raise InvalidSchedule(part, "union", "must be made of schedules; read text with schedule(…) first")
-    return Union(tuple(dict.fromkeys(schedules)))
+    parts = tuple(dict.fromkeys(schedules))
+    return parts[0] if len(parts) == 1 and isinstance(parts[0], Combinable) else Union(parts)
 
 
 def in_window(schedule: Combinable, start: object, end: object) -> Combinable:

@@ -143,6 +143,11 @@ def test_equal_expressions_share_one_compiled_form() -> None:
     assert first._walls is second._walls
 
 
+def test_a_union_of_equal_parts_is_the_part_itself() -> None:
+    assert any_of(cron("@daily"), cron("@daily")) == cron("@daily")
+    assert schedule("(@daily) | (@daily)") == cron("@daily")
+
+
 def test_a_union_needs_schedules() -> None:
     with pytest.raises(InvalidSchedule):
         any_of()
