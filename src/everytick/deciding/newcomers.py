@@ -42,10 +42,10 @@ class Newcomers:
     instant that stands in this line, or None where it has no place in it at all.
     """
 
-    __slots__ = ("job", "limit", "line", "more", "now", "snapshot")
+    __slots__ = ("job", "limit", "line", "more", "snapshot")
 
-    def __init__(self, snapshot: JobSnapshot, job: Job, found: Due, now: datetime, limit: int) -> None:
-        self.snapshot, self.job, self.now, self.limit = snapshot, job, now, limit
+    def __init__(self, snapshot: JobSnapshot, job: Job, found: Due, limit: int) -> None:
+        self.snapshot, self.job, self.limit = snapshot, job, limit
         self.more: dict[str, datetime | None] = {}
         self.line = [_due(snapshot.job_id, job, found, each) for each in found.candidates]
         if snapshot.requests:
@@ -58,7 +58,7 @@ class Newcomers:
         self.line.sort(key=lambda each: (each.who.line_at, each.who.id))
 
     def _add_requests(self) -> None:
-        taken = {each.who.id for each in self.line}
+        taken: set[str] = set()
         room = self.limit
         for request in self.snapshot.requests:
             if request.cause is Cause.BACKFILL:
@@ -70,12 +70,10 @@ class Newcomers:
                 self.line.append(requested(self.snapshot.job_id, self.job, request))
 
     def _backfill(self, request: Request, room: int) -> list[Newcomer]:
-        """The instants that a backfill asks for, as far as they have come and as many as fit."""
+        """The instants that a backfill asks for, as many as fit."""
         assert request.after is not None, "a backfill says where it begins"
-        assert request.through is not None, "a backfill says where it ends"
         schedule = bound_schedule(self.snapshot, self.job, self.snapshot.watermark, idle=False)
-        # What has not come yet is the schedule's own, and what waits for its turn here may not jump it.
-        found = list(schedule.instants(request.after, min(request.through, self.now), room + 1))
+        found = list(schedule.instants(request.after, _end_of(request), room + 1))
         if len(found) > room:
             del found[room:]
             self.more[request.key] = found[-1] if found else None
@@ -116,16 +114,21 @@ def _id_of(job_id: str, job: Job, request: Request) -> str:
 
 
 def _filling(job_id: str, request: Request, instant: datetime, before: datetime | None) -> Newcomer:
-    assert request.through is not None, "a backfill says where it ends"
     if request.again:
         id_ = ids.backfill_again_id(job_id, request.key, instant)
     else:
         id_ = ids.occurrence_id(job_id, instant)
     # With equal times in line their ids would decide, which are in no order; a microsecond for each
     # second keeps the order of time, and says the same however often the backfill is cut.
-    line_at = request.requested_at - (request.through - instant) // 1_000_000
+    line_at = request.requested_at - (_end_of(request) - instant) // 1_000_000
     who = Active(id_, line_at, instant, _PENDING, Cause.BACKFILL)
     return Newcomer(who, Overlap.QUEUE, before, instant, request=request)
+
+
+def _end_of(request: Request) -> datetime:
+    """The end of a backfill: what had not come when somebody asked is the schedule's own."""
+    assert request.through is not None, "a backfill says where it ends"
+    return min(request.through, request.requested_at)
 
 
 def restarting(job_id: str, instant: datetime) -> Newcomer:

@@ -38,13 +38,14 @@ def plan(snapshot: JobSnapshot, now: datetime, limit: int = PLAN_LIMIT) -> Plan:
     # The instants of a pause become one span when it ends: until then nothing of the schedule is decided.
     found = Due([], {}) if paused else due(snapshot, job, now)
     line = Line(snapshot, job.settings, paused=paused)
-    newcomers = Newcomers(snapshot, job, found, now, limit)
+    newcomers = Newcomers(snapshot, job, found, limit)
     if not paused:
         _stop_or_restart(snapshot, job.settings, now, line, newcomers)
-    _supersede_retries(found, line)
+    if snapshot.busy and (kept := found.newest_kept) is not None:
+        line.supersede_retries(kept)
     line.release(limit)
-    decided = _Decided(snapshot, job, found, line, now, limit, paused)
-    decided.admit(newcomers)
+    decided = _Decided(snapshot, job, found, line, now, paused)
+    decided.admit(newcomers, limit - len(line.releases))
     return decided.plan()
 
 
@@ -79,6 +80,8 @@ def _stop_or_restart(
     snapshot: JobSnapshot, settings: Settings, now: datetime, line: Line, newcomers: Newcomers
 ) -> None:
     """Ask the busy to stop if a stop or restart instant is on time; after a restart there is one more newcomer."""
+    if settings.stop_schedule is None and settings.restart_schedule is None:
+        return
     stop = _on_time(settings.stop_schedule, snapshot.watermark, now, settings.grace)
     restart = _on_time(settings.restart_schedule, snapshot.watermark, now, settings.grace)
     for instant in filter(None, (stop, restart)):
@@ -97,65 +100,66 @@ def _on_time(schedule: Schedule | None, after: datetime, now: datetime, grace: t
     return instant if instant is not None and after < instant and now < instant + grace else None
 
 
-def _supersede_retries(found: Due, line: Line) -> None:
-    kept = found.newest_kept
-    if kept is not None:
-        line.supersede_retries(kept)
-
-
 class _Decided:
-    """A plan in the making: what was created, refused and answered so far, and where it was cut."""
+    """A plan in the making: who was let in or turned away so far, and who found no place in it."""
 
     __slots__ = (
-        "creations", "cut", "found", "job", "limit", "line", "more", "now", "paused", "refused", "settled", "snapshot",
+        "creations", "cut", "found", "job", "line", "more", "now", "paused", "refused", "settled", "snapshot",
     )  # fmt: skip
 
-    def __init__(
-        self, snapshot: JobSnapshot, job: Job, found: Due, line: Line, now: datetime, limit: int, paused: bool
-    ) -> None:
-        self.snapshot, self.job, self.found, self.line = snapshot, job, found, line
-        self.now, self.limit, self.paused = now, limit, paused
+    def __init__(self, snapshot: JobSnapshot, job: Job, found: Due, line: Line, now: datetime, paused: bool) -> None:
+        self.snapshot, self.job, self.found, self.line, self.now, self.paused = snapshot, job, found, line, now, paused
         self.creations: list[Creation] = []
         self.refused: list[tuple[Candidate, Refusal]] = []
         self.settled: list[Newcomer] = []
         self.cut: list[Newcomer] = []
         self.more: dict[str, datetime | None] = {}
 
-    def admit(self, newcomers: Newcomers) -> None:
-        """Let everybody in, in order, until the plan is full."""
+    def admit(self, newcomers: Newcomers, room: int) -> None:
+        """Let everybody in, in order, until the plan is full; what is only recorded as a span takes no room."""
         verdicts = []
-        self.more, line = newcomers.more, self.line
-        room = self.limit - len(line.releases)
         for newcomer in newcomers.line:
             if room <= 0:
                 break
-            verdict = newcomer.refusal or self._already_successful(newcomer) or line.admit(newcomer.who, newcomer.rule)
+            verdict = self._verdict(newcomer)
             verdicts.append(verdict)
-            room -= not _is_span(newcomer, verdict)
+            if not _is_span(newcomer, verdict):
+                room -= 1
         self.settled, self.cut = newcomers.line[: len(verdicts)], newcomers.line[len(verdicts) :]
+        self.more = newcomers.more
+        displaced = self.line.displaced
         for newcomer, verdict in zip(self.settled, verdicts, strict=True):
-            self._write_down(newcomer, line.displaced.get(newcomer.who.id, verdict))
+            if verdict is not None:
+                self._write_down(newcomer, displaced.get(newcomer.who.id, verdict))
 
-    def _write_down(self, newcomer: Newcomer, verdict: OccurrenceStatus | Refusal) -> None:
-        if not isinstance(verdict, tuple):
-            why = Why.ASKED if newcomer.candidate is None else Why.LATE if newcomer.late else Why.ON_TIME
-            detail = self.line.behind() if verdict is OccurrenceStatus.QUEUED else ""
-            self.creations.append(_creation(self.job, newcomer, verdict, why, detail))
-        elif _is_span(newcomer, verdict) and newcomer.candidate is not None:
-            self.refused.append((newcomer.candidate, verdict))
-        else:
-            self.creations.append(_creation(self.job, newcomer, status_of(verdict[0]), *verdict))
+    def _verdict(self, newcomer: Newcomer) -> OccurrenceStatus | Refusal | None:
+        """Pending or queued, why not, or None for what a backfill asks for and the schedule has just created."""
+        if newcomer.refusal is not None:
+            return newcomer.refusal
+        if newcomer.request is not None and newcomer.who.id in self.line.newcomers:
+            return None
+        if self.job.settings.skip_if_successful and newcomer.candidate is not None and not newcomer.late:
+            successful = self._already_successful(newcomer)
+            if successful is not None:
+                return successful
+        return self.line.admit(newcomer.who, newcomer.rule)
 
     def _already_successful(self, newcomer: Newcomer) -> Refusal | None:
-        last = self.snapshot.last_success
-        if not self.job.settings.skip_if_successful or newcomer.candidate is None or newcomer.late:
-            return None
-        if last is None or last.started_at is None:
-            return None
-        before = newcomer.covers_after
-        if before is not None and last.started_at <= before:
+        last, before = self.snapshot.last_success, newcomer.covers_after
+        if last is None or last.started_at is None or (before is not None and last.started_at <= before):
             return None
         return Why.SUCCESSFUL, f"started {last.started_at.isoformat()}"
+
+    def _write_down(self, newcomer: Newcomer, verdict: OccurrenceStatus | Refusal) -> None:
+        candidate = newcomer.candidate
+        if not isinstance(verdict, tuple):
+            why = Why.ASKED if candidate is None else Why.LATE if newcomer.late else Why.ON_TIME
+            detail = self.line.behind() if verdict is OccurrenceStatus.QUEUED else ""
+            self.creations.append(_creation(self.job, newcomer, verdict, why, detail))
+        elif candidate is not None and not candidate.by_hand:
+            self.refused.append((candidate, verdict))
+        else:
+            self.creations.append(_creation(self.job, newcomer, status_of(verdict[0]), *verdict))
 
     def plan(self) -> Plan:
         """Return the plan: what was decided after a cut is left for the next one."""
@@ -229,7 +233,7 @@ class _Decided:
 
     def _answers(self) -> list[Answer]:
         """Requests that are dealt with, and how far a backfill is that goes on."""
-        answers = []
+        answers: list[Answer] = []
         for request in self.snapshot.requests:
             cut = [each.who.scheduled_for for each in self.cut if each.request is request]
             if cut or (request.cause is Cause.BACKFILL and request.key in self.more):
@@ -261,7 +265,7 @@ class _Decided:
         return not any(each.candidate is not None and each.candidate.named_for == moved.to for each in self.cut)
 
 
-def _is_span(newcomer: Newcomer, verdict: OccurrenceStatus | Refusal) -> bool:
+def _is_span(newcomer: Newcomer, verdict: OccurrenceStatus | Refusal | None) -> bool:
     """Whether it is written down as part of a span: what is no instant of the schedule could not be read back."""
     return isinstance(verdict, tuple) and newcomer.candidate is not None and not newcomer.candidate.by_hand
 

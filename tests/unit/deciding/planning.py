@@ -7,7 +7,7 @@ from everytick import schedule
 from everytick.domain.decisions import Plan, Span
 from everytick.domain.job import Job, define_job, define_task
 from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import Active, Edition, JobSnapshot
+from everytick.domain.snapshots import Active, Edition, JobSnapshot, Request
 from everytick.domain.statuses import BUSY, OccurrenceStatus
 
 DAY = datetime(2026, 11, 16, tzinfo=UTC)
@@ -22,6 +22,9 @@ def at(text: str) -> datetime:
 
 def job(when: str = "0 * * * *", **policies: Any) -> Job:
     """Return a job of one task: hourly unless said otherwise."""
+    for key in ("stop_schedule", "restart_schedule"):
+        if key in policies:
+            policies[key] = schedule(policies[key])
     return define_job("report", schedule(when), policies=policies, tasks=[define_task("report", "main")])
 
 
@@ -49,9 +52,24 @@ def active(id_: str, when: datetime, status: str = "running", cause: str = "sche
     return Active(id_, when, when, OccurrenceStatus(status), Cause(cause), **more)
 
 
+def trigger(key: str = "k", when: datetime | None = None, cause: str = "trigger", **more: Any) -> Request:
+    """Return a request made at 09:40, for a trigger unless said otherwise."""
+    return Request(key, Cause(cause), when or at("09:40"), **more)
+
+
+def ended(plan: Plan) -> list[tuple[str, str, str]]:
+    """Return what ends without a run: id, status, detail."""
+    return [(each.id, str(each.status), each.detail) for each in plan.endings]
+
+
 def created(plan: Plan) -> list[tuple[datetime, str]]:
     """Return the instants that became occurrences, each with its status."""
     return [(each.scheduled_for, str(each.status)) for each in plan.creations]
+
+
+def instants(plan: Plan) -> list[datetime]:
+    """Return what became occurrences, whatever their status."""
+    return [each.scheduled_for for each in plan.creations]
 
 
 def skipped(plan: Plan) -> list[tuple[datetime, datetime, str, int | None]]:

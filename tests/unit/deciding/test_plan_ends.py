@@ -1,0 +1,205 @@
+"""Schedules that follow an end, schedules that stop and restart, and when an occurrence may start."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from everytick.deciding.plan import plan
+from everytick.domain import ids
+from everytick.domain.snapshots import Ended, JobSnapshot, Pause
+from tests.unit.deciding.planning import active, at, created, ended, instants, job, skipped, snapshot_of, trigger
+
+RUNS = active("runs", at("09:00"))
+
+
+def follows(watermark: str, end: str | None, when: str = "after: 10m", **known: Any) -> JobSnapshot:
+    """A job that runs ten minutes after its last end."""
+    policies = known.pop("policies", {})
+    last = None if end is None else Ended(at("09:00"), at("09:00"), at(end))
+    return snapshot_of(job(when, **policies), at(watermark), last_end=last, **known)
+
+
+# --------------------------------------------------------------------------------------------- after completion
+
+
+def test_ten_minutes_after_the_last_end_it_runs_again() -> None:
+    """C-07."""
+    waits = plan(follows("09:00", "09:30"), at("09:35"))
+    comes = plan(follows("09:00", "09:30"), at("09:40:01"))
+
+    assert (waits.creations, waits.watermark, waits.wake_at) == ((), at("09:35"), at("09:40"))
+    assert created(comes) == [(at("09:40"), "pending")]
+    assert (comes.watermark, comes.wake_at) == (at("09:40"), None)
+
+
+def test_its_first_occurrence_comes_that_long_after_it_was_created() -> None:
+    seen = follows("09:00", None)
+    edition = replace(seen.editions[0], job=replace(seen.editions[0].job, created_at=at("09:00")))
+    young = replace(seen, editions=(edition,))
+
+    assert plan(young, at("09:05")).wake_at == at("09:10")
+    assert created(plan(young, at("09:10:01"))) == [(at("09:10"), "pending")]
+
+
+def test_before_any_end_and_without_a_time_of_creation_it_names_nothing() -> None:
+    decided = plan(follows("09:00", None), at("12:00"))
+
+    assert (decided.creations, decided.wake_at, decided.watermark) == ((), None, at("12:00"))
+
+
+@pytest.mark.parametrize("status", ["running", "pending", "awaiting_retry", "queued"])
+def test_while_something_is_active_the_watermark_waits(status: str) -> None:
+    """Its next instant follows from an end that may already lie before this now."""
+    seen = follows("09:00", "08:00", active=(active("x", at("09:00"), status),), policies={"max_concurrent": 2})
+    seen = replace(seen, pauses=(Pause(at("08:00"), at("08:30")),))
+
+    decided = plan(seen, at("09:45"))
+
+    assert (decided.watermark, decided.wake_at, decided.creations) == (at("09:00"), None, ())
+
+
+def test_an_end_that_was_written_late_is_not_slept_through() -> None:
+    """It ended at 09:30, and a plan at 09:45 still saw it run."""
+    still = plan(follows("09:00", "08:00", active=(RUNS,)), at("09:45"))
+    ended_now = plan(replace(follows("09:00", "09:30"), watermark=still.watermark), at("09:46"))
+
+    assert created(ended_now) == [(at("09:40"), "pending")]
+
+
+def test_a_skipped_instant_does_not_silence_what_follows_an_end() -> None:
+    """It goes on as if what was skipped had ended at once."""
+    paused = plan(follows("09:35", "09:30", pauses=(Pause(at("09:36"), at("10:05")),)), at("10:05"))
+    later = plan(follows("10:05", "09:30"), at("10:10:01"))
+
+    assert skipped(paused) == [(at("09:36"), at("09:40"), "skipped: paused", 1)]
+    assert paused.wake_at == at("10:10")
+    assert created(later) == [(at("10:10"), "pending")]
+
+
+def test_a_missed_instant_does_not_silence_it_either() -> None:
+    missed = plan(follows("09:00", "09:30", policies={"recovery": "mark_as_missed"}), at("11:33"))
+
+    assert (missed.creations, [str(each.status) for each in missed.spans]) == ((), ["missed"])
+    assert missed.wake_at == at("11:40")
+
+
+def test_a_delay_of_nothing_goes_on_after_a_skip() -> None:
+    pause = Pause(at("09:10"), at("10:00"))
+    paused = plan(follows("09:05", "09:30", "after: 0s", pauses=(pause,)), at("10:00"))
+    assert paused.wake_at is not None
+
+    after = plan(follows("10:00", "09:30", "after: 0s"), at("10:00:01"))
+
+    assert (instants(paused), paused.wake_at) == ([], at("10:00") + timedelta(microseconds=1))
+    assert len(after.creations) == 1
+
+
+def test_what_follows_an_end_ends_with_its_window() -> None:
+    seen = follows("09:35", "09:30", policies={"end": at("09:38")})
+
+    assert plan(seen, at("10:30")).wake_at is None
+
+
+def test_beside_other_instants_it_is_one_of_them() -> None:
+    """A union of a rule and a delay: while it runs the rule goes on being decided."""
+    union = "(after: 10m) | (0 * * * *)"
+    busy = plan(follows("09:00", None, union, active=(RUNS,)), at("10:20"))
+    idle = plan(follows("10:00", "10:25", union), at("10:35:01"))
+
+    assert [(each.through, str(each.why)) for each in busy.spans] == []
+    assert created(busy) == [(at("10:00"), "queued")]
+    assert (busy.watermark, busy.wake_at) == (at("10:00"), at("11:00"))
+    assert created(idle) == [(at("10:35"), "pending")]
+
+
+def test_what_is_skipped_beside_a_busy_one_is_decided_once() -> None:
+    """The watermark goes as far as the last instant decided, so nobody comes back for it."""
+    union = "(after: 10m) | (0 * * * *)"
+
+    decided = plan(follows("09:00", None, union, active=(RUNS,), policies={"recovery": "mark_as_missed"}), at("11:20"))
+
+    assert [(each.through, each.count) for each in decided.spans] == [(at("11:00"), 2)]
+    assert (decided.watermark, decided.wake_at) == (at("11:00"), at("12:00"))
+
+
+# --------------------------------------------------------------------------------------------- stop and restart
+
+
+def test_an_instant_of_the_stop_schedule_asks_every_busy_one_to_stop() -> None:
+    lined = (RUNS, active("pends", at("09:10"), "pending"), active("retries", at("09:20"), "awaiting_retry"))
+    stopping = job("0 6 * * *", stop_schedule="0 10 * * *", max_concurrent=5)
+
+    decided = plan(snapshot_of(stopping, at("09:30"), active=lined), at("10:00:30"))
+
+    assert decided.cancels == ("runs", "pends", "retries")
+    assert (decided.creations, decided.endings) == ((), ())
+
+
+def test_a_late_stop_is_never_caught_up() -> None:
+    stopping = job("0 6 * * *", stop_schedule="0 10 * * *", restart_schedule="0 10 * * *")
+
+    decided = plan(snapshot_of(stopping, at("09:30"), active=(RUNS,)), at("10:01"))
+
+    assert (decided.cancels, decided.creations) == ((), ())
+
+
+def test_a_stop_that_was_decided_is_not_repeated() -> None:
+    stopping = job("0 6 * * *", stop_schedule="0 10 * * *")
+
+    assert plan(snapshot_of(stopping, at("10:00"), active=(RUNS,)), at("10:00:30")).cancels == ()
+
+
+def test_the_planner_looks_when_the_stop_and_the_restart_come() -> None:
+    early = job("0 6 * * *", stop_schedule="0 22 * * *", restart_schedule="0 20 * * *")
+
+    assert plan(snapshot_of(early, at("09:30")), at("10:00")).wake_at == at("20:00")
+
+
+def test_a_restart_stops_what_runs_and_runs_anew() -> None:
+    restarting = job("0 6 * * *", restart_schedule="0 10 * * *")
+
+    busy = plan(snapshot_of(restarting, at("09:30"), active=(RUNS,)), at("10:00:30"))
+    idle = plan(snapshot_of(restarting, at("09:30")), at("10:00:30"))
+
+    assert (busy.cancels, created(busy)) == (("runs",), [(at("10:00"), "queued")])
+    assert created(idle) == [(at("10:00"), "pending")]
+    assert busy.creations[0].id == ids.restart_id(restarting.id, at("10:00"))
+    assert str(busy.creations[0].cause) == "restart"
+
+
+def test_a_restart_seen_twice_neither_stops_nor_doubles_what_it_began() -> None:
+    """Where the watermark waits for an end, the same instant is seen again."""
+    restarting = job("after: 1h", restart_schedule="0 10 * * *")
+    begun = active(ids.restart_id(restarting.id, at("10:00")), at("10:00"), cause="restart")
+    asked = trigger("t", at("10:00:10"))
+
+    decided = plan(snapshot_of(restarting, at("09:00"), active=(begun,), requests=(asked,)), at("10:00:20"))
+
+    assert decided.cancels == ()
+    assert created(decided) == [(at("10:00:10"), "queued")]
+
+
+def test_what_is_superseded_is_not_asked_to_stop_as_well() -> None:
+    restarting = job("0 10 * * *", stop_schedule="0 10 * * *", overlap="cancel_running")
+    pends = active("pends", at("09:10"), "pending")
+
+    decided = plan(snapshot_of(restarting, at("09:30"), active=(pends,)), at("10:00:01"))
+
+    assert (decided.cancels, [id_ for id_, _, _ in ended(decided)]) == ((), ["pends"])
+
+
+# -------------------------------------------------------------------------------------------------------- jitter
+
+
+def test_jitter_delays_the_start_and_nothing_else() -> None:
+    """Derived from the id, so every node says the same; the instant and the line stay."""
+    shaken = job(jitter="30s", recovery="execute_all", overlap="allow")
+
+    decided = plan(snapshot_of(shaken, at("00:30")), at("23:30"))
+
+    delays = [each.ready_at - each.scheduled_for for each in decided.creations]
+    assert all(timedelta(0) <= each < timedelta(seconds=30) for each in delays)
+    assert len(set(delays)) == len(delays) == 23
+    assert [each.line_at for each in decided.creations] == instants(decided)

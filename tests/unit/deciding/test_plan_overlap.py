@@ -1,0 +1,315 @@
+"""Who may start: every overlap policy, `max_concurrent`, `late_overlap`, and the line."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from everytick.deciding.plan import plan
+from everytick.domain.ids import occurrence_id
+from everytick.domain.snapshots import Active, JobSnapshot
+from tests.unit.deciding.planning import active, at, created, ended, instants, job, skipped, snapshot_of, trigger
+
+RUNS = active("runs", at("09:00"))
+PENDS = active("pends", at("09:00"), "pending")
+RETRIES = active("retries", at("09:00"), "awaiting_retry")
+WAITS = active("waits", at("09:30"), "queued")
+NOW = at("10:00:01")
+TICK = timedelta(microseconds=1)
+
+
+def due(*lined: Active, **policies: object) -> JobSnapshot:
+    """An hourly job at whose next look 10:00 is on time."""
+    return snapshot_of(job(**policies), at("09:30"), active=lined)
+
+
+@pytest.mark.parametrize("overlap", ["skip", "queue", "queue_latest", "allow", "cancel_running"])
+def test_an_idle_job_starts_whatever_its_policy(overlap: str) -> None:
+    decided = plan(due(overlap=overlap), NOW)
+
+    assert created(decided) == [(at("10:00"), "pending")]
+    assert (decided.endings, decided.cancels, decided.spans) == ((), (), ())
+
+
+@pytest.mark.parametrize("busy", [RUNS, PENDS, RETRIES], ids=lambda each: each.id)
+def test_skip_records_behind_whom_it_was_skipped(busy: Active) -> None:
+    """S0-060, C-11: pending, running and awaiting a retry are all busy."""
+    decided = plan(due(busy), NOW)
+
+    assert decided.creations == ()
+    assert skipped(decided) == [(at("10:00") - TICK, at("10:00"), f"skipped: overlap, behind {busy.id}", 1)]
+    assert decided.watermark == NOW
+
+
+def test_skip_names_the_oldest_busy_one() -> None:
+    younger, older = active("a", at("09:30")), active("b", at("09:00"))
+
+    decided = plan(due(younger, older, max_concurrent=2), NOW)
+
+    assert [each.detail for each in decided.spans] == ["behind b"]
+
+
+def test_skip_does_not_pass_those_who_wait() -> None:
+    """Room that somebody in line waits for is his."""
+    decided = plan(due(RUNS, WAITS, max_concurrent=2), NOW)
+
+    assert decided.releases == ("waits",)
+    assert [str(each.why) for each in decided.spans] == ["overlap"]
+
+
+def test_allow_starts_beside_the_others() -> None:
+    """S0-061."""
+    decided = plan(due(RUNS, PENDS, overlap="allow"), NOW)
+
+    assert created(decided) == [(at("10:00"), "pending")]
+
+
+def test_allow_up_to_max_concurrent_and_then_waits() -> None:
+    """C-11."""
+    assert created(plan(due(RUNS, overlap="allow", max_concurrent=2), NOW)) == [(at("10:00"), "pending")]
+    assert created(plan(due(RUNS, PENDS, overlap="allow", max_concurrent=2), NOW)) == [(at("10:00"), "queued")]
+
+
+def test_max_concurrent_gives_room_under_every_policy() -> None:
+    """C-11."""
+    for overlap in ("skip", "queue", "queue_latest", "cancel_running"):
+        assert created(plan(due(RUNS, overlap=overlap, max_concurrent=2), NOW)) == [(at("10:00"), "pending")]
+
+
+def test_queue_waits_and_says_behind_whom() -> None:
+    """S0-062."""
+    decided = plan(due(RUNS, overlap="queue"), NOW)
+
+    assert created(decided) == [(at("10:00"), "queued")]
+    assert decided.creations[0].detail == "behind runs"
+    assert decided.wake_at == at("11:00")
+
+
+def test_when_one_ends_the_oldest_in_line_is_released_and_the_next_waits() -> None:
+    """S0-062: one at a time, in order of (line_at, id)."""
+    line = (active("d", at("09:31"), "queued"), active("b", at("09:30"), "queued"), active("c", at("09:30"), "queued"))
+    lined = sorted(line, key=lambda each: (each.line_at, each.id))
+
+    decided = plan(due(*lined, overlap="queue"), NOW)
+
+    assert decided.releases == ("b",)
+    assert created(decided) == [(at("10:00"), "queued")]
+
+
+def test_releases_fill_all_the_room_there_is() -> None:
+    line = [active(name, at("09:30"), "queued") for name in "abcd"]
+
+    decided = plan(due(RUNS, *line, max_concurrent=4), at("09:45"))
+
+    assert decided.releases == ("a", "b", "c")
+
+
+def test_a_full_line_turns_newcomers_away() -> None:
+    """`max_queued`."""
+    decided = plan(due(RUNS, WAITS, overlap="queue", max_queued=1), NOW)
+
+    assert decided.creations == ()
+    assert [(str(each.why), each.detail) for each in decided.spans] == [("queue full", "1 wait already")]
+
+
+def test_a_full_line_turns_away_under_allow_too() -> None:
+    decided = plan(due(RUNS, WAITS, overlap="allow", max_concurrent=1, max_queued=1), NOW)
+
+    assert [str(each.why) for each in decided.spans] == ["queue full"]
+
+
+def test_queue_latest_takes_the_place_of_those_who_wait() -> None:
+    """C-11: only the schedule's own; what people asked for stays."""
+    asked = active("asked", at("09:20"), "queued", "trigger")
+
+    decided = plan(due(RUNS, asked, WAITS, overlap="queue_latest"), NOW)
+
+    assert created(decided) == [(at("10:00"), "queued")]
+    assert ended(decided) == [("waits", "superseded", f"by {at('10:00').isoformat()}")]
+    assert decided.cancels == ()
+
+
+def test_queue_latest_creates_only_the_newest_of_one_plan() -> None:
+    """The others are `skipped: superseded by <instant>`, not created and ended at once."""
+    latest = job(overlap="queue_latest", recovery="execute_all")
+
+    decided = plan(snapshot_of(latest, at("08:30"), active=(RUNS,)), at("11:00:01"))
+
+    assert created(decided) == [(at("11:00"), "queued")]
+    assert [(each.through, str(each.why), each.detail, each.count) for each in decided.spans] == [
+        (at("10:00"), "superseded", f"by {at('11:00').isoformat()}", 2)
+    ]
+    assert decided.endings == ()
+
+
+def test_cancel_running_stops_what_runs_and_waits_for_its_end() -> None:
+    """C-11."""
+    decided = plan(due(RUNS, overlap="cancel_running"), NOW)
+
+    assert decided.cancels == ("runs",)
+    assert created(decided) == [(at("10:00"), "queued")]
+
+
+def test_cancel_running_ends_what_has_not_started_and_takes_its_place() -> None:
+    decided = plan(due(PENDS, WAITS, overlap="cancel_running"), NOW)
+
+    assert [id_ for id_, status, _ in ended(decided) if status == "superseded"] == ["pends", "waits"]
+    assert (decided.cancels, decided.releases) == ((), ())
+    assert created(decided) == [(at("10:00"), "pending")]
+
+
+def test_cancel_running_asks_what_awaits_a_retry_to_stop() -> None:
+    decided = plan(due(RETRIES, overlap="cancel_running"), NOW)
+
+    assert (decided.cancels, ended(decided)) == (("retries",), [])
+
+
+def test_cancel_running_leaves_no_trace_of_one_released_in_the_same_plan() -> None:
+    """It was in line, there was room, and the newcomer takes it."""
+    decided = plan(due(WAITS, overlap="cancel_running"), NOW)
+
+    assert decided.releases == ()
+    assert [id_ for id_, _, _ in ended(decided)] == ["waits"]
+    assert created(decided) == [(at("10:00"), "pending")]
+
+
+def test_late_instants_never_cancel() -> None:
+    """C-12: under cancel_running they wait in line."""
+    late = job(overlap="cancel_running", recovery="execute_all")
+
+    decided = plan(snapshot_of(late, at("08:30"), active=(RUNS,)), at("10:30"))
+
+    assert decided.cancels == ()
+    assert created(decided) == [(at("09:00"), "queued"), (at("10:00"), "queued")]
+
+
+def test_the_one_on_time_displaces_late_ones_of_the_same_plan_under_cancel_running() -> None:
+    """They never come to exist, and are recorded."""
+    late = job(overlap="cancel_running", recovery="execute_all")
+
+    decided = plan(snapshot_of(late, at("07:30")), at("10:00:01"))
+
+    assert created(decided) == [(at("10:00"), "pending")]
+    assert [(each.through, str(each.why), each.count) for each in decided.spans] == [(at("09:00"), "superseded", 2)]
+    assert (decided.endings, decided.cancels) == ((), ())
+
+
+# ------------------------------------------------------------------------------------------------- late_overlap
+
+
+def test_late_overlap_skip_runs_the_oldest_if_the_job_is_idle() -> None:
+    """C-12: S4's pop-and-discard, all decided at once."""
+    late = job(late_overlap="skip", recovery="execute_all")
+
+    decided = plan(snapshot_of(late, at("08:30")), at("11:30"))
+
+    assert created(decided) == [(at("09:00"), "pending")]
+    first = occurrence_id(late.id, at("09:00"))
+    assert [(each.through, each.detail, each.count) for each in decided.spans] == [(at("11:00"), f"behind {first}", 2)]
+
+
+def test_late_overlap_skip_runs_none_if_the_job_is_busy() -> None:
+    """S4-016, S4-023."""
+    late = job(late_overlap="skip", recovery="execute_all")
+
+    decided = plan(snapshot_of(late, at("08:30"), active=(RUNS,)), at("11:30"))
+
+    assert (decided.creations, [each.count for each in decided.spans]) == ((), [3])
+
+
+@pytest.mark.parametrize("overlap", ["skip", "queue", "queue_latest", "cancel_running"])
+def test_late_overlap_allow_starts_all_at_once(overlap: str) -> None:
+    """C-12: `allow` = at once, whatever holds for the one on time."""
+    late = job(overlap=overlap, late_overlap="allow", recovery="execute_all")
+
+    decided = plan(snapshot_of(late, at("08:30"), active=(RUNS,)), at("11:30"))
+
+    assert created(decided) == [(at(each), "pending") for each in ("09:00", "10:00", "11:00")]
+
+
+def test_late_overlap_allow_keeps_to_a_max_concurrent_that_is_set() -> None:
+    late = job(late_overlap="allow", max_concurrent=2, recovery="execute_all")
+
+    decided = plan(snapshot_of(late, at("08:30"), active=(RUNS,)), at("11:30"))
+
+    assert created(decided) == [(at("09:00"), "pending"), (at("10:00"), "queued"), (at("11:00"), "queued")]
+
+
+def test_where_overlap_is_allow_late_ones_are_allowed_too() -> None:
+    """Else they could wait for ever behind live ones."""
+    late = job(overlap="allow", recovery="execute_all")
+
+    decided = plan(snapshot_of(late, at("08:30"), active=(RUNS,)), at("11:30"))
+
+    assert {str(each.status) for each in decided.creations} == {"pending"}
+
+
+def test_late_ones_that_shall_wait_do_so_also_beside_live_ones_that_need_not() -> None:
+    """One at a time, and none is released while another is busy."""
+    late = job(overlap="allow", late_overlap="queue", recovery="execute_all")
+
+    decided = plan(snapshot_of(late, at("08:30"), active=(RUNS, WAITS)), at("10:30"))
+
+    assert created(decided) == [(at("09:00"), "queued"), (at("10:00"), "queued")]
+    assert (decided.releases, decided.wake_at) == ((), at("11:00"))
+
+
+def test_the_one_on_time_waits_behind_late_ones_under_queue() -> None:
+    """C-12: chronological per job."""
+    both = job(overlap="queue", recovery="execute_all")
+
+    decided = plan(snapshot_of(both, at("08:30")), at("10:00:01"))
+
+    assert created(decided) == [(at("09:00"), "pending"), (at("10:00"), "queued")]
+
+
+# ------------------------------------------------------------------------------------------------ other guards
+
+
+def test_a_retry_that_the_next_instant_supersedes_makes_room() -> None:
+    """S2-023."""
+    waiting = active("retries", at("09:00"), "awaiting_retry", superseded_by_next=True)
+
+    decided = plan(due(waiting), NOW)
+
+    assert ended(decided) == [("retries", "superseded", f"by {at('10:00').isoformat()}")]
+    assert created(decided) == [(at("10:00"), "pending")]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        active("runs", at("09:00"), "running", superseded_by_next=True),
+        active("retries", at("09:00"), "awaiting_retry"),
+    ],
+    ids=lambda each: each.id,
+)
+def test_what_runs_or_did_not_ask_for_it_is_not_superseded(other: Active) -> None:
+    decided = plan(due(other), NOW)
+
+    assert (decided.endings, decided.creations) == ((), ())
+
+
+def test_without_a_next_instant_a_retry_goes_on() -> None:
+    waiting = active("retries", at("09:00"), "awaiting_retry", superseded_by_next=True)
+
+    assert plan(due(waiting), at("09:45")).endings == ()
+    assert plan(snapshot_of(job(), at("09:30"), active=(waiting,), requests=(trigger(),)), at("09:45")).endings == ()
+
+
+def test_an_ending_between_two_looks_is_seen_by_the_second() -> None:
+    """Architecture 1, the fourth counterexample: what waits is released by the plan that sees nobody busy."""
+    decided = plan(due(WAITS, overlap="queue"), at("09:45"))
+
+    assert (decided.releases, instants(decided)) == (("waits",), [])
+
+
+def test_of_a_long_line_the_newest_is_not_released_before_those_unseen() -> None:
+    """A snapshot holds the oldest and the newest of the line."""
+    line = [active(f"w{n}", at("09:30"), "queued") for n in range(3)]
+    seen = replace(due(*line, overlap="queue", max_concurrent=5), waiting_count=50)
+
+    decided = plan(seen, at("09:45"))
+
+    assert decided.releases == ("w0", "w1")
+    assert decided.wake_at == at("09:45")

@@ -1,0 +1,318 @@
+"""What people and programs ask for: trigger, replay, backfill, create; and what a removed job answers."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from everytick.deciding.plan import plan
+from everytick.domain import ids
+from everytick.domain.payload import payload
+from everytick.domain.policies import Overlap
+from everytick.domain.snapshots import Request
+from tests.unit.deciding.planning import active, at, created, ended, instants, job, snapshot_of, trigger
+
+RUNS = active("runs", at("09:00"))
+TICK = timedelta(microseconds=1)
+
+
+def backfill(after: str, through: str, **more: Any) -> Request:
+    return trigger("b", cause="backfill", after=at(after), through=at(through), **more)
+
+
+def test_a_trigger_runs_at_once_and_the_next_instant_stays() -> None:
+    """S1-022."""
+    asked = trigger(payload=payload({"rows": 1}), reason="because", by="ann")
+
+    decided = plan(snapshot_of(job(payload={"rows": 9}), at("09:10"), requests=(asked,)), at("09:45"))
+
+    [only] = decided.creations
+    assert only.id == ids.trigger_id(job().id, "k")
+    assert (str(only.status), str(only.cause), str(only.why)) == ("pending", "trigger", "asked for")
+    assert (only.scheduled_for, only.line_at, only.late) == (at("09:40"), at("09:40"), False)
+    assert only.payload == payload({"rows": 1})
+    assert [(each.key, str(each.cause), each.done_through) for each in decided.answers] == [("k", "trigger", None)]
+    assert (decided.watermark, decided.wake_at) == (at("09:45"), at("10:00"))
+
+
+def test_a_trigger_without_a_payload_has_the_jobs_own() -> None:
+    decided = plan(snapshot_of(job(payload={"rows": 9}), at("09:10"), requests=(trigger(),)), at("09:45"))
+
+    assert decided.creations[0].payload == payload({"rows": 9})
+
+
+def test_a_request_waits_in_line_unless_another_rule_is_named() -> None:
+    """F3: nobody's request is dropped and none overlaps, also where the schedule's rule is skip or allow."""
+    for overlap in ("skip", "queue", "queue_latest", "allow", "cancel_running"):
+        seen = snapshot_of(job(overlap=overlap), at("09:10"), active=(RUNS,), requests=(trigger(),))
+
+        decided = plan(seen, at("09:45"))
+
+        assert (created(decided), decided.cancels) == ([(at("09:40"), "queued")], ())
+
+
+@pytest.mark.parametrize(
+    ("rule", "status", "cancels"),
+    [
+        (Overlap.ALLOW, "pending", ()),
+        (Overlap.SKIP, "skipped", ()),
+        (Overlap.QUEUE, "queued", ()),
+        (Overlap.QUEUE_LATEST, "queued", ()),
+        (Overlap.CANCEL_RUNNING, "queued", ("runs",)),
+    ],
+)
+def test_the_rule_named_with_a_request_holds(rule: Overlap, status: str, cancels: tuple[str, ...]) -> None:
+    """A request that is skipped is a row, since it has no instant; F5: every option changes behaviour."""
+    seen = snapshot_of(job(), at("09:10"), active=(RUNS,), requests=(trigger(overlap=rule),))
+
+    decided = plan(seen, at("09:45"))
+
+    assert (created(decided), decided.cancels) == ([(at("09:40"), status)], cancels)
+    assert [each.key for each in decided.answers] == ["k"]
+    assert decided.spans == ()
+
+
+def test_a_full_line_turns_a_request_away_with_a_row() -> None:
+    waits = active("w", at("09:20"), "queued")
+    seen = snapshot_of(job(max_queued=1), at("09:10"), active=(RUNS, waits), requests=(trigger(),))
+
+    decided = plan(seen, at("09:45"))
+
+    assert [(str(each.status), str(each.why)) for each in decided.creations] == [("skipped", "queue full")]
+
+
+def test_a_replay_keeps_the_originals_time_span_and_payload_and_stands_in_line_by_its_own() -> None:
+    asked = trigger(
+        cause="replay",
+        replay_of="occ_1",
+        scheduled_for=at("-2 06:00"),
+        covers_after=at("-3 06:00"),
+        covers_through=at("-2 06:00"),
+        payload=payload([1]),
+    )
+
+    decided = plan(snapshot_of(job(), at("09:10"), requests=(asked,)), at("09:45"))
+
+    [only] = decided.creations
+    assert (only.id, only.replay_of) == (ids.replay_id(job().id, "k"), "occ_1")
+    assert (only.scheduled_for, only.line_at, only.payload) == (at("-2 06:00"), at("09:40"), payload([1]))
+    assert (only.covers_after, only.covers_through) == (at("-3 06:00"), at("-2 06:00"))
+
+
+def test_a_job_that_begins_immediately_has_a_request_of_cause_create() -> None:
+    """C-08."""
+    first = replace(job(), version=4)
+
+    decided = plan(snapshot_of(first, at("09:10"), requests=(trigger(cause="create"),)), at("09:45"))
+
+    assert [(each.id, str(each.cause)) for each in decided.creations] == [(ids.create_id(first.id, 4), "create")]
+
+
+def test_instants_and_requests_come_in_by_one_order() -> None:
+    """C-12: (line_at, id); here a request between a late instant and the one on time."""
+    both = job(overlap="queue", recovery="execute_all")
+    seen = snapshot_of(both, at("08:30"), requests=(trigger(), trigger("j"), trigger("l", at("09:30"))))
+
+    decided = plan(seen, at("10:00:01"))
+
+    order = [(each.line_at, each.id) for each in decided.creations]
+    assert order == sorted(order)
+    assert [each.line_at for each in decided.creations] == [
+        at("09:00"), at("09:30"), at("09:40"), at("09:40"), at("10:00"),
+    ]  # fmt: skip
+    assert [str(each.status) for each in decided.creations] == ["pending", *["queued"] * 4]
+
+
+def test_a_request_that_has_to_give_way_in_the_same_plan_is_a_row() -> None:
+    """cancel_running ends what has not started; a request is told so."""
+    seen = snapshot_of(job(overlap="cancel_running"), at("09:30"), requests=(trigger(),))
+
+    decided = plan(seen, at("10:00:01"))
+
+    assert created(decided) == [(at("09:40"), "skipped"), (at("10:00"), "pending")]
+    assert [each.key for each in decided.answers] == ["k"]
+    assert (str(decided.creations[0].why), decided.endings) == ("superseded", ())
+
+
+def test_equal_keys_of_different_causes_are_different_requests() -> None:
+    seen = snapshot_of(job(), at("09:10"), requests=(trigger(), trigger(cause="replay")))
+
+    decided = plan(seen, at("09:45"), limit=1)
+
+    assert [(str(each.cause), each.key) for each in decided.answers] == [
+        (str(each.cause), "k") for each in decided.creations
+    ]
+    assert decided.wake_at == at("09:45")
+
+
+def test_more_requests_than_a_snapshot_holds_bring_the_planner_back() -> None:
+    seen = snapshot_of(job(), at("09:10"), requests=(trigger(),), more_requests=True)
+
+    assert plan(seen, at("09:45")).wake_at == at("09:45")
+
+
+# ----------------------------------------------------------------------------------------------------- backfill
+
+
+def test_a_backfill_asks_for_every_instant_of_a_span_one_after_another() -> None:
+    """Always queue, ids of the instants, chronological."""
+    seen = snapshot_of(job(overlap="allow"), at("09:10"), requests=(backfill("-1 09:00", "-1 12:00"),))
+
+    decided = plan(seen, at("09:45"))
+
+    assert created(decided) == [
+        (at("-1 10:00"), "pending"), (at("-1 11:00"), "queued"), (at("-1 12:00"), "queued"),
+    ]  # fmt: skip
+    assert [each.id for each in decided.creations] == [ids.occurrence_id(job().id, each) for each in instants(decided)]
+    assert [(each.covers_after, each.covers_through) for each in decided.creations] == [
+        (at(f"-1 {hour}:00"), at(f"-1 {hour + 1}:00")) for hour in (9, 10, 11)
+    ]
+    assert [each.done_through for each in decided.answers] == [None]
+    assert {str(each.cause) for each in decided.creations} == {"backfill"}
+
+
+def test_a_backfill_brings_the_planner_back_since_the_store_may_leave_its_first_alone() -> None:
+    """Instants that have an occurrence are left alone: then nobody is busy before those who wait."""
+    seen = snapshot_of(job(), at("09:10"), requests=(backfill("-1 09:00", "-1 12:00"),))
+
+    assert plan(seen, at("09:45")).wake_at == at("09:45")
+
+
+def test_a_backfill_again_has_ids_of_its_own() -> None:
+    seen = snapshot_of(job(), at("09:10"), requests=(backfill("-1 09:00", "-1 10:00", again=True),))
+
+    [only] = plan(seen, at("09:45")).creations
+
+    assert only.id == ids.backfill_again_id(job().id, "b", at("-1 10:00"))
+
+
+def test_a_backfill_that_is_cut_goes_on_after_what_is_done() -> None:
+    asked = backfill("-1 00:00", "-1 10:00")
+    placed: list[tuple[datetime, datetime]] = []
+    seen, rounds = snapshot_of(job(), at("09:10"), requests=(asked,)), 0
+    while seen.requests:
+        decided, rounds = plan(seen, at("09:45"), limit=4), rounds + 1
+        placed += [(each.line_at, each.scheduled_for) for each in decided.creations]
+        through = decided.answers[0].done_through
+        seen = replace(seen, requests=(replace(asked, after=through),) if through else ())
+
+    assert [instant for _, instant in sorted(placed)] == [at(f"-1 {hour:02}:00") for hour in range(1, 11)]
+    assert rounds == 3
+
+
+def test_a_backfill_never_runs_ahead_of_the_schedule() -> None:
+    """What has not come yet is the schedule's own."""
+    seen = snapshot_of(job(), at("09:10"), requests=(backfill("08:00", "15:00"),))
+
+    decided = plan(seen, at("09:45"))
+
+    assert instants(decided) == [at("09:00")]
+    assert [each.done_through for each in decided.answers] == [None]
+
+
+@pytest.mark.parametrize(("overlap", "cause"), [("queue", "schedule"), ("skip", "backfill")])
+def test_an_instant_that_is_due_and_asked_for_by_backfills_is_created_once(overlap: str, cause: str) -> None:
+    """By the schedule; where that skips it, by the first backfill that asks for it."""
+    one = replace(backfill("08:30", "10:00"), requested_at=at("10:00"))
+    other = replace(backfill("07:30", "10:00"), key="c", requested_at=at("10:00"))
+    seen = snapshot_of(job(overlap=overlap), at("09:30"), active=(active("x", at("09:00")),), requests=(one, other))
+
+    decided = plan(seen, at("10:00:01"))
+
+    causes = [(each.scheduled_for, str(each.cause)) for each in decided.creations]
+    assert sorted(causes) == [(at("08:00"), "backfill"), (at("09:00"), "backfill"), (at("10:00"), cause)]
+    assert len(decided.answers) == 2
+
+
+def test_a_backfill_that_finds_no_place_is_not_answered() -> None:
+    """The first one fills the plan."""
+    other = replace(backfill("-2 00:00", "-2 10:00"), key="c")
+    seen = snapshot_of(job(), at("09:10"), requests=(backfill("-1 00:00", "-1 10:00"), other))
+
+    decided = plan(seen, at("09:45"), limit=3)
+
+    assert [(each.key, each.done_through) for each in decided.answers] == [("b", at("-1 03:00"))]
+    assert decided.wake_at == at("09:45")
+
+
+def test_a_backfill_behind_others_may_not_get_in_at_all() -> None:
+    early = trigger("a", at("09:00"))
+    seen = snapshot_of(job(), at("09:10"), requests=(early, backfill("-1 00:00", "-1 10:00")))
+
+    decided = plan(seen, at("09:45"), limit=1)
+
+    assert [each.key for each in decided.answers] == ["a"]
+
+
+def test_a_backfill_without_an_instant_is_answered() -> None:
+    seen = snapshot_of(job(), at("09:10"), requests=(backfill("08:10", "08:20"),))
+
+    decided = plan(seen, at("09:45"))
+
+    assert (decided.creations, [each.key for each in decided.answers]) == ((), ["b"])
+
+
+# ------------------------------------------------------------------------------------------------------ removed
+
+
+def test_a_removed_job_creates_nothing_and_ends_what_nobody_has_claimed() -> None:
+    """C-22, S4-034: running ones finish on their own."""
+    lined = (
+        active("runs", at("08:00")),
+        active("retries", at("08:10"), "awaiting_retry"),
+        active("pends", at("08:20"), "pending"),
+        active("waits", at("08:30"), "queued"),
+    )
+    seen = snapshot_of(job(), at("09:10"), active=lined, retire_at=at("12:00"))
+
+    decided = plan(seen, at("12:00"))
+
+    assert (decided.creations, decided.releases, decided.spans, decided.cancels) == ((), (), (), ())
+    assert sorted(ended(decided)) == [("pends", "canceled", ""), ("waits", "canceled", "")]
+    assert (decided.watermark, decided.wake_at) == (at("09:10"), None)
+
+
+def test_until_it_retires_a_removed_job_only_waits() -> None:
+    """A vanished file may come back within ten minutes."""
+    line = (active("waits", at("08:30"), "queued"),)
+    seen = snapshot_of(job(), at("09:10"), active=line, retire_at=at("12:10"))
+
+    decided = plan(seen, at("12:05"))
+
+    assert (decided.creations, decided.endings, decided.releases) == ((), (), ())
+    assert (decided.watermark, decided.wake_at) == (at("09:10"), at("12:10"))
+
+
+def test_a_removed_job_answers_requests_with_a_row() -> None:
+    """Nothing unanswered."""
+    asked = (trigger(), trigger("r", cause="replay"), backfill("-1 00:00", "-1 10:00"))
+    seen = snapshot_of(job(), at("09:10"), requests=asked, retire_at=at("12:00"))
+
+    decided = plan(seen, at("11:00"))
+
+    assert [(str(each.status), str(each.why)) for each in decided.creations] == [("skipped", "removed")] * 3
+    assert len({each.id for each in decided.creations}) == 3
+    assert [each.key for each in decided.answers] == ["k", "r", "b"]
+
+
+def test_a_removed_job_keeps_to_the_limit() -> None:
+    asked = tuple(trigger(str(n)) for n in range(5))
+    seen = snapshot_of(job(), at("09:10"), requests=asked, retire_at=at("12:00"))
+
+    decided = plan(seen, at("11:00"), limit=2)
+
+    assert (len(decided.creations), len(decided.answers), decided.wake_at) == (2, 2, at("11:00"))
+
+
+def test_a_removed_job_comes_back_for_those_it_did_not_see() -> None:
+    line = tuple(active(f"w{n}", at("08:30"), "queued") for n in range(3))
+    seen = snapshot_of(job(), at("09:10"), active=line, retire_at=at("12:00"))
+
+    cut = plan(seen, at("12:00"), limit=2)
+    unseen = plan(replace(seen, busy_count=150), at("12:00"))
+    nothing_to_end = plan(replace(seen, waiting=(), waiting_count=0, busy_count=150), at("12:00"))
+
+    assert (len(cut.endings), cut.wake_at) == (2, at("12:00"))
+    assert unseen.wake_at == at("12:00")
+    assert nothing_to_end.wake_at is None, "an ending wakes it"
