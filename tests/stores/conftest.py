@@ -9,6 +9,7 @@ import pytest
 from everytick.stores.memory import MemoryStore
 from everytick.stores.sqlite.store import SqliteStore
 from tests.stores.clock import ManualClock
+from tests.stores.postgres.kit import SESSIONS, opened
 
 
 @pytest.fixture
@@ -16,8 +17,12 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", *SESSIONS])
 async def store(request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path) -> AsyncIterator[Any]:
+    if request.param in SESSIONS:
+        async with opened(request.getfixturevalue("postgres"), clock, request.param) as shared:
+            yield shared
+        return
     made = SqliteStore(tmp_path / "store.db", clock=clock) if request.param == "sqlite" else MemoryStore(clock)
     await made.open()
     yield made

@@ -1,0 +1,81 @@
+"""What every part of the store stands on: the door, the queries and the definitions it has compiled."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from everytick.domain.steps import RunState, rules_of, snapshot_of
+from everytick.errors import NotFound
+from everytick.stores.base import Claim
+from everytick.stores.postgres import rows
+from everytick.stores.postgres.compiled import Compiled, Kept
+from everytick.stores.postgres.door import Connection, Door
+from everytick.stores.postgres.rows import Row
+
+_OCCURRENCE = re.compile(r"occ_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+
+
+class Base:
+    """The parts of the store share this; it has no verb of its own."""
+
+    def __init__(self, door: Door, definitions_kept: int) -> None:
+        self._door = door
+        self._sql = door.sql
+        self._compiled = Compiled(self._sql.definitions, definitions_kept)
+
+    async def _definition(self, db: Connection, job: int, version: int) -> Kept:
+        """Return one definition; one that cannot be read is not found, and says why."""
+        found, broken = await self._compiled.read(db, [(job, version)])
+        if (job, version) not in found:
+            raise NotFound("definition", broken.get((job, version), f"version {version}"))
+        return found[job, version]
+
+    async def _claims(self, db: Connection, found: Sequence[Row]) -> tuple[list[Claim], list[int]]:
+        """Return occurrences as their owner needs them, and the keys of those whose definition cannot be read."""
+        if not found:
+            return [], []
+        definitions, _ = await self._compiled.read(db, {(row["job"], row["version"]) for row in found})
+        runs = await self._runs(db, [row["seq"] for row in found if row["number"]])
+        claims: list[Claim] = []
+        unreadable: list[int] = []
+        for row in found:
+            kept = definitions.get((row["job"], row["version"]))
+            if kept is None:
+                unreadable.append(row["seq"])
+            else:
+                claims.append(_claim(row, kept, runs.get(row["seq"], {})))
+        return claims, unreadable
+
+    async def _runs(self, db: Connection, handles: Sequence[int]) -> dict[int, dict[str, RunState]]:
+        found: dict[int, dict[str, RunState]] = {}
+        if handles:
+            for row in await db.fetch(self._sql.runs, handles):
+                found.setdefault(row["occurrence"], {})[row["task"]] = rows.run_state(row)
+        return found
+
+
+def _claim(row: Row, kept: Kept, runs: Mapping[str, RunState]) -> Claim:
+    record = rows.occurrence(row)
+    seen = snapshot_of(
+        record,
+        rules_of(kept.job, record.overrides) if record.overrides.items else kept.rules,
+        runs,
+        number=row["number"],
+        claimed_at=row["claimed_at"],
+        lost=row["lost"],
+        cancel=row["cancel"],
+    )
+    return Claim(row["seq"], record.fence, record, seen)
+
+
+def occurrence_key(occurrence_id: str) -> str:
+    """Return the id as the table holds it; what is not an id of ours names nothing."""
+    named = _OCCURRENCE.fullmatch(occurrence_id)
+    if named is None:
+        raise NotFound("occurrence", occurrence_id)
+    return named[1]
+
+
+def columns(found: Iterable[Sequence[Any]], width: int) -> list[Sequence[Any]]:
+    """Return rows as one list per column, which is how a batch is sent."""
+    return list(zip(*found, strict=True)) or [()] * width

@@ -1,0 +1,77 @@
+"""The bell: LISTEN where a session is ours, a counter that is looked at where a proxy takes sessions away.
+
+A hint may come late, twice or not at all; whoever waits looks again anyway.
+"""
+
+import asyncio
+
+from everytick.stores.postgres.door import Connection, Door
+
+POLLED_EVERY = 0.1
+"""Seconds between two looks at the counter."""
+
+
+class Bell:
+    """Rings when a commit of any node, this one included, gave somebody a reason to look."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._rung = asyncio.Event()
+        self._listener: Connection | None = None
+        self._heard = 0
+
+    async def open(self) -> None:
+        """Listen from now on."""
+        if self._door.address.pooling:
+            self._heard = await self._pulse()
+        else:
+            await self._listen()
+
+    async def close(self) -> None:
+        """Stop listening."""
+        listener, self._listener = self._listener, None
+        if listener is not None and not listener.is_closed():
+            await listener.close(timeout=5)
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait for a hint, at most so many seconds; return whether one came."""
+        if self._door.address.pooling:
+            return await self._poll(seconds)
+        if self._listener is None or self._listener.is_closed():
+            # What was rung while nobody listened is not known, so this is a hint by itself.
+            await self._listen()
+            return True
+        try:
+            async with asyncio.timeout(seconds):
+                await self._rung.wait()
+        except TimeoutError:
+            return False
+        self._rung.clear()
+        return True
+
+    async def _listen(self) -> None:
+        self._listener = await self._door.connect()
+        self._listener.add_termination_listener(self._on_loss)
+        await self._listener.add_listener(f'"{self._door.address.schema}".bell', self._on_ring)
+
+    def _on_ring(self, *_: object) -> None:
+        self._rung.set()
+
+    def _on_loss(self, _: object) -> None:
+        self._rung.set()
+
+    async def _poll(self, seconds: float) -> bool:
+        until = asyncio.get_running_loop().time() + seconds
+        while True:
+            pulse = await self._pulse()
+            if pulse != self._heard:
+                self._heard = pulse
+                return True
+            left = until - asyncio.get_running_loop().time()
+            if left <= 0:
+                return False
+            await asyncio.sleep(min(POLLED_EVERY, left))
+
+    async def _pulse(self) -> int:
+        async with self._door.connection() as db:
+            return int(await db.fetchval(self._door.sql.pulse))

@@ -1,0 +1,73 @@
+"""Definitions, read once: a job's version never changes, so whoever has compiled it need not read it again."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from everytick.domain.job import Job
+from everytick.domain.steps import Rules, rules_of
+from everytick.domain.values import value
+from everytick.errors import EverytickError, shown
+from everytick.stores.definitions import read_definition
+from everytick.stores.postgres.door import Connection
+
+Key = tuple[int, int]
+"""A job's inner key and a version."""
+
+_UNREADABLE = (EverytickError, ValueError, KeyError, TypeError, AttributeError, IndexError)
+
+
+@value
+class Kept:
+    """A definition ready for use, and since when it is in force."""
+
+    job: Job
+    rules: Rules
+    in_force_after: datetime | None
+
+
+class Compiled:
+    """The definitions used most recently, at most so many."""
+
+    def __init__(self, query: str, most: int = 10_000) -> None:
+        self._query = query
+        self._most = most
+        self._kept: dict[Key, Kept] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    async def read(self, db: Connection, wanted: Iterable[Key]) -> tuple[dict[Key, Kept], dict[Key, str]]:
+        """Return the definitions asked for, and of those that cannot be read, why."""
+        found: dict[Key, Kept] = {}
+        missing: list[Key] = []
+        for key in wanted:
+            if kept := self._kept.get(key):
+                found[key] = kept
+            else:
+                missing.append(key)
+        broken: dict[Key, str] = {}
+        if missing:
+            for row in await db.fetch(self._query, *zip(*missing, strict=True)):
+                key = row["job"], row["version"]
+                try:
+                    found[key] = self._keep(key, _compile(row))
+                except _UNREADABLE as error:
+                    broken[key] = f"version {key[1]} cannot be read: {type(error).__name__}: {shown(str(error))}"
+        return found, broken
+
+    def _keep(self, key: Key, kept: Kept) -> Kept:
+        self._kept[key] = kept
+        while len(self._kept) > self._most:
+            del self._kept[next(iter(self._kept))]
+        return kept
+
+
+def _compile(row: Connection) -> Kept:
+    job = read_definition(
+        row["definition"],
+        id=row["id"],
+        version=row["version"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+    )
+    return Kept(job, rules_of(job), row["in_force_after"])

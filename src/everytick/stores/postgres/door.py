@@ -1,0 +1,185 @@
+"""The way to the server: connections, what their failures mean, and the time that tests may set.
+
+Nothing here knows a table but the clock's.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime
+from typing import Any, TypeAlias
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from everytick.domain.values import value
+from everytick.errors import InvalidName, MissingExtra, StoreUnavailable
+from everytick.stores.postgres.queries import Queries, in_schema, queries_in
+
+try:
+    import asyncpg
+except ImportError:  # pragma: no cover - told once, with what to install
+    raise MissingExtra("the PostgreSQL store", "postgres") from None
+
+Connection: TypeAlias = Any
+"""An asyncpg connection; the driver ships no types."""
+
+_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_SILENT = (
+    OSError,
+    TimeoutError,
+    asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    # Locks are taken in one order, so neither is expected; whoever meets one asks again.
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+)
+
+_CLOCK = """
+create table if not exists everytick.clock (at timestamptz not null);
+create or replace function everytick.everytick_now() returns timestamptz
+    language sql volatile as $$ select at from everytick.clock $$;
+"""
+
+
+@value
+class Address:
+    """Where the store is: the server's URL, the schema, and whether a transaction-pooling proxy stands before it."""
+
+    url: str
+    schema: str = "everytick"
+    pooling: bool = False
+
+    def __str__(self) -> str:
+        parts = urlsplit(self.url)
+        place = parts.hostname or "the local socket"
+        return f"PostgreSQL at {place}{f':{parts.port}' if parts.port else ''}{parts.path}"
+
+
+def read_address(url: str, schema: str | None = None, pooling: bool | None = None) -> Address:
+    """Return the address; `?schema=…` and `?pooling=transaction` in the URL are ours and taken out of it."""
+    parts = urlsplit(url)
+    given = dict(parse_qsl(parts.query, keep_blank_values=True))
+    named = given.pop("schema", None)
+    pooled = given.pop("pooling", "session")
+    if pooled not in ("session", "transaction"):
+        raise InvalidName("pooling", pooled, "must be session or transaction")
+    name = schema or named or "everytick"
+    if not _SCHEMA.fullmatch(name):
+        raise InvalidName("schema", name, "must be lower-case letters, digits and _, not beginning with a digit")
+    plain = urlunsplit(parts._replace(query=urlencode(given)))
+    return Address(plain, name, pooled == "transaction" if pooling is None else pooling)
+
+
+class Door:
+    """Hands out connections; a server that does not answer is `StoreUnavailable` to whoever asked."""
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        connections: int = 8,
+        clock: Callable[[], datetime] | None = None,
+        settings: dict[str, str] | None = None,
+    ) -> None:
+        self.address = address
+        self.sql: Queries = queries_in(address.schema)
+        self._connections = connections
+        self._clock = clock
+        self._settings = settings or {}
+        self._told: datetime | None = None
+        self._pool: Any = None
+
+    async def open(self) -> None:
+        """Connect; afterwards connections can be had."""
+        with self.answering():
+            self._pool = await asyncpg.create_pool(
+                self.address.url,
+                min_size=1,
+                max_size=self._connections,
+                reset=_nothing,
+                timeout=10,
+                **self._options(),
+            )
+
+    async def close(self) -> None:
+        """Give every connection back; twice is harmless."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            try:
+                async with asyncio.timeout(5):
+                    await pool.close()
+            except TimeoutError:
+                pool.terminate()
+
+    async def connect(self) -> Connection:
+        """Return a connection of one's own, to be closed by whoever asked."""
+        with self.answering():
+            return await asyncpg.connect(self.address.url, timeout=10, **self._options())
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """Give a connection on which every statement commits by itself."""
+        with self.answering():
+            async with self._pooled().acquire() as db:
+                await self.tell_time(db)
+                yield db
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """Give a connection whose statements commit together, or not at all."""
+        async with self.connection() as db, db.transaction():
+            yield db
+
+    async def borrow(self) -> Connection:
+        """Return a connection that `give_back` must get again."""
+        with self.answering():
+            db = await self._pooled().acquire()
+            await self.tell_time(db)
+            return db
+
+    async def give_back(self, db: Connection) -> None:
+        """Take a borrowed connection back; one that was lost meanwhile is simply gone."""
+        with self.answering():
+            await self._pooled().release(db)
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Name every way in which a server fails to answer `StoreUnavailable`."""
+        try:
+            yield
+        except _SILENT as error:
+            reason = str(error) or type(error).__name__
+            raise StoreUnavailable(str(self.address), reason) from error
+
+    async def set_clock(self) -> None:
+        """Put the clock that was given in the place of the server's, in this schema only."""
+        if self._clock is not None:
+            async with self._pooled().acquire() as db:
+                await db.execute(in_schema(_CLOCK, self.address.schema))
+                fill = "insert into everytick.clock select $1 where not exists (select from everytick.clock)"
+                await db.execute(in_schema(fill, self.address.schema), self._clock())
+
+    async def tell_time(self, db: Connection) -> None:
+        """Let the schema's own clock know what the given one shows; it never goes back."""
+        if self._clock is not None and self._told != (time := self._clock()):
+            update = "update everytick.clock set at = greatest(at, $1)"
+            await db.execute(in_schema(update, self.address.schema), time)
+            self._told = time
+
+    def _pooled(self) -> Any:
+        if self._pool is None:
+            raise StoreUnavailable(str(self.address), "the store is not open")
+        return self._pool
+
+    def _options(self) -> dict[str, Any]:
+        # A proxy hands each transaction to another session: what was prepared in one is unknown in the next.
+        cache = {"statement_cache_size": 0} if self.address.pooling else {}
+        return {**cache, "server_settings": self._settings} if self._settings else cache
+
+
+async def _nothing(db: Connection) -> None:
+    """Our statements leave no session state behind, so there is nothing to reset between two verbs."""

@@ -1,0 +1,91 @@
+"""history, whole, spans, nodes and prune: what people ask of the past, and how it is forgotten."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from everytick.domain import ids
+from everytick.domain.decisions import Span
+from everytick.domain.occurrence import Cause, Occurrence, TaskRun
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.errors import NotFound
+from everytick.stores.base import NodeRecord, Page, Whole
+from everytick.stores.postgres import rows
+from everytick.stores.postgres.base import Base, occurrence_key
+from everytick.stores.postgres.rows import CAUSE_CODE, STATUS_CODE
+
+
+class History(Base):
+    """What people ask of the past."""
+
+    async def history(
+        self,
+        *,
+        job_id: str | None = None,
+        statuses: Collection[OccurrenceStatus] = (),
+        cause: Cause | None = None,
+        after: datetime | None = None,
+        through: datetime | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page:
+        """Return a page of occurrences, newest first."""
+        at, id_ = (None, None) if cursor is None else _read_cursor(cursor)
+        codes = [STATUS_CODE[status] for status in statuses]
+        kind = None if cause is None else CAUSE_CODE[cause]
+        async with self._door.connection() as db:
+            found = await db.fetch(self._sql.history, job_id, codes, kind, after, through, at, id_, limit + 1)
+        page = tuple(map(rows.occurrence, found[:limit]))
+        return Page(page, _cursor(page[-1]) if page and len(found) > limit else None)
+
+    async def whole(self, occurrence_id: str) -> Whole:
+        """Return one occurrence with its runs and attempts, in the order of its job's tasks."""
+        async with self._door.connection() as db:
+            row = await db.fetchrow(self._sql.occurrence, occurrence_key(occurrence_id))
+            if row is None:
+                raise NotFound("occurrence", occurrence_id)
+            job = (await self._definition(db, row["job"], row["version"])).job
+            runs = (await self._runs(db, [row["seq"]])).get(row["seq"], {})
+            attempts = await db.fetch(self._sql.attempts, row["seq"])
+        record = rows.occurrence(row)
+        order = {task.name: task.order for task in job.tasks}
+        run_ids = {task.name: ids.run_id(record.id, task.id) for task in job.tasks}
+        attempts.sort(key=lambda each: (order[each["task"]], each["number"]))
+        return Whole(
+            record,
+            tuple(
+                TaskRun(record.id, task.id, run.status, run.attempts, run.started_at, run.ended_at, run.error)
+                for task in job.tasks
+                if (run := runs.get(task.name)) is not None
+            ),
+            tuple((each["task"], rows.attempt(each, run_ids[each["task"]])) for each in attempts),
+        )
+
+    async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
+        """Return the spans of instants that did not run and touch `(after, through]`, in order."""
+        async with self._door.connection() as db:
+            job = await db.fetchval(self._sql.job_key, job_id)
+            if job is None:
+                raise NotFound("job", job_id)
+            return [rows.span(row) for row in await db.fetch(self._sql.spans, job, after, through)]
+
+    async def nodes(self) -> Sequence[NodeRecord]:
+        """Return the nodes that were heard of."""
+        async with self._door.connection() as db:
+            return [NodeRecord(row["id"], row["beat_at"], row["holds"]) for row in await db.fetch(self._sql.nodes)]
+
+    async def prune(self, limit: int = 1000) -> int:
+        """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""
+        async with self._door.connection() as db:
+            return int(await db.fetchval(self._sql.prune, limit))
+
+
+def _cursor(record: Occurrence) -> str:
+    return f"{record.scheduled_for.isoformat(timespec='microseconds')} {record.id}"
+
+
+def _read_cursor(cursor: str) -> tuple[datetime, str]:
+    at, _, id_ = cursor.partition(" ")
+    try:
+        return datetime.fromisoformat(at), occurrence_key(id_)
+    except (ValueError, NotFound):
+        raise NotFound("page", cursor) from None

@@ -1,0 +1,271 @@
+"""put, rename, remove, pause, request and the rest: what people and definitions do to jobs.
+
+Each verb locks where its job stands, so that it comes wholly before or after a plan's
+commit; a planner that merely looks at the job does not make it wait.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import count
+
+from everytick.domain import ids
+from everytick.domain.job import Job
+from everytick.domain.occurrence import Cause
+from everytick.domain.payload import Payload
+from everytick.domain.policies import FirstSight
+from everytick.domain.snapshots import Adjustment, Missed, Request
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.errors import (
+    DuplicateDefinition,
+    JobDisabled,
+    NotFound,
+    OccurrenceExists,
+    TooManyEditions,
+    VersionConflict,
+)
+from everytick.stores.base import MAX_EDITIONS, REMEMBERED, JobRecord, Stored
+from everytick.stores.definitions import write_definition
+from everytick.stores.postgres import rows
+from everytick.stores.postgres.base import Base, occurrence_key
+from everytick.stores.postgres.defining import definition_row, first_watermark, requested_id, under_id
+from everytick.stores.postgres.door import Connection
+from everytick.stores.postgres.rows import FIRST_ENDED, STATUS_CODE, Row
+
+
+class Jobs(Base):
+    """What people and definitions ask of jobs."""
+
+    # ------------------------------------------------------------------------------------------------ definitions
+
+    async def put(self, job: Job, *, expected_version: int | None = None, by: str = "") -> Stored:
+        """Create the job or make this its next version; an equal definition changes nothing."""
+        while True:
+            async with self._door.transaction() as db:
+                stored = await self._put(db, job, expected_version, by)
+            if stored is not None:
+                return stored
+
+    async def _put(self, db: Connection, job: Job, expected: int | None, by: str) -> Stored | None:
+        """Return None where another node made a job of this name at the same moment: then it is there to edit."""
+        if old := await db.fetchrow(self._sql.forgotten, job.name, REMEMBERED):
+            # A job that was removed long ago makes room for a new one of its name; its history stays.
+            await db.execute(self._sql.rename_job, old["job"], f"{job.name} (removed {old['removed_at']})")
+        row = await db.fetchrow(self._sql.hold_name, job.name)
+        if row is None:
+            if expected not in (None, 0):
+                raise NotFound("job", job.name)
+            return await self._create(db, job, by)
+        newest = await db.fetchrow(self._sql.newest, row["job"])
+        if expected is not None and expected != newest["version"]:
+            raise VersionConflict(job.name, expected, newest["version"])
+        if row["removed_at"] is None and newest["definition"] == write_definition(job):
+            return Stored(newest["id"], newest["version"], changed=False)
+        return await self._edit(db, row["job"], newest, job, row["now"], by)
+
+    async def _create(self, db: Connection, job: Job, by: str) -> Stored | None:
+        now = await db.fetchval(self._sql.now)
+        for nth in count(1):
+            id_ = ids.job_id(job.name, nth)
+            if not await db.fetchval(self._sql.id_taken, id_):
+                break
+        seq = await db.fetchval(self._sql.add_job, id_, job.name, now)
+        if seq is None:
+            return None
+        made = under_id(job, id_)
+        keep = made.settings.retention
+        await db.execute(self._sql.add_definition, *definition_row(seq, made, 1, None, now, by))
+        await db.execute(
+            self._sql.add_state, seq, first_watermark(made, now), keep.success, keep.failure, keep.keep_last
+        )
+        if made.settings.on_create.begin is FirstSight.IMMEDIATELY:
+            await db.execute(self._sql.add_request, *rows.request_row(seq, Request("create", Cause.CREATE, now)))
+        await self._wake(db, seq, now)
+        return Stored(id_, 1, changed=True)
+
+    async def _edit(self, db: Connection, seq: int, newest: Row, job: Job, now: datetime, by: str) -> Stored:
+        """A new version, in force after now; what was not claimed takes it, what has started keeps its own."""
+        if newest["editions"] >= MAX_EDITIONS:
+            raise TooManyEditions(newest["name"], MAX_EDITIONS)
+        version, made = newest["version"] + 1, under_id(job, newest["id"])
+        settings = made.settings
+        keep = settings.retention
+        await db.execute(self._sql.add_definition, *definition_row(seq, made, version, now, now, by))
+        await db.execute(self._sql.edit_state, seq, version, keep.success, keep.failure, keep.keep_last)
+        await db.execute(self._sql.edit_unclaimed, seq, version, settings.priority, settings.queue)
+        await self._wake(db, seq, now)
+        return Stored(newest["id"], version, changed=True)
+
+    async def rename(self, job_id: str, name: str, *, by: str = "") -> None:
+        """Give the job another name; its id and history stay."""
+        async with self._door.transaction() as db:
+            seq = await db.fetchval(self._sql.job_key, job_id)
+            if seq is None:
+                raise NotFound("job", job_id)
+            if not await db.fetchval(self._sql.rename_job, seq, name):
+                raise DuplicateDefinition(f"there is a job named '{name}' already: remove or rename it first")
+            row = await self._hold(db, job_id)
+            newest = await db.fetchrow(self._sql.newest, seq)
+            kept = await self._definition(db, seq, newest["version"])
+            await self._edit(db, seq, newest, replace(kept.job, name=name), row["now"], by)
+
+    async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
+        """Return those of the jobs that exist and can be read."""
+        async with self._door.connection() as db:
+            found = await self._records(db, await db.fetch(self._sql.jobs_by_id, list(job_ids)))
+        by_id = {record.job.id: record for record in found}
+        return {id_: by_id[id_] for id_ in job_ids if id_ in by_id}
+
+    async def list(self) -> Sequence[JobRecord]:
+        """Return every job that is not removed and can be read, by name; the view `jobs` shows the others too."""
+        async with self._door.connection() as db:
+            return await self._records(db, await db.fetch(self._sql.jobs_in_service))
+
+    async def _records(self, db: Connection, found: Sequence[Row]) -> Sequence[JobRecord]:
+        definitions, _ = await self._compiled.read(db, [(row["job"], row["version"]) for row in found])
+        return [
+            JobRecord(
+                definitions[row["job"], row["version"]].job,
+                row["revision"],
+                row["watermark"],
+                row["wake_at"],
+                None if row["since"] is None else rows.pause(row),
+                row["removed_at"],
+                row["retire_at"],
+                rows.ended(row, "end"),
+                rows.ended(row, "success"),
+            )
+            for row in found
+            if (row["job"], row["version"]) in definitions
+        ]
+
+    async def remove(self, job_id: str, *, retire_after: timedelta = timedelta(0), by: str = "") -> None:
+        """Take the job out of service: nothing new is created, what was not claimed is canceled."""
+        async with self._door.transaction() as db:
+            row = await self._hold(db, job_id)
+            await db.execute(self._sql.remove_job, row["job"], row["now"], row["now"] + retire_after)
+            await self._wake(db, row["job"], row["now"])
+
+    # ---------------------------------------------------------------------------------------------------- requests
+
+    async def pause(
+        self,
+        job_id: str,
+        *,
+        until: datetime | None = None,
+        missed: Missed = Missed.SKIP,
+        reason: str = "",
+        by: str = "",
+    ) -> None:
+        """Hold the schedule from now on; what was not claimed waits."""
+        async with self._door.transaction() as db:
+            row = await self._hold(db, job_id)
+            job, now = row["job"], row["now"]
+            running = await db.fetchrow(self._sql.end_pause, job, now)
+            since = running["since"] if running else now
+            await db.execute(self._sql.add_pause, job, since, until, str(missed), rows.text(reason), rows.text(by))
+            await db.execute(self._sql.put_back_in_line, job, now)
+            await self._revise(db, job, now)
+
+    async def resume(self, job_id: str, *, by: str = "") -> bool:
+        """End a pause now; return whether there was one."""
+        async with self._door.transaction() as db:
+            row = await self._hold(db, job_id)
+            if await db.fetchval(self._sql.resume_pause, row["job"], row["now"]) is None:
+                return False
+            await self._revise(db, row["job"], row["now"])
+            return True
+
+    async def request(self, job_id: str, request: Request) -> str:
+        """Ask for an occurrence and return its id; the same key again answers with the same one."""
+        async with self._door.transaction() as db:
+            row = await self._hold(db, job_id)
+            job = await self._taking_requests(db, row)
+            id_ = requested_id(job, request)
+            before = await self._asked_before(db, row["job"], id_, request)
+            if before is not None:
+                if before[0] != request.payload:
+                    raise OccurrenceExists(id_)
+                return id_
+            await db.execute(self._sql.add_request, *rows.request_row(row["job"], request))
+            await self._wake(db, row["job"], row["now"])
+            return id_
+
+    async def _taking_requests(self, db: Connection, held: Row) -> Job:
+        newest = await db.fetchrow(self._sql.newest, held["job"])
+        if held["removed_at"] is not None:
+            raise NotFound("job", newest["name"])
+        job = (await self._definition(db, held["job"], newest["version"])).job
+        if not job.enabled:
+            raise JobDisabled(newest["name"])
+        return job
+
+    async def _asked_before(self, db: Connection, job: int, id_: str, request: Request) -> tuple[Payload | None] | None:
+        """Return the payload that the same key was asked with, or None where it is new."""
+        found = await db.fetchrow(self._sql.open_request, job, request.key)
+        if found is None and request.cause is not Cause.BACKFILL:
+            found = await db.fetchrow(self._sql.occurrence_payload, occurrence_key(id_))
+        if found is None:
+            return None
+        return (None if found["payload"] is None else Payload(found["payload"]),)
+
+    async def adjust(self, job_id: str, adjustment: Adjustment) -> None:
+        """Skip or move one single future instant; what was said of it before is replaced."""
+        overrides, payload = rows.write_overrides(adjustment.overrides)
+        async with self._door.transaction() as db:
+            row = await self._hold(db, job_id)
+            await db.execute(
+                self._sql.adjust,
+                row["job"],
+                adjustment.at,
+                str(adjustment.kind),
+                adjustment.to,
+                rows.text(adjustment.reason),
+                rows.text(adjustment.by),
+                adjustment.done,
+                overrides,
+                payload,
+            )
+            await self._revise(db, row["job"], row["now"])
+
+    async def reschedule(self, job_id: str, to: datetime, *, by: str = "") -> None:
+        """Set the next run; the instants before it give way."""
+        async with self._door.transaction() as db:
+            row = await self._hold(db, job_id)
+            await db.execute(self._sql.reschedule_job, row["job"], row["now"], to, rows.text(by))
+            await self._wake(db, row["job"], row["now"])
+
+    async def cancel(self, occurrence_id: str, reason: str = "canceled") -> bool:
+        """End what nobody has claimed, or ask its owner to stop; return whether it was still active."""
+        key, why = occurrence_key(occurrence_id), rows.text(reason)
+        async with self._door.transaction() as db:
+            row = await db.fetchrow(self._sql.hold_occurrence, key)
+            if row is None:
+                raise NotFound("occurrence", occurrence_id)
+            if row["status"] >= FIRST_ENDED:
+                return False
+            if row["owner"] is None:
+                canceled = STATUS_CODE[OccurrenceStatus.CANCELED]
+                [over] = await db.fetch(self._sql.end_unowned, [key], [canceled], [why], row["now"])
+                times = row["now"], over["scheduled_for"], over["started_at"]
+                await db.execute(self._sql.note_end, row["job"], *times)
+            else:
+                await db.execute(self._sql.ask_to_stop, [key], why)
+            await db.execute(self._sql.ring)
+            return True
+
+    # --------------------------------------------------------------------------------------------------- the parts
+
+    async def _hold(self, db: Connection, job_id: str) -> Row:
+        row = await db.fetchrow(self._sql.hold_job, job_id)
+        if row is None:
+            raise NotFound("job", job_id)
+        return row
+
+    async def _wake(self, db: Connection, job: int, now: datetime) -> None:
+        await db.execute(self._sql.wake, job, now)
+        await db.execute(self._sql.ring)
+
+    async def _revise(self, db: Connection, job: int, now: datetime) -> None:
+        await db.execute(self._sql.revise, job)
+        await self._wake(db, job, now)

@@ -1,0 +1,65 @@
+"""Brings the tables to the version this code knows, or refuses them with a reason."""
+
+from collections.abc import Sequence
+
+from everytick.errors import SchemaMismatch
+from everytick.stores.postgres.door import Connection, Door
+from everytick.stores.postgres.queries import in_schema, migrations
+from everytick.stores.queries import Migration
+
+_TABLE = """
+create schema if not exists "{schema}";
+create table if not exists everytick.migration (
+    number     integer primary key,
+    name       text not null,
+    checksum   text not null,
+    applied_at timestamptz not null
+);
+"""
+
+
+async def migrate(door: Door, known: Sequence[Migration] | None = None) -> None:
+    """Afterwards the schema is exactly what the migrations make; of nodes that start together one does it.
+
+    All of it is one transaction: a node that dies in it leaves nothing behind.
+    """
+    wanted = migrations() if known is None else known
+    with door.answering():
+        db = await door.connect()
+        try:
+            if len(await _applied(door, db, wanted)) < len(wanted):
+                async with db.transaction():
+                    await _apply_missing(door, db, wanted)
+        finally:
+            await db.close()
+
+
+async def _apply_missing(door: Door, db: Connection, wanted: Sequence[Migration]) -> None:
+    schema = door.address.schema
+    await db.execute("select pg_advisory_xact_lock(hashtextextended($1, 0))", f"everytick {schema}")
+    await db.execute(in_schema(_TABLE.format(schema=schema), schema))
+    for each in wanted[len(await _applied(door, db, wanted)) :]:
+        await db.execute(in_schema(each.text, schema))
+        note = "insert into everytick.migration values ($1, $2, $3, clock_timestamp())"
+        await db.execute(in_schema(note, schema), each.number, each.name, each.checksum)
+
+
+async def _applied(door: Door, db: Connection, wanted: Sequence[Migration]) -> list[int]:
+    """Return the numbers that were applied, after making sure that they are the ones we know."""
+    schema = door.address.schema
+    if not await db.fetchval("select to_regclass($1) is not null", f'"{schema}".migration'):
+        return []
+    rows = await db.fetch(in_schema("select number, name, checksum from everytick.migration order by number", schema))
+    for row in rows:
+        _refuse_unknown(door, row["number"], row["name"], row["checksum"], wanted)
+    return [row["number"] for row in rows]
+
+
+def _refuse_unknown(door: Door, number: int, name: str, checksum: str, wanted: Sequence[Migration]) -> None:
+    where = f"{door.address}, schema {door.address.schema}"
+    if number > len(wanted):
+        reason = f"its tables are at migration {number} ({name}) and this everytick knows {len(wanted)}: upgrade it"
+        raise SchemaMismatch(where, reason)
+    if wanted[number - 1].checksum != checksum:
+        reason = f"migration {number} ({name}) was applied with another text than this everytick has: "
+        raise SchemaMismatch(where, reason + "install the everytick that made these tables, or a later one")

@@ -1,0 +1,300 @@
+-- May run while old nodes are up: yes, there are none.
+--
+-- Everything lives in one schema. Statuses and causes are small numbers in the tables, which are
+-- written thousands of times a second, and words in the views at the end, which are for people.
+-- Keys inside are integers; public ids stand beside them, once.
+
+-- The one source of time. Tests put another function in its place.
+create function everytick.everytick_now() returns timestamptz
+    language sql volatile as $$ select clock_timestamp() $$;
+
+-- Counts rings, for nodes behind a proxy that cannot listen.
+create sequence everytick.pulse;
+
+-- A hint to look now: told once per commit, however often it is called in it.
+create function everytick.ring() returns void
+    language sql volatile as $$ select nextval('everytick.pulse'); select pg_notify('everytick.bell', '') $$;
+
+-- --------------------------------------------------------------------------------------------- jobs
+
+-- Who a job is. A planner holds this row while it decides, so that verbs on job_state need not wait for it.
+create table everytick.job (
+    seq        integer generated always as identity primary key,
+    id         text not null unique,
+    name       text not null unique,
+    created_at timestamptz not null
+);
+
+-- One row per version, never changed: together with its own overrides it is the config an occurrence ran with.
+create table everytick.definition (
+    job            integer not null references everytick.job (seq),
+    version        integer not null,
+    in_force_after timestamptz,
+    kind           text not null,
+    schedule       text not null,
+    enabled        boolean not null,
+    definition     text not null,
+    effective      json not null,
+    changed_by     text not null,
+    updated_at     timestamptz not null,
+    primary key (job, version)
+);
+
+-- Where a job stands: narrow, and with room for updates in place.
+create table everytick.job_state (
+    job                    integer primary key references everytick.job (seq),
+    version                integer not null,
+    first_version          integer not null,
+    revision               bigint not null,
+    woken                  bigint not null,
+    watermark              timestamptz not null,
+    wake_at                timestamptz,
+    removed_at             timestamptz,
+    retire_at              timestamptz,
+    reschedule_made_at     timestamptz,
+    reschedule_to          timestamptz,
+    reschedule_by          text,
+    end_scheduled_for      timestamptz,
+    end_started_at         timestamptz,
+    end_at                 timestamptz,
+    success_scheduled_for  timestamptz,
+    success_started_at     timestamptz,
+    success_at             timestamptz,
+    keep_success           interval,
+    keep_failure           interval,
+    keep_last              integer not null,
+    parked                 text
+) with (fillfactor = 70);
+
+-- A paused, disabled or finished job is not in it and costs nothing.
+create index job_state_due on everytick.job_state (wake_at, job) where wake_at is not null;
+
+-- What makes a job worth another look: appended by endings and by people, so that an ending takes no lock
+-- on its job; a plan folds what it finds here into job_state. An ending says whose it was.
+create table everytick.wake (
+    job           integer not null,
+    seq           bigint generated always as identity,
+    at            timestamptz not null,
+    scheduled_for timestamptz,
+    started_at    timestamptz,
+    ended_at      timestamptz,
+    well          boolean,
+    primary key (job, seq)
+);
+
+create table everytick.pause (
+    job        integer not null references everytick.job (seq),
+    seq        bigint generated always as identity,
+    since      timestamptz not null,
+    until      timestamptz,
+    missed     text not null,
+    reason     text not null,
+    paused_by  text not null,
+    primary key (job, seq)
+);
+
+create table everytick.adjustment (
+    job         integer not null references everytick.job (seq),
+    at          timestamptz not null,
+    seq         bigint generated always as identity,
+    kind        text not null,
+    moved_to    timestamptz,
+    reason      text not null,
+    adjusted_by text not null,
+    done        boolean not null,
+    overrides   text,
+    payload     text,
+    primary key (job, at)
+);
+
+create table everytick.request (
+    job            integer not null references everytick.job (seq),
+    key            text not null,
+    seq            bigint generated always as identity,
+    cause          smallint not null,
+    requested_at   timestamptz not null,
+    payload        text,
+    overlap        text,
+    reason         text not null,
+    requested_by   text not null,
+    replay_of      text,
+    scheduled_for  timestamptz,
+    covers_after   timestamptz,
+    covers_through timestamptz,
+    after_at       timestamptz,
+    through_at     timestamptz,
+    again          boolean not null,
+    primary key (job, key)
+);
+
+-- Neighbouring instants that did not run, all for one reason.
+create table everytick.span (
+    job        integer not null references everytick.job (seq),
+    seq        bigint generated always as identity,
+    status     smallint not null,
+    why        text not null,
+    detail     text not null,
+    after_at   timestamptz not null,
+    through_at timestamptz not null,
+    version    integer not null,
+    count      integer,
+    primary key (job, seq)
+);
+
+-- -------------------------------------------------------------------------------------- occurrences
+
+-- Status: 0 pending, 1 queued, 2 running, 3 awaiting_retry; from 4 on it is over and never changes again.
+create table everytick.occurrence (
+    seq                bigint generated always as identity primary key,
+    id                 uuid not null unique,
+    job                integer not null,
+    version            integer not null,
+    scheduled_for      timestamptz not null,
+    status             smallint not null,
+    cause              smallint not null,
+    priority           integer not null,
+    fence              integer not null default 0,
+    number             integer not null default 0,
+    lost               integer not null default 0,
+    late               boolean not null,
+    superseded_by_next boolean not null default false,
+    report_due         boolean not null default false,
+    line_at            timestamptz not null,
+    ready_at           timestamptz,
+    started_at         timestamptz,
+    claimed_at         timestamptz,
+    ended_at           timestamptz,
+    covers_after       timestamptz,
+    covers_through     timestamptz,
+    created_at         timestamptz not null,
+    updated_at         timestamptz not null,
+    queue              text not null,
+    owner              text,
+    cancel             text,
+    error              text,
+    reason             text,
+    overrides          text,
+    payload            text,
+    replay_of          text
+);
+
+create index occurrence_ready on everytick.occurrence (priority desc, line_at, id)
+    where status = 0 or (status = 3 and owner is null);
+create index occurrence_active on everytick.occurrence (job, line_at) where status < 4;
+create index occurrence_history on everytick.occurrence (job, scheduled_for, id) where status >= 4;
+create index occurrence_report on everytick.occurrence (ended_at, id) where report_due;
+
+create table everytick.task_run (
+    occurrence         bigint not null,
+    task               text not null,
+    status             smallint not null,
+    attempts           integer not null,
+    retries            integer not null,
+    last               smallint,
+    out_of_time        boolean not null,
+    resume_at          timestamptz,
+    started_at         timestamptz,
+    attempt_started_at timestamptz,
+    ended_at           timestamptz,
+    error              text,
+    because_of         text,
+    result             text,
+    waits              bigint[],
+    primary key (occurrence, task)
+);
+
+create table everytick.attempt (
+    occurrence bigint not null,
+    task       text not null,
+    number     integer not null,
+    status     smallint not null,
+    started_at timestamptz,
+    ended_at   timestamptz,
+    error      text,
+    primary key (occurrence, task, number)
+);
+
+-- One write per node and beat, in place.
+create table everytick.node (
+    id      text primary key,
+    beat_at timestamptz not null
+) with (fillfactor = 50);
+
+-- ------------------------------------------------------------------------------------------- people
+
+create function everytick.occurrence_status(code smallint) returns text language sql immutable as $$
+    select (array['pending', 'queued', 'running', 'awaiting_retry', 'completed', 'completed_with_errors', 'failed',
+                  'canceled', 'failed_stale', 'skipped', 'missed', 'superseded'])[code + 1] $$;
+create function everytick.run_status(code smallint) returns text language sql immutable as $$
+    select (array['pending', 'running', 'success', 'failed', 'timeout', 'canceled', 'skipped'])[code + 1] $$;
+create function everytick.attempt_status(code smallint) returns text language sql immutable as $$
+    select (array['pending', 'running', 'success', 'failed', 'timeout', 'canceled', 'lost'])[code + 1] $$;
+create function everytick.cause(code smallint) returns text language sql immutable as $$
+    select (array['schedule', 'trigger', 'replay', 'backfill', 'create', 'restart'])[code + 1] $$;
+
+-- A job with the facts that no plan has folded in yet.
+create view everytick.job_standing as
+select j.seq as job, j.id, j.name, j.created_at, s.version, s.first_version, s.revision, s.watermark,
+       s.removed_at, s.retire_at, s.reschedule_made_at, s.reschedule_to, s.reschedule_by, s.parked,
+       s.woken + w.facts as woken,
+       coalesce(w.at, s.wake_at) as wake_at,
+       coalesce(e.scheduled_for, s.end_scheduled_for) as end_scheduled_for,
+       case when e.ended_at is null then s.end_started_at else e.started_at end as end_started_at,
+       coalesce(e.ended_at, s.end_at) as end_at,
+       coalesce(g.scheduled_for, s.success_scheduled_for) as success_scheduled_for,
+       case when g.ended_at is null then s.success_started_at else g.started_at end as success_started_at,
+       coalesce(g.ended_at, s.success_at) as success_at
+  from everytick.job j
+  join everytick.job_state s on s.job = j.seq
+  cross join lateral (select count(*) as facts, max(at) as at from everytick.wake where job = j.seq) w
+  left join lateral (select * from everytick.wake where job = j.seq and ended_at is not null
+                      order by seq desc limit 1) e on true
+  left join lateral (select * from everytick.wake where job = j.seq and well
+                      order by seq desc limit 1) g on true;
+
+-- Jobs as people ask for them; parked says why a definition cannot be read, else it is empty.
+create view everytick.jobs as
+select v.id, v.name, d.kind, d.schedule, d.enabled and v.removed_at is null as enabled, v.version, v.revision,
+       v.wake_at as next_run, v.end_started_at as last_run, v.end_at as last_end,
+       (select max(o.created_at) from everytick.occurrence o where o.job = v.job) as last_enqueued,
+       (select min(p.since) from everytick.pause p
+         where p.job = v.job and (p.until is null or p.until > everytick.everytick_now())) as paused_since,
+       v.watermark, v.removed_at, v.parked, v.created_at, d.updated_at
+  from everytick.job_standing v
+  join everytick.definition d on d.job = v.job and d.version = v.version;
+
+create view everytick.occurrences as
+select 'occ_' || o.id as id, j.id as job_id, j.name as job, o.version, o.scheduled_for,
+       everytick.occurrence_status(o.status) as status, everytick.cause(o.cause) as cause, o.late, o.priority,
+       o.queue, o.owner, o.fence, o.ready_at, o.started_at, o.ended_at, o.covers_after, o.covers_through,
+       o.error, o.reason, o.payload, o.overrides, o.replay_of, o.report_due, o.created_at, o.updated_at
+  from everytick.occurrence o
+  join everytick.job j on j.seq = o.job;
+
+create view everytick.task_runs as
+select 'occ_' || o.id as occurrence_id, j.name as job, r.task, everytick.run_status(r.status) as status,
+       r.attempts, r.retries, r.started_at, r.ended_at, r.resume_at, r.error, r.because_of, r.result
+  from everytick.task_run r
+  join everytick.occurrence o on o.seq = r.occurrence
+  join everytick.job j on j.seq = o.job;
+
+create view everytick.attempts as
+select 'occ_' || o.id as occurrence_id, j.name as job, a.task, a.number,
+       everytick.attempt_status(a.status) as status, a.started_at, a.ended_at, a.error
+  from everytick.attempt a
+  join everytick.occurrence o on o.seq = a.occurrence
+  join everytick.job j on j.seq = o.job;
+
+create view everytick.skipped_spans as
+select j.id as job_id, j.name as job, everytick.occurrence_status(s.status) as status, s.why, s.detail,
+       s.after_at, s.through_at, s.version, s.count
+  from everytick.span s
+  join everytick.job j on j.seq = s.job;
+
+-- The config each occurrence ran with: that of its version, and what it sets itself.
+create view everytick.effective_config as
+select 'occ_' || o.id as occurrence_id, j.name as job, o.version, d.effective,
+       coalesce(o.overrides, '{}')::json as own_overrides, o.payload::json as own_payload
+  from everytick.occurrence o
+  join everytick.job j on j.seq = o.job
+  join everytick.definition d on d.job = o.job and d.version = o.version;

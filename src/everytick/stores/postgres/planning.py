@@ -1,0 +1,338 @@
+"""due and commit_plans: jobs held by one planner from the look to the commit, and settled by the revision."""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from everytick.domain.config import Level, Overrides
+from everytick.domain.decisions import Creation, Plan, Span
+from everytick.domain.snapshots import PLAN_LIMIT, Edition, JobSnapshot
+from everytick.domain.statuses import ENDED, OccurrenceStatus
+from everytick.errors import StoreUnavailable
+from everytick.stores.base import Commit
+from everytick.stores.postgres import rows
+from everytick.stores.postgres.base import Base, columns, occurrence_key
+from everytick.stores.postgres.compiled import Kept, Key
+from everytick.stores.postgres.door import Connection
+from everytick.stores.postgres.rows import CAUSE_CODE, STATUS_CODE, Row
+
+HELD_FOR = timedelta(seconds=5)
+"""A planner that falls silent while it holds jobs loses them after this time, and another one takes its turn."""
+
+_BUSY_SHOWN = 100
+_WELL = (STATUS_CODE[OccurrenceStatus.COMPLETED], STATUS_CODE[OccurrenceStatus.COMPLETED_WITH_ERRORS])
+
+
+class Batch(list[JobSnapshot]):
+    """Snapshots, and the connection whose transaction holds their jobs until the batch ends."""
+
+    held: Connection | None = None
+
+
+@dataclass(slots=True)
+class _Ends:
+    """The last end and the last success to note for one job, each as scheduled_for, started_at and ended_at."""
+
+    end: tuple[datetime | None, datetime | None, datetime | None] = (None, None, None)
+    success: tuple[datetime | None, datetime | None, datetime | None] = (None, None, None)
+
+    def note(self, row: Row, well: bool) -> None:
+        self.end = row["scheduled_for"], row["started_at"], row["ended_at"]
+        if well:
+            self.success = self.end
+
+
+@dataclass(slots=True)
+class _Held:
+    """A plan whose job is locked and still is as the plan saw it."""
+
+    job: int
+    now: datetime
+    woken: int
+    plan: Plan
+    snapshot: JobSnapshot
+    ends: _Ends
+
+
+class Planning(Base):
+    """What the planner asks."""
+
+    held_for = HELD_FOR
+
+    @asynccontextmanager
+    async def due(self, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
+        """Give up to `limit` jobs whose `wake_at` has come, longest-waiting first.
+
+        No other planner sees them until the batch ends or this node has been silent for
+        `held_for`; people may change them meanwhile, and then the plan is stale.
+        """
+        db = await self._door.borrow()
+        broken: dict[int, str] = {}
+        batch = Batch()
+        batch.held = db
+        try:
+            with self._door.answering():
+                await db.execute(f"begin; set local idle_in_transaction_session_timeout = {self._patience()}")
+                batch.extend(await self._snapshots(db, now, limit, broken))
+            yield batch
+        finally:
+            await self._let_go(batch)
+            await self._door.give_back(db)
+        await self._park(broken)
+
+    async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
+        """Write each plan whole, on the condition that its job's revision is still the snapshot's.
+
+        Ends the batch: its jobs are free again. A hold that was lost meanwhile costs
+        nothing but time, since the revision decides.
+        """
+        if not plans:
+            return []
+        if isinstance(batch, Batch) and batch.held is not None:
+            try:
+                with self._door.answering():
+                    return await self._commit_held(batch, batch.held, plans)
+            except StoreUnavailable:
+                await self._let_go(batch)
+        async with self._door.transaction() as db:
+            return await self._commit(db, batch, plans)
+
+    async def _commit_held(self, batch: Batch, db: Connection, plans: Sequence[Plan]) -> list[Commit]:
+        await self._door.tell_time(db)
+        done = await self._commit(db, batch, plans)
+        await db.execute("commit")
+        batch.held = None
+        return done
+
+    def _patience(self) -> int:
+        return max(int(self.held_for / timedelta(milliseconds=1)), 1)
+
+    async def _let_go(self, batch: Batch) -> None:
+        """End what the batch still holds; a connection that cannot even do that is thrown away."""
+        db, batch.held = batch.held, None
+        if db is None:
+            return
+        try:
+            with self._door.answering():
+                await db.execute("rollback")
+        except StoreUnavailable:
+            db.terminate()
+
+    async def _park(self, broken: dict[int, str]) -> None:
+        if broken:
+            async with self._door.transaction() as db:
+                for job, reason in sorted(broken.items()):
+                    await db.execute(self._sql.park_job, job, rows.text(reason))
+
+    # ------------------------------------------------------------------------------------------------- the snapshots
+
+    async def _snapshots(self, db: Connection, now: datetime, limit: int, broken: dict[int, str]) -> list[JobSnapshot]:
+        """Return what a plan may see of each job.
+
+        Where each stands is read first: whatever changes before the rest is read has
+        changed the revision or added a fact, so the commit finds out.
+        """
+        ripe = [row["job"] for row in await db.fetch(self._sql.hold_due, now, limit)]
+        if not ripe:
+            return []
+        standing = await db.fetch(self._sql.standing_of, ripe, limit)
+        jobs = [row["job"] for row in standing]
+        definitions, unreadable = await self._compiled.read(db, _editions(standing))
+        broken.update({job: reason for (job, _), reason in unreadable.items()})
+        facts = _Facts(
+            active=_by_job(await db.fetch(self._sql.active, jobs)),
+            pauses=_by_job(await db.fetch(self._sql.pauses, jobs)),
+            adjustments=_by_job(await db.fetch(self._sql.adjustments, jobs)),
+            requests=_by_job(await db.fetch(self._sql.requests, jobs)),
+        )
+        return [_snapshot(row, definitions, facts) for row in standing if row["job"] not in broken]
+
+    # ---------------------------------------------------------------------------------------------------- the commit
+
+    async def _commit(self, db: Connection, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
+        snapshots = {snapshot.job_id: snapshot for snapshot in batch}
+        locked = await db.fetch(
+            self._sql.hold_plans, [plan.job_id for plan in plans], [plan.revision for plan in plans]
+        )
+        by_id = {row["id"]: row for row in locked}
+        held: list[_Held] = []
+        answers: list[Commit] = []
+        for plan in plans:
+            # The first of two plans for one job makes the second one stale, as it raises the revision.
+            row = by_id.pop(plan.job_id, None)
+            answers.append(Commit.STALE if row is None else Commit.COMMITTED)
+            if row is not None:
+                assert plan.watermark >= row["watermark"], f"{plan.job_id}: the watermark moved back"
+                seen = snapshots[plan.job_id]
+                held.append(_Held(row["job"], row["now"], row["woken"], plan, seen, _Ends()))
+        if held:
+            await self._write(db, held)
+        return answers
+
+    async def _write(self, db: Connection, held: Sequence[_Held]) -> None:
+        await self._fold_wakes(db, held)
+        if created := [_created(each, creation) for each in held for creation in each.plan.creations]:
+            await db.execute(self._sql.create_occurrences, held[0].now, *columns(created, 18))
+        await self._move_occurrences(db, held)
+        if spans := [_spanned(each.job, span) for each in held for span in each.plan.spans]:
+            await db.execute(self._sql.add_spans, *columns(spans, 8))
+        await self._answer(db, held)
+        await self._settle_facts(db, held)
+        await db.execute(self._sql.settle_plans, *columns(map(_settled, held), 11))
+        await db.execute(self._sql.ring)
+
+    async def _fold_wakes(self, db: Connection, held: Sequence[_Held]) -> None:
+        """Count the facts into `woken` and keep what the endings among them said."""
+        by_key = {each.job: each for each in held}
+        for row in await db.fetch(self._sql.fold_wakes, list(by_key)):
+            each = by_key[row["job"]]
+            each.woken += 1
+            if row["ended_at"] is not None:
+                each.ends.note(row, row["well"])
+
+    async def _move_occurrences(self, db: Connection, held: Sequence[_Held]) -> None:
+        releases = [occurrence_key(id_) for each in held for id_ in each.plan.releases]
+        cancels = [occurrence_key(id_) for each in held for id_ in each.plan.cancels]
+        endings = [
+            (occurrence_key(end.id), STATUS_CODE[end.status], rows.text(f"{end.why} {end.detail}".strip()))
+            for each in held
+            for end in each.plan.endings
+        ]
+        if not (releases or cancels or endings):
+            return
+        now = held[0].now
+        await db.execute(self._sql.hold_occurrences, [*releases, *cancels, *(end[0] for end in endings)])
+        if releases:
+            await db.execute(self._sql.release, releases, now)
+        if endings:
+            by_key = {each.job: each for each in held}
+            for row in await db.fetch(self._sql.end_unowned, *columns(endings, 3), now):
+                by_key[row["job"]].ends.note(row, row["status"] in _WELL)
+        if cancels:
+            await db.execute(self._sql.ask_to_stop, cancels, "asked by the schedule")
+
+    async def _answer(self, db: Connection, held: Sequence[_Held]) -> None:
+        answers = [(each.job, a.key, a.done_through) for each in held for a in each.plan.answers]
+        if not answers:
+            return
+        for row in await db.fetch(self._sql.answer_requests, *columns(answers, 3)):
+            rest = replace(rows.request(row), after=row["done_through"], requested_at=held[0].now)
+            await db.execute(self._sql.add_request, *rows.request_row(row["job"], rest))
+
+    async def _settle_facts(self, db: Connection, held: Sequence[_Held]) -> None:
+        """Forget the facts that are decided: nothing at or before the watermark is asked about again."""
+        used = [(each.job, adjustment.at) for each in held for adjustment in each.plan.used]
+        if used:
+            await db.execute(self._sql.mark_adjustments, *columns(used, 2))
+        if adjusted := [(each.job, each.plan.watermark) for each in held if each.snapshot.adjustments]:
+            await db.execute(self._sql.settle_adjustments, *columns(adjusted, 2))
+        if paused := [(each.job, each.plan.watermark) for each in held if each.snapshot.pauses]:
+            await db.execute(self._sql.settle_pauses, *columns(paused, 2))
+
+
+@dataclass(slots=True)
+class _Facts:
+    """What was read beside the standing of the jobs, by job."""
+
+    active: dict[int, list[Row]]
+    pauses: dict[int, list[Row]]
+    adjustments: dict[int, list[Row]]
+    requests: dict[int, list[Row]]
+
+
+def _by_job(found: Iterable[Row]) -> dict[int, list[Row]]:
+    by_job: dict[int, list[Row]] = {}
+    for row in found:
+        by_job.setdefault(row["job"], []).append(row)
+    return by_job
+
+
+def _editions(standing: Iterable[Row]) -> list[Key]:
+    """Versions are counted without a gap, so the first and the last name all of them."""
+    return [(row["job"], version) for row in standing for version in range(row["first_version"], row["version"] + 1)]
+
+
+def _snapshot(row: Row, definitions: dict[Key, Kept], facts: _Facts) -> JobSnapshot:
+    job, waits = row["job"], STATUS_CODE[OccurrenceStatus.QUEUED]
+    kept = [definitions[job, version] for version in range(row["first_version"], row["version"] + 1)]
+    active = facts.active.get(job, ())
+    busy = [each for each in active if each["status"] != waits]
+    waiting = [each for each in active if each["status"] == waits]
+    requests = facts.requests.get(job, ())
+    return JobSnapshot(
+        job_id=row["id"],
+        revision=row["revision"],
+        woken=row["woken"],
+        watermark=row["watermark"],
+        editions=tuple(Edition(each.job, each.in_force_after) for each in kept),
+        wake_at=row["wake_at"],
+        retire_at=row["retire_at"],
+        pauses=tuple(map(rows.pause, facts.pauses.get(job, ()))),
+        adjustments=tuple(map(rows.adjustment, facts.adjustments.get(job, ()))),
+        reschedule=rows.reschedule(row),
+        requests=tuple(map(rows.request, requests[:PLAN_LIMIT])),
+        more_requests=len(requests) > PLAN_LIMIT,
+        busy=tuple(map(rows.active, busy[:_BUSY_SHOWN])),
+        busy_count=busy[0]["of"] if busy else 0,
+        waiting=tuple(map(rows.active, waiting)),
+        waiting_count=waiting[0]["of"] if waiting else 0,
+        last_end=rows.ended(row, "end"),
+        last_success=rows.ended(row, "success"),
+    )
+
+
+def _created(held: _Held, creation: Creation) -> tuple[object, ...]:
+    settings = held.snapshot.editions[-1].job.settings
+    own = creation.overrides or Overrides(Level.OCCURRENCE)
+    overrides, payload = rows.write_overrides(own)
+    if creation.payload is not None and creation.payload != settings.payload:
+        payload = creation.payload.text
+    return (
+        occurrence_key(creation.id),
+        held.job,
+        creation.version,
+        creation.scheduled_for,
+        STATUS_CODE[creation.status],
+        CAUSE_CODE[creation.cause],
+        settings.priority,
+        creation.late,
+        creation.line_at,
+        creation.ready_at,
+        held.now if creation.status in ENDED else None,
+        creation.covers_after,
+        creation.covers_through,
+        settings.queue,
+        rows.text(f"{creation.why}, {creation.detail}" if creation.detail else str(creation.why)),
+        overrides,
+        payload,
+        creation.replay_of,
+    )
+
+
+def _spanned(job: int, span: Span) -> tuple[object, ...]:
+    return (
+        job,
+        STATUS_CODE[span.status],
+        str(span.why),
+        rows.text(span.detail),
+        span.after,
+        span.through,
+        span.version,
+        span.count,
+    )
+
+
+def _settled(held: _Held) -> tuple[object, ...]:
+    plan = held.plan
+    # An ending, request or edit after the snapshot was read must not be slept through.
+    wake_at = plan.wake_at if held.woken == plan.woken else held.now
+    return (
+        held.job,
+        held.woken,
+        plan.watermark,
+        wake_at,
+        plan.rescheduled,
+        *held.ends.end,
+        *held.ends.success,
+    )

@@ -1,0 +1,105 @@
+"""The queries of the PostgreSQL store by name, for whichever schema it lives in."""
+
+import re
+from functools import cache
+from importlib.resources import files
+
+from everytick.stores.queries import Migration, bind_queries, load_migrations, load_queries
+
+PACKAGE = "everytick.stores.postgres"
+_SCHEMA = re.compile(r"\beverytick\.")
+
+
+class Queries:
+    """Every query of queries.sql; a name that stands in one place only is an error at import."""
+
+    now: str
+    ring: str
+    pulse: str
+    hold_due: str
+    standing_of: str
+    definitions: str
+    active: str
+    pauses: str
+    adjustments: str
+    requests: str
+    park_job: str
+    hold_plans: str
+    fold_wakes: str
+    create_occurrences: str
+    hold_occurrences: str
+    release: str
+    end_unowned: str
+    ask_to_stop: str
+    add_spans: str
+    answer_requests: str
+    add_request: str
+    mark_adjustments: str
+    settle_adjustments: str
+    settle_pauses: str
+    settle_plans: str
+    claim: str
+    runs: str
+    give_back: str
+    commit_steps: str
+    step_marks: str
+    beat: str
+    claims_of: str
+    release_waits: str
+    take_over: str
+    reports: str
+    reported: str
+    hold_job: str
+    hold_name: str
+    forgotten: str
+    newest: str
+    id_taken: str
+    add_job: str
+    add_definition: str
+    add_state: str
+    edit_state: str
+    edit_unclaimed: str
+    wake: str
+    note_end: str
+    revise: str
+    rename_job: str
+    remove_job: str
+    reschedule_job: str
+    jobs_by_id: str
+    jobs_in_service: str
+    end_pause: str
+    resume_pause: str
+    add_pause: str
+    put_back_in_line: str
+    open_request: str
+    occurrence_payload: str
+    adjust: str
+    hold_occurrence: str
+    history: str
+    occurrence: str
+    attempts: str
+    spans: str
+    job_key: str
+    nodes: str
+    prune: str
+
+
+load_queries(Queries, PACKAGE)
+
+
+@cache
+def queries_in(schema: str) -> Queries:
+    """Return the queries for the tables of this schema."""
+    text = files(PACKAGE).joinpath("queries.sql").read_text("utf-8")
+    return bind_queries(Queries, in_schema(text, schema), f"{PACKAGE}/queries.sql")
+
+
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """Return the migrations as they were written, for the schema `everytick`."""
+    return load_migrations(PACKAGE)
+
+
+def in_schema(sql: str, schema: str) -> str:
+    """Return the text for another schema than `everytick`, which is the one it is written for."""
+    return _SCHEMA.sub(f'"{schema}".', sql)

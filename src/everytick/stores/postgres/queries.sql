@@ -1,0 +1,581 @@
+-- The statements of the PostgreSQL store. Each has a name and says what it guarantees.
+--
+-- Locks are taken in one order everywhere: job, job_state, occurrence, each by rising key, so that no two
+-- statements wait for each other. The time is everytick_now(), read once per statement.
+
+-- now --
+-- Returns the store's time.
+select everytick.everytick_now();
+
+-- ring --
+-- Tells every node that something changed, at the commit and once per commit.
+select everytick.ring();
+
+-- pulse --
+-- Returns how often the bell was rung, for those who cannot listen.
+select case when is_called then last_value else 0 end from everytick.pulse;
+
+-- ------------------------------------------------------------------------------------- the planner
+
+-- hold_due --
+-- Returns jobs whose time has come and holds them until the transaction ends; what another planner holds
+-- is passed over. Only the job's own row is held: a pause or an edit does not wait, the revision settles it.
+with ripe as (
+    select s.job
+      from everytick.job_state s
+      join everytick.job j on j.seq = s.job
+     where s.wake_at <= $1
+     order by s.wake_at, s.job
+     limit $2
+       for no key update of j skip locked
+), told as (
+    select j.seq as job
+      from everytick.job j
+     where j.seq in (select w.job from everytick.wake w where w.at <= $1)
+     limit $2
+       for no key update of j skip locked
+)
+select job from ripe
+union
+select job from told;
+
+-- standing_of --
+-- Returns where these jobs stand, facts that no plan has seen included, longest-waiting first.
+select * from everytick.job_standing where job = any($1::int[]) order by wake_at, id limit $2;
+
+-- definitions --
+-- Returns the versions asked for that exist.
+select d.job, d.version, d.definition, d.in_force_after, d.updated_at, j.id, j.created_at
+  from unnest($1::int[], $2::int[]) a(job, version)
+  join everytick.definition d on d.job = a.job and d.version = a.version
+  join everytick.job j on j.seq = d.job;
+
+-- active --
+-- Returns of each job the first 100 that are busy, the first 100 that wait and the last, and how many there are.
+select *
+  from (select o.job, o.id, o.line_at, o.scheduled_for, o.status, o.cause, o.superseded_by_next,
+               row_number() over place as place, count(*) over (partition by o.job, o.status = 1) as of
+          from everytick.occurrence o
+         where o.job = any($1::int[]) and o.status < 4
+        window place as (partition by o.job, o.status = 1 order by o.line_at, o.id)) a
+ where a.place <= 100 or (a.status = 1 and a.place = a.of)
+ order by a.job, a.place;
+
+-- pauses --
+-- Returns the pauses of these jobs in the order they were made.
+select * from everytick.pause where job = any($1::int[]) order by job, seq;
+
+-- adjustments --
+-- Returns what was said of single instants of these jobs, in the order it was said.
+select * from everytick.adjustment where job = any($1::int[]) order by job, seq;
+
+-- requests --
+-- Returns the oldest 101 open requests of each job: one more than a plan may see.
+select r.*
+  from unnest($1::int[]) a(job)
+ cross join lateral (select * from everytick.request r where r.job = a.job order by r.seq limit 101) r
+ order by r.job, r.seq;
+
+-- park_job --
+-- Takes a job whose definition cannot be read out of planning and says why; an edit brings it back.
+with told as (delete from everytick.wake where job = $1)
+update everytick.job_state set parked = $2, wake_at = null where job = $1;
+
+-- hold_plans --
+-- Locks the jobs that still are as their snapshot was, and returns them with the store's time.
+select j.id, s.job, s.woken, s.watermark, everytick.everytick_now() as now
+  from unnest($1::text[], $2::bigint[]) p(id, revision)
+  join everytick.job j on j.id = p.id
+  join everytick.job_state s on s.job = j.seq
+ where s.revision = p.revision
+ order by s.job
+   for no key update of s;
+
+-- fold_wakes --
+-- Takes the facts away that the plan answers, and returns them in order; later ones cause a new look.
+with gone as (delete from everytick.wake where job = any($1::int[]) returning *)
+select * from gone order by job, seq;
+
+-- create_occurrences --
+-- Absent ones only: the id is made of job and instant, so a repeated commit is harmless.
+insert into everytick.occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
+                                  ended_at, covers_after, covers_through, created_at, updated_at, queue, reason,
+                                  overrides, payload, replay_of)
+select c.id, c.job, c.version, c.scheduled_for, c.status, c.cause, c.priority, c.late, c.line_at, c.ready_at,
+       c.ended_at, c.covers_after, c.covers_through, $1, $1, c.queue, c.reason, c.overrides, c.payload, c.replay_of
+  from unnest($2::uuid[], $3::int[], $4::int[], $5::timestamptz[], $6::smallint[], $7::smallint[], $8::int[],
+              $9::bool[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[],
+              $14::timestamptz[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[])
+       c(id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, ended_at, covers_after,
+         covers_through, queue, reason, overrides, payload, replay_of)
+on conflict (id) do nothing;
+
+-- hold_occurrences --
+-- Locks these occurrences in order, before a plan changes some of them.
+select seq from everytick.occurrence where id = any($1::uuid[]) order by seq for no key update;
+
+-- release --
+-- Lets those into a place that still wait in line; what was canceled meanwhile stays so.
+update everytick.occurrence set status = 0, updated_at = $2 where id = any($1::uuid[]) and status = 1;
+
+-- end_unowned --
+-- Ends what is not over yet and fences out whoever holds it; what is over stays as it is.
+update everytick.occurrence o
+   set status = e.status, error = e.error, ended_at = $4, updated_at = $4, owner = null, fence = o.fence + 1,
+       report_due = true
+  from unnest($1::uuid[], $2::smallint[], $3::text[]) e(id, status, error)
+ where o.id = e.id and o.status < 4
+returning o.job, o.id, o.status, o.scheduled_for, o.started_at, o.ended_at;
+
+-- ask_to_stop --
+-- Notes that the owners of these shall stop; the next beat tells them.
+update everytick.occurrence set cancel = $2 where id = any($1::uuid[]) and status < 4;
+
+-- add_spans --
+-- Keeps the instants that did not run, in order.
+insert into everytick.span (job, status, why, detail, after_at, through_at, version, count)
+select s.* from unnest($1::int[], $2::smallint[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[],
+                       $7::int[], $8::int[]) s;
+
+-- answer_requests --
+-- Forgets requests that were dealt with; a backfill that was cut goes on behind the others.
+with gone as (
+    delete from everytick.request r
+     using unnest($1::int[], $2::text[], $3::timestamptz[]) a(job, key, done_through)
+     where r.job = a.job and r.key = a.key
+    returning r.*, a.done_through
+)
+select * from gone where done_through is not null order by job, seq;
+
+-- add_request --
+-- Keeps a request; where its key is taken nothing changes and no row comes back.
+insert into everytick.request (job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
+                               scheduled_for, covers_after, covers_through, after_at, through_at, again)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+on conflict (job, key) do nothing
+returning seq;
+
+-- mark_adjustments --
+-- Notes of moves that they now exist at their new time.
+update everytick.adjustment a set done = true
+  from unnest($1::int[], $2::timestamptz[]) u(job, at)
+ where a.job = u.job and a.at = u.at;
+
+-- settle_adjustments --
+-- Forgets what lies at or before the watermark, unless it is still to move.
+delete from everytick.adjustment a
+ using unnest($1::int[], $2::timestamptz[]) p(job, watermark)
+ where a.job = p.job and a.at <= p.watermark and (a.kind <> 'move' or a.done);
+
+-- settle_pauses --
+-- Forgets pauses whose instants are all decided.
+delete from everytick.pause a
+ using unnest($1::int[], $2::timestamptz[]) p(job, watermark)
+ where a.job = p.job and a.until <= p.watermark;
+
+-- settle_plans --
+-- Moves the watermark on under the lock that hold_plans took; the revision makes every older snapshot stale.
+update everytick.job_state s
+   set revision = s.revision + 1, woken = p.woken, watermark = p.watermark, wake_at = p.wake_at,
+       first_version = case when s.first_version = s.version then s.version else
+           (select max(d.version) from everytick.definition d
+             where d.job = s.job and (d.in_force_after is null or d.in_force_after <= p.watermark)) end,
+       reschedule_made_at = case when p.rescheduled then null else s.reschedule_made_at end,
+       reschedule_to = case when p.rescheduled then null else s.reschedule_to end,
+       reschedule_by = case when p.rescheduled then null else s.reschedule_by end,
+       end_scheduled_for = case when p.end_at is null then s.end_scheduled_for else p.end_scheduled_for end,
+       end_started_at = case when p.end_at is null then s.end_started_at else p.end_started_at end,
+       end_at = coalesce(p.end_at, s.end_at),
+       success_scheduled_for =
+           case when p.success_at is null then s.success_scheduled_for else p.success_scheduled_for end,
+       success_started_at = case when p.success_at is null then s.success_started_at else p.success_started_at end,
+       success_at = coalesce(p.success_at, s.success_at)
+  from unnest($1::int[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::bool[], $6::timestamptz[],
+              $7::timestamptz[], $8::timestamptz[], $9::timestamptz[], $10::timestamptz[], $11::timestamptz[])
+       p(job, woken, watermark, wake_at, rescheduled, end_scheduled_for, end_started_at, end_at,
+         success_scheduled_for, success_started_at, success_at)
+ where s.job = p.job;
+
+-- ------------------------------------------------------------------------------------ the executor
+
+-- claim --
+-- Gives ready occurrences to one node, by priority, then age; what another claims at this moment is passed over.
+with moment as materialized (
+    select everytick.everytick_now() as now
+), taken as (
+    update everytick.occurrence o
+       set status = 2, owner = $1, fence = o.fence + 1, started_at = coalesce(o.started_at, moment.now),
+           claimed_at = moment.now, updated_at = moment.now
+      from moment
+     where o.seq = any(array(
+           select r.seq
+             from everytick.occurrence r
+            where (r.status = 0 or (r.status = 3 and r.owner is null))
+              and (r.ready_at is null or r.ready_at <= (select now from moment))
+              and r.queue = any($2::text[])
+              and r.job <> all(array(select j.seq from everytick.job j where j.id = any($4::text[])))
+            order by r.priority desc, r.line_at, r.id
+            limit $3
+              for update skip locked))
+    returning o.*
+), known as (
+    insert into everytick.node (id, beat_at)
+    select $1, moment.now from moment where exists (select from taken)
+    on conflict (id) do nothing
+)
+select taken.*, j.id as job_id from taken join everytick.job j on j.seq = taken.job;
+
+-- runs --
+-- Returns where the tasks of these occurrences stand.
+select * from everytick.task_run where occurrence = any($1::bigint[]) order by occurrence, task;
+
+-- give_back --
+-- Puts claimed occurrences back in line, whose definition cannot be read: an edit lets them go on.
+update everytick.occurrence set status = 1, owner = null, updated_at = everytick.everytick_now()
+ where seq = any($1::bigint[]) and owner = $2;
+
+-- commit_steps --
+-- Writes each step whose claim still holds the fence and whose number is new, and returns those: the rest is
+-- either known already or stale. One row per task; what concerns the occurrence stands on the first of a step.
+with held as materialized (
+    select s.*
+      from unnest($1::bigint[], $2::int[], $3::int[], $4::bool[], $5::smallint[], $6::bool[], $7::bool[], $8::bool[],
+                  $9::timestamptz[], $10::timestamptz[], $11::text[], $12::int[], $13::bool[],
+                  $14::text[], $15::smallint[], $16::int[], $17::int[], $18::smallint[], $19::bool[],
+                  $20::timestamptz[], $21::timestamptz[], $22::timestamptz[], $23::timestamptz[], $24::text[],
+                  $25::text[], $26::text[], $27::text[],
+                  $28::int[], $29::smallint[], $30::timestamptz[], $31::timestamptz[], $32::text[])
+           s(occurrence, fence, number, first, status, ends, wakes, frees,
+             ready_at, ended_at, error, lost, superseded_by_next,
+             task, run_status, attempts, retries, last, out_of_time,
+             resume_at, run_started_at, attempt_started_at, run_ended_at, run_error,
+             because_of, result, waits,
+             attempt, attempt_status, started_at, attempt_ended_at, attempt_error)
+      join everytick.occurrence o on o.seq = s.occurrence and o.fence = s.fence and o.number < s.number
+     order by s.occurrence
+       for no key update of o
+), run as (
+    insert into everytick.task_run (occurrence, task, status, attempts, retries, last, out_of_time, resume_at,
+                                    started_at, attempt_started_at, ended_at, error, because_of, result, waits)
+    select occurrence, task, run_status, attempts, retries, last, out_of_time, resume_at,
+           run_started_at, attempt_started_at, run_ended_at, run_error, because_of, result, waits::bigint[]
+      from held where task is not null
+    on conflict (occurrence, task) do update
+       set status = excluded.status, attempts = excluded.attempts, retries = excluded.retries,
+           last = excluded.last, out_of_time = excluded.out_of_time, resume_at = excluded.resume_at,
+           started_at = excluded.started_at, attempt_started_at = excluded.attempt_started_at,
+           ended_at = excluded.ended_at, error = excluded.error, because_of = excluded.because_of,
+           result = excluded.result, waits = excluded.waits
+), try as (
+    insert into everytick.attempt as a (occurrence, task, number, status, started_at, ended_at, error)
+    select occurrence, task, attempt, attempt_status, started_at, attempt_ended_at, attempt_error
+      from held where attempt_status is not null
+    on conflict (occurrence, task, number) do update
+       set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at,
+           error = excluded.error
+     where a.status < 2
+), moved as (
+    update everytick.occurrence o
+       set status = h.status, number = h.number, lost = h.lost, superseded_by_next = h.superseded_by_next,
+           owner = case when h.frees then null else o.owner end,
+           ready_at = coalesce(h.ready_at, o.ready_at),
+           fence = o.fence + h.ends::int, report_due = h.ends,
+           ended_at = h.ended_at, error = h.error, updated_at = everytick.everytick_now()
+      from held h
+     where h.first and o.seq = h.occurrence
+    returning o.job, h.ends, h.wakes, h.frees, o.status, o.scheduled_for, o.started_at, o.ended_at, o.updated_at
+), woken as (
+    insert into everytick.wake (job, at, scheduled_for, started_at, ended_at, well)
+    select job, updated_at, case when ends then scheduled_for end, case when ends then started_at end,
+           case when ends then ended_at end, ends and status in (4, 5)
+      from moved where wakes
+), bell as (
+    select everytick.ring() where exists (select from moved where frees)
+)
+select occurrence from held where first
+union all
+select null from bell;
+
+-- step_marks --
+-- Returns what tells a repeated commit from a lost race.
+select seq, fence, number, status from everytick.occurrence where seq = any($1::bigint[]);
+
+-- beat --
+-- Notes that the node lives and returns what the store counts as its own.
+with heard as (
+    insert into everytick.node (id, beat_at) values ($1, everytick.everytick_now())
+    on conflict (id) do update set beat_at = excluded.beat_at
+)
+select seq, cancel from everytick.occurrence where status < 4 and owner = $1 order by seq;
+
+-- claims_of --
+-- Returns these occurrences as their owner needs them.
+select o.*, j.id as job_id
+  from everytick.occurrence o join everytick.job j on j.seq = o.job
+ where o.seq = any($1::bigint[]) and o.owner = $2
+ order by o.seq;
+
+-- release_waits --
+-- Frees what silent nodes only waited with: no attempt of it was running. Returns how many.
+update everytick.occurrence o
+   set owner = null, fence = o.fence + 1, updated_at = everytick.everytick_now()
+ where o.seq = any(array(
+       select w.seq
+         from everytick.occurrence w left join everytick.node n on n.id = w.owner
+        where w.status < 4 and w.status = 3 and w.owner is not null
+          and (n.id is null or everytick.everytick_now() - n.beat_at > $1)
+        order by w.seq
+          for update of w skip locked))
+returning o.seq;
+
+-- take_over --
+-- Makes one reaper the owner of what silent nodes ran, with a new fence: the old owner can record nothing more.
+update everytick.occurrence o
+   set owner = $1, fence = o.fence + 1, updated_at = everytick.everytick_now()
+ where o.seq = any(array(
+       select w.seq
+         from everytick.occurrence w left join everytick.node n on n.id = w.owner
+        where w.status < 4 and w.status <> 3 and w.owner is not null
+          and (n.id is null or everytick.everytick_now() - n.beat_at > $3)
+        order by w.seq
+        limit $2
+          for update of w skip locked))
+returning o.seq;
+
+-- reports --
+-- Returns ended occurrences whose report nobody delivered yet, oldest end first.
+select o.*, j.id as job_id
+  from everytick.occurrence o join everytick.job j on j.seq = o.job
+ where o.report_due and j.id <> all($2::text[])
+ order by o.ended_at, o.id
+ limit $1;
+
+-- reported --
+-- Notes that these reports were delivered.
+update everytick.occurrence set report_due = false where id = any($1::uuid[]) and report_due;
+
+-- ---------------------------------------------------------------------------------------- the jobs
+
+-- hold_job --
+-- Locks where a job stands, so that what people do to it and what plans do to it come one after the other.
+select s.job, s.removed_at, everytick.everytick_now() as now
+  from everytick.job j join everytick.job_state s on s.job = j.seq
+ where j.id = $1
+   for no key update of s;
+
+-- hold_name --
+-- Locks where the job of this name stands.
+select s.job, s.removed_at, everytick.everytick_now() as now
+  from everytick.job j join everytick.job_state s on s.job = j.seq
+ where j.name = $1
+   for no key update of s;
+
+-- forgotten --
+-- Returns the job that has this name and was removed longer ago than is remembered.
+select s.job, s.removed_at
+  from everytick.job j join everytick.job_state s on s.job = j.seq
+ where j.name = $1 and everytick.everytick_now() - s.removed_at > $2;
+
+-- newest --
+-- Returns the newest definition of a job as it was written, and how many wait to be decided.
+select d.definition, d.version, s.version - s.first_version + 1 as editions, j.id, j.name, j.created_at
+  from everytick.job_state s
+  join everytick.job j on j.seq = s.job
+  join everytick.definition d on d.job = s.job and d.version = s.version
+ where s.job = $1;
+
+-- id_taken --
+-- Tells whether a job has this id.
+select exists (select from everytick.job where id = $1);
+
+-- add_job --
+-- Makes a job; no row comes back where its id or name is taken.
+insert into everytick.job (id, name, created_at) values ($1, $2, $3) on conflict do nothing returning seq;
+
+-- add_definition --
+-- Keeps a version for ever.
+insert into everytick.definition (job, version, in_force_after, kind, schedule, enabled, definition, effective,
+                                  changed_by, updated_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+
+-- add_state --
+-- Lets a new job begin at its watermark.
+insert into everytick.job_state (job, version, first_version, revision, woken, watermark, keep_success, keep_failure,
+                                 keep_last)
+values ($1, 1, 1, 1, 1, $2, $3, $4, $5);
+
+-- edit_state --
+-- Makes a version the newest one and older snapshots stale; a job that was removed or parked is back.
+update everytick.job_state
+   set version = $2, revision = revision + 1, removed_at = null, retire_at = null, parked = null,
+       keep_success = $3, keep_failure = $4, keep_last = $5
+ where job = $1;
+
+-- edit_unclaimed --
+-- Gives what nobody has started the new version.
+update everytick.occurrence o set version = $2, priority = $3, queue = $4
+ where o.seq = any(array(
+       select a.seq from everytick.occurrence a
+        where a.job = $1 and a.status < 2
+          and not exists (select from everytick.task_run r where r.occurrence = a.seq)
+        order by a.seq
+          for no key update));
+
+-- wake --
+-- Makes a job worth a look now.
+insert into everytick.wake (job, at) values ($1, $2);
+
+-- note_end --
+-- Makes a job worth a look now because one of its occurrences ended.
+insert into everytick.wake (job, at, scheduled_for, started_at, ended_at, well) values ($1, $2, $3, $4, $2, false);
+
+-- revise --
+-- Makes older snapshots of a job stale.
+update everytick.job_state set revision = revision + 1 where job = $1;
+
+-- rename_job --
+-- Gives the job another name, unless a job has it; its id stays. Comes before job_state is locked, as everywhere.
+update everytick.job j set name = $2
+ where j.seq = $1 and not exists (select from everytick.job o where o.name = $2 and o.seq <> $1)
+returning j.seq;
+
+-- remove_job --
+-- Takes a job out of service.
+update everytick.job_state set removed_at = $2, retire_at = $3, revision = revision + 1 where job = $1;
+
+-- reschedule_job --
+-- Sets the next run.
+update everytick.job_state
+   set reschedule_made_at = $2, reschedule_to = $3, reschedule_by = $4, revision = revision + 1
+ where job = $1;
+
+-- jobs_by_id --
+-- Returns where these jobs stand, with the pause that holds them now.
+select v.*, p.since, p.until, p.missed, p.reason, p.paused_by
+  from everytick.job_standing v
+  left join lateral (select * from everytick.pause p
+                      where p.job = v.job and (p.until is null or everytick.everytick_now() < p.until)
+                      order by p.seq limit 1) p on true
+ where v.id = any($1::text[]);
+
+-- jobs_in_service --
+-- Returns where every job stands that is not removed, by name.
+select v.*, p.since, p.until, p.missed, p.reason, p.paused_by
+  from everytick.job_standing v
+  left join lateral (select * from everytick.pause p
+                      where p.job = v.job and (p.until is null or everytick.everytick_now() < p.until)
+                      order by p.seq limit 1) p on true
+ where v.removed_at is null
+ order by v.name collate "C";
+
+-- end_pause --
+-- Takes away the pause that holds a job now and returns it.
+delete from everytick.pause where job = $1 and seq = (
+    select seq from everytick.pause where job = $1 and (until is null or $2 < until) order by seq limit 1)
+returning *;
+
+-- resume_pause --
+-- Ends the pause that holds a job now, and returns whether there was one.
+update everytick.pause set until = $2 where job = $1 and seq = (
+    select seq from everytick.pause where job = $1 and (until is null or $2 < until) order by seq limit 1)
+returning seq;
+
+-- add_pause --
+-- Holds a job's schedule from then on.
+insert into everytick.pause (job, since, until, missed, reason, paused_by) values ($1, $2, $3, $4, $5, $6);
+
+-- put_back_in_line --
+-- Lets what the schedule made and nobody claimed wait: no claim of it commits after the pause.
+update everytick.occurrence o set status = 1, updated_at = $2
+ where o.seq = any(array(
+       select a.seq from everytick.occurrence a
+        where a.job = $1 and a.status < 4 and a.status = 0 and a.cause = 0
+        order by a.seq
+          for no key update))
+   and o.status = 0;
+
+-- open_request --
+-- Returns the payload of the open request of this key.
+select payload from everytick.request where job = $1 and key = $2;
+
+-- occurrence_payload --
+-- Returns what an occurrence was made with, if it exists.
+select payload, overrides from everytick.occurrence where id = $1;
+
+-- adjust --
+-- Says what becomes of one instant; what was said before is replaced and keeps its place.
+insert into everytick.adjustment (job, at, kind, moved_to, reason, adjusted_by, done, overrides, payload)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+on conflict (job, at) do update
+   set kind = excluded.kind, moved_to = excluded.moved_to, reason = excluded.reason,
+       adjusted_by = excluded.adjusted_by, done = excluded.done, overrides = excluded.overrides,
+       payload = excluded.payload;
+
+-- hold_occurrence --
+-- Locks one occurrence and returns where it stands.
+select job, status, owner, everytick.everytick_now() as now from everytick.occurrence where id = $1 for no key update;
+
+-- ------------------------------------------------------------------------------------- the history
+
+-- history --
+-- Returns a page of occurrences, newest first, after the place the last page ended at.
+select o.*, j.id as job_id
+  from everytick.occurrence o join everytick.job j on j.seq = o.job
+ where ($1::text is null or o.job = (select seq from everytick.job where id = $1))
+   and (cardinality($2::smallint[]) = 0 or o.status = any($2::smallint[]))
+   and ($3::smallint is null or o.cause = $3)
+   and ($4::timestamptz is null or o.scheduled_for > $4)
+   and ($5::timestamptz is null or o.scheduled_for <= $5)
+   and ($6::timestamptz is null or (o.scheduled_for, o.id) < ($6, $7::uuid))
+ order by o.scheduled_for desc, o.id desc
+ limit $8;
+
+-- occurrence --
+-- Returns one occurrence.
+select o.*, j.id as job_id
+  from everytick.occurrence o join everytick.job j on j.seq = o.job
+ where o.id = $1;
+
+-- attempts --
+-- Returns every attempt of one occurrence.
+select * from everytick.attempt where occurrence = $1 order by task, number;
+
+-- spans --
+-- Returns the spans of a job that touch `(after, through]`, in order.
+select * from everytick.span where job = $1 and through_at > $2 and after_at < $3 order by seq;
+
+-- job_key --
+-- Returns the inner key of a job.
+select seq from everytick.job where id = $1;
+
+-- nodes --
+-- Returns the nodes that were heard of and how much each holds.
+select n.id, n.beat_at, count(o.seq)::int as holds
+  from everytick.node n left join everytick.occurrence o on o.status < 4 and o.owner = n.id
+ group by n.id, n.beat_at
+ order by n.id collate "C";
+
+-- prune --
+-- Forgets ended occurrences that their job's retention no longer keeps, with their runs and attempts, and returns
+-- how many: never a live one, never the newest `keep_last` of a job, never one whose report is due.
+with old as materialized (
+    select o.seq
+      from everytick.job_state s
+     cross join lateral (select h.scheduled_for, h.id from everytick.occurrence h
+                          where h.job = s.job and h.status >= 4
+                          order by h.scheduled_for desc, h.id desc offset s.keep_last limit 1) b
+     cross join lateral (select h.seq from everytick.occurrence h
+                          where h.job = s.job and h.status >= 4 and not h.report_due
+                            and (h.scheduled_for, h.id) <= (b.scheduled_for, b.id)
+                            and everytick.everytick_now() - h.ended_at >
+                                case when h.status in (4, 5, 9) then s.keep_success else s.keep_failure end
+                          order by h.scheduled_for, h.id limit $1) o
+     limit $1
+), attempts as (
+    delete from everytick.attempt where occurrence = any(array(select seq from old))
+), runs as (
+    delete from everytick.task_run where occurrence = any(array(select seq from old))
+), gone as (
+    delete from everytick.occurrence where seq = any(array(select seq from old)) and status >= 4 returning seq
+)
+select count(*)::int from gone;

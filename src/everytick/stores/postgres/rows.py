@@ -1,0 +1,244 @@
+"""Rows as values and values as rows: the only place that knows which number a status has in a table."""
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, TypeAlias, TypeVar
+
+from everytick.domain.config import Level, Overrides, overrides
+from everytick.domain.decisions import Span, Why
+from everytick.domain.occurrence import Attempt, Cause, Occurrence
+from everytick.domain.payload import Payload
+from everytick.domain.policies import Overlap
+from everytick.domain.snapshots import (
+    Active,
+    Adjustment,
+    AdjustmentKind,
+    Ended,
+    Missed,
+    Pause,
+    Request,
+    Reschedule,
+)
+from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
+from everytick.domain.steps import RunState
+
+Row: TypeAlias = Any
+"""A record of the driver, read by column name."""
+
+E = TypeVar("E", bound=StrEnum)
+
+STATUSES = tuple(OccurrenceStatus)
+RUN_STATUSES = tuple(RunStatus)
+ATTEMPT_STATUSES = tuple(AttemptStatus)
+CAUSES = tuple(Cause)
+
+
+def _codes(kind: type[E]) -> Mapping[E, int]:
+    return {each: code for code, each in enumerate(kind)}
+
+
+STATUS_CODE = _codes(OccurrenceStatus)
+RUN_CODE = _codes(RunStatus)
+ATTEMPT_CODE = _codes(AttemptStatus)
+CAUSE_CODE = _codes(Cause)
+
+FIRST_ENDED = STATUS_CODE[OccurrenceStatus.COMPLETED]
+"""This status and every later one is final."""
+
+_NOTHING = Overrides(Level.OCCURRENCE)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def text(given: str | None) -> str | None:
+    """Return the text as PostgreSQL can hold it: no zero byte, no half of a surrogate pair."""
+    if given is None or (given.isascii() and "\x00" not in given):
+        return given
+    return given.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+# --------------------------------------------------------------------------------------------------- occurrences
+
+
+def occurrence(row: Row) -> Occurrence:
+    """Return the record people see."""
+    return Occurrence(
+        id=f"occ_{row['id']}",
+        job_id=row["job_id"],
+        version=row["version"],
+        scheduled_for=row["scheduled_for"],
+        status=STATUSES[row["status"]],
+        cause=CAUSES[row["cause"]],
+        late=row["late"],
+        covers_after=row["covers_after"],
+        covers_through=row["covers_through"],
+        line_at=row["line_at"],
+        ready_at=row["ready_at"],
+        owner=row["owner"],
+        fence=row["fence"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        error=row["error"],
+        overrides=read_overrides(row["overrides"], row["payload"]),
+        replay_of=row["replay_of"],
+        reason=row["reason"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+    )
+
+
+def active(row: Row) -> Active:
+    """Return as much of an occurrence as a plan needs."""
+    return Active(
+        f"occ_{row['id']}",
+        row["line_at"],
+        row["scheduled_for"],
+        STATUSES[row["status"]],
+        CAUSES[row["cause"]],
+        row["superseded_by_next"],
+    )
+
+
+def write_overrides(given: Overrides | None) -> tuple[str | None, str | None]:
+    """Return overrides as JSON text, and the payload among them as a text of its own."""
+    if given is None or not given.items:
+        return None, None
+    payload = given.get("payload")
+    apart = payload.text if isinstance(payload, Payload) else None
+    rest = {key: each for key, each in given.as_data().items() if apart is None or key != "payload"}
+    return (json.dumps(rest, separators=(",", ":")) if rest else None), apart
+
+
+def read_overrides(written: str | None, payload: str | None) -> Overrides:
+    """Return what `write_overrides` wrote."""
+    if written is None and payload is None:
+        return _NOTHING
+    items = overrides(Level.OCCURRENCE, json.loads(written)).items if written else ()
+    if payload is not None:
+        items = tuple(sorted((*items, ("payload", Payload(payload))), key=lambda item: item[0]))
+    return Overrides(Level.OCCURRENCE, items)
+
+
+def run_state(row: Row) -> RunState:
+    """Return where a task of an occurrence stands."""
+    last, result = row["last"], row["result"]
+    return RunState(
+        status=RUN_STATUSES[row["status"]],
+        attempts=row["attempts"],
+        retries=row["retries"],
+        last=None if last is None else ATTEMPT_STATUSES[last],
+        resume_at=row["resume_at"],
+        started_at=row["started_at"],
+        attempt_started_at=row["attempt_started_at"],
+        ended_at=row["ended_at"],
+        error=row["error"],
+        result=None if result is None else Payload(result),
+        waits=tuple(timedelta(microseconds=each) for each in row["waits"] or ()),
+        because_of=row["because_of"],
+        out_of_time=row["out_of_time"],
+    )
+
+
+def write_waits(waits: tuple[timedelta, ...]) -> str | None:
+    """Return waits as the text of an array of microseconds: arrays of arrays cannot differ in length."""
+    return "{" + ",".join(str(each // _MICROSECOND) for each in waits) + "}" if waits else None
+
+
+def attempt(row: Row, run_id: str) -> Attempt:
+    """Return one try at a run."""
+    status = ATTEMPT_STATUSES[row["status"]]
+    return Attempt(run_id, row["number"], status, row["started_at"], row["ended_at"], row["error"])
+
+
+# ---------------------------------------------------------------------------------------------------------- jobs
+
+
+def ended(row: Row, which: str) -> Ended | None:
+    """Return the last end or the last success of a job."""
+    if row[f"{which}_at"] is None:
+        return None
+    return Ended(row[f"{which}_scheduled_for"], row[f"{which}_started_at"], row[f"{which}_at"])
+
+
+def pause(row: Row) -> Pause:
+    """Return one pause."""
+    return Pause(row["since"], row["until"], Missed(row["missed"]), row["reason"], row["paused_by"])
+
+
+def adjustment(row: Row) -> Adjustment:
+    """Return what was said of one instant."""
+    own = None
+    if row["overrides"] is not None or row["payload"] is not None:
+        own = read_overrides(row["overrides"], row["payload"])
+    return Adjustment(
+        row["at"],
+        AdjustmentKind(row["kind"]),
+        row["moved_to"],
+        row["reason"],
+        row["adjusted_by"],
+        row["done"],
+        own,
+    )
+
+
+def reschedule(row: Row) -> Reschedule | None:
+    """Return the next run that somebody set."""
+    if row["reschedule_to"] is None:
+        return None
+    return Reschedule(row["reschedule_made_at"], row["reschedule_to"], row["reschedule_by"])
+
+
+def request(row: Row) -> Request:
+    """Return something that was asked for."""
+    payload, overlap = row["payload"], row["overlap"]
+    return Request(
+        key=row["key"],
+        cause=CAUSES[row["cause"]],
+        requested_at=row["requested_at"],
+        payload=None if payload is None else Payload(payload),
+        overlap=None if overlap is None else Overlap(overlap),
+        reason=row["reason"],
+        by=row["requested_by"],
+        replay_of=row["replay_of"],
+        scheduled_for=row["scheduled_for"],
+        covers_after=row["covers_after"],
+        covers_through=row["covers_through"],
+        after=row["after_at"],
+        through=row["through_at"],
+        again=row["again"],
+    )
+
+
+def request_row(job: int, asked: Request) -> tuple[object, ...]:
+    """Return a request as `add_request` takes it."""
+    return (
+        job,
+        asked.key,
+        CAUSE_CODE[asked.cause],
+        asked.requested_at,
+        asked.payload.text if asked.payload is not None else None,
+        None if asked.overlap is None else str(asked.overlap),
+        text(asked.reason),
+        text(asked.by),
+        asked.replay_of,
+        asked.scheduled_for,
+        asked.covers_after,
+        asked.covers_through,
+        asked.after,
+        asked.through,
+        asked.again,
+    )
+
+
+def span(row: Row) -> Span:
+    """Return instants that did not run."""
+    return Span(
+        STATUSES[row["status"]],
+        Why(row["why"]),
+        row["detail"],
+        row["after_at"],
+        row["through_at"],
+        row["version"],
+        row["count"],
+    )

@@ -1,0 +1,168 @@
+"""claim, commit_steps, beat and orphans: one owner at a time, and nothing recorded without its fence."""
+
+from collections.abc import Collection, Iterator, Sequence
+from datetime import timedelta
+
+from everytick.domain.steps import OccurrenceSnapshot, Step
+from everytick.domain.steps import Row as Written
+from everytick.stores.base import Claim, Commit, Orders
+from everytick.stores.postgres import rows
+from everytick.stores.postgres.base import Base, columns, occurrence_key
+from everytick.stores.postgres.door import Connection
+from everytick.stores.postgres.rows import ATTEMPT_CODE, FIRST_ENDED, RUN_CODE, STATUS_CODE, Row
+
+Steps = Sequence[tuple[Claim, Step]]
+
+_WIDTH = 32
+_NO_TASK = (None,) * 19
+
+
+class Running(Base):
+    """What the executor and the reaper ask."""
+
+    async def claim(self, node: str, queues: Collection[str], limit: int, unknown: Collection[str] = ()) -> list[Claim]:
+        """Give the node up to `limit` ready occurrences of these queues, by priority, then age."""
+        async with self._door.connection() as db:
+            found = await db.fetch(self._sql.claim, node, list(queues), limit, list(unknown))
+            found.sort(key=lambda row: (-row["priority"], row["line_at"], row["id"]))
+            claims, unreadable = await self._claims(db, found)
+            if unreadable:
+                await db.execute(self._sql.give_back, unreadable, node)
+        return claims
+
+    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
+        """Write each step, on the condition that the claim's fence is still the occurrence's."""
+        answers: dict[int, Commit] = {}
+        async with self._door.connection() as db:
+            for places in _rounds(steps):
+                written = await self._commit_round(db, [steps[place] for place in places])
+                answers.update(zip(places, written, strict=True))
+        return [answers[place] for place in range(len(steps))]
+
+    async def beat(self, node: str, held: Collection[int]) -> Orders:
+        """Say that the node lives and what it holds; the answer says what the store knows better."""
+        named = set(held)
+        async with self._door.connection() as db:
+            own = await db.fetch(self._sql.beat, node)
+            unnamed = [row["seq"] for row in own if row["seq"] not in named]
+            adopted: list[Claim] = []
+            if unnamed:
+                adopted, _ = await self._claims(db, await db.fetch(self._sql.claims_of, unnamed, node))
+        return Orders(
+            cancel=tuple(
+                (row["seq"], row["cancel"]) for row in own if row["cancel"] is not None and row["seq"] in named
+            ),
+            gone=tuple(sorted(named - {row["seq"] for row in own})),
+            adopt=tuple(adopted),
+        )
+
+    async def orphans(self, node: str, limit: int, silence: timedelta) -> list[Claim]:
+        """Take over what silent nodes held, with a new fence: of many reapers one gets it.
+
+        If the answer is lost, the reaper's own next beat adopts what it took.
+        """
+        async with self._door.connection() as db:
+            if await db.fetch(self._sql.release_waits, silence):
+                await db.execute(self._sql.ring)
+            taken = [row["seq"] for row in await db.fetch(self._sql.take_over, node, limit, silence)]
+            if not taken:
+                return []
+            claims, _ = await self._claims(db, await db.fetch(self._sql.claims_of, taken, node))
+        return claims
+
+    async def reports(self, limit: int, unknown: Collection[str] = ()) -> list[OccurrenceSnapshot]:
+        """Return ended occurrences whose report was not delivered yet, oldest end first."""
+        async with self._door.connection() as db:
+            claims, _ = await self._claims(db, await db.fetch(self._sql.reports, limit, list(unknown)))
+        return [claim.snapshot for claim in claims]
+
+    async def reported(self, occurrence_ids: Collection[str]) -> None:
+        """Note that these reports were delivered; a report may come twice, but never not at all."""
+        async with self._door.connection() as db:
+            await db.execute(self._sql.reported, [occurrence_key(id_) for id_ in occurrence_ids])
+
+    async def _commit_round(self, db: Connection, steps: Steps) -> list[Commit]:
+        entries = [entry for claim, step in steps for entry in _entries(claim, step)]
+        found = await db.fetch(self._sql.commit_steps, *columns(entries, _WIDTH))
+        written = {row["occurrence"] for row in found}
+        left = [claim.handle for claim, _ in steps if claim.handle not in written]
+        marks = {row["seq"]: row for row in await db.fetch(self._sql.step_marks, left)} if left else {}
+        return [
+            Commit.COMMITTED
+            if claim.handle in written or _is_repeat(marks.get(claim.handle), claim, step)
+            else Commit.STALE
+            for claim, step in steps
+        ]
+
+
+def _rounds(steps: Steps) -> Iterator[list[int]]:
+    """Give the places of the steps in rounds: one statement cannot write two steps of one occurrence."""
+    left = list(range(len(steps)))
+    while left:
+        seen: set[int] = set()
+        now: list[int] = []
+        later: list[int] = []
+        for place in left:
+            handle = steps[place][0].handle
+            (later if handle in seen else now).append(place)
+            seen.add(handle)
+        yield now
+        left = later
+
+
+def _is_repeat(mark: Row | None, claim: Claim, step: Step) -> bool:
+    """Tell a commit whose reply was lost from a lost race: the same step is there already."""
+    if mark is None:
+        return False
+    if mark["fence"] == claim.fence:
+        return bool(step.number <= mark["number"])
+    # An end raises the fence and keeps the number: its repeat finds its own effect.
+    over = mark["status"] >= FIRST_ENDED and mark["fence"] == claim.fence + 1
+    return bool(over and mark["number"] == step.number)
+
+
+def _entries(claim: Claim, step: Step) -> Iterator[tuple[object, ...]]:
+    """Give one row per task; the first carries what concerns the occurrence itself."""
+    after, ends = step.after, step.end is not None
+    wakes = ends or step.resume_at is not None
+    whole = (
+        STATUS_CODE[after.status],
+        ends,
+        wakes,
+        wakes or step.release,
+        step.resume_at or after.ready_at,
+        after.ended_at,
+        rows.text(after.error),
+        after.lost,
+        step.superseded_by_next,
+    )
+    first = True
+    for written in step.rows or (None,):
+        task = _NO_TASK if written is None else _task_columns(written)
+        yield (claim.handle, claim.fence, step.number, first, *whole, *task)
+        first = False
+
+
+def _task_columns(written: Written) -> tuple[object, ...]:
+    run = written.run
+    return (
+        written.task,
+        RUN_CODE[run.status],
+        run.attempts,
+        run.retries,
+        None if run.last is None else ATTEMPT_CODE[run.last],
+        run.out_of_time,
+        run.resume_at,
+        run.started_at,
+        run.attempt_started_at,
+        run.ended_at,
+        rows.text(run.error),
+        run.because_of,
+        None if run.result is None else run.result.text,
+        rows.write_waits(run.waits),
+        written.number,
+        None if written.attempt is None else ATTEMPT_CODE[written.attempt],
+        written.started_at,
+        written.ended_at,
+        rows.text(written.error),
+    )

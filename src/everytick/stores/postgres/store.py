@@ -1,0 +1,67 @@
+"""The store in PostgreSQL, whole: the verbs stand in planning, running, jobs and history.
+
+An ending appends a fact to `wake` and takes no lock on its job: endings come thousands a
+second, a job's row would be hot, and a plan that holds jobs and changes occurrences would
+wait for a step that holds occurrences and changes jobs. A plan's commit counts the facts
+it finds into `woken` and takes them away.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from everytick.stores.postgres.bell import Bell
+from everytick.stores.postgres.door import Door, read_address
+from everytick.stores.postgres.history import History
+from everytick.stores.postgres.jobs import Jobs
+from everytick.stores.postgres.migrate import migrate
+from everytick.stores.postgres.planning import Planning
+from everytick.stores.postgres.running import Running
+
+
+class PostgresStore(Planning, Running, Jobs, History):
+    """Jobs and occurrences in one schema of a PostgreSQL, shared by any number of nodes.
+
+    `pooling` says that a transaction-pooling proxy stands before the server: nothing is
+    prepared and the bell is looked at instead of listened to. `clock` takes the place of
+    the server's time in this schema, for tests; `settings` are the session's.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        schema: str | None = None,
+        pooling: bool | None = None,
+        connections: int = 8,
+        definitions_kept: int = 10_000,
+        clock: Callable[[], datetime] | None = None,
+        settings: dict[str, str] | None = None,
+    ) -> None:
+        address = read_address(url, schema, pooling)
+        super().__init__(Door(address, connections=connections, clock=clock, settings=settings), definitions_kept)
+        self._bell = Bell(self._door)
+        self._latest: datetime | None = None
+
+    async def open(self) -> None:
+        """Make the tables ready, or refuse them with a reason; then connect."""
+        await migrate(self._door)
+        await self._door.open()
+        await self._door.set_clock()
+        await self._bell.open()
+
+    async def close(self) -> None:
+        """Give every connection back; closing twice is harmless."""
+        await self._bell.close()
+        await self._door.close()
+
+    async def now(self) -> datetime:
+        """Return the server's time; one that was set back stands still until it has caught up."""
+        async with self._door.connection() as db:
+            now: datetime = await db.fetchval(self._sql.now)
+        if self._latest is None or now > self._latest:
+            self._latest = now
+        return self._latest
+
+    async def bell(self, seconds: float) -> bool:
+        """Wait for a hint that something changed, at most so many seconds; return whether one came."""
+        return await self._bell.wait(seconds)
