@@ -7,6 +7,7 @@ or the deadline, and a reaper that knows from the store alone what was open.
 
 from collections import Counter
 from datetime import timedelta
+from random import Random
 
 from hypothesis import event as note
 from hypothesis import given, settings
@@ -147,7 +148,7 @@ def lived(data: st.DataObject, *, disturbed: bool) -> Life:
     return life
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_whatever_happens_a_claimed_occurrence_ends_once_and_is_reported_whole(data: st.DataObject) -> None:
     """Always reported (S0-025, S0-033)."""
@@ -162,7 +163,7 @@ def test_whatever_happens_a_claimed_occurrence_ends_once_and_is_reported_whole(d
     assert report == life.stored.report(), "whoever reads the store can tell the same"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.data())
 def test_attempts_are_numbered_without_holes_and_each_ends_once(data: st.DataObject) -> None:
     """C-33: also over losses, restarts and stops."""
@@ -183,7 +184,7 @@ def test_attempts_are_numbered_without_holes_and_each_ends_once(data: st.DataObj
     assert set(begun) == set(ended)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.data())
 def test_the_final_status_follows_from_the_tasks_alone_when_nothing_disturbs(data: st.DataObject) -> None:
     """The table of final statuses, S0-035, S0-086, S0-087."""
@@ -203,12 +204,12 @@ def test_the_final_status_follows_from_the_tasks_alone_when_nothing_disturbs(dat
         assert all(run.status is RunStatus.SUCCESS for _, run in runs)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.data())
 def test_a_task_that_continues_always_runs_when_nothing_disturbs(data: st.DataObject) -> None:
     """S0-031: peers cannot cancel it, and in a graph it runs though what it comes after failed."""
     life = lived(data, disturbed=False)
-    if life.snapshot.error == "Execution exceeded timeout":
+    if life.snapshot.expired:
         return
     for task, run in zip(life.rules.tasks, life.snapshot.runs, strict=True):
         if task.continues:
@@ -216,7 +217,7 @@ def test_a_task_that_continues_always_runs_when_nothing_disturbs(data: st.DataOb
             assert run.because_of is None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.data())
 def test_tasks_start_in_the_order_of_their_mode(data: st.DataObject) -> None:
     """S0-028, S0-029: nothing starts before its turn, whatever happens."""
@@ -234,13 +235,12 @@ def test_tasks_start_in_the_order_of_their_mode(data: st.DataObject) -> None:
                 assert before is RunStatus.SUCCESS or (tasks[place].continues and before in over)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(jobs(), st.randoms(use_true_random=False))
-def test_the_order_in_which_parallel_tasks_succeed_does_not_matter(definition: Job, order: object) -> None:
+def test_the_order_in_which_tasks_succeed_does_not_matter(definition: Job, order: Random) -> None:
     life = Life(definition)
     life.claim()
     while life.open:
-        names = sorted(life.open)
-        life.end(names[order.randrange(len(names))])  # type: ignore[attr-defined]
+        life.end(order.choice(sorted(life.open)))
     assert life.status is OccurrenceStatus.COMPLETED
     assert {run.attempts for run in life.snapshot.runs} <= {1}

@@ -35,7 +35,7 @@ def expected(retry: Retry, k: int, attempt: str) -> timedelta:
     return timedelta(seconds=wait * (1 + retry.jitter * share))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(policies(), st.none() | st.integers(1, 3600), st.lists(FAILURES, min_size=1, max_size=9))
 def test_waits_are_those_of_the_formula_and_end_before_the_deadline(
     retry: Retry, timeout: int | None, failures: list[Outcome]

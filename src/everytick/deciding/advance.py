@@ -15,6 +15,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+from everytick.deciding.draft import Draft, unfinished
 from everytick.deciding.retry import next_wait
 from everytick.domain.outcome import (
     EXECUTION_TIMEOUT,
@@ -30,22 +31,16 @@ from everytick.domain.policies import Mode, OnOrphan
 from everytick.domain.statuses import ENDED, AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.domain.steps import (
     KEPT_WAIT,
-    WAITS_KEPT,
     AttemptEnded,
-    Cancel,
     CancelRequested,
     Claimed,
     DeadlinePassed,
-    End,
     Event,
     OccurrenceSnapshot,
-    Row,
     RunState,
-    Start,
     Step,
     Stop,
     Stopping,
-    Wait,
     WaitOver,
 )
 
@@ -67,8 +62,6 @@ _ATTEMPT = {
     Canceled: AttemptStatus.CANCELED,
     Lost: AttemptStatus.LOST,
 }
-# A run that ends while it waits ends as its last attempt did; every other attempt was cut short.
-_AS_LAST = {AttemptStatus.FAILED: _FAILED, AttemptStatus.TIMEOUT: _TIMEOUT}
 
 
 def advance(snapshot: OccurrenceSnapshot, event: Event, now: datetime) -> Step:
@@ -79,89 +72,68 @@ def advance(snapshot: OccurrenceSnapshot, event: Event, now: datetime) -> Step:
     step without content whose `after` is the snapshot itself. Whatever was asked of it
     meanwhile, an occurrence whose tasks all succeeded is completed.
     """
-    draft = _Draft(snapshot, now)
+    draft = Draft(snapshot, now)
     if snapshot.status in ENDED or not _EVENTS[type(event)](draft, event):
         return Step(snapshot.number + 1, snapshot)
     if draft.end is None:
         _settle(draft)
-    return _step(draft)
-
-
-class _Draft:
-    """A step in the making: the parts of the snapshot that an event can change, and what was decided so far."""
-
-    # Not slotted: what most events leave alone is then read from here and never set.
-    end: tuple[OccurrenceStatus, str | None] | None = None
-    resume_at: datetime | None = None
-    release: bool = False
-
-    def __init__(self, before: OccurrenceSnapshot, now: datetime) -> None:
-        self.before, self.now, self.rules = before, now, before.rules
-        self.runs = list(before.runs)
-        self.status, self.held, self.ready_at = before.status, before.held, before.ready_at
-        self.started_at, self.claimed_at = before.started_at, before.claimed_at
-        self.lost, self.cancel, self.expired, self.stop = before.lost, before.cancel, before.expired, before.stop
-        # By place, since a task has one row at most.
-        self.rows: dict[int, Row] = {}
-        self.starts: list[Start] = []
-        self.cancels: list[Cancel] = []
-        self.waits: list[int] = []
+    return draft.step()
 
 
 # ------------------------------------------------------------------------------------------------------ the events
 
 
-def _claimed(draft: _Draft, event: Claimed) -> bool:
+def _claimed(draft: Draft, event: Claimed) -> bool:
     """Begin what is ready and what has waited long enough; keep the waits that are left."""
     if draft.status is OccurrenceStatus.QUEUED:
         return False
     draft.status, draft.held, draft.claimed_at = _IN_HAND, True, draft.now
     draft.started_at = draft.started_at or draft.now
     if draft.cancel is not None:
-        _close_pending(draft)
+        draft.close_pending()
     elif draft.before.number and not _ran_out_of_time(draft):
         for place in _waited_for_the_claim(draft):
-            _open(draft, place)
-        _open_waiting(draft, draft.now)
+            draft.open(place)
+        draft.open_waiting(draft.now)
         draft.waits = [place for place, run in enumerate(draft.runs) if run.resume_at is not None]
     return True
 
 
-def _attempt_ended(draft: _Draft, event: AttemptEnded) -> bool:
+def _attempt_ended(draft: Draft, event: AttemptEnded) -> bool:
     """Record the attempt, then retry it, or let its end have its effect on the peers."""
     place = draft.rules.places[event.task]
     run, outcome = draft.runs[place], event.outcome
     if run.status is not _RUNNING or run.attempts != event.number:
         return False
     if isinstance(outcome, Succeeded):
-        _ended(draft, place, _SUCCESS, _SUCCEEDED, None, outcome)
+        draft.over(place, _SUCCESS, _SUCCEEDED, None, outcome.result)
     elif draft.cancel is not None or draft.expired or run.because_of is not None:
-        _ended(draft, place, _CANCELED, _ATTEMPT[type(outcome)], _error(draft, run, outcome))
+        draft.over(place, _CANCELED, _ATTEMPT[type(outcome)], _error(draft, run, outcome))
     elif draft.stop is _STOP or draft.stop is _CUT:
         _cut(draft, place, outcome)
     elif isinstance(outcome, (Failed, TimedOut)):
         _failed(draft, place, outcome)
     elif isinstance(outcome, Lost) and _may_be_lost(draft):
         draft.lost += 1
-        _again(draft, place, AttemptStatus.LOST, outcome.error, None)
+        draft.again(place, AttemptStatus.LOST, outcome.error)
     else:
-        # Canceled though nobody asked: never retried, and a failure to its peers.
+        # Lost once too often, or canceled though nobody asked: never retried, and a failure to its peers.
         _failed_for_good(draft, place, _FAILED, _ATTEMPT[type(outcome)], _error(draft, run, outcome))
     return True
 
 
-def _wait_over(draft: _Draft, event: WaitOver) -> bool:
+def _wait_over(draft: Draft, event: WaitOver) -> bool:
     """Begin the attempt that waited, and every other whose wait is over by now."""
     until = draft.runs[draft.rules.places[event.task]].resume_at
     if until is None or not draft.held or draft.stop is not None:
         return False
     if not _ran_out_of_time(draft):
         draft.status = _IN_HAND
-        _open_waiting(draft, max(until, draft.now))
+        draft.open_waiting(max(until, draft.now))
     return True
 
 
-def _lost(draft: _Draft, event: Lost) -> bool:
+def _lost(draft: Draft, event: Lost) -> bool:
     """End what the silent owner had open as lost; then `on_orphan` says what becomes of the rest."""
     if draft.status is _AWAITING_RETRY and draft.held:
         # No attempt was running: nothing was lost, it only needs a new owner.
@@ -174,27 +146,27 @@ def _lost(draft: _Draft, event: Lost) -> bool:
     stale = draft.cancel is None and (late or not _may_be_lost(draft))
     _lose_open(draft, event, ended=stale or draft.cancel is not None)
     if stale:
-        _close_pending(draft, as_last=True)
+        draft.close_pending(as_last=True)
         draft.end = OccurrenceStatus.FAILED_STALE, EXECUTION_TIMEOUT if late else _stale_error(draft, event)
     elif draft.cancel is not None:
-        _close_pending(draft)
+        draft.close_pending()
     else:
         draft.lost += 1
         draft.stop = _CUT
     return True
 
 
-def _cancel_requested(draft: _Draft, event: CancelRequested) -> bool:
+def _cancel_requested(draft: Draft, event: CancelRequested) -> bool:
     """Start nothing more and tell every open attempt to stop; what waits for a retry is canceled here."""
     if draft.cancel is not None or draft.expired:
         return False
-    _tell_open(draft, event.reason)
+    draft.tell_open(event.reason)
     draft.cancel = event.reason
-    _close_pending(draft)
+    draft.close_pending()
     return True
 
 
-def _deadline_passed(draft: _Draft, event: DeadlinePassed) -> bool:
+def _deadline_passed(draft: Draft, event: DeadlinePassed) -> bool:
     """Start nothing more and tell every open attempt to stop; what waits for a retry has failed."""
     started = draft.status is _IN_HAND or draft.status is _AWAITING_RETRY
     if not started or draft.cancel is not None or draft.expired:
@@ -203,18 +175,18 @@ def _deadline_passed(draft: _Draft, event: DeadlinePassed) -> bool:
     return True
 
 
-def _stopping(draft: _Draft, event: Stopping) -> bool:
+def _stopping(draft: Draft, event: Stopping) -> bool:
     """Start nothing more on this node; when nothing is open, what is left is given back."""
     stop = _DRAIN if event.drain else _STOP
     if not draft.held or draft.stop is stop or (draft.stop is not None and draft.stop is not _DRAIN):
         return False
     if stop is _STOP:
-        _tell_open(draft, SHUTDOWN)
+        draft.tell_open(SHUTDOWN)
     draft.stop = stop
     return True
 
 
-_EVENTS: dict[type[Event], Callable[[_Draft, Any], bool]] = {
+_EVENTS: dict[type[Event], Callable[[Draft, Any], bool]] = {
     Claimed: _claimed,
     AttemptEnded: _attempt_ended,
     WaitOver: _wait_over,
@@ -225,130 +197,10 @@ _EVENTS: dict[type[Event], Callable[[_Draft, Any], bool]] = {
 }
 
 
-# ------------------------------------------------------------------------------------------------- one run's moves
-
-
-def _open(draft: _Draft, place: int, *, written: bool = False) -> None:
-    """Begin the next attempt; one that does not follow from what is stored is written as a row of its own."""
-    run, task, now = draft.runs[place], draft.rules.tasks[place], draft.now
-    number = run.attempts + 1
-    opened = RunState(
-        _RUNNING, number, run.retries, run.last, None, run.started_at or now, now, None, run.error, None, run.waits
-    )
-    draft.runs[place] = opened
-    draft.starts.append(Start(task.name, number, None if task.timeout is None else now + task.timeout))
-    if written:
-        draft.rows[place] = Row(task.name, number, AttemptStatus.RUNNING, now, None, None, opened)
-
-
-def _open_waiting(draft: _Draft, through: datetime) -> None:
-    for place, run in enumerate(draft.runs):
-        if run.resume_at is not None and run.resume_at <= through:
-            _open(draft, place, written=True)
-
-
-def _ended(
-    draft: _Draft,
-    place: int,
-    status: RunStatus,
-    attempt: AttemptStatus,
-    error: str | None,
-    succeeded: Succeeded | None = None,
-    *,
-    out_of_time: bool = False,
-) -> None:
-    """The open attempt has ended, and its run with it."""
-    run, now = draft.runs[place], draft.now
-    result = None if succeeded is None else succeeded.result
-    draft.runs[place] = over = RunState(
-        status,
-        run.attempts,
-        run.retries,
-        attempt,
-        None,
-        run.started_at,
-        None,
-        now,
-        error,
-        result,
-        run.waits,
-        run.because_of,
-        out_of_time,
-    )
-    name = draft.rules.tasks[place].name
-    draft.rows[place] = Row(name, run.attempts, attempt, run.attempt_started_at, now, error, over)
-
-
-def _again(
-    draft: _Draft,
-    place: int,
-    attempt: AttemptStatus,
-    error: str | None,
-    resume_at: datetime | None,
-    wait: timedelta | None = None,
-) -> None:
-    """The open attempt has ended, and its run will get another one; only one after a `wait` counts as a retry."""
-    run = draft.runs[place]
-    waits = run.waits if wait is None else (*run.waits, wait)[-WAITS_KEPT:]
-    retries = run.retries + (wait is not None)
-    draft.runs[place] = waiting = RunState(
-        _PENDING, run.attempts, retries, attempt, resume_at, run.started_at, None, None, error, None, waits
-    )
-    name = draft.rules.tasks[place].name
-    draft.rows[place] = Row(name, run.attempts, attempt, run.attempt_started_at, draft.now, error, waiting)
-
-
-def _unopened(draft: _Draft, place: int, run: RunState) -> None:
-    """Write a run that changed between two attempts, or without any."""
-    draft.runs[place] = run
-    row = draft.rows.get(place)
-    if row is None:
-        draft.rows[place] = Row(draft.rules.tasks[place].name, 0, None, None, None, run.error, run)
-    else:
-        draft.rows[place] = Row(row.task, row.number, row.attempt, row.started_at, row.ended_at, row.error, run)
-
-
-def _close(draft: _Draft, place: int, status: RunStatus, because_of: str | None = None) -> None:
-    """End a run that has no attempt open."""
-    run = draft.runs[place]
-    _unopened(
-        draft,
-        place,
-        RunState(
-            status,
-            run.attempts,
-            run.retries,
-            run.last,
-            None,
-            run.started_at,
-            None,
-            draft.now,
-            run.error,
-            None,
-            run.waits,
-            because_of,
-            draft.expired and status in _AS_LAST.values(),
-        ),
-    )
-
-
-def _close_pending(draft: _Draft, *, as_last: bool = False) -> None:
-    """End all that has no attempt open: what never began is skipped, the rest canceled or as its last attempt was."""
-    for place, run in enumerate(draft.runs):
-        if run.status is _PENDING:
-            _close(draft, place, _unfinished(run, as_last))
-
-
-def _unfinished(run: RunState, as_last: bool) -> RunStatus:
-    if not run.attempts:
-        return _SKIPPED
-    return _AS_LAST.get(run.last, _CANCELED) if as_last and run.last is not None else _CANCELED
-
-
 # ----------------------------------------------------------------------------------------------- failure and its reach
 
 
-def _failed(draft: _Draft, place: int, outcome: Failed | TimedOut) -> None:
+def _failed(draft: Draft, place: int, outcome: Failed | TimedOut) -> None:
     """Plan a retry if there is one left and time for it; else the run has failed for good."""
     run, task = draft.runs[place], draft.rules.tasks[place]
     attempt, status = _ATTEMPT[type(outcome)], _TIMEOUT if isinstance(outcome, TimedOut) else _FAILED
@@ -362,26 +214,20 @@ def _failed(draft: _Draft, place: int, outcome: Failed | TimedOut) -> None:
     if deadline is not None and resume_at >= deadline:
         _failed_for_good(draft, place, status, attempt, outcome.error, out_of_time=True)
         return
-    _again(draft, place, attempt, outcome.error, resume_at, wait)
+    draft.again(place, attempt, outcome.error, resume_at, wait)
     draft.waits.append(place)
 
 
-def _behind_the_claim(draft: _Draft, moment: datetime) -> datetime:
+def _behind_the_claim(draft: Draft, moment: datetime) -> datetime:
     """Return the moment, or the first after `ready_at`: an earlier wait would seem to have ended with the claim."""
     return moment if draft.ready_at is None or moment > draft.ready_at else draft.ready_at + _MOMENT
 
 
 def _failed_for_good(
-    draft: _Draft,
-    place: int,
-    status: RunStatus,
-    attempt: AttemptStatus,
-    error: str | None,
-    *,
-    out_of_time: bool = False,
+    draft: Draft, place: int, status: RunStatus, attempt: AttemptStatus, error: str, *, out_of_time: bool = False
 ) -> None:
     """End the run; unless its own strategy is continue, so do all peers whose strategy is not."""
-    _ended(draft, place, status, attempt, error, out_of_time=out_of_time)
+    draft.over(place, status, attempt, error, out_of_time=out_of_time)
     failed = draft.rules.tasks[place]
     if failed.continues:
         return
@@ -390,43 +236,13 @@ def _failed_for_good(
         if draft.rules.tasks[peer].continues:
             continue
         if run.status is _PENDING:
-            _close(draft, peer, _unfinished(run, as_last=False), failed.name)
+            draft.close(peer, unfinished(run), failed.name)
         elif run.status is _RUNNING:
-            _tell(draft, peer, text)
-            draft.runs[peer] = _because_of(run, failed.name)
+            draft.tell(peer, text)
+            draft.call_off(peer, failed.name)
 
 
-def _because_of(run: RunState, name: str) -> RunState:
-    return RunState(
-        run.status,
-        run.attempts,
-        run.retries,
-        run.last,
-        run.resume_at,
-        run.started_at,
-        run.attempt_started_at,
-        run.ended_at,
-        run.error,
-        run.result,
-        run.waits,
-        name,
-    )
-
-
-def _tell(draft: _Draft, place: int, reason: str) -> None:
-    """Tell an open attempt to stop, unless it was told before."""
-    run = draft.runs[place]
-    if run.because_of is None and draft.stop is not _STOP and draft.stop is not _CUT:
-        draft.cancels.append(Cancel(draft.rules.tasks[place].name, run.attempts, reason))
-
-
-def _tell_open(draft: _Draft, reason: str) -> None:
-    for place, run in enumerate(draft.runs):
-        if run.status is _RUNNING:
-            _tell(draft, place, reason)
-
-
-def _error(draft: _Draft, run: RunState, outcome: Failed | TimedOut | Canceled | Lost) -> str:
+def _error(draft: Draft, run: RunState, outcome: Failed | TimedOut | Canceled | Lost) -> str:
     """Return what is told of an attempt that did not succeed; a canceled one says why it was told to stop."""
     if not isinstance(outcome, Canceled):
         return outcome.error
@@ -440,12 +256,12 @@ def _error(draft: _Draft, run: RunState, outcome: Failed | TimedOut | Canceled |
 # -------------------------------------------------------------------------------------------- deadline, stop and loss
 
 
-def _deadline(draft: _Draft) -> datetime | None:
+def _deadline(draft: Draft) -> datetime | None:
     timeout = draft.rules.execution_timeout
     return None if timeout is None or draft.started_at is None else draft.started_at + timeout
 
 
-def _ran_out_of_time(draft: _Draft) -> bool:
+def _ran_out_of_time(draft: Draft) -> bool:
     """Tell whether the deadline has passed; what is left of the occurrence is then ended."""
     timeout, started_at = draft.rules.execution_timeout, draft.started_at
     if timeout is None or started_at is None or draft.now < started_at + timeout or draft.cancel is not None:
@@ -455,61 +271,57 @@ def _ran_out_of_time(draft: _Draft) -> bool:
     return True
 
 
-def _expire(draft: _Draft) -> None:
-    _tell_open(draft, EXECUTION_TIMEOUT)
+def _expire(draft: Draft) -> None:
+    draft.tell_open(EXECUTION_TIMEOUT)
     draft.expired = True
-    _close_pending(draft, as_last=True)
+    draft.close_pending(as_last=True)
 
 
-def _cut(draft: _Draft, place: int, outcome: Failed | TimedOut | Canceled | Lost) -> None:
+def _cut(draft: Draft, place: int, outcome: Failed | TimedOut | Canceled | Lost) -> None:
     """A stopping node ended this attempt: `on_orphan` says whether another node tries again."""
     attempt = _ATTEMPT[type(outcome)]
     error = SHUTDOWN if isinstance(outcome, Canceled) else outcome.error
     if draft.rules.on_orphan is OnOrphan.FAIL:
-        _ended(draft, place, _CANCELED, attempt, error)
+        draft.over(place, _CANCELED, attempt, error)
         draft.cancel = SHUTDOWN
-        _close_pending(draft)
+        draft.close_pending()
     else:
-        _again(draft, place, attempt, error, _behind_the_claim(draft, draft.now))
+        draft.again(place, attempt, error, _behind_the_claim(draft, draft.now))
         draft.stop = _CUT
 
 
-def _may_be_lost(draft: _Draft) -> bool:
+def _may_be_lost(draft: Draft) -> bool:
     """Tell whether the definition wants to go on after one more loss."""
     most = draft.rules.max_lost
     return draft.rules.on_orphan is not OnOrphan.FAIL and (most is None or draft.lost < most)
 
 
-def _stale_error(draft: _Draft, event: Lost) -> str:
+def _stale_error(draft: Draft, event: Lost) -> str:
     if draft.rules.on_orphan is OnOrphan.FAIL:
         return event.error
     return f"{event.error}, and it was lost {draft.lost} times before: max_lost allows no more"
 
 
-def _lose_open(draft: _Draft, event: Lost, *, ended: bool) -> None:
+def _lose_open(draft: Draft, event: Lost, *, ended: bool) -> None:
     """End every open attempt as lost; its run too if `ended`, or if a peer's failure had already called it off."""
     for place in (*_ready(draft), *_waited_for_the_claim(draft)):
-        run = draft.runs[place]
-        began = _began(draft)
-        draft.runs[place] = RunState(
-            _RUNNING, run.attempts + 1, run.retries, run.last, None, run.started_at or began, began, waits=run.waits
-        )
+        draft.open_unwritten(place, _began(draft))
     # A restart begins anew, whatever had failed before.
     culprit = None if not ended and draft.rules.on_orphan is OnOrphan.RESTART else _culprit(draft)
     for place, run in enumerate(draft.runs):
         if run.status is not _RUNNING:
             continue
         if culprit is not None and not draft.rules.tasks[place].continues:
-            draft.runs[place] = _because_of(run, culprit)
-            _ended(draft, place, _CANCELED, AttemptStatus.LOST, event.error)
+            draft.call_off(place, culprit)
+            draft.over(place, _CANCELED, AttemptStatus.LOST, event.error)
         elif ended:
             status = _CANCELED if draft.cancel is not None else _FAILED
-            _ended(draft, place, status, AttemptStatus.LOST, event.error)
+            draft.over(place, status, AttemptStatus.LOST, event.error)
         else:
-            _again(draft, place, AttemptStatus.LOST, event.error, None)
+            draft.again(place, AttemptStatus.LOST, event.error)
 
 
-def _began(draft: _Draft) -> datetime:
+def _began(draft: Draft) -> datetime:
     """When an attempt began that no row tells of: with the claim, or when the last run before it ended."""
     claimed_at = draft.claimed_at or draft.started_at or draft.now
     return max([claimed_at, *(run.ended_at for run in draft.runs if run.ended_at is not None)])
@@ -518,7 +330,7 @@ def _began(draft: _Draft) -> datetime:
 # ------------------------------------------------------------------------------------------------------- what follows
 
 
-def _settle(draft: _Draft) -> None:
+def _settle(draft: Draft) -> None:
     """Start what is ready; if nothing is open, wait, give back or end."""
     if draft.rules.execution_timeout is not None:
         _ran_out_of_time(draft)
@@ -528,10 +340,11 @@ def _settle(draft: _Draft) -> None:
     ready = _ready(draft) if _PENDING in statuses else []
     if draft.stop is None and ready:
         for place in ready:
-            _open(draft, place)
+            draft.open(place)
     elif _RUNNING in statuses:
+        # Only a stopping node comes here with something ready: it must not seem to have begun.
         for place in ready:
-            _hold_back(draft, place)
+            draft.hold_back(place, _behind_the_claim(draft, draft.now))
     elif _PENDING not in statuses:
         draft.end = _verdict(draft, statuses)
     elif draft.stop is None:
@@ -540,7 +353,7 @@ def _settle(draft: _Draft) -> None:
         _give_back(draft, ready)
 
 
-def _ready(draft: _Draft) -> list[int]:
+def _ready(draft: Draft) -> list[int]:
     """Return the places of the tasks whose turn has come and that wait for nothing."""
     if draft.rules.mode is _SEQUENTIAL:
         for place, run in enumerate(draft.runs):
@@ -555,7 +368,7 @@ def _ready(draft: _Draft) -> list[int]:
     return ready
 
 
-def _may_follow(draft: _Draft, place: int) -> bool:
+def _may_follow(draft: Draft, place: int) -> bool:
     """In a graph: all it comes after ended well, or at all where its own strategy is continue."""
     task, runs = draft.rules.tasks[place], draft.runs
     if task.continues:
@@ -563,7 +376,7 @@ def _may_follow(draft: _Draft, place: int) -> bool:
     return all(runs[peer].status is _SUCCESS for peer in task.after)
 
 
-def _skip_hopeless(draft: _Draft) -> None:
+def _skip_hopeless(draft: Draft) -> None:
     """Skip what comes after something that did not end well, and what comes after that."""
     for place in draft.rules.walk:
         run, task = draft.runs[place], draft.rules.tasks[place]
@@ -572,18 +385,18 @@ def _skip_hopeless(draft: _Draft) -> None:
         for peer in task.after:
             before = draft.runs[peer]
             if before.status not in (_PENDING, _RUNNING, _SUCCESS):
-                _close(draft, place, _unfinished(run, as_last=False), before.because_of or draft.rules.tasks[peer].name)
+                draft.close(place, _SKIPPED, before.because_of or draft.rules.tasks[peer].name)
                 break
 
 
-def _waited_for_the_claim(draft: _Draft) -> list[int]:
+def _waited_for_the_claim(draft: Draft) -> list[int]:
     """Return the places of the runs whose wait was over at `ready_at`: the claim itself begins their attempts."""
     ready_at = draft.ready_at
     waits = [(place, run.resume_at) for place, run in enumerate(draft.runs) if run.resume_at is not None]
     return [place for place, until in waits if ready_at is not None and until <= ready_at]
 
 
-def _wait(draft: _Draft) -> None:
+def _wait(draft: Draft) -> None:
     """Only retries are left: the owner keeps a short wait and gives up its place for a long one."""
     until = _earliest(draft)
     draft.status, draft.ready_at = _AWAITING_RETRY, until
@@ -591,22 +404,11 @@ def _wait(draft: _Draft) -> None:
         draft.held, draft.resume_at = False, until
 
 
-def _hold_back(draft: _Draft, place: int) -> None:
-    """While a stopping node still has attempts open, what has become ready must not seem to have begun."""
-    run, until = draft.runs[place], _behind_the_claim(draft, draft.now)
-    held = RunState(
-        _PENDING, run.attempts, run.retries, run.last, until, run.started_at, error=run.error, waits=run.waits
-    )
-    _unopened(draft, place, held)
-
-
-def _give_back(draft: _Draft, ready: list[int]) -> None:
+def _give_back(draft: Draft, ready: list[int]) -> None:
     """Nothing is open and this node does no more: whoever is next goes on, at once or when a wait is over."""
     if draft.stop is _CUT and draft.rules.on_orphan is OnOrphan.RESTART:
-        for place, run in enumerate(draft.runs):
-            fresh = RunState(attempts=run.attempts, started_at=run.started_at, waits=run.waits)
-            if run != fresh:
-                _unopened(draft, place, fresh)
+        for place in range(len(draft.runs)):
+            draft.reset(place)
     draft.held = False
     due = [run.resume_at for run in draft.runs if run.resume_at is not None and run.resume_at <= draft.now + _MOMENT]
     # What an owner merely waited for stays parked: it was never this node's to hold back.
@@ -617,11 +419,11 @@ def _give_back(draft: _Draft, ready: list[int]) -> None:
         draft.resume_at = draft.ready_at
 
 
-def _earliest(draft: _Draft) -> datetime:
+def _earliest(draft: Draft) -> datetime:
     return min(run.resume_at for run in draft.runs if run.resume_at is not None)
 
 
-def _culprit(draft: _Draft) -> str | None:
+def _culprit(draft: Draft) -> str | None:
     """Return the task whose failure for good called the others off; one that only ran out of time comes last."""
     failed = [
         (run.out_of_time, place)
@@ -631,7 +433,7 @@ def _culprit(draft: _Draft) -> str | None:
     return draft.rules.tasks[min(failed)[1]].name if failed else None
 
 
-def _verdict(draft: _Draft, statuses: list[RunStatus]) -> tuple[OccurrenceStatus, str | None]:
+def _verdict(draft: Draft, statuses: list[RunStatus]) -> tuple[OccurrenceStatus, str | None]:
     """Return the final status and why: every run has ended."""
     if statuses.count(_SUCCESS) == len(statuses):
         return OccurrenceStatus.COMPLETED, None
@@ -646,52 +448,3 @@ def _verdict(draft: _Draft, statuses: list[RunStatus]) -> tuple[OccurrenceStatus
     if failed:
         return OccurrenceStatus.COMPLETED_WITH_ERRORS, f"{failed} of {len(statuses)} tasks failed"
     return OccurrenceStatus.COMPLETED, None
-
-
-def _step(draft: _Draft) -> Step:
-    before, end = draft.before, draft.end
-    writes = bool(draft.rows) or end is not None or draft.resume_at is not None or draft.release
-    number = before.number + 1
-    after = OccurrenceSnapshot(
-        before.id,
-        before.scheduled_for,
-        draft.rules,
-        tuple(draft.runs),
-        draft.status if end is None else end[0],
-        number if writes else before.number,
-        draft.held and end is None,
-        draft.ready_at,
-        draft.started_at,
-        draft.claimed_at,
-        None if end is None else draft.now,
-        None if end is None else end[1],
-        draft.lost,
-        draft.cancel,
-        before.is_recovery_run,
-        draft.expired,
-        draft.stop if draft.held else None,
-    )
-    awaits = draft.status is _AWAITING_RETRY and end is None
-    return Step(
-        number,
-        after,
-        tuple(draft.rows.values()) if draft.rows else (),
-        tuple(draft.starts) if draft.starts else (),
-        tuple(draft.cancels) if draft.cancels else (),
-        _kept_waits(draft) if draft.waits and after.held else (),
-        None if end is None else End(end[0], end[1], after),
-        draft.resume_at,
-        draft.release,
-        awaits and _is_superseded_by_next(draft),
-    )
-
-
-def _kept_waits(draft: _Draft) -> tuple[Wait, ...]:
-    waiting = [(draft.rules.tasks[place].name, draft.runs[place]) for place in draft.waits]
-    return tuple(Wait(name, run.attempts + 1, run.resume_at) for name, run in waiting if run.resume_at is not None)
-
-
-def _is_superseded_by_next(draft: _Draft) -> bool:
-    """Tell whether the next instant may end it: every retry it waits for says so."""
-    waiting = [task.retry for task, run in zip(draft.rules.tasks, draft.runs, strict=True) if run.resume_at is not None]
-    return all(retry is not None and retry.superseded_by_next for retry in waiting)

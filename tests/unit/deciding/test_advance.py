@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from everytick.deciding.retry import jittered
 from everytick.domain.config import Level, overrides
 from everytick.domain.durations import duration
 from everytick.domain.occurrence import occurrence_of
@@ -357,6 +358,8 @@ def test_jitter_stretches_a_wait_by_a_share_that_the_attempts_id_fixes() -> None
     second = one.fail("a").resume_at
     assert second is not None
     assert second - one.now != first - NOON
+    task, retry = one.rules.tasks[0], Retry(3, "10m", jitter=0.5)
+    assert first - NOON == jittered(retry.interval, retry.jitter, one.snapshot.id, task.id, 2)
 
 
 # -------------------------------------------------------------------------------------------------------- deadlines
@@ -420,10 +423,11 @@ def test_the_deadline_skips_what_never_began() -> None:
     assert life.take(DeadlinePassed()).cancels == ()
 
 
-def test_nothing_starts_after_the_deadline_though_nobody_has_said_that_it_passed() -> None:
+@pytest.mark.parametrize("length", ["1m", "2m"])
+def test_nothing_starts_at_or_after_the_deadline_though_nobody_has_said_that_it_passed(length: str) -> None:
     life = Life(job("a b", execution_timeout="1m"))
     life.claim()
-    life.pass_time("2m")
+    life.pass_time(length)
     step = life.end("a")
     assert step.end is not None
     assert (step.starts, step.end.status, step.end.error) == ((), "failed", EXECUTION_TIMEOUT)

@@ -1,0 +1,244 @@
+"""A step in the making: what an event has changed so far, run by run, and the Step that comes of it.
+
+Nothing is decided here. `advance` says what happens to a run; a Draft makes the run's new
+state, its row, and what the executor is to do about it.
+"""
+
+from datetime import datetime, timedelta
+
+from everytick.domain.payload import Payload
+from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
+from everytick.domain.steps import (
+    WAITS_KEPT,
+    Cancel,
+    End,
+    OccurrenceSnapshot,
+    Row,
+    RunState,
+    Start,
+    Step,
+    Stop,
+    Wait,
+)
+
+# Bound here once: looking a member up in its class takes as long as calling a function.
+_PENDING, _RUNNING, _CANCELED, _SKIPPED = RunStatus.PENDING, RunStatus.RUNNING, RunStatus.CANCELED, RunStatus.SKIPPED
+_AWAITING_RETRY = OccurrenceStatus.AWAITING_RETRY
+
+# A run that ends while it waits ends as its last attempt did; every other attempt was cut short.
+_AS_LAST = {AttemptStatus.FAILED: RunStatus.FAILED, AttemptStatus.TIMEOUT: RunStatus.TIMEOUT}
+
+
+class Draft:
+    """The parts of a snapshot that an event can change, and what was decided so far."""
+
+    # Not slotted: what most events leave alone is then read from here and never set.
+    end: tuple[OccurrenceStatus, str | None] | None = None
+    resume_at: datetime | None = None
+    release: bool = False
+
+    def __init__(self, before: OccurrenceSnapshot, now: datetime) -> None:
+        self.before, self.now, self.rules = before, now, before.rules
+        self.runs = list(before.runs)
+        self.status, self.held, self.ready_at = before.status, before.held, before.ready_at
+        self.started_at, self.claimed_at = before.started_at, before.claimed_at
+        self.lost, self.cancel, self.expired, self.stop = before.lost, before.cancel, before.expired, before.stop
+        # By place, since a task has one row at most.
+        self.rows: dict[int, Row] = {}
+        self.starts: list[Start] = []
+        self.cancels: list[Cancel] = []
+        self.waits: list[int] = []
+
+    def open(self, place: int, *, written: bool = False) -> None:
+        """Begin the next attempt; one that does not follow from what is stored is written as a row of its own."""
+        run, task, now = self.runs[place], self.rules.tasks[place], self.now
+        number, first = run.attempts + 1, run.started_at or now
+        self.runs[place] = opened = RunState(
+            _RUNNING, number, run.retries, run.last, None, first, now, None, run.error, None, run.waits
+        )
+        self.starts.append(Start(task.name, number, None if task.timeout is None else now + task.timeout))
+        if written:
+            self.rows[place] = Row(task.name, number, AttemptStatus.RUNNING, now, None, None, opened)
+
+    def open_waiting(self, through: datetime) -> None:
+        """Begin, with a row each, all that waited until this moment or an earlier one."""
+        for place, run in enumerate(self.runs):
+            if run.resume_at is not None and run.resume_at <= through:
+                self.open(place, written=True)
+
+    def open_unwritten(self, place: int, began: datetime) -> None:
+        """Take an attempt as open that a silent owner had begun, though no row tells of it."""
+        run = self.runs[place]
+        number, first = run.attempts + 1, run.started_at or began
+        self.runs[place] = RunState(_RUNNING, number, run.retries, run.last, None, first, began, waits=run.waits)
+
+    def over(
+        self,
+        place: int,
+        status: RunStatus,
+        attempt: AttemptStatus,
+        error: str | None,
+        result: Payload | None = None,
+        out_of_time: bool = False,
+    ) -> None:
+        """The open attempt has ended, and its run with it."""
+        run, now = self.runs[place], self.now
+        first, waits, because_of = run.started_at, run.waits, run.because_of
+        self.runs[place] = over = RunState(
+            status,
+            run.attempts,
+            run.retries,
+            attempt,
+            None,
+            first,
+            None,
+            now,
+            error,
+            result,
+            waits,
+            because_of,
+            out_of_time,
+        )
+        name = self.rules.tasks[place].name
+        self.rows[place] = Row(name, run.attempts, attempt, run.attempt_started_at, now, error, over)
+
+    def again(
+        self,
+        place: int,
+        attempt: AttemptStatus,
+        error: str | None,
+        resume_at: datetime | None = None,
+        wait: timedelta | None = None,
+    ) -> None:
+        """The open attempt has ended, and its run will get another one; only one after a `wait` counts as a retry."""
+        run = self.runs[place]
+        waits = run.waits if wait is None else (*run.waits, wait)[-WAITS_KEPT:]
+        retries = run.retries + (wait is not None)
+        self.runs[place] = waiting = RunState(
+            _PENDING, run.attempts, retries, attempt, resume_at, run.started_at, None, None, error, None, waits
+        )
+        name = self.rules.tasks[place].name
+        self.rows[place] = Row(name, run.attempts, attempt, run.attempt_started_at, self.now, error, waiting)
+
+    def hold_back(self, place: int, until: datetime) -> None:
+        """Let a run that is ready wait, so that it does not seem to have begun."""
+        run, first = self.runs[place], self.runs[place].started_at
+        held = RunState(_PENDING, run.attempts, run.retries, run.last, until, first, error=run.error, waits=run.waits)
+        self._write(place, held)
+
+    def reset(self, place: int) -> None:
+        """Let the run begin anew; only the numbers of its attempts go on."""
+        run = self.runs[place]
+        fresh = RunState(attempts=run.attempts, started_at=run.started_at, waits=run.waits)
+        if run != fresh:
+            self._write(place, fresh)
+
+    def close(self, place: int, status: RunStatus, because_of: str | None = None) -> None:
+        """End a run that has no attempt open."""
+        run = self.runs[place]
+        out_of_time = self.expired and status in _AS_LAST.values()
+        closed = RunState(
+            status,
+            run.attempts,
+            run.retries,
+            run.last,
+            None,
+            run.started_at,
+            None,
+            self.now,
+            run.error,
+            None,
+            run.waits,
+            because_of,
+            out_of_time,
+        )
+        self._write(place, closed)
+
+    def close_pending(self, *, as_last: bool = False) -> None:
+        """End all that has no attempt open: what never began is skipped, the rest canceled or as its last attempt."""
+        for place, run in enumerate(self.runs):
+            if run.status is _PENDING:
+                self.close(place, unfinished(run, as_last=as_last))
+
+    def call_off(self, place: int, name: str) -> None:
+        """Remember that a peer's failure ends the open attempt."""
+        run = self.runs[place]
+        first, began = run.started_at, run.attempt_started_at
+        self.runs[place] = RunState(
+            _RUNNING, run.attempts, run.retries, run.last, None, first, began, None, run.error, None, run.waits, name
+        )
+
+    def tell(self, place: int, reason: str) -> None:
+        """Tell an open attempt to stop, unless it was told before."""
+        run = self.runs[place]
+        if run.because_of is None and (self.stop is None or self.stop is Stop.DRAIN):
+            self.cancels.append(Cancel(self.rules.tasks[place].name, run.attempts, reason))
+
+    def tell_open(self, reason: str) -> None:
+        """Tell every open attempt to stop."""
+        for place, run in enumerate(self.runs):
+            if run.status is _RUNNING:
+                self.tell(place, reason)
+
+    def _write(self, place: int, run: RunState) -> None:
+        """Write a run that changed between two attempts; a row about its attempt stays, with the new state."""
+        self.runs[place] = run
+        row = self.rows.get(place)
+        if row is None:
+            self.rows[place] = Row(self.rules.tasks[place].name, 0, None, None, None, run.error, run)
+        else:
+            self.rows[place] = Row(row.task, row.number, row.attempt, row.started_at, row.ended_at, row.error, run)
+
+    def step(self) -> Step:
+        """Return the step, whole."""
+        before, end = self.before, self.end
+        writes = bool(self.rows) or end is not None or self.resume_at is not None or self.release
+        number = before.number + 1
+        after = OccurrenceSnapshot(
+            before.id,
+            before.scheduled_for,
+            self.rules,
+            tuple(self.runs),
+            self.status if end is None else end[0],
+            number if writes else before.number,
+            self.held and end is None,
+            self.ready_at,
+            self.started_at,
+            self.claimed_at,
+            None if end is None else self.now,
+            None if end is None else end[1],
+            self.lost,
+            self.cancel,
+            before.is_recovery_run,
+            self.expired,
+            self.stop if self.held else None,
+        )
+        return Step(
+            number,
+            after,
+            tuple(self.rows.values()) if self.rows else (),
+            tuple(self.starts) if self.starts else (),
+            tuple(self.cancels) if self.cancels else (),
+            self._kept_waits() if self.waits and after.held else (),
+            None if end is None else End(end[0], end[1], after),
+            self.resume_at,
+            self.release,
+            after.status is _AWAITING_RETRY and self._is_superseded_by_next(),
+        )
+
+    def _kept_waits(self) -> tuple[Wait, ...]:
+        waiting = [(self.rules.tasks[place].name, self.runs[place]) for place in self.waits]
+        return tuple(Wait(name, run.attempts + 1, run.resume_at) for name, run in waiting if run.resume_at is not None)
+
+    def _is_superseded_by_next(self) -> bool:
+        """Tell whether the next instant may end it: every retry it waits for says so."""
+        pairs = zip(self.rules.tasks, self.runs, strict=True)
+        waiting = [task.retry for task, run in pairs if run.resume_at is not None]
+        return all(retry is not None and retry.superseded_by_next for retry in waiting)
+
+
+def unfinished(run: RunState, *, as_last: bool = False) -> RunStatus:
+    """Return what a run ends as that has no attempt open."""
+    if not run.attempts:
+        return _SKIPPED
+    return _AS_LAST.get(run.last, _CANCELED) if as_last and run.last is not None else _CANCELED
