@@ -1,7 +1,7 @@
 """Short ways to make jobs and to let a planner, an executor and a reaper act once, as the loops will."""
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from everytick import schedule
 from everytick.deciding.advance import advance
@@ -10,10 +10,13 @@ from everytick.domain.job import Job, define_job, define_task
 from everytick.domain.occurrence import Occurrence
 from everytick.domain.outcome import Failed, Lost, Outcome, Succeeded
 from everytick.domain.steps import AttemptEnded, Claimed, Step
-from everytick.stores.base import Claim, Commit
-from everytick.stores.memory import MemoryStore as AnyStore
+from everytick.stores.base import Claim, Commit, HistoryStore, JobStore, PlanStore, RunStore, Store
 
 QUEUES = ("default",)
+
+
+class AnyStore(Store, PlanStore, RunStore, JobStore, HistoryStore, Protocol):
+    """Whatever keeps all five parts of the seam."""
 
 
 def job(name: str = "report", when: str = "0 * * * *", tasks: tuple[str, ...] = ("main",), **policies: Any) -> Job:

@@ -1,4 +1,5 @@
 -- Lists are given as one JSON text and read by json_each, so that every statement has one text and one plan.
+-- `indexed by` stands where the planner would rather read a job's whole history than the few that are active.
 
 -- latest_time --
 -- The newest time that any process has committed: no clock goes below it.
@@ -23,7 +24,7 @@ select job, id, line_at, scheduled_for, status, cause, superseded_by_next, total
   from (select job, id, line_at, scheduled_for, status, cause, superseded_by_next,
                row_number() over (partition by job, status = 3 order by line_at, id) as place,
                count(*) over (partition by job, status = 3) as total
-          from occurrence
+          from occurrence indexed by occurrence_active
          where job in (select value from json_each(?)) and status < 4)
  where place <= 100 or (status = 3 and place = total)
  order by job, place;
@@ -228,7 +229,7 @@ select seq, cancel from occurrence where owner = ? order by seq;
 -- held_by_silent --
 -- What belongs to nodes that were not heard of for too long, or never.
 select o.seq, o.status, o.job, o.version
-  from occurrence o left join node n on n.id = o.owner
+  from occurrence o indexed by occurrence_held left join node n on n.id = o.owner
  where o.owner is not null and o.status < 4 and (n.beat_at is null or ? - n.beat_at > ?)
  order by o.seq;
 
@@ -290,7 +291,7 @@ update job_state
 
 -- give_new_version --
 -- What nobody has started takes the new version; what has keeps its own.
-update occurrence set version = ?, priority = ?, queue = ?
+update occurrence indexed by occurrence_active set version = ?, priority = ?, queue = ?
  where job = ? and status < 4 and status in (0, 3)
    and not exists (select 1 from task_run r where r.occurrence = occurrence.seq);
 
@@ -337,7 +338,8 @@ insert into pause (job, since_at, until_at, missed, reason, paused_by) values (?
 
 -- put_back_in_line --
 -- What the schedule created and nobody claimed waits for the end of the pause.
-update occurrence set status = 3, updated_at = ? where job = ? and status < 4 and status = 0 and cause = 0;
+update occurrence indexed by occurrence_active set status = 3, updated_at = ?
+ where job = ? and status < 4 and status = 0 and cause = 0;
 
 -- end_pause --
 -- The pause ends now.

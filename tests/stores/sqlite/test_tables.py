@@ -1,0 +1,138 @@
+"""Everything is answerable by SQL, in words; what is final stays so; what cannot be read is parked."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from everytick.domain.config import Level, overrides
+from everytick.domain.occurrence import Cause
+from everytick.domain.payload import payload
+from everytick.domain.snapshots import Adjustment, AdjustmentKind, Request
+from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
+from everytick.stores.base import Commit
+from everytick.stores.sqlite import rows
+from everytick.stores.sqlite.store import SqliteStore
+from tests.stores.acting import FAILED, QUEUES, job, occurrences, plan_once, run_one
+from tests.stores.clock import ManualClock
+
+
+@pytest.mark.parametrize(
+    ("table", "names"),
+    [
+        ("occurrence_status", rows.STATUSES),
+        ("run_status", rows.RUN_STATUSES),
+        ("attempt_status", rows.ATTEMPT_STATUSES),
+        ("cause", rows.CAUSES),
+    ],
+)
+def test_the_numbers_in_the_file_are_those_of_the_code(
+    sql: sqlite3.Connection, table: str, names: tuple[str, ...]
+) -> None:
+    assert sql.execute(f"select code, name from {table} order by code").fetchall() == list(enumerate(map(str, names)))
+
+
+def test_every_status_has_a_number() -> None:
+    assert set(rows.STATUSES) == set(OccurrenceStatus)
+    assert set(rows.RUN_STATUSES) == set(RunStatus)
+    assert set(rows.ATTEMPT_STATUSES) == set(AttemptStatus)
+
+
+async def test_people_read_views_in_words(opened: SqliteStore, sql: sqlite3.Connection, clock: ManualClock) -> None:
+    """S1-025, S0-080."""
+    stored = await opened.put(job(payload={"x": 1}))
+    clock.move(hours=3)
+    await plan_once(opened)
+    claim = await run_one(opened, FAILED)
+    await opened.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time, payload({"x": 2})))
+    await plan_once(opened)
+
+    def one(query: str) -> tuple[object, ...]:
+        found: tuple[object, ...] = sql.execute(query).fetchone()
+        return found
+
+    assert one(
+        "select name, kind, schedule, enabled, version, next_run, last_run, last_enqueued, parked from jobs"
+    ) == (
+        "report",
+        "task",
+        "cron: 0 * * * *",
+        1,
+        1,
+        "2026-11-16 13:00:00",
+        "2026-11-16 12:00:00",
+        "2026-11-16 12:00:00",
+        None,
+    )
+    assert one("select id, job, status, error from occurrences where cause = 'schedule'") == (
+        claim.occurrence.id,
+        "report",
+        "failed",
+        "task main failed, aborting due to fail-fast",
+    )
+    assert one("select job, task, status, attempts, error from task_runs") == ("report", "main", "failed", 1, "boom")
+    assert one("select occurrence_id, task, number, status from attempts") == (claim.occurrence.id, "main", 1, "failed")
+    assert one("select job, status, why, count from skipped_spans") == ("report", "skipped", "not last", 2)
+    assert one("select id, holds from nodes") == ("node-1", 0)
+    configs = [json.loads(text) for (text,) in sql.execute("select config from effective_config order by config")]
+    assert sorted(each["payload"]["x"] for each in configs) == [1, 2]
+    assert {each["overlap"] for each in configs} == {"skip"}
+
+
+async def test_what_is_final_stays_so_in_sql(opened: SqliteStore, sql: sqlite3.Connection, clock: ManualClock) -> None:
+    """E5, E13: no statement moves an occurrence or an attempt out of a final status."""
+    await opened.put(job())
+    clock.move(hours=1)
+    await plan_once(opened)
+    await run_one(opened)
+    for table in ("occurrence", "attempt"):
+        with pytest.raises(sqlite3.IntegrityError, match="never leaves its final status"):
+            sql.execute(f"update {table} set status = 0")
+
+
+async def test_a_definition_that_cannot_be_read_is_parked_and_harms_no_other(
+    opened: SqliteStore, sql: sqlite3.Connection, clock: ManualClock, path: Path
+) -> None:
+    """It is shown and kept; the other jobs are planned and claimed as if it were not there."""
+    for name in ("bad", "good"):
+        await opened.put(job(name))
+    clock.move(hours=1)
+    await plan_once(opened)
+    await opened.close()
+    sql.execute("update job_version set definition = '{' where job = (select job from job where name = 'bad')")
+    await opened.open()
+    fresh = SqliteStore(path, clock=clock)
+    await fresh.open()
+    clock.move(hours=1)
+
+    assert [claim.occurrence.job_id for claim in await fresh.claim("node-1", QUEUES, 1)] == [job("good").id]
+    assert len(await plan_once(fresh)) == 1
+    assert [record.job.name for record in await fresh.list()] == ["good"]
+    [parked] = await fresh.parked()
+    assert (parked.name, parked.version) == ("bad", 1)
+    assert "JSONDecodeError" in parked.reason
+    [shown] = sql.execute("select parked from jobs where name = 'bad'").fetchone()
+    assert shown.startswith("version 1: JSONDecodeError")
+    assert sql.execute("select definition from job_version where definition = '{'").fetchall() == [("{",)]
+
+    assert (await fresh.put(job("bad", "30 * * * *"))).version == 2
+    assert await fresh.parked() == []
+    assert await plan_once(fresh) == [Commit.COMMITTED]
+    assert [record.job.name for record in await fresh.list()] == ["bad", "good"]
+    assert [claim.occurrence.version for claim in await fresh.claim("node-1", QUEUES, 5)] == [2]
+    await fresh.close()
+
+
+async def test_an_amended_occurrence_keeps_its_own_policies(opened: SqliteStore, clock: ManualClock) -> None:
+    stored = await opened.put(job())
+    await plan_once(opened)
+    set_ = overrides(Level.OCCURRENCE, {"priority": 7, "payload": {"x": 3}, "task_timeout": "9s"})
+    amend = Adjustment(clock.time.replace(hour=10), AdjustmentKind.AMEND, overrides=set_)
+    await opened.adjust(stored.job_id, amend)
+    async with opened.due(clock.time, 1) as [snapshot]:
+        assert snapshot.adjustments == (amend,)
+    clock.move(hours=1)
+    await plan_once(opened)
+    [made] = await occurrences(opened)
+    assert made.overrides == set_
