@@ -163,16 +163,22 @@ def _cancel_requested(draft: Draft, event: CancelRequested) -> bool:
     draft.tell_open(event.reason)
     draft.cancel = event.reason
     draft.close_pending()
+    if not _has_begun(draft):
+        # Whatever an earlier owner left behind: what nobody has claimed can only be canceled.
+        draft.end = OccurrenceStatus.CANCELED, event.reason
     return True
 
 
 def _deadline_passed(draft: Draft, event: DeadlinePassed) -> bool:
     """Start nothing more and tell every open attempt to stop; what waits for a retry has failed."""
-    started = draft.status is _IN_HAND or draft.status is _AWAITING_RETRY
-    if not started or draft.cancel is not None or draft.expired:
+    if not _has_begun(draft) or draft.cancel is not None or draft.expired:
         return False
     _expire(draft)
     return True
+
+
+def _has_begun(draft: Draft) -> bool:
+    return draft.status is _IN_HAND or draft.status is _AWAITING_RETRY
 
 
 def _stopping(draft: Draft, event: Stopping) -> bool:

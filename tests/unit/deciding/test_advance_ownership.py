@@ -295,6 +295,17 @@ def test_resume_does_not_try_again_what_a_failure_had_called_off() -> None:
     assert life.end("c").after.status == "failed"
 
 
+def test_a_cancel_of_what_is_left_after_a_loss_cancels_it() -> None:
+    """Pending again: there is no way from there to failed."""
+    life = Life(job({"b": {}, "c": {"failure": "continue"}}, mode="parallel", on_orphan="resume"))
+    life.claim()
+    life.fail("b")
+    life.take(Lost())
+    step = life.take(CancelRequested("by alice"))
+    assert (step.after.status, step.after.error) == ("canceled", "by alice")
+    assert life.statuses() == {"b": "failed", "c": "canceled"}
+
+
 def test_a_loss_that_leaves_nothing_to_resume_ends_it() -> None:
     life = Life(job("a b", mode="parallel", on_orphan="resume"))
     life.claim()
