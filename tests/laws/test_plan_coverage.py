@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from everytick.domain.ids import occurrence_id
 from everytick.domain.occurrence import Cause
-from tests.laws.worlds import Looked, histories, named
+from tests.laws.worlds import History, Looked, histories, named
 
 
 def _created_in_place(looked: Looked) -> set[object]:
@@ -21,7 +21,7 @@ def _created_in_place(looked: Looked) -> set[object]:
 
 @settings(max_examples=120)
 @given(histories())
-def test_every_instant_up_to_the_new_watermark_has_exactly_one_decision(history: list[Looked]) -> None:
+def test_every_instant_up_to_the_new_watermark_has_exactly_one_decision(history: History) -> None:
     """Coverage; C-36, S0-094, F7: an edit decides nothing outside old-before and new-after."""
     for looked in history:
         instants = named(looked.snapshot, looked.snapshot.watermark, looked.plan.watermark)
@@ -33,7 +33,7 @@ def test_every_instant_up_to_the_new_watermark_has_exactly_one_decision(history:
 
 @settings(max_examples=120)
 @given(histories())
-def test_a_span_holds_instants_that_were_due_and_counts_them(history: list[Looked]) -> None:
+def test_a_span_holds_instants_that_were_due_and_counts_them(history: History) -> None:
     """C-36: exact up to 10,000; neighbours that are alike are one span, in order of time."""
     for looked in history:
         spans = looked.plan.spans
@@ -53,7 +53,7 @@ def test_a_span_holds_instants_that_were_due_and_counts_them(history: list[Looke
 
 @settings(max_examples=120)
 @given(histories())
-def test_the_watermark_moves_only_forward_and_never_beyond_now(history: list[Looked]) -> None:
+def test_the_watermark_moves_only_forward_and_never_beyond_now(history: History) -> None:
     """Monotony."""
     for looked in history:
         assert looked.snapshot.watermark <= looked.plan.watermark, looked
@@ -62,7 +62,7 @@ def test_the_watermark_moves_only_forward_and_never_beyond_now(history: list[Loo
 
 @settings(max_examples=120)
 @given(histories())
-def test_no_instant_is_created_twice_in_a_life(history: list[Looked]) -> None:
+def test_no_instant_is_created_twice_in_a_life(history: History) -> None:
     """S0-098, F7: not by a restart, a cut, an edit, a pause or a move."""
     created = Counter(each.id for looked in history for each in looked.plan.creations if each.cause is Cause.SCHEDULE)
 

@@ -9,7 +9,7 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.policies import LateOverlap, Overlap
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
-from tests.laws.worlds import Looked, committed, histories, named, settled
+from tests.laws.worlds import History, committed, histories, named, settled
 
 
 def _is_held(seen: JobSnapshot, now: datetime) -> bool:
@@ -20,7 +20,7 @@ def _is_held(seen: JobSnapshot, now: datetime) -> bool:
 
 @settings(max_examples=120)
 @given(histories())
-def test_no_plan_holds_more_than_its_limit(history: list[Looked]) -> None:
+def test_no_plan_holds_more_than_its_limit(history: History) -> None:
     """Bound."""
     for looked in history:
         assert len(looked.plan.creations) + len(looked.plan.releases) <= looked.limit
@@ -28,7 +28,7 @@ def test_no_plan_holds_more_than_its_limit(history: list[Looked]) -> None:
 
 @settings(max_examples=120)
 @given(histories())
-def test_nobody_looks_again_too_late(history: list[Looked]) -> None:
+def test_nobody_looks_again_too_late(history: History) -> None:
     """Liveness: `wake_at` is never later than the next undecided instant."""
     for looked in history:
         after, wake_at = committed(looked.snapshot, looked.plan), looked.plan.wake_at
@@ -45,7 +45,7 @@ def test_nobody_looks_again_too_late(history: list[Looked]) -> None:
 
 @settings(max_examples=120)
 @given(histories())
-def test_a_paused_job_is_woken_when_its_pause_ends_and_a_removed_one_when_it_retires(history: list[Looked]) -> None:
+def test_a_paused_job_is_woken_when_its_pause_ends_and_a_removed_one_when_it_retires(history: History) -> None:
     """Liveness: a pause costs nothing until it ends."""
     for looked in history:
         seen, wake_at = looked.snapshot, looked.plan.wake_at
@@ -59,7 +59,7 @@ def test_a_paused_job_is_woken_when_its_pause_ends_and_a_removed_one_when_it_ret
 
 @settings(max_examples=120)
 @given(histories())
-def test_whoever_waits_has_somebody_busy_before_him(history: list[Looked]) -> None:
+def test_whoever_waits_has_somebody_busy_before_him(history: History) -> None:
     """Liveness; F4: or the job is due, or it is paused and only its schedule waits."""
     for looked in history:
         seen, now = committed(looked.snapshot, looked.plan), looked.now
@@ -74,7 +74,7 @@ def test_whoever_waits_has_somebody_busy_before_him(history: list[Looked]) -> No
 
 @settings(max_examples=120)
 @given(histories())
-def test_no_plan_makes_more_busy_than_may_be(history: list[Looked]) -> None:
+def test_no_plan_makes_more_busy_than_may_be(history: History) -> None:
     """Overlap; S0-063, F1, F3: by no entry path, tick, late, trigger, replay, backfill, restart."""
     for looked in history:
         settings = in_force(looked.snapshot.editions, looked.now).settings
@@ -89,7 +89,7 @@ def test_no_plan_makes_more_busy_than_may_be(history: list[Looked]) -> None:
 
 @settings(max_examples=120)
 @given(histories())
-def test_everybody_comes_out_in_order_of_the_line(history: list[Looked]) -> None:
+def test_everybody_comes_out_in_order_of_the_line(history: History) -> None:
     """Order; C-12, S4-019: by (line_at, id), and nobody is released before one who waits longer."""
     for looked in history:
         order = [(each.line_at, each.id) for each in looked.plan.creations]
@@ -104,7 +104,7 @@ def test_everybody_comes_out_in_order_of_the_line(history: list[Looked]) -> None
 
 @settings(max_examples=120)
 @given(histories())
-def test_every_request_is_answered(history: list[Looked]) -> None:
+def test_every_request_is_answered(history: History) -> None:
     """Nothing unanswered: unless the job is disabled, or the plan is full and the planner comes straight back."""
     for looked in history:
         if not in_force(looked.snapshot.editions, looked.now).enabled and looked.snapshot.retire_at is None:

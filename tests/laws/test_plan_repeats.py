@@ -8,19 +8,21 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everytick.deciding.plan import plan
-from everytick.domain.snapshots import PLAN_LIMIT, AdjustmentKind, JobSnapshot
+from everytick.deciding.plan import plan, plan_in_full
+from everytick.deciding.tick import plain_tick
+from everytick.domain.snapshots import PLAN_LIMIT, AdjustmentKind, Ended, JobSnapshot
 from tests.laws.worlds import (
     BEGIN,
     MINUTE,
     RULES,
     Fact,
-    Looked,
+    History,
     adjust,
     committed,
     edit,
     histories,
     newborn,
+    policies,
     reschedule,
     settled,
 )
@@ -74,7 +76,7 @@ def test_live_and_late_create_the_same_occurrences(
 
 @settings(max_examples=120)
 @given(histories())
-def test_looking_again_at_the_same_moment_decides_nothing_new(history: list[Looked]) -> None:
+def test_looking_again_at_the_same_moment_decides_nothing_new(history: History) -> None:
     """Idempotence; S0-098: once a plan was not cut there is nothing left to decide."""
     last = history[-1] if history else None
     if last is None:
@@ -95,10 +97,37 @@ def test_looking_again_at_the_same_moment_decides_nothing_new(history: list[Look
 
 @settings(max_examples=60)
 @given(histories())
-def test_equal_snapshots_give_equal_plans(history: list[Looked]) -> None:
+def test_equal_snapshots_give_equal_plans(history: History) -> None:
     """Determinism."""
     for looked in history:
         assert plan(copy.deepcopy(looked.snapshot), looked.now, looked.limit) == looked.plan
+
+
+@settings(max_examples=400)
+@given(st.sampled_from(RULES), policies(), st.integers(0, 40_000), st.integers(0, 4_000), st.booleans())
+def test_the_plain_tick_is_what_the_whole_decision_says(
+    rule: str, given_policies: dict[str, Any], begun: int, waited: int, ended: bool
+) -> None:
+    """The shortcut decides nothing of its own."""
+    watermark = BEGIN + timedelta(seconds=begun)
+    now = watermark + timedelta(seconds=waited)
+    end = Ended(watermark, watermark, watermark) if ended else None
+    seen = replace(newborn(rule, given_policies), watermark=watermark, last_end=end, last_success=end)
+
+    assert (plain_tick(seen, now) or plan_in_full(seen, now)) == plan_in_full(seen, now)
+
+
+@settings(max_examples=60)
+@given(histories())
+def test_the_plain_tick_is_taken_for_nothing_else(history: History) -> None:
+    for looked in history:
+        assert plan_in_full(looked.snapshot, looked.now, looked.limit) == looked.plan
+
+
+def test_the_plain_tick_is_taken() -> None:
+    seen = newborn("0 * * * *", {})
+
+    assert plain_tick(seen, BEGIN + 60 * MINUTE) == plan(seen, BEGIN + 60 * MINUTE) is not None
 
 
 def test_the_world_in_these_laws_is_not_empty() -> None:

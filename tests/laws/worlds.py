@@ -58,6 +58,16 @@ class Looked(NamedTuple):
     limit: int
     plan: Plan
 
+    def __repr__(self) -> str:
+        return f"<at {self.now}, limit {self.limit}: {self.plan}>"
+
+
+class History(list[Looked]):
+    """All looks at one job; how it came about is told by hypothesis, what was seen would fill pages."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} looks>"
+
 
 Fact = Callable[[JobSnapshot, datetime], JobSnapshot]
 
@@ -372,8 +382,12 @@ def _followed(seen: JobSnapshot, job: Job) -> datetime | None:
     return end
 
 
-def histories(rules: tuple[str, ...] = RULES) -> st.SearchStrategy[list[Looked]]:
+def life(rule: str, policies: dict[str, Any], steps: list[Step], limit: int) -> History:
+    """Return every look at a job that was defined at the beginning and lives through these steps."""
+    return History(lived(newborn(rule, policies), steps, limit))
+
+
+def histories() -> st.SearchStrategy[History]:
     """Every look at some job in some life."""
     limits = st.integers(1, 8) | st.just(PLAN_LIMIT)
-    lives = st.builds(newborn, st.sampled_from(rules), policies())
-    return st.builds(lambda seen, taken, limit: list(lived(seen, taken, limit)), lives, steps(facts()), limits)
+    return st.builds(life, st.sampled_from(RULES), policies(), steps(facts()), limits)

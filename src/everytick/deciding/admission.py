@@ -4,17 +4,53 @@ The line is kept while a plan is made: releases come first, then everybody new i
 of (line_at, id). Only here does the number of busy occurrences rise.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Protocol
 
 from everytick.domain.config import Settings
 from everytick.domain.decisions import Ending, Refusal, Why
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import Overlap
-from everytick.domain.snapshots import Active, JobSnapshot
+from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
 
 PENDING, QUEUED = OccurrenceStatus.PENDING, OccurrenceStatus.QUEUED
 _STARTED = frozenset({OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY})
+
+
+class Lined(Protocol):
+    """Somebody in line: an occurrence that is not over, or a newcomer."""
+
+    @property
+    def id(self) -> str:
+        """The occurrence's id."""
+        ...
+
+    @property
+    def line_at(self) -> datetime:
+        """Where he stands in line."""
+        ...
+
+    @property
+    def scheduled_for(self) -> datetime:
+        """What he runs for."""
+        ...
+
+    @property
+    def status(self) -> OccurrenceStatus:
+        """Where the occurrence stands."""
+        ...
+
+    @property
+    def cause(self) -> Cause:
+        """Why it exists."""
+        ...
+
+    @property
+    def superseded_by_next(self) -> bool:
+        """Whether the next instant ends its wait for a retry."""
+        ...
 
 
 class Line:
@@ -39,8 +75,8 @@ class Line:
     )
 
     def __init__(self, snapshot: JobSnapshot, settings: Settings, *, paused: bool) -> None:
-        self.busy, self.busy_count = list(snapshot.busy), snapshot.busy_count
-        self.waiting, self.waiting_count = list(snapshot.waiting), snapshot.waiting_count
+        self.busy, self.busy_count = list[Lined](snapshot.busy), snapshot.busy_count
+        self.waiting, self.waiting_count = list[Lined](snapshot.waiting), snapshot.waiting_count
         if paused:
             # Only what people asked for stands in line then; the rest stays where it is.
             self.waiting = [each for each in self.waiting if each.cause is not Cause.SCHEDULE]
@@ -82,7 +118,7 @@ class Line:
             if each.id not in self.cancels and (before is None or each.line_at < before):
                 self.cancels.append(each.id)
 
-    def admit(self, newcomer: Active, rule: Overlap) -> OccurrenceStatus | Refusal:
+    def admit(self, newcomer: Lined, rule: Overlap) -> OccurrenceStatus | Refusal:
         """Return pending or queued, or why it is turned away."""
         if rule is Overlap.ALLOW:
             fits = self.max_concurrent is None or self.busy_count < self.max_concurrent
@@ -107,16 +143,16 @@ class Line:
         """Say whom one that cannot start stands behind."""
         return f"behind {min(self.busy, key=lambda each: (each.line_at, each.id)).id}" if self.busy else "behind others"
 
-    def _come_in(self, newcomer: Active) -> OccurrenceStatus:
+    def _come_in(self, newcomer: Lined) -> OccurrenceStatus:
         self.newcomers.add(newcomer.id)
         return self._join(newcomer)
 
-    def _join(self, newcomer: Active) -> OccurrenceStatus:
+    def _join(self, newcomer: Lined) -> OccurrenceStatus:
         self.busy.append(newcomer)
         self.busy_count += 1
         return PENDING
 
-    def _queue(self, newcomer: Active) -> OccurrenceStatus | Refusal:
+    def _queue(self, newcomer: Lined) -> OccurrenceStatus | Refusal:
         if self.waiting_count >= self.max_queued:
             return Why.QUEUE_FULL, f"{self.waiting_count} wait already"
         self.newcomers.add(newcomer.id)
@@ -124,11 +160,11 @@ class Line:
         self.waiting_count += 1
         return QUEUED
 
-    def _supersede(self, them: list[Active], by: datetime) -> None:
+    def _supersede(self, them: Sequence[Lined], by: datetime) -> None:
         for each in them:
             self._end(each, by)
 
-    def _end(self, each: Active, by: datetime) -> None:
+    def _end(self, each: Lined, by: datetime) -> None:
         """Take one out of the line: it ends, or if it is of this very plan it never comes to exist."""
         if each in self.busy:
             self.busy.remove(each)

@@ -1,6 +1,9 @@
 """Who wants to come in: the instants that are due, and what people and programs asked for, as one line."""
 
+from collections.abc import Iterator
 from datetime import datetime
+from heapq import merge
+from typing import ClassVar
 
 from everytick.deciding.candidates import TICK, Candidate, bound_schedule
 from everytick.deciding.recovery import Due
@@ -9,7 +12,7 @@ from everytick.domain.decisions import Refusal
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import LateOverlap, Overlap
-from everytick.domain.snapshots import Active, JobSnapshot, Request
+from everytick.domain.snapshots import JobSnapshot, Request
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
 
@@ -18,14 +21,19 @@ _LATE_RULES = {
     LateOverlap.SKIP: Overlap.SKIP,
     LateOverlap.ALLOW: Overlap.ALLOW,
 }
-_PENDING, _SCHEDULE = OccurrenceStatus.PENDING, Cause.SCHEDULE
 
 
 @value
 class Newcomer:
     """Somebody who wants to come in under a rule: an instant that is due or a request; a refusal was decided before."""
 
-    who: Active
+    status: ClassVar = OccurrenceStatus.PENDING
+    superseded_by_next: ClassVar = False
+
+    id: str
+    line_at: datetime
+    scheduled_for: datetime
+    cause: Cause
     rule: Overlap
     covers_after: datetime | None
     covers_through: datetime
@@ -34,40 +42,47 @@ class Newcomer:
     request: Request | None = None
     refusal: Refusal | None = None
 
+    @property
+    def is_instant(self) -> bool:
+        """Whether its own schedule names it where it stands: only such can be read back from a span."""
+        return self.candidate is not None and not self.candidate.by_hand
+
 
 class Newcomers:
     """Everybody who wants to come in, in order of the line.
 
-    `more` names the backfills that ask for more than fits into a plan, each with the last
-    instant that stands in this line, or None where it has no place in it at all.
+    `asked` are those whom no schedule names, in order. `more` names the backfills that ask for
+    more than fits into a plan, each with the last instant that stands in this line, or None
+    where it has no place in it at all.
     """
 
-    __slots__ = ("job", "limit", "line", "more", "snapshot")
+    __slots__ = ("asked", "found", "job", "more", "snapshot")
 
     def __init__(self, snapshot: JobSnapshot, job: Job, found: Due, limit: int) -> None:
-        self.snapshot, self.job, self.limit = snapshot, job, limit
+        self.snapshot, self.job, self.found = snapshot, job, found
+        self.asked: list[Newcomer] = []
         self.more: dict[str, datetime | None] = {}
-        self.line = [_due(snapshot.job_id, job, found, each) for each in found.candidates]
         if snapshot.requests:
-            self._add_requests()
-        if len(self.line) > 1:
-            self.sort()
+            self._ask(limit)
 
-    def sort(self) -> None:
-        """Put everybody in order: by time in line, and among equals by id."""
-        self.line.sort(key=lambda each: (each.who.line_at, each.who.id))
+    def in_order(self) -> Iterator[Newcomer]:
+        """Give everybody by (line_at, id); ids are made for those only to whom it comes."""
+        job_id, job, found = self.snapshot.job_id, self.job, self.found
+        instants = (_due(job_id, job, found, each) for each in found.candidates)
+        if not self.asked and not found.adjusted:
+            return instants
+        line = sorted(instants, key=_place) if found.adjusted else instants
+        return merge(line, sorted(self.asked, key=_place), key=_place)
 
-    def _add_requests(self) -> None:
+    def _ask(self, limit: int) -> None:
         taken: set[str] = set()
-        room = self.limit
         for request in self.snapshot.requests:
             if request.cause is Cause.BACKFILL:
-                asked = self._backfill(request, room)
-                room -= len(asked)
-                self.line += [each for each in asked if each.who.id not in taken]
-                taken |= {each.who.id for each in asked}
+                asked = [each for each in self._backfill(request, limit - len(taken)) if each.id not in taken]
+                self.asked += asked
+                taken |= {each.id for each in asked}
             else:
-                self.line.append(requested(self.snapshot.job_id, self.job, request))
+                self.asked.append(requested(self.snapshot.job_id, self.job, request))
 
     def _backfill(self, request: Request, room: int) -> list[Newcomer]:
         """The instants that a backfill asks for, as many as fit."""
@@ -84,20 +99,43 @@ class Newcomers:
         ]
 
 
+def _place(newcomer: Newcomer) -> tuple[datetime, str]:
+    return newcomer.line_at, newcomer.id
+
+
 def _due(job_id: str, job: Job, found: Due, candidate: Candidate) -> Newcomer:
-    instant, named_for = candidate.instant, candidate.named_for
+    instant, named_for, settings = candidate.instant, candidate.named_for, job.settings
     late = instant != found.on_time
-    rule = _LATE_RULES[job.settings.late_overlap] if late else job.settings.overlap
-    who = Active(ids.occurrence_id(job_id, named_for), instant, instant, _PENDING, _SCHEDULE)
-    return Newcomer(who, rule, candidate.before, named_for, late, candidate, None, candidate.refusal)
+    return Newcomer(
+        ids.occurrence_id(job_id, named_for),
+        instant,
+        instant,
+        Cause.SCHEDULE,
+        _LATE_RULES[settings.late_overlap] if late else settings.overlap,
+        candidate.before,
+        named_for,
+        late,
+        candidate,
+        None,
+        candidate.refusal,
+    )
 
 
 def requested(job_id: str, job: Job, request: Request, refusal: Refusal | None = None) -> Newcomer:
     """Return what one request asks for; it waits in line unless another rule was named with it."""
     asked = request.requested_at
-    who = Active(_id_of(job_id, job, request), asked, request.scheduled_for or asked, _PENDING, request.cause)
-    rule, through = request.overlap or Overlap.QUEUE, request.covers_through or who.scheduled_for
-    return Newcomer(who, rule, request.covers_after, through, request=request, refusal=refusal)
+    scheduled_for = request.scheduled_for or asked
+    return Newcomer(
+        _id_of(job_id, job, request),
+        asked,
+        scheduled_for,
+        request.cause,
+        request.overlap or Overlap.QUEUE,
+        request.covers_after,
+        request.covers_through or scheduled_for,
+        request=request,
+        refusal=refusal,
+    )
 
 
 def _id_of(job_id: str, job: Job, request: Request) -> str:
@@ -121,8 +159,7 @@ def _filling(job_id: str, request: Request, instant: datetime, before: datetime 
     # With equal times in line their ids would decide, which are in no order; a microsecond for each
     # second keeps the order of time, and says the same however often the backfill is cut.
     line_at = request.requested_at - (_end_of(request) - instant) // 1_000_000
-    who = Active(id_, line_at, instant, _PENDING, Cause.BACKFILL)
-    return Newcomer(who, Overlap.QUEUE, before, instant, request=request)
+    return Newcomer(id_, line_at, instant, Cause.BACKFILL, Overlap.QUEUE, before, instant, request=request)
 
 
 def _end_of(request: Request) -> datetime:
@@ -133,5 +170,4 @@ def _end_of(request: Request) -> datetime:
 
 def restarting(job_id: str, instant: datetime) -> Newcomer:
     """Return what an instant of the restart schedule asks for."""
-    who = Active(ids.restart_id(job_id, instant), instant, instant, _PENDING, Cause.RESTART)
-    return Newcomer(who, Overlap.QUEUE, None, instant)
+    return Newcomer(ids.restart_id(job_id, instant), instant, instant, Cause.RESTART, Overlap.QUEUE, None, instant)

@@ -3,7 +3,7 @@
 Filters, then recovery, then the line: the order of a decision is written out in `plan`, and its
 parts stand in `candidates`, `recovery`, `newcomers`, `admission` and `spans`. Live ticks, a
 restart, a week's outage and a backfill all take these few lines; being late is a property of an
-instant, not a path.
+instant, not a path. `tick` only says the commonest answer sooner.
 """
 
 from datetime import datetime, timedelta
@@ -13,13 +13,14 @@ from everytick.deciding.candidates import TICK, Candidate, in_force, next_instan
 from everytick.deciding.newcomers import Newcomer, Newcomers, requested, restarting
 from everytick.deciding.recovery import Due, due
 from everytick.deciding.spans import skips_of, spans_of, status_of
+from everytick.deciding.tick import plain_tick
 from everytick.domain.config import Settings, Unset
 from everytick.domain.decisions import Answer, Creation, Ending, Plan, Refusal, Span, Why
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import Payload
 from everytick.domain.schedule import Schedule, waits_for_end
-from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, JobSnapshot
+from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, JobSnapshot, Reschedule
 from everytick.domain.statuses import OccurrenceStatus
 
 
@@ -29,6 +30,11 @@ def plan(snapshot: JobSnapshot, now: datetime, limit: int = PLAN_LIMIT) -> Plan:
     At most `limit` occurrences are created or released: if more are due, the watermark stops
     at the last instant decided and `wake_at` is now, so that the planner comes straight back.
     """
+    return plain_tick(snapshot, now) or plan_in_full(snapshot, now, limit)
+
+
+def plan_in_full(snapshot: JobSnapshot, now: datetime, limit: int = PLAN_LIMIT) -> Plan:
+    """Decide with everything in view; the order of these lines is the order of a decision."""
     if snapshot.retire_at is not None:
         return _retired(snapshot, now, snapshot.retire_at, limit)
     job = in_force(snapshot.editions, now)
@@ -89,9 +95,8 @@ def _stop_or_restart(
         line.cancel_all(before=instant)
     if restart is not None:
         newcomer = restarting(snapshot.job_id, restart)
-        if all(each.id != newcomer.who.id for each in (*snapshot.busy, *snapshot.waiting)):
-            newcomers.line.append(newcomer)
-            newcomers.sort()
+        if all(each.id != newcomer.id for each in (*snapshot.busy, *snapshot.waiting)):
+            newcomers.asked.append(newcomer)
 
 
 def _on_time(schedule: Schedule | None, after: datetime, now: datetime, grace: timedelta) -> datetime | None:
@@ -101,10 +106,15 @@ def _on_time(schedule: Schedule | None, after: datetime, now: datetime, grace: t
 
 
 class _Decided:
-    """A plan in the making: who was let in or turned away so far, and who found no place in it."""
+    """A plan in the making: who was let in or turned away so far, and who found no place in it.
+
+    `settled` are those who were decided about; those whom the limit left for the next plan are
+    `cut_candidates` and, where no schedule names them, `cut_asked`.
+    """
 
     __slots__ = (
-        "creations", "cut", "found", "job", "line", "more", "now", "paused", "refused", "settled", "snapshot",
+        "creations", "cut_asked", "cut_candidates", "found", "job", "line", "more", "now", "paused", "refused",
+        "settled", "snapshot",
     )  # fmt: skip
 
     def __init__(self, snapshot: JobSnapshot, job: Job, found: Due, line: Line, now: datetime, paused: bool) -> None:
@@ -112,37 +122,48 @@ class _Decided:
         self.creations: list[Creation] = []
         self.refused: list[tuple[Candidate, Refusal]] = []
         self.settled: list[Newcomer] = []
-        self.cut: list[Newcomer] = []
+        self.cut_candidates: list[Candidate] = []
+        self.cut_asked: list[Newcomer] = []
         self.more: dict[str, datetime | None] = {}
 
     def admit(self, newcomers: Newcomers, room: int) -> None:
         """Let everybody in, in order, until the plan is full; what is only recorded as a span takes no room."""
-        verdicts = []
-        for newcomer in newcomers.line:
+        verdicts: list[OccurrenceStatus | Refusal | None] = []
+        settled = self.settled
+        for newcomer in newcomers.in_order():
             if room <= 0:
                 break
             verdict = self._verdict(newcomer)
+            settled.append(newcomer)
             verdicts.append(verdict)
-            if not _is_span(newcomer, verdict):
+            if not isinstance(verdict, tuple) or not newcomer.is_instant:
                 room -= 1
-        self.settled, self.cut = newcomers.line[: len(verdicts)], newcomers.line[len(verdicts) :]
-        self.more = newcomers.more
-        displaced = self.line.displaced
-        for newcomer, verdict in zip(self.settled, verdicts, strict=True):
+        self._leave_the_others(newcomers)
+        displaced, behind = self.line.displaced, self.line.behind()
+        for newcomer, verdict in zip(settled, verdicts, strict=True):
             if verdict is not None:
-                self._write_down(newcomer, displaced.get(newcomer.who.id, verdict))
+                self._write_down(newcomer, displaced.get(newcomer.id, verdict) if displaced else verdict, behind)
+
+    def _leave_the_others(self, newcomers: Newcomers) -> None:
+        """Remember for whom there was no room: both parts of the line were taken in order."""
+        if len(self.settled) < len(self.found.candidates) + len(newcomers.asked):
+            taken = {each.id for each in self.settled if each.candidate is None}
+            self.cut_asked = [each for each in newcomers.asked if each.id not in taken]
+            seen = {each.candidate.named_for for each in self.settled if each.candidate is not None}
+            self.cut_candidates = [each for each in self.found.candidates if each.named_for not in seen]
+        self.more = newcomers.more
 
     def _verdict(self, newcomer: Newcomer) -> OccurrenceStatus | Refusal | None:
         """Pending or queued, why not, or None for what a backfill asks for and the schedule has just created."""
         if newcomer.refusal is not None:
             return newcomer.refusal
-        if newcomer.request is not None and newcomer.who.id in self.line.newcomers:
+        if newcomer.request is not None and newcomer.id in self.line.newcomers:
             return None
         if self.job.settings.skip_if_successful and newcomer.candidate is not None and not newcomer.late:
             successful = self._already_successful(newcomer)
             if successful is not None:
                 return successful
-        return self.line.admit(newcomer.who, newcomer.rule)
+        return self.line.admit(newcomer, newcomer.rule)
 
     def _already_successful(self, newcomer: Newcomer) -> Refusal | None:
         last, before = self.snapshot.last_success, newcomer.covers_after
@@ -150,11 +171,11 @@ class _Decided:
             return None
         return Why.SUCCESSFUL, f"started {last.started_at.isoformat()}"
 
-    def _write_down(self, newcomer: Newcomer, verdict: OccurrenceStatus | Refusal) -> None:
+    def _write_down(self, newcomer: Newcomer, verdict: OccurrenceStatus | Refusal, behind: str) -> None:
         candidate = newcomer.candidate
         if not isinstance(verdict, tuple):
             why = Why.ASKED if candidate is None else Why.LATE if newcomer.late else Why.ON_TIME
-            detail = self.line.behind() if verdict is OccurrenceStatus.QUEUED else ""
+            detail = behind if verdict is OccurrenceStatus.QUEUED else ""
             self.creations.append(_creation(self.job, newcomer, verdict, why, detail))
         elif candidate is not None and not candidate.by_hand:
             self.refused.append((candidate, verdict))
@@ -180,9 +201,9 @@ class _Decided:
             tuple(line.endings),
             tuple(line.cancels),
             tuple(spans),
-            tuple(self._answers()),
-            tuple(self._used()),
-            self._rescheduled(watermark),
+            tuple(self._answers()) if snapshot.requests else (),
+            tuple(self._used()) if snapshot.adjustments else (),
+            snapshot.reschedule is not None and self._is_done(snapshot.reschedule, watermark),
         )
 
     def _decided_through(self) -> datetime:
@@ -190,9 +211,9 @@ class _Decided:
 
         What was asked by hand is remembered until it is used, so it holds nothing up.
         """
-        for each in self.cut:
-            if each.candidate is not None and not each.candidate.by_hand:
-                return min(each.candidate.instant, self.found.compressed_from or each.candidate.instant) - TICK
+        for each in self.cut_candidates:
+            if not each.by_hand:
+                return min(each.instant, self.found.compressed_from or each.instant) - TICK
         return max(self.now, self.snapshot.watermark)
 
     def _watermark(self, end: datetime, spans: list[Span]) -> datetime:
@@ -211,7 +232,13 @@ class _Decided:
     def _wake_at(self, watermark: datetime) -> datetime | None:
         """When to look again: maybe early, never late."""
         snapshot, line, now = self.snapshot, self.line, self.now
-        if self.cut or self.more or snapshot.more_requests or (line.waiting_count and line.has_room):
+        if (
+            self.cut_candidates
+            or self.cut_asked
+            or self.more
+            or snapshot.more_requests
+            or (line.waiting_count and line.has_room)
+        ):
             return now
         if line.waiting_count and any(each.cause is Cause.BACKFILL for each in self.creations):
             # The store leaves alone what exists, and then nobody may be busy before those who wait.
@@ -235,7 +262,7 @@ class _Decided:
         """Requests that are dealt with, and how far a backfill is that goes on."""
         answers: list[Answer] = []
         for request in self.snapshot.requests:
-            cut = [each.who.scheduled_for for each in self.cut if each.request is request]
+            cut = [each.scheduled_for for each in self.cut_asked if each.request is request]
             if cut or (request.cause is Cause.BACKFILL and request.key in self.more):
                 through = self._filled_through(request.key, cut)
                 if through is not None:
@@ -249,7 +276,7 @@ class _Decided:
         if not cut:
             return self.more[key]
         settled = [each for each in self.settled if each.request is not None and each.request.key == key]
-        done = [each.who.scheduled_for for each in settled if each.who.cause is Cause.BACKFILL]
+        done = [each.scheduled_for for each in settled if each.cause is Cause.BACKFILL]
         return max((at for at in done if at < min(cut)), default=None)
 
     def _used(self) -> list[Adjustment]:
@@ -257,31 +284,25 @@ class _Decided:
         candidates = (each.candidate for each in self.settled)
         return [each.adjustment for each in candidates if each is not None and each.adjustment is not None]
 
-    def _rescheduled(self, watermark: datetime) -> bool:
-        """Whether the reschedule had its effect."""
-        moved = self.snapshot.reschedule
-        if moved is None or moved.to > watermark or self.paused:
+    def _is_done(self, moved: Reschedule, watermark: datetime) -> bool:
+        """Whether the reschedule had its effect: its target was decided about, by itself or as an instant."""
+        if any(each.named_for == moved.to for each in self.cut_candidates):
             return False
-        return not any(each.candidate is not None and each.candidate.named_for == moved.to for each in self.cut)
-
-
-def _is_span(newcomer: Newcomer, verdict: OccurrenceStatus | Refusal | None) -> bool:
-    """Whether it is written down as part of a span: what is no instant of the schedule could not be read back."""
-    return isinstance(verdict, tuple) and newcomer.candidate is not None and not newcomer.candidate.by_hand
+        settled = any(each.candidate is not None and each.candidate.named_for == moved.to for each in self.settled)
+        return settled or (moved.to <= watermark and not self.paused)
 
 
 def _creation(job: Job, newcomer: Newcomer, status: OccurrenceStatus, why: Why, detail: str = "") -> Creation:
-    who, request, candidate = newcomer.who, newcomer.request, newcomer.candidate
+    request, candidate, jitter, line_at = newcomer.request, newcomer.candidate, job.settings.jitter, newcomer.line_at
     adjustment = None if candidate is None else candidate.adjustment
-    jitter = job.settings.jitter
     return Creation(
-        who.id,
-        who.scheduled_for,
+        newcomer.id,
+        newcomer.scheduled_for,
         status,
         job.version,
-        who.cause,
-        who.line_at,
-        who.line_at if jitter is None else who.line_at + _share(who.id) * jitter,
+        newcomer.cause,
+        line_at,
+        line_at if jitter is None else line_at + _share(newcomer.id) * jitter,
         newcomer.covers_after,
         newcomer.covers_through,
         newcomer.late,

@@ -142,12 +142,12 @@ def _rule(job: Job, now: datetime, on_time: bool) -> tuple[int, Rest]:
             return 0, _all(Why.MISSED)
         case Strategy.COMPRESSED:
             return 0 if on_time else 1, _all(Why.COMPRESSED)
-        case Strategy.BOUNDED_WINDOW:
-            most = cap if recovery.max_occurrences is None else min(recovery.max_occurrences, cap)
-            # What both bounds would drop is told apart only where that needs no walk: by the one that cut.
-            inside = Why.WINDOW if most == recovery.max_occurrences else Why.CAP
-            edge = None if recovery.max_duration is None else now - recovery.max_duration
-            return most, Rest((inside, ""), (Why.WINDOW, ""), edge)
+    assert recovery.strategy is Strategy.BOUNDED_WINDOW, f"{recovery.strategy} is a strategy without a rule"
+    most = cap if recovery.max_occurrences is None else min(recovery.max_occurrences, cap)
+    # What both bounds would drop is told apart only where that needs no walk: by the one that cut.
+    inside = Why.WINDOW if most == recovery.max_occurrences else Why.CAP
+    edge = None if recovery.max_duration is None else now - recovery.max_duration
+    return most, Rest((inside, ""), (Why.WINDOW, ""), edge)
 
 
 def _all(why: Why) -> Rest:

@@ -73,6 +73,16 @@ def test_a_compressed_run_that_does_not_fit_keeps_its_span() -> None:
     assert (after.creations[0].covers_after, after.creations[0].covers_through) == (at("09:00"), at("12:00"))
 
 
+def test_a_reschedule_that_was_compressed_is_told_so_once_even_if_the_run_did_not_fit() -> None:
+    seen = snapshot_of(job(recovery="compressed"), at("09:10"), reschedule=Reschedule(at("09:15"), at("09:20")))
+
+    first = plan(seen, at("12:30"), limit=1)
+    second = plan(replace(seen, watermark=first.watermark, reschedule=None), at("12:30"), limit=1)
+
+    assert (created(first), first.rescheduled) == ([(at("09:20"), "skipped")], True)
+    assert created(second) == [(at("12:00"), "pending")]
+
+
 def test_instants_that_are_only_skipped_take_no_place() -> None:
     late = job(recovery="execute_all", late_overlap="skip")
     seen = snapshot_of(late, at("00:10"), active=(active("x", at("00:00")),))

@@ -403,6 +403,16 @@ def test_a_compressed_run_stands_for_a_moved_one_too() -> None:
     assert (run.scheduled_for, run.covers_after, run.late) == (at("11:00"), at("09:00"), True)
 
 
+def test_of_two_moved_ones_the_newer_is_the_compressed_run() -> None:
+    """Though the schedule itself names nothing that is due."""
+    moves = (moved("10:00", "11:10"), moved("09:00", "11:05"))
+
+    decided = plan(snapshot_of(job(recovery="compressed"), at("11:00"), adjustments=moves), at("11:30"))
+
+    assert created(decided) == [(at("11:05"), "skipped"), (at("11:10"), "pending")]
+    assert (decided.creations[1].covers_after, decided.creations[1].covers_through) == (at("08:00"), at("10:00"))
+
+
 def test_a_compressed_run_leaves_alone_what_a_pause_holds() -> None:
     seen = snapshot_of(
         job(recovery="compressed"),

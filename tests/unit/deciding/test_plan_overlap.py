@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ NOW = at("10:00:01")
 TICK = timedelta(microseconds=1)
 
 
-def due(*lined: Active, **policies: object) -> JobSnapshot:
+def due(*lined: Active, **policies: Any) -> JobSnapshot:
     """An hourly job at whose next look 10:00 is on time."""
     return snapshot_of(job(**policies), at("09:30"), active=lined)
 

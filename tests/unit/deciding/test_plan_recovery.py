@@ -176,7 +176,9 @@ def test_the_cap_keeps_the_newest_and_records_the_rest() -> None:
     ],
     ids=str,
 )
-def test_what_the_window_keeps_and_the_cap_does_not_is_told_so(recovery: object, spans: list[tuple[str, ...]]) -> None:
+def test_what_the_window_keeps_and_the_cap_does_not_is_told_so(
+    recovery: object, spans: list[tuple[str, str, str, int]]
+) -> None:
     """C-06: first the window, then the cap."""
     capped = job(recovery=recovery, late_cap=2, overlap="allow")
 
