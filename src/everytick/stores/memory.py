@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Seque
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import count
 
 from everytick.domain import ids
 from everytick.domain.config import Level, Overrides
@@ -63,6 +64,7 @@ from everytick.stores.base import (
 _TICK = timedelta(microseconds=1)
 _S = OccurrenceStatus
 _WELL = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS})
+_UNSTARTED = frozenset({_S.PENDING, _S.QUEUED, _S.AWAITING_RETRY})
 _BUSY_SHOWN = 100
 
 
@@ -121,6 +123,7 @@ class MemoryStore:
         self._jobs: dict[str, _JobRow] = {}
         self._occurrences: dict[str, _OccurrenceRow] = {}
         self._handles: dict[int, _OccurrenceRow] = {}
+        self._numbers = count(1)
         self._beats: dict[str, datetime] = {}
         self._rung = asyncio.Event()
 
@@ -202,12 +205,16 @@ class MemoryStore:
         now = self._now()
         for creation in plan.creations:
             self._create(row, creation, now)
+        # What somebody canceled or claimed meanwhile stays as it is: these writes name what they expect.
         for id_ in plan.releases:
-            self._move(self._occurrences[id_], _S.PENDING)
+            if self._status(id_) is _S.QUEUED:
+                self._move(self._occurrences[id_], _S.PENDING)
         for ending in plan.endings:
-            self._end(self._occurrences[ending.id], ending.status, f"{ending.why} {ending.detail}".strip(), now)
+            if self._status(ending.id) in _UNSTARTED:
+                self._end(self._occurrences[ending.id], ending.status, f"{ending.why} {ending.detail}".strip(), now)
         for id_ in plan.cancels:
-            self._occurrences[id_].cancel = "asked by the schedule"
+            if self._status(id_) in ACTIVE:
+                self._occurrences[id_].cancel = "asked by the schedule"
         row.spans += plan.spans
         for answer in plan.answers:
             _answer(row, answer, now)
@@ -261,7 +268,7 @@ class MemoryStore:
             created_at=now,
             updated_at=now,
         )
-        made = _OccurrenceRow(len(self._handles) + 1, record, settings.priority, settings.queue)
+        made = _OccurrenceRow(next(self._numbers), record, settings.priority, settings.queue)
         self._occurrences[creation.id] = self._handles[made.handle] = made
 
     # ---------------------------------------------------------------------------------------------- the executor
@@ -337,7 +344,8 @@ class MemoryStore:
             started_at=row.record.started_at or now,
             updated_at=now,
         )
-        self._beats.setdefault(node, now)
+        # A claim is a sign of life: a node that was silent for long must not lose at once what it just took.
+        self._beats[node] = now
         return self._claim_of(row)
 
     def _claim_of(self, row: _OccurrenceRow) -> Claim:
@@ -354,7 +362,9 @@ class MemoryStore:
         return Claim(row.handle, row.record.fence, row.record, seen)
 
     def _commit_step(self, claim: Claim, step: Step) -> Commit:
-        row = self._handles[claim.handle]
+        row = self._handles.get(claim.handle)
+        if row is None:
+            return Commit.STALE
         if row.record.fence != claim.fence:
             # An end raises the fence and keeps the number: its repeat finds its own effect.
             again = row.record.status in ENDED and row.record.fence == claim.fence + 1 and row.number == step.number
@@ -414,12 +424,12 @@ class MemoryStore:
         """Create the job or make this its next version; an equal definition changes nothing."""
         now = self._now()
         row = self._by_name(job.name)
-        if row is not None and row.removed_at is not None and now - row.removed_at > REMEMBERED:
-            self._forget(row)
-            row = None
-        if row is None:
+        gone = row is not None and row.removed_at is not None and now - row.removed_at > REMEMBERED
+        if row is None or gone:
             if expected_version not in (None, 0):
                 raise NotFound("job", job.name)
+            if row is not None:
+                self._forget(row)
             return self._create_job(job, now)
         if expected_version is not None and expected_version != row.job.version:
             raise VersionConflict(job.name, expected_version, row.job.version)
@@ -606,7 +616,7 @@ class MemoryStore:
                     and now - over > age
                     and not row.report_due
                 ):
-                    del self._occurrences[row.record.id]
+                    del self._occurrences[row.record.id], self._handles[row.handle]
                     forgotten += 1
         return forgotten
 
@@ -626,6 +636,11 @@ class MemoryStore:
         if row is None:
             raise NotFound("occurrence", occurrence_id)
         return row
+
+    def _status(self, occurrence_id: str) -> OccurrenceStatus:
+        """Where an occurrence stands; one that was pruned has ended, however it did."""
+        row = self._occurrences.get(occurrence_id)
+        return _S.CANCELED if row is None else row.record.status
 
     def _of(self, job_id: str) -> Iterator[_OccurrenceRow]:
         return (row for row in self._occurrences.values() if row.record.job_id == job_id)
