@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Collection
 from threading import Lock
 
 from everytick.domain.job import Job
@@ -43,7 +44,7 @@ class Definitions:
         self._lock = Lock()
 
     def get(self, connection: sqlite3.Connection, job: int, version: int) -> Compiled | None:
-        """Return one version, or None if it cannot be read: then `take_unshown` tells of it."""
+        """Return one version, or None if it cannot be read: then `unshown` tells of it."""
         key = (job, version)
         with self._lock:
             if key in self._unreadable:
@@ -63,16 +64,14 @@ class Definitions:
                 self._unreadable[job, version] = refused
                 self._unshown.append(refused)
 
-    @property
-    def has_unshown(self) -> bool:
-        """Whether something was set apart that people cannot see yet."""
-        return bool(self._unshown)
+    def unshown(self) -> tuple[Unreadable, ...]:
+        """Return what was set apart and people cannot see yet."""
+        return tuple(self._unshown)
 
-    def take_unshown(self) -> list[Unreadable]:
-        """Return what was set apart since the last call."""
+    def were_shown(self, shown_: Collection[Unreadable]) -> None:
+        """Note that people can see these now."""
         with self._lock:
-            taken, self._unshown = self._unshown, []
-            return taken
+            self._unshown = [each for each in self._unshown if each not in shown_]
 
     def refused(self) -> str:
         """Return what was set apart as the JSON text that queries leave out by."""

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -24,7 +25,7 @@ from everytick.errors import (
 from everytick.stores.base import MAX_EDITIONS, REMEMBERED, JobRecord, Stored
 from everytick.stores.definitions import write_definition
 from everytick.stores.sqlite import rows
-from everytick.stores.sqlite.compiled import Definitions
+from everytick.stores.sqlite.compiled import Definitions, Unreadable
 from everytick.stores.sqlite.planning import end
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import FIRST_END, STATUS_CODE, Columns, micros, micros_or_none
@@ -335,9 +336,9 @@ def parked(connection: sqlite3.Connection) -> list[Parked]:
     return [Parked(id_, name, version, why) for _, version, why, id_, name in connection.execute(Q.parked_definitions)]
 
 
-def show_parked(transaction: Transaction, definitions: Definitions) -> None:
+def show_parked(transaction: Transaction, found: Collection[Unreadable]) -> None:
     """Let people see which definitions this process could not read."""
-    for each in definitions.take_unshown():
+    for each in found:
         transaction.execute(Q.show_parked, (each.job, each.version, each.reason, transaction.now))
 
 

@@ -22,6 +22,14 @@ OLDEST_SQLITE = (3, 37, 0)
 PATIENCE = 30.0
 """So many seconds a writer waits for another process's turn to end before it gives up."""
 
+# 32 MB of cache hold the pages that a batch of claims and ends touches at random.
+_SETTINGS = (
+    "journal_mode = wal",
+    "wal_autocheckpoint = 0",
+    "mmap_size = 0",
+    "temp_store = memory",
+    "cache_size = -32000",
+)
 _MIGRATIONS = load_migrations("everytick.stores.sqlite")
 _APPLICATION = 0x65767469  # "evti": tells our files from other people's
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -36,7 +44,7 @@ def connect(path: Path, synchronous: Synchronous = "normal", *, read_only: bool 
     """
     connection = sqlite3.connect(path, timeout=0, isolation_level=None, cached_statements=256)
     try:
-        for setting in ("journal_mode = wal", "wal_autocheckpoint = 0", "mmap_size = 0", "temp_store = memory"):
+        for setting in _SETTINGS:
             patiently(lambda setting=setting: connection.execute(f"pragma {setting}"))  # type: ignore[misc]
         connection.execute(f"pragma synchronous = {'full' if synchronous == 'full' else 'normal'}")
         connection.execute(f"pragma query_only = {int(read_only)}")

@@ -21,8 +21,6 @@ from everytick.stores.sqlite.writer import Transaction
 
 T = TypeVar("T")
 
-_WELL = frozenset({OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS})
-
 
 def due(connection: sqlite3.Connection, definitions: Definitions, now: datetime, limit: int) -> list[JobSnapshot]:
     """Return snapshots of up to `limit` due jobs, all of one moment."""
@@ -221,13 +219,11 @@ def _creation(job: int, definition: Job, creation: Creation, now: int) -> Column
 
 
 def end(transaction: Transaction, id_: bytes | None, status: OccurrenceStatus, reason: str) -> int | None:
-    """End an occurrence without its owner and return its job; None if it had ended already."""
+    """End an occurrence without its owner, never well, and return its job; None if it had ended already."""
     now = transaction.now
     ended = transaction.execute(Q.end_occurrence, (STATUS_CODE[status], now, reason, now, id_)).fetchone()
     if ended is None:
         return None
     job, scheduled_for, started_at = ended
     transaction.execute(Q.note_end, (scheduled_for, started_at, now, job))
-    if status in _WELL:
-        transaction.execute(Q.note_success, (scheduled_for, started_at, now, job))
     return int(job)

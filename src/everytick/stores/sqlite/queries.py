@@ -44,9 +44,9 @@ class Queries:
     wake_job: str
     wake_and_revise_job: str
     note_end: str
-    note_success: str
+    wake_after_end: str
+    wake_after_success: str
     beat: str
-    first_beat: str
     held_by: str
     held_by_silent: str
     take_over: str

@@ -97,15 +97,15 @@ on conflict (id) do nothing;
 update occurrence set status = 0, updated_at = ? where id = ? and status = 3;
 
 -- end_occurrence --
--- Ends what is active without its owner, who is fenced out; a final status stays.
+-- Ends what nobody runs, and fences out an owner that kept it waiting; what somebody claimed meanwhile, or ended, stays.
 update occurrence
    set status = ?, report_due = 1, owner = null, fence = fence + 1, ended_at = ?, error = ?, updated_at = ?
- where id = ? and status < 4
+ where id = ? and status < 4 and status <> 1
 returning job, scheduled_for, started_at;
 
 -- ask_to_cancel --
--- The owner is told by its next beat.
-update occurrence set cancel = ? where id = ?;
+-- The owner is told by its next beat; what has ended is not asked.
+update occurrence set cancel = ? where id = ? and status < 4;
 
 -- add_span --
 -- Instants that do not run, with their reason.
@@ -139,8 +139,10 @@ update job_state
  where job = ?;
 
 -- ready_occurrences --
--- What may start now of one queue, higher priority first, then the oldest in line.
-select seq, job, version, priority, line_at, id
+-- What may start now of one queue, higher priority first, then the oldest in line; columns as in occurrence_record.
+select seq, id, null, version, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
+       owner, fence, started_at, ended_at, error, overrides, payload, replay_of, reason, created_at, updated_at,
+       number, claimed_at, lost, cancel, job, priority
   from occurrence
  where queue = ? and (status = 0 or (status = 2 and owner is null)) and (ready_at is null or ready_at <= ?)
    and job not in (select j.job from job j where j.id in (select value from json_each(?)))
@@ -151,7 +153,7 @@ select seq, job, version, priority, line_at, id
 -- The durable start: from now on only this node writes, under a fence that nobody had before.
 update occurrence
    set status = 1, owner = ?, fence = fence + 1, claimed_at = ?, started_at = coalesce(started_at, ?), updated_at = ?
- where seq = ?;
+ where seq = ? and status < 4;
 
 -- records --
 -- Occurrences by their handles.
@@ -183,13 +185,19 @@ select seq, fence, number, status, ready_at, job, scheduled_for, started_at
 update occurrence
    set status = ?, owner = case when ? then null else owner end, ready_at = ?, ended_at = ?, error = ?, number = ?,
        lost = ?, superseded_by_next = ?, updated_at = ?, fence = fence + ?, report_due = max(report_due, ?)
- where seq = ? and fence = ?;
+ where seq = ? and fence = ? and status < 4;
 
 -- write_run --
 -- Where a task's run stands now.
-insert or replace into task_run (occurrence, task, place, status, attempts, retries, last, resume_at, started_at,
-                                 attempt_started_at, ended_at, error, result, waits, because_of, out_of_time)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+insert into task_run (occurrence, task, place, status, attempts, retries, last, resume_at, started_at,
+                      attempt_started_at, ended_at, error, result, waits, because_of, out_of_time)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (occurrence, task) do update
+   set status = excluded.status, attempts = excluded.attempts, retries = excluded.retries, last = excluded.last,
+       resume_at = excluded.resume_at, started_at = excluded.started_at,
+       attempt_started_at = excluded.attempt_started_at, ended_at = excluded.ended_at, error = excluded.error,
+       result = excluded.result, waits = excluded.waits, because_of = excluded.because_of,
+       out_of_time = excluded.out_of_time;
 
 -- write_attempt --
 -- One try; what has ended is never overwritten.
@@ -210,17 +218,22 @@ update job_state set woken = woken + 1, revision = revision + 1, wake_at = ? whe
 -- The job's last end.
 update job_state set last_end_for = ?, last_end_started_at = ?, last_end_at = ? where job = ?;
 
--- note_success --
--- The job's last end that was a good one.
-update job_state set last_success_for = ?, last_success_started_at = ?, last_success_at = ? where job = ?;
+-- wake_after_end --
+-- The job is looked at again, and its last end is noted.
+update job_state
+   set woken = woken + ?, wake_at = ?, last_end_for = ?, last_end_started_at = ?, last_end_at = ?
+ where job = ?;
+
+-- wake_after_success --
+-- The same, where the last good end is noted too.
+update job_state
+   set woken = woken + ?, wake_at = ?, last_end_for = ?, last_end_started_at = ?, last_end_at = ?,
+       last_success_for = ?, last_success_started_at = ?, last_success_at = ?
+ where job = ?;
 
 -- beat --
 -- The node was heard of.
 insert into node (id, beat_at) values (?, ?) on conflict (id) do update set beat_at = excluded.beat_at;
-
--- first_beat --
--- A node that claims before it beats is known from its claim on.
-insert into node (id, beat_at) values (?, ?) on conflict (id) do nothing;
 
 -- held_by --
 -- What the store counts as this node's.

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from everytick.domain.config import Level, Overrides, overrides
@@ -60,14 +61,15 @@ def micros_or_none(moment: datetime | None) -> int | None:
     return None if moment is None else micros(moment)
 
 
+@lru_cache(maxsize=4096)
 def moment(stored: int) -> datetime:
-    """Return the moment that these microseconds name."""
+    """Return the moment that these microseconds name; kept, since the rows of a batch share most of theirs."""
     return EPOCH + timedelta(microseconds=stored)
 
 
 def moment_or_none(stored: int | None) -> datetime | None:
     """Return the moment, if there is one."""
-    return None if stored is None else EPOCH + timedelta(microseconds=stored)
+    return None if stored is None else moment(stored)
 
 
 def length(stored: timedelta) -> int:
@@ -112,11 +114,11 @@ def read_overrides(rest: str | None, payload: str | None) -> Overrides:
     return Overrides(Level.OCCURRENCE, items)
 
 
-def occurrence(row: Columns) -> Occurrence:
-    """Return the record of a row of the view `occurrence_record`."""
+def occurrence(row: Columns, job_id: str | None = None) -> Occurrence:
+    """Return the record of a row of the view `occurrence_record`, or of one without its job's id."""
     return Occurrence(
         id_text(row[1]),
-        row[2],
+        row[2] if job_id is None else job_id,
         row[3],
         moment(row[4]),
         STATUSES[row[5]],

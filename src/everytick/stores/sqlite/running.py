@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from everytick.domain.statuses import OccurrenceStatus, may_move
 from everytick.domain.steps import OccurrenceSnapshot, RunState, Step, rules_of, snapshot_of
@@ -24,6 +25,11 @@ from everytick.stores.sqlite.writer import Transaction
 
 _WELL = frozenset({OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS})
 _AWAITING_RETRY = STATUS_CODE[OccurrenceStatus.AWAITING_RETRY]
+_RUNNING = STATUS_CODE[OccurrenceStatus.RUNNING]
+
+# Places of columns in occurrence_record; the last one is there for what is ready only.
+_SEQ, _ID, _VERSION, _STATUS, _LINE_AT, _OWNER, _FENCE, _STARTED_AT = 0, 1, 3, 5, 10, 12, 13, 14
+_UPDATED_AT, _NUMBER, _CLAIMED_AT, _JOB, _PRIORITY = 22, 23, 24, 27, 28
 
 
 def claim(
@@ -39,57 +45,68 @@ def claim(
     ready = _ready(transaction, definitions, queues, limit, unknown)
     if not ready:
         return []
-    transaction.executemany(Q.own_occurrence, [(node, now, now, now, seq) for seq in ready])
-    transaction.execute(Q.first_beat, (node, now))
-    return claims(transaction.connection, definitions, ready)
+    transaction.executemany(Q.own_occurrence, [(node, now, now, now, row[_SEQ]) for row in ready])
+    # A claim is a sign of life: a node that was silent for long must not lose at once what it just took.
+    transaction.execute(Q.beat, (node, now))
+    for row in ready:
+        # What own_occurrence has just written: reading it back would cost as much again.
+        row[_STATUS], row[_OWNER], row[_FENCE] = _RUNNING, node, row[_FENCE] + 1
+        row[_STARTED_AT] = now if row[_STARTED_AT] is None else row[_STARTED_AT]
+        row[_UPDATED_AT] = row[_CLAIMED_AT] = now
+    return _claims(transaction.connection, definitions, ready)
 
 
 def _ready(
     transaction: Transaction, definitions: Definitions, queues: Collection[str], limit: int, unknown: Collection[str]
-) -> list[int]:
-    """Return the handles of what can start; look again as long as a definition turns out to be unreadable."""
+) -> list[list[Any]]:
+    """Return the rows of what can start; look again as long as a definition turns out to be unreadable."""
     while True:
         asked = (transaction.now, json.dumps(list(unknown)), definitions.refused(), max(limit, 0))
         found = [
-            row for queue in dict.fromkeys(queues) for row in transaction.execute(Q.ready_occurrences, (queue, *asked))
+            list(row)
+            for queue in dict.fromkeys(queues)
+            for row in transaction.execute(Q.ready_occurrences, (queue, *asked))
         ]
-        found.sort(key=lambda row: (-row[3], row[4], row[5]))
-        chosen = found[:limit]
-        versions = {(row[1], row[2]) for row in chosen}
+        found.sort(key=lambda row: (-row[_PRIORITY], row[_LINE_AT], row[_ID]))
+        chosen = found[: max(limit, 0)]
+        versions = {(row[_JOB], row[_VERSION]) for row in chosen}
         if all(definitions.get(transaction.connection, *version) is not None for version in versions):
-            return [row[0] for row in chosen]
+            return chosen
 
 
 def claims(connection: sqlite3.Connection, definitions: Definitions, handles: Sequence[int]) -> list[Claim]:
     """Return these occurrences as their owner sees them, in this order; without those that cannot be read."""
-    asked = json.dumps(handles)
-    found = {row[0]: row for row in connection.execute(Q.records, (asked,))}
-    begun = [seq for seq, row in found.items() if row[23]]
+    found = {row[_SEQ]: row for row in connection.execute(Q.records, (json.dumps(handles),))}
+    return _claims(connection, definitions, [found[seq] for seq in handles if seq in found])
+
+
+def _claims(connection: sqlite3.Connection, definitions: Definitions, found: Sequence[Columns]) -> list[Claim]:
+    begun = [row[_SEQ] for row in found if row[_NUMBER]]
     runs: dict[int, dict[str, RunState]] = {}
     if begun:
         for row in connection.execute(Q.runs, (json.dumps(begun),)):
             runs.setdefault(row[0], {})[row[1]] = rows.run_state(row[2:])
-    made = (_claim(connection, definitions, found[seq], runs.get(seq, {})) for seq in handles if seq in found)
+    made = (_claim(connection, definitions, row, runs.get(row[_SEQ], {})) for row in found)
     return [each for each in made if each is not None]
 
 
 def _claim(
     connection: sqlite3.Connection, definitions: Definitions, row: Columns, runs: dict[str, RunState]
 ) -> Claim | None:
-    compiled = definitions.get(connection, row[27], row[3])
+    compiled = definitions.get(connection, row[_JOB], row[_VERSION])
     if compiled is None:
         return None
-    record = rows.occurrence(row)
+    record = rows.occurrence(row, compiled.job.id)
     seen = snapshot_of(
         record,
         rules_of(compiled.job, record.overrides) if record.overrides.items else compiled.rules,
         runs,
-        number=row[23],
-        claimed_at=rows.moment_or_none(row[24]),
+        number=row[_NUMBER],
+        claimed_at=rows.moment_or_none(row[_CLAIMED_AT]),
         lost=row[25],
         cancel=row[26],
     )
-    return Claim(row[0], record.fence, record, seen)
+    return Claim(row[_SEQ], record.fence, record, seen)
 
 
 # ------------------------------------------------------------------------------------------------------- the steps
@@ -106,6 +123,15 @@ class _Held:
     job: int
     scheduled_for: int
     started_at: int | None
+
+
+@dataclass(slots=True)
+class _Job:
+    """What a batch of steps comes to for one job: how often it is woken, its last end and its last good one."""
+
+    wakes: int = 0
+    end: Columns | None = None
+    success: Columns | None = None
 
 
 def commit_steps(transaction: Transaction, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
@@ -126,9 +152,7 @@ class _Writing:
         self._advances: list[Columns] = []
         self._runs: list[Columns] = []
         self._attempts: list[Columns] = []
-        self._wakes: dict[int, int] = {}
-        self._ends: dict[int, Columns] = {}
-        self._successes: dict[int, Columns] = {}
+        self._jobs: dict[int, _Job] = {}
 
     def step(self, held: _Held | None, claim: Claim, step: Step) -> Commit:
         """Take one step, or say that it is stale or was written before."""
@@ -142,24 +166,25 @@ class _Writing:
             return Commit.COMMITTED
         self._write_rows(claim.handle, step)
         self._advance(held, claim, step)
-        if step.end is not None:
-            self._note_end(held, step)
         if step.end is not None or step.resume_at is not None:
-            self._wakes[held.job] = self._wakes.get(held.job, 0) + 1
-            self._transaction.rang = True
-        elif step.release:
+            self._note(held, step)
+        if step.end is not None or step.resume_at is not None or step.release:
             self._transaction.rang = True
         return Commit.COMMITTED
 
     def finish(self) -> None:
         """Write what was gathered."""
-        many, now = self._transaction.executemany, self._transaction.now
+        many, execute, now = self._transaction.executemany, self._transaction.execute, self._transaction.now
         many(Q.advance_occurrence, self._advances)
         many(Q.write_run, self._runs)
         many(Q.write_attempt, self._attempts)
-        many(Q.note_end, self._ends.values())
-        many(Q.note_success, self._successes.values())
-        many(Q.wake_job, [(count, now, job) for job, count in self._wakes.items()])
+        for job, noted in self._jobs.items():
+            if noted.success is not None:
+                execute(Q.wake_after_success, (noted.wakes, now, *(noted.end or ()), *noted.success, job))
+            elif noted.end is not None:
+                execute(Q.wake_after_end, (noted.wakes, now, *noted.end, job))
+            else:
+                execute(Q.wake_job, (noted.wakes, now, job))
 
     def _write_rows(self, handle: int, step: Step) -> None:
         places = step.after.rules.places
@@ -198,13 +223,14 @@ class _Writing:
         )
         held.fence += is_end
 
-    def _note_end(self, held: _Held, step: Step) -> None:
-        if step.after.ended_at is None:
-            return
-        noted = (held.scheduled_for, held.started_at, rows.micros(step.after.ended_at), held.job)
-        self._ends[held.job] = noted
-        if step.after.status in _WELL:
-            self._successes[held.job] = noted
+    def _note(self, held: _Held, step: Step) -> None:
+        """The job is woken; if this was an end, it is the job's last one."""
+        noted = self._jobs.setdefault(held.job, _Job())
+        noted.wakes += 1
+        if step.end is not None and step.after.ended_at is not None:
+            noted.end = (held.scheduled_for, held.started_at, rows.micros(step.after.ended_at))
+            if step.after.status in _WELL:
+                noted.success = noted.end
 
 
 # ------------------------------------------------------------------------------------------- beats, orphans, reports

@@ -102,20 +102,19 @@ class SqliteStore:
         if reader is None:
             raise StoreUnavailable(str(self._path), "the store is not open")
         answer = await reader.read(question)
-        if self._definitions.has_unshown:
-            await self._writer.write(lambda transaction: jobs.show_parked(transaction, self._definitions))
+        await self._show_parked()
         return answer
 
     async def _write(self, work: Callable[[Transaction], T]) -> T:
-        """Return what the work returned once it is committed; what it could not read is shown to people with it."""
+        """Return what the work returned once it is committed; what it could not read is shown to people."""
+        result = await self._writer.write(work)
+        await self._show_parked()
+        return result
 
-        def and_show(transaction: Transaction) -> T:
-            result = work(transaction)
-            if self._definitions.has_unshown:
-                jobs.show_parked(transaction, self._definitions)
-            return result
-
-        return await self._writer.write(and_show)
+    async def _show_parked(self) -> None:
+        if found := self._definitions.unshown():
+            await self._writer.write(lambda transaction: jobs.show_parked(transaction, found))
+            self._definitions.were_shown(found)
 
     # ----------------------------------------------------------------------------------------------- the planner
 

@@ -63,6 +63,7 @@ class _Answer:
 
     result: Any = None
     error: Exception | None = None
+    rang: bool = False
 
 
 class Writer:
@@ -133,39 +134,69 @@ class Writer:
     def _serve_calls(self, calls: Sequence[_Call]) -> None:
         try:
             with saying_which_file(self._path):
-                answers, rang = self._transact(calls)
+                answers = self._transact(calls)
         except Exception as error:  # noqa: BLE001  whatever it is, those who wait must hear of it
             self._drop_connection()
-            answers, rang = [_Answer(error=error)] * len(calls), False
-        if rang:
+            answers = [_Answer(error=error)] * len(calls)
+        if any(answer.rang for answer in answers):
             self._bell.ring()
         _deliver(calls, answers)
 
-    def _transact(self, calls: Sequence[_Call]) -> tuple[list[_Answer], bool]:
-        """Run the calls in one transaction; an error of the disk ends it for all of them."""
+    def _transact(self, calls: Sequence[_Call]) -> Sequence[_Answer]:
+        """Run the calls in one transaction; an error of the disk ends it for all of them.
+
+        Savepoints copy every page they touch, so calls that share a transaction first run
+        without: only if one of them fails is all undone and run again, each behind its own.
+        """
         connection = self._ready()
-        patiently(lambda: connection.execute("begin immediate"))
-        [latest] = connection.execute(Q.latest_time).fetchone()
-        self._clock.raised_to(latest)
-        done = [self._run(connection, call) for call in calls]
+        latest = self._begin(connection)
+        answers = self._run_together(connection, calls)
+        if answers is None:
+            connection.execute("rollback")
+            latest = self._begin(connection)
+            answers = self._run_apart(connection, calls)
         connection.execute(Q.keep_latest_time, (self._clock.raised_to(latest),))
         patiently(lambda: connection.execute("commit"))
         self._log_is_dirty, self._wrote_at = True, time.monotonic()
-        return [answer for answer, _ in done], any(rang for _, rang in done)
+        return answers
 
-    def _run(self, connection: sqlite3.Connection, call: _Call) -> tuple[_Answer, bool]:
+    def _begin(self, connection: sqlite3.Connection) -> int:
+        """Begin to write, and return the newest time in the file, below which our clock does not go."""
+        patiently(lambda: connection.execute("begin immediate"))
+        latest: int = connection.execute(Q.latest_time).fetchone()[0]
+        self._clock.raised_to(latest)
+        return latest
+
+    def _run_together(self, connection: sqlite3.Connection, calls: Sequence[_Call]) -> list[_Answer] | None:
+        """Return what the calls came to; None as soon as one of them fails."""
+        answers: list[_Answer] = []
+        for call in calls:
+            answer = self._run(connection, call)
+            if answer.error is not None:
+                return None
+            answers.append(answer)
+        return answers
+
+    def _run_apart(self, connection: sqlite3.Connection, calls: Sequence[_Call]) -> list[_Answer]:
+        """Return what the calls came to; what a failing one wrote is undone."""
+        answers: list[_Answer] = []
+        for call in calls:
+            connection.execute("savepoint one_call")
+            answers.append(self._run(connection, call))
+            if answers[-1].error is not None:
+                connection.execute("rollback to one_call")
+            connection.execute("release one_call")
+        return answers
+
+    def _run(self, connection: sqlite3.Connection, call: _Call) -> _Answer:
         transaction = Transaction(connection, self._clock.now())
-        connection.execute("savepoint one_call")
         try:
             result = call.work(transaction)
         except (sqlite3.OperationalError, sqlite3.InternalError):
             raise
         except Exception as error:  # noqa: BLE001  handed to the caller, who asked for this work
-            connection.execute("rollback to one_call")
-            connection.execute("release one_call")
-            return _Answer(error=error), False
-        connection.execute("release one_call")
-        return _Answer(result), transaction.rang
+            return _Answer(error=error)
+        return _Answer(result, rang=transaction.rang)
 
     def _ready(self) -> sqlite3.Connection:
         if self._connection is None:

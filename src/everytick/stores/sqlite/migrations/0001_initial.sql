@@ -187,12 +187,6 @@ create index occurrence_of_job on occurrence (job, scheduled_for, id);
 create index occurrence_by_time on occurrence (scheduled_for, id);
 create index occurrence_report on occurrence (ended_at, id) where report_due = 1;
 
-create trigger occurrence_stays_ended before update of status on occurrence
-when old.status >= 4 and new.status <> old.status
-begin
-  select raise(abort, 'an occurrence never leaves its final status');
-end;
-
 create table task_run (
   occurrence integer not null references occurrence,
   task text not null,
@@ -223,12 +217,6 @@ create table attempt (
   error text,
   primary key (occurrence, task, number)
 ) strict, without rowid;
-
-create trigger attempt_stays_ended before update of status on attempt
-when old.status >= 2 and new.status <> old.status
-begin
-  select raise(abort, 'an attempt never leaves its final status');
-end;
 
 create table node (
   id text primary key,
