@@ -3,14 +3,25 @@
 from datetime import timedelta
 
 from everytick.stores.base import Commit
-from everytick.stores.memory import MemoryStore
-from tests.stores.acting import FAILED, QUEUES, began, claim_one, ended, job, occurrences, plan_once, reap, statuses
+from tests.stores.acting import (
+    FAILED,
+    QUEUES,
+    AnyStore,
+    began,
+    claim_one,
+    ended,
+    job,
+    occurrences,
+    plan_once,
+    reap,
+    statuses,
+)
 from tests.stores.clock import ManualClock
 
 SILENCE = timedelta(seconds=20)
 
 
-async def test_a_beat_names_what_to_stop_what_is_gone_and_what_to_adopt(store: MemoryStore, clock: ManualClock) -> None:
+async def test_a_beat_names_what_to_stop_what_is_gone_and_what_to_adopt(store: AnyStore, clock: ManualClock) -> None:
     """E2: a claim whose reply was lost is adopted, or it would run for ever beside a healthy beat."""
     await store.put(job(overlap="allow"))
     clock.move(hours=1)
@@ -29,7 +40,7 @@ async def test_a_beat_names_what_to_stop_what_is_gone_and_what_to_adopt(store: M
     assert (await store.beat("node-1", [claim.handle])).gone == (claim.handle,)
 
 
-async def test_of_many_reapers_one_takes_over(store: MemoryStore, clock: ManualClock) -> None:
+async def test_of_many_reapers_one_takes_over(store: AnyStore, clock: ManualClock) -> None:
     """C11, I16."""
     await store.put(job())
     clock.move(hours=1)
@@ -46,7 +57,7 @@ async def test_of_many_reapers_one_takes_over(store: MemoryStore, clock: ManualC
     assert await store.orphans("reaper-2", 10, SILENCE) == []
 
 
-async def test_a_node_that_beats_keeps_its_own_however_long_it_takes(store: MemoryStore, clock: ManualClock) -> None:
+async def test_a_node_that_beats_keeps_its_own_however_long_it_takes(store: AnyStore, clock: ManualClock) -> None:
     """E3: age is not liveness."""
     await store.put(job())
     clock.move(hours=1)
@@ -59,7 +70,7 @@ async def test_a_node_that_beats_keeps_its_own_however_long_it_takes(store: Memo
     assert await statuses(store) == ["running"]
 
 
-async def test_a_wait_that_a_silent_node_kept_is_only_released(store: MemoryStore, clock: ManualClock) -> None:
+async def test_a_wait_that_a_silent_node_kept_is_only_released(store: AnyStore, clock: ManualClock) -> None:
     """It lost nothing: no attempt was running."""
     await store.put(job(retry={"max": 1, "interval": "3s"}))
     clock.move(hours=1)
@@ -77,7 +88,7 @@ async def test_a_wait_that_a_silent_node_kept_is_only_released(store: MemoryStor
     assert len(await store.claim("node-2", QUEUES, 5)) == 1
 
 
-async def test_after_too_many_losses_it_ends(store: MemoryStore, clock: ManualClock) -> None:
+async def test_after_too_many_losses_it_ends(store: AnyStore, clock: ManualClock) -> None:
     """I4 of the catalogue: a task that kills its node is not run for ever (`max_lost`)."""
     await store.put(job(on_orphan="restart", max_lost=2))
     clock.move(hours=1)
@@ -90,7 +101,7 @@ async def test_after_too_many_losses_it_ends(store: MemoryStore, clock: ManualCl
     assert await statuses(store) == ["failed_stale"]
 
 
-async def test_nodes_are_known_by_their_beats(store: MemoryStore, clock: ManualClock) -> None:
+async def test_nodes_are_known_by_their_beats(store: AnyStore, clock: ManualClock) -> None:
     await store.beat("node-2", [])
     clock.move(seconds=1)
     await store.beat("node-1", [])

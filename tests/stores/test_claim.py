@@ -4,13 +4,12 @@ from datetime import timedelta
 
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import Request
-from everytick.stores.memory import MemoryStore
-from tests.stores.acting import QUEUES, job, occurrences, plan_once, run_one, statuses
+from tests.stores.acting import QUEUES, AnyStore, job, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
 
 
 async def test_ten_claimers_and_one_ready_occurrence_are_one_success_and_nine_empty_answers(
-    store: MemoryStore, clock: ManualClock
+    store: AnyStore, clock: ManualClock
 ) -> None:
     """S1-031, S0-070."""
     await store.put(job())
@@ -20,7 +19,7 @@ async def test_ten_claimers_and_one_ready_occurrence_are_one_success_and_nine_em
     assert [len(answer) for answer in answers] == [1] + [0] * 9
 
 
-async def test_a_claim_is_the_durable_start(store: MemoryStore, clock: ManualClock) -> None:
+async def test_a_claim_is_the_durable_start(store: AnyStore, clock: ManualClock) -> None:
     """S0-071, S0-073."""
     await store.put(job())
     clock.move(hours=1)
@@ -33,7 +32,7 @@ async def test_a_claim_is_the_durable_start(store: MemoryStore, clock: ManualClo
     assert claim.snapshot.held
 
 
-async def test_higher_priority_first_then_the_oldest(store: MemoryStore, clock: ManualClock) -> None:
+async def test_higher_priority_first_then_the_oldest(store: AnyStore, clock: ManualClock) -> None:
     """S0-104."""
     for name, when, priority in (("old", "10 * * * *", 0), ("young", "20 * * * *", 0), ("urgent", "30 * * * *", 9)):
         await store.put(job(name, when, priority=priority))
@@ -44,7 +43,7 @@ async def test_higher_priority_first_then_the_oldest(store: MemoryStore, clock: 
     assert [names[claim.occurrence.job_id] for claim in claims] == ["urgent", "old"]
 
 
-async def test_only_its_queues_and_only_jobs_it_knows(store: MemoryStore, clock: ManualClock) -> None:
+async def test_only_its_queues_and_only_jobs_it_knows(store: AnyStore, clock: ManualClock) -> None:
     """C-21: a job whose target a node cannot import is left for another node."""
     heavy = await store.put(job("heavy", queue="gpu"))
     plain = await store.put(job("plain"))
@@ -56,7 +55,7 @@ async def test_only_its_queues_and_only_jobs_it_knows(store: MemoryStore, clock:
     assert claim.occurrence.job_id == heavy.job_id
 
 
-async def test_jitter_delays_the_start_and_nothing_else(store: MemoryStore, clock: ManualClock) -> None:
+async def test_jitter_delays_the_start_and_nothing_else(store: AnyStore, clock: ManualClock) -> None:
     await store.put(job(jitter="30m"))
     clock.move(hours=1)
     await plan_once(store)
@@ -69,7 +68,7 @@ async def test_jitter_delays_the_start_and_nothing_else(store: MemoryStore, cloc
     assert len(await store.claim("node-1", QUEUES, 5)) == 1
 
 
-async def test_what_waits_in_line_is_not_claimed(store: MemoryStore, clock: ManualClock) -> None:
+async def test_what_waits_in_line_is_not_claimed(store: AnyStore, clock: ManualClock) -> None:
     """S0-062: one at a time, in order; an ending lets the next one in."""
     stored = await store.put(job(overlap="queue"))
     clock.move(hours=1)

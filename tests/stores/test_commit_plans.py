@@ -5,13 +5,12 @@ import pytest
 from everytick.deciding.plan import plan
 from everytick.domain.snapshots import Adjustment, AdjustmentKind
 from everytick.stores.base import Commit
-from everytick.stores.memory import MemoryStore
-from tests.stores.acting import deliver, job, occurrences, plan_once, run_one, statuses
+from tests.stores.acting import AnyStore, deliver, job, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
 
 
 async def test_only_jobs_whose_time_has_come_are_due_and_the_longest_waiting_first(
-    store: MemoryStore, clock: ManualClock
+    store: AnyStore, clock: ManualClock
 ) -> None:
     """S1-007."""
     for name, when in (("b", "30 * * * *"), ("a", "15 * * * *"), ("c", "0 0 1 1 *")):
@@ -24,7 +23,7 @@ async def test_only_jobs_whose_time_has_come_are_due_and_the_longest_waiting_fir
         assert len(batch) == 1
 
 
-async def test_a_plan_makes_one_occurrence_and_moves_the_watermark(store: MemoryStore, clock: ManualClock) -> None:
+async def test_a_plan_makes_one_occurrence_and_moves_the_watermark(store: AnyStore, clock: ManualClock) -> None:
     """S1-009, S0-008."""
     stored = await store.put(job())
     clock.move(hours=1)
@@ -39,7 +38,7 @@ async def test_a_plan_makes_one_occurrence_and_moves_the_watermark(store: Memory
     assert record.wake_at > clock.time
 
 
-async def test_a_plan_from_an_old_snapshot_changes_nothing(store: MemoryStore, clock: ManualClock) -> None:
+async def test_a_plan_from_an_old_snapshot_changes_nothing(store: AnyStore, clock: ManualClock) -> None:
     """Architecture 1, the revision: two planners read the same snapshot, one of them commits."""
     await store.put(job())
     clock.move(hours=1)
@@ -55,7 +54,7 @@ async def test_a_plan_from_an_old_snapshot_changes_nothing(store: MemoryStore, c
     assert await occurrences(store) == before
 
 
-async def test_each_plan_of_a_batch_stands_alone(store: MemoryStore, clock: ManualClock) -> None:
+async def test_each_plan_of_a_batch_stands_alone(store: AnyStore, clock: ManualClock) -> None:
     for name in ("a", "b"):
         await store.put(job(name))
     clock.move(hours=1)
@@ -66,9 +65,7 @@ async def test_each_plan_of_a_batch_stands_alone(store: MemoryStore, clock: Manu
     assert len(await occurrences(store)) == 1
 
 
-async def test_an_ending_between_snapshot_and_commit_is_not_slept_through(
-    store: MemoryStore, clock: ManualClock
-) -> None:
+async def test_an_ending_between_snapshot_and_commit_is_not_slept_through(store: AnyStore, clock: ManualClock) -> None:
     """Architecture 1, `woken`: Y is queued behind X, but X has ended meanwhile; the job must be looked at again."""
     stored = await store.put(job(overlap="queue"))
     clock.move(hours=1)
@@ -86,7 +83,7 @@ async def test_an_ending_between_snapshot_and_commit_is_not_slept_through(
     assert await statuses(store) == ["completed", "pending"]
 
 
-async def test_a_pruned_occurrence_does_not_come_back(store: MemoryStore, clock: ManualClock) -> None:
+async def test_a_pruned_occurrence_does_not_come_back(store: AnyStore, clock: ManualClock) -> None:
     """Architecture 1, third counterexample: create-if-absent forgets when the row goes; the revision does not."""
     await store.put(job(retention={"success": "0s", "failure": "0s", "keep_last": 0}))
     clock.move(hours=1)
@@ -102,7 +99,7 @@ async def test_a_pruned_occurrence_does_not_come_back(store: MemoryStore, clock:
     assert await occurrences(store) == []
 
 
-async def test_what_was_skipped_is_kept_as_a_span_with_its_reason(store: MemoryStore, clock: ManualClock) -> None:
+async def test_what_was_skipped_is_kept_as_a_span_with_its_reason(store: AnyStore, clock: ManualClock) -> None:
     """S0-093, C-36."""
     stored = await store.put(job())
     begun = clock.time
@@ -115,7 +112,7 @@ async def test_what_was_skipped_is_kept_as_a_span_with_its_reason(store: MemoryS
 
 @pytest.mark.parametrize(("to", "when"), [(None, []), (90, ["10:30"])])
 async def test_a_single_instant_can_be_skipped_or_moved(
-    store: MemoryStore, clock: ManualClock, to: int | None, when: list[str]
+    store: AnyStore, clock: ManualClock, to: int | None, when: list[str]
 ) -> None:
     stored = await store.put(job())
     await plan_once(store)
@@ -129,7 +126,7 @@ async def test_a_single_instant_can_be_skipped_or_moved(
     assert [f"{each.scheduled_for:%H:%M}" for each in await occurrences(store)] == when
 
 
-async def test_a_reschedule_takes_the_place_of_the_instants_before_it(store: MemoryStore, clock: ManualClock) -> None:
+async def test_a_reschedule_takes_the_place_of_the_instants_before_it(store: AnyStore, clock: ManualClock) -> None:
     """S1-023."""
     stored = await store.put(job())
     await plan_once(store)

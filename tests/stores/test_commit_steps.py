@@ -1,14 +1,27 @@
 """commit_steps: the owner's writes carry its fence, and a lost reply is not a lost race."""
 
+from everytick.deciding.advance import advance
 from everytick.domain.outcome import Succeeded
 from everytick.domain.payload import payload
+from everytick.domain.steps import WaitOver
 from everytick.stores.base import Commit
-from everytick.stores.memory import MemoryStore
-from tests.stores.acting import FAILED, QUEUES, began, claim_one, ended, job, occurrences, plan_once, reap, statuses
+from tests.stores.acting import (
+    FAILED,
+    QUEUES,
+    AnyStore,
+    began,
+    claim_one,
+    ended,
+    job,
+    occurrences,
+    plan_once,
+    reap,
+    statuses,
+)
 from tests.stores.clock import ManualClock
 
 
-async def test_an_occurrence_ends_with_its_runs_and_attempts(store: MemoryStore, clock: ManualClock) -> None:
+async def test_an_occurrence_ends_with_its_runs_and_attempts(store: AnyStore, clock: ManualClock) -> None:
     """S0-014, S0-089."""
     await store.put(job())
     clock.move(hours=1)
@@ -32,7 +45,7 @@ async def test_an_occurrence_ends_with_its_runs_and_attempts(store: MemoryStore,
     assert attempt.run_id == run.id
 
 
-async def test_a_retry_far_away_is_parked_without_an_owner(store: MemoryStore, clock: ManualClock) -> None:
+async def test_a_retry_far_away_is_parked_without_an_owner(store: AnyStore, clock: ManualClock) -> None:
     """Running.md, claim and own: no slot is held, and any node may go on when the time has come."""
     await store.put(job(retry={"max": 1, "interval": "10m"}))
     clock.move(hours=1)
@@ -53,7 +66,7 @@ async def test_a_retry_far_away_is_parked_without_an_owner(store: MemoryStore, c
     assert [str(attempt.status) for _, attempt in whole.attempts] == ["failed", "success"]
 
 
-async def test_a_repeated_commit_of_the_same_step_is_no_lost_race(store: MemoryStore, clock: ManualClock) -> None:
+async def test_a_repeated_commit_of_the_same_step_is_no_lost_race(store: AnyStore, clock: ManualClock) -> None:
     """G9: the reply of a commit was lost; the retry finds its own effect and changes nothing."""
     await store.put(job(tasks=("one", "two")))
     clock.move(hours=1)
@@ -68,7 +81,7 @@ async def test_a_repeated_commit_of_the_same_step_is_no_lost_race(store: MemoryS
     assert whole.occurrence.status == "completed"
 
 
-async def test_a_zombie_can_finish_but_not_record(store: MemoryStore, clock: ManualClock) -> None:
+async def test_a_zombie_can_finish_but_not_record(store: AnyStore, clock: ManualClock) -> None:
     """I4, E8: its node fell silent, another took over; what the old owner writes changes nothing."""
     await store.put(job())
     clock.move(hours=1)
@@ -85,7 +98,7 @@ async def test_a_zombie_can_finish_but_not_record(store: MemoryStore, clock: Man
     assert await store.whole(claim.occurrence.id) == before
 
 
-async def test_the_next_owner_sees_what_the_last_one_wrote(store: MemoryStore, clock: ManualClock) -> None:
+async def test_the_next_owner_sees_what_the_last_one_wrote(store: AnyStore, clock: ManualClock) -> None:
     """Resume: finished tasks are not run again."""
     await store.put(job(tasks=("one", "two"), on_orphan="resume"))
     clock.move(hours=1)
@@ -108,3 +121,17 @@ async def test_the_next_owner_sees_what_the_last_one_wrote(store: MemoryStore, c
         ("two", 1, "lost"),
         ("two", 2, "success"),
     ]
+
+
+async def test_an_older_step_that_comes_again_does_not_turn_back_the_clock(store: AnyStore, clock: ManualClock) -> None:
+    """G9: the reply to a step was lost, the next one was committed, and then the old one is repeated."""
+    await store.put(job(retry={"max": 1, "interval": "2s"}))
+    clock.move(hours=1)
+    await plan_once(store)
+    claim = await claim_one(store)
+    waiting = ended(began(claim, clock.time), clock.time, FAILED)
+    clock.move(seconds=2)
+    running = advance(waiting.after, WaitOver("main"), clock.time)
+    for step in (waiting, running, waiting):
+        assert await store.commit_steps([(claim, step)]) == [Commit.COMMITTED]
+    assert await statuses(store) == ["running"]

@@ -2,12 +2,11 @@
 
 from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.stores.memory import MemoryStore
-from tests.stores.acting import FAILED, deliver, job, occurrences, plan_once, run_one
+from tests.stores.acting import FAILED, AnyStore, deliver, job, occurrences, plan_once, run_one
 from tests.stores.clock import ManualClock
 
 
-async def hours(store: MemoryStore, clock: ManualClock, count: int) -> None:
+async def hours(store: AnyStore, clock: ManualClock, count: int) -> None:
     """Let an hourly job run so many times."""
     for _ in range(count):
         clock.move(hours=1)
@@ -16,7 +15,7 @@ async def hours(store: MemoryStore, clock: ManualClock, count: int) -> None:
         await plan_once(store)
 
 
-async def test_history_is_read_in_pages_newest_first(store: MemoryStore, clock: ManualClock) -> None:
+async def test_history_is_read_in_pages_newest_first(store: AnyStore, clock: ManualClock) -> None:
     stored = await store.put(job())
     await hours(store, clock, 5)
     first = await store.history(job_id=stored.job_id, limit=2)
@@ -27,7 +26,7 @@ async def test_history_is_read_in_pages_newest_first(store: MemoryStore, clock: 
     assert third.cursor is None
 
 
-async def test_history_is_filtered(store: MemoryStore, clock: ManualClock) -> None:
+async def test_history_is_filtered(store: AnyStore, clock: ManualClock) -> None:
     one, other = await store.put(job("one")), await store.put(job("other", "0 0 1 1 *"))
     await hours(store, clock, 3)
     clock.move(hours=1)
@@ -44,7 +43,7 @@ async def test_history_is_filtered(store: MemoryStore, clock: ManualClock) -> No
     assert await count(after=clock.time.replace(hour=11), through=clock.time.replace(hour=12)) == 1
 
 
-async def test_retention_forgets_the_old_and_keeps_the_last(store: MemoryStore, clock: ManualClock) -> None:
+async def test_retention_forgets_the_old_and_keeps_the_last(store: AnyStore, clock: ManualClock) -> None:
     """I17, G5: by age and outcome, never fewer than the last ones, never live rows or the watermark."""
     stored = await store.put(job(retention={"success": "1h", "failure": "10h", "keep_last": 2}))
     await hours(store, clock, 4)

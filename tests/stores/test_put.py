@@ -7,12 +7,11 @@ import pytest
 from everytick.domain.snapshots import Edition
 from everytick.errors import DuplicateDefinition, NotFound, TooManyEditions, VersionConflict
 from everytick.stores.base import Stored
-from everytick.stores.memory import MemoryStore
-from tests.stores.acting import job, occurrences, plan_once, statuses
+from tests.stores.acting import AnyStore, job, occurrences, plan_once, statuses
 from tests.stores.clock import ManualClock
 
 
-async def test_a_new_job_begins_now_and_is_due_at_once_to_be_looked_at(store: MemoryStore, clock: ManualClock) -> None:
+async def test_a_new_job_begins_now_and_is_due_at_once_to_be_looked_at(store: AnyStore, clock: ManualClock) -> None:
     """S0-002, C-08: the watermark is the store's now, so nothing of the past is made up for."""
     stored = await store.put(job())
     record = (await store.get([stored.job_id]))[stored.job_id]
@@ -23,7 +22,7 @@ async def test_a_new_job_begins_now_and_is_due_at_once_to_be_looked_at(store: Me
     assert record.job.created_at == clock.time
 
 
-async def test_an_equal_definition_changes_nothing(store: MemoryStore) -> None:
+async def test_an_equal_definition_changes_nothing(store: AnyStore) -> None:
     """C-21, F10: repeated start-ups leave watermark, revision and pause alone."""
     stored = await store.put(job())
     await plan_once(store)
@@ -33,7 +32,7 @@ async def test_an_equal_definition_changes_nothing(store: MemoryStore) -> None:
     assert await store.get([stored.job_id]) == before
 
 
-async def test_an_edit_is_a_new_version_in_force_after_now(store: MemoryStore, clock: ManualClock) -> None:
+async def test_an_edit_is_a_new_version_in_force_after_now(store: AnyStore, clock: ManualClock) -> None:
     """S0-115, C-23: earlier instants belong to the old definition, later ones to the new."""
     stored = await store.put(job())
     await plan_once(store)
@@ -47,7 +46,7 @@ async def test_an_edit_is_a_new_version_in_force_after_now(store: MemoryStore, c
     assert all(isinstance(each, Edition) for each in snapshot.editions)
 
 
-async def test_editing_never_fires_a_job(store: MemoryStore, clock: ManualClock) -> None:
+async def test_editing_never_fires_a_job(store: AnyStore, clock: ManualClock) -> None:
     """F7, F9: the new rule's instants before the edit are not made up for, and it does not wait for the old one's."""
     await store.put(job())
     await plan_once(store)
@@ -63,7 +62,7 @@ async def test_editing_never_fires_a_job(store: MemoryStore, clock: ManualClock)
     assert made.version == 2
 
 
-async def test_an_edit_of_an_older_version_is_refused_and_changes_nothing(store: MemoryStore) -> None:
+async def test_an_edit_of_an_older_version_is_refused_and_changes_nothing(store: AnyStore) -> None:
     """S0-115, I14: of two edits of the same version exactly one wins."""
     stored = await store.put(job())
     await store.put(job(when="30 * * * *"), expected_version=1)
@@ -75,13 +74,13 @@ async def test_an_edit_of_an_older_version_is_refused_and_changes_nothing(store:
     assert await store.get([stored.job_id]) == before
 
 
-async def test_an_edit_of_a_job_that_is_not_there_is_refused(store: MemoryStore) -> None:
+async def test_an_edit_of_a_job_that_is_not_there_is_refused(store: AnyStore) -> None:
     with pytest.raises(NotFound):
         await store.put(job(), expected_version=3)
 
 
 async def test_what_was_not_claimed_takes_the_new_version_and_what_has_started_keeps_its_own(
-    store: MemoryStore, clock: ManualClock
+    store: AnyStore, clock: ManualClock
 ) -> None:
     """S0-116: a running occurrence finishes under the version it started with."""
     await store.put(job(overlap="queue"))
@@ -96,7 +95,7 @@ async def test_what_was_not_claimed_takes_the_new_version_and_what_has_started_k
     assert [each.version for each in await occurrences(store)] == [1, 2]
 
 
-async def test_edits_that_nobody_looks_at_are_bounded(store: MemoryStore, clock: ManualClock) -> None:
+async def test_edits_that_nobody_looks_at_are_bounded(store: AnyStore, clock: ManualClock) -> None:
     await store.put(job())
     for number in range(15):
         clock.move(seconds=1)
@@ -109,7 +108,7 @@ async def test_edits_that_nobody_looks_at_are_bounded(store: MemoryStore, clock:
     assert (await store.put(job(description="one more"))).version == 17
 
 
-async def test_a_rename_keeps_id_watermark_and_history(store: MemoryStore, clock: ManualClock) -> None:
+async def test_a_rename_keeps_id_watermark_and_history(store: AnyStore, clock: ManualClock) -> None:
     """C-22, C-25: the name is new, the id is not, and the old name is free for another job."""
     stored = await store.put(job())
     clock.move(hours=1)
@@ -128,7 +127,7 @@ async def test_a_rename_keeps_id_watermark_and_history(store: MemoryStore, clock
         await store.rename(other.job_id, "summary")
 
 
-async def test_removing_cancels_what_waits_and_lets_run_what_runs(store: MemoryStore, clock: ManualClock) -> None:
+async def test_removing_cancels_what_waits_and_lets_run_what_runs(store: AnyStore, clock: ManualClock) -> None:
     """C-22: history stays, running ones finish, unclaimed ones are canceled."""
     stored = await store.put(job(overlap="queue"))
     clock.move(hours=1)
@@ -148,7 +147,7 @@ async def test_removing_cancels_what_waits_and_lets_run_what_runs(store: MemoryS
 
 @pytest.mark.parametrize(("minutes", "kept"), [(9, True), (11, False)])
 async def test_a_job_that_comes_back_in_time_keeps_its_watermark(
-    store: MemoryStore, clock: ManualClock, minutes: int, kept: bool
+    store: AnyStore, clock: ManualClock, minutes: int, kept: bool
 ) -> None:
     """C-22: within ten minutes it is the same job, later a new one that begins now."""
     stored = await store.put(job())
@@ -172,9 +171,7 @@ async def test_a_job_that_comes_back_in_time_keeps_its_watermark(
         ({"backfill_from": "2026-11-16T07:00:00Z"}, ["2026-11-16T07:00", "2026-11-16T08:00", "2026-11-16T09:00"]),
     ],
 )
-async def test_where_a_new_job_begins(
-    store: MemoryStore, clock: ManualClock, begin: object, expected: list[str]
-) -> None:
+async def test_where_a_new_job_begins(store: AnyStore, clock: ManualClock, begin: object, expected: list[str]) -> None:
     """C-08, S2-012, S0-091."""
     clock.move(seconds=20)
     await store.put(job(on_create=begin, recovery="execute_all", overlap="allow"))
@@ -182,7 +179,7 @@ async def test_where_a_new_job_begins(
     assert [f"{each.scheduled_for:%Y-%m-%dT%H:%M}" for each in await occurrences(store)] == expected
 
 
-async def test_immediately_is_a_request_of_its_own(store: MemoryStore, clock: ManualClock) -> None:
+async def test_immediately_is_a_request_of_its_own(store: AnyStore, clock: ManualClock) -> None:
     """C-08, S3-013: it runs at once and the schedule is not moved."""
     clock.move(minutes=10)
     await store.put(job(on_create="immediately"))

@@ -1,11 +1,10 @@
 """reports and reported: whatever ended is told at least once, whoever ended it."""
 
-from everytick.stores.memory import MemoryStore
-from tests.stores.acting import deliver, job, occurrences, plan_once, run_one
+from tests.stores.acting import AnyStore, deliver, job, occurrences, plan_once, run_one
 from tests.stores.clock import ManualClock
 
 
-async def test_an_end_owes_a_report_until_it_is_delivered(store: MemoryStore, clock: ManualClock) -> None:
+async def test_an_end_owes_a_report_until_it_is_delivered(store: AnyStore, clock: ManualClock) -> None:
     """S0-025: OnComplete always runs at the end of an occurrence."""
     stored = await store.put(job())
     clock.move(hours=1)
@@ -21,7 +20,7 @@ async def test_an_end_owes_a_report_until_it_is_delivered(store: MemoryStore, cl
     assert await store.reports(10) == []
 
 
-async def test_what_a_plan_or_a_person_ended_owes_one_too(store: MemoryStore, clock: ManualClock) -> None:
+async def test_what_a_plan_or_a_person_ended_owes_one_too(store: AnyStore, clock: ManualClock) -> None:
     await store.put(job())
     clock.move(hours=1)
     await plan_once(store)

@@ -6,12 +6,11 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.payload import payload
 from everytick.domain.snapshots import Missed, Request
 from everytick.errors import JobDisabled, NotFound, OccurrenceExists
-from everytick.stores.memory import MemoryStore
-from tests.stores.acting import claim_one, job, occurrences, plan_once, run_one, statuses
+from tests.stores.acting import AnyStore, claim_one, job, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
 
 
-async def test_a_trigger_runs_at_once_and_does_not_move_the_schedule(store: MemoryStore, clock: ManualClock) -> None:
+async def test_a_trigger_runs_at_once_and_does_not_move_the_schedule(store: AnyStore, clock: ManualClock) -> None:
     """S1-022."""
     stored = await store.put(job())
     await plan_once(store)
@@ -26,7 +25,7 @@ async def test_a_trigger_runs_at_once_and_does_not_move_the_schedule(store: Memo
     assert (await store.get([stored.job_id]))[stored.job_id].wake_at == before
 
 
-async def test_the_same_key_is_the_same_occurrence(store: MemoryStore, clock: ManualClock) -> None:
+async def test_the_same_key_is_the_same_occurrence(store: AnyStore, clock: ManualClock) -> None:
     """S0-057: with another payload it is refused, before and after it was planned."""
     stored = await store.put(job())
     ask = Request("k", Cause.TRIGGER, clock.time, payload(1))
@@ -39,7 +38,7 @@ async def test_the_same_key_is_the_same_occurrence(store: MemoryStore, clock: Ma
     assert len(await occurrences(store)) == 1
 
 
-async def test_a_disabled_job_takes_no_requests_and_creates_nothing(store: MemoryStore, clock: ManualClock) -> None:
+async def test_a_disabled_job_takes_no_requests_and_creates_nothing(store: AnyStore, clock: ManualClock) -> None:
     """S1-024."""
     stored = await store.put(job(enabled=False))
     clock.move(hours=3)
@@ -49,7 +48,7 @@ async def test_a_disabled_job_takes_no_requests_and_creates_nothing(store: Memor
     assert await occurrences(store) == []
 
 
-async def test_what_is_not_there_is_not_found(store: MemoryStore, clock: ManualClock) -> None:
+async def test_what_is_not_there_is_not_found(store: AnyStore, clock: ManualClock) -> None:
     with pytest.raises(NotFound):
         await store.request("job_none", Request("k", Cause.TRIGGER, clock.time))
     with pytest.raises(NotFound):
@@ -58,7 +57,7 @@ async def test_what_is_not_there_is_not_found(store: MemoryStore, clock: ManualC
         await store.whole("occ_none")
 
 
-async def test_a_pause_across_three_ticks_is_three_skipped_entries(store: MemoryStore, clock: ManualClock) -> None:
+async def test_a_pause_across_three_ticks_is_three_skipped_entries(store: AnyStore, clock: ManualClock) -> None:
     """S0-043, S0-044, F6: resuming fires only what is still to come."""
     stored = await store.put(job())
     await plan_once(store)
@@ -80,7 +79,7 @@ async def test_a_pause_across_three_ticks_is_three_skipped_entries(store: Memory
     assert await statuses(store) == ["pending"]
 
 
-async def test_a_pause_that_catches_up_follows_the_recovery(store: MemoryStore, clock: ManualClock) -> None:
+async def test_a_pause_that_catches_up_follows_the_recovery(store: AnyStore, clock: ManualClock) -> None:
     """C-18, F5."""
     stored = await store.put(job(recovery="execute_all"))
     await store.pause(stored.job_id, missed=Missed.CATCH_UP)
@@ -92,7 +91,7 @@ async def test_a_pause_that_catches_up_follows_the_recovery(store: MemoryStore, 
     assert await statuses(store) == ["pending", "queued", "queued"]
 
 
-async def test_a_pause_ends_by_itself(store: MemoryStore, clock: ManualClock) -> None:
+async def test_a_pause_ends_by_itself(store: AnyStore, clock: ManualClock) -> None:
     stored = await store.put(job())
     await plan_once(store)
     until = clock.time.replace(hour=10, minute=30)
@@ -106,9 +105,7 @@ async def test_a_pause_ends_by_itself(store: MemoryStore, clock: ManualClock) ->
     assert (await store.get([stored.job_id]))[stored.job_id].pause is None
 
 
-async def test_a_pause_puts_back_what_nobody_claimed_and_honours_requests(
-    store: MemoryStore, clock: ManualClock
-) -> None:
+async def test_a_pause_puts_back_what_nobody_claimed_and_honours_requests(store: AnyStore, clock: ManualClock) -> None:
     """I13, S4-024: no claim commits after the pause; what people ask for is not held."""
     stored = await store.put(job())
     clock.move(hours=1)
@@ -128,7 +125,7 @@ async def test_a_pause_puts_back_what_nobody_claimed_and_honours_requests(
     assert await statuses(store) == ["pending", "completed"]
 
 
-async def test_canceling_ends_what_waits_and_asks_what_runs(store: MemoryStore, clock: ManualClock) -> None:
+async def test_canceling_ends_what_waits_and_asks_what_runs(store: AnyStore, clock: ManualClock) -> None:
     await store.put(job(overlap="queue"))
     clock.move(hours=1)
     await plan_once(store)
@@ -145,9 +142,24 @@ async def test_canceling_ends_what_waits_and_asks_what_runs(store: MemoryStore, 
     assert (await store.beat("node-1", [claim.handle])).cancel == ((claim.handle, "stop"),)
 
 
-async def test_a_bell_rings_for_what_somebody_may_wait_for(store: MemoryStore, clock: ManualClock) -> None:
+async def test_a_bell_rings_for_what_somebody_may_wait_for(store: AnyStore, clock: ManualClock) -> None:
     stored = await store.put(job())
     assert await store.bell(1)
     assert not await store.bell(0)
     await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time))
     assert await store.bell(1)
+
+
+async def test_a_backfill_fills_what_is_missing_and_leaves_alone_what_is_there(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """Planning.md, ids: the id is made of job and instant, so an instant that ran is not run again."""
+    stored = await store.put(job())
+    clock.move(hours=1)
+    await plan_once(store)
+    await run_one(store)
+    begin = clock.time.replace(hour=7, minute=30)
+    await store.request(stored.job_id, Request("fill", Cause.BACKFILL, clock.time, after=begin, through=clock.time))
+    await plan_once(store)
+    found = [(each.scheduled_for.hour, str(each.status), str(each.cause)) for each in await occurrences(store)]
+    assert found == [(8, "pending", "backfill"), (9, "queued", "backfill"), (10, "completed", "schedule")]
