@@ -25,11 +25,11 @@ _numbers = count(1)
 async def schema(server: Server) -> AsyncIterator[str]:
     """Give the name of a schema that nobody else uses; it is gone afterwards."""
     name = f"test_{next(_numbers)}"
-    yield name
-    db = await asyncpg.connect(server.address)
     try:
-        await db.execute(f"drop schema if exists {name} cascade")
+        yield name
     finally:
+        db = await asyncpg.connect(server.address)
+        await db.execute(f"drop schema if exists {name} cascade")
         await db.close()
 
 
@@ -39,5 +39,7 @@ async def opened(server: Server, clock: ManualClock, kind: str = "postgres") -> 
     async with schema(server) as name:
         made = PostgresStore(server.address, schema=name, clock=clock, **SESSIONS[kind])
         await made.open()
-        yield made
-        await made.close()
+        try:
+            yield made
+        finally:
+            await made.close()

@@ -76,6 +76,15 @@ def occurrence_key(occurrence_id: str) -> str:
     return named[1]
 
 
-def columns(found: Iterable[Sequence[Any]], width: int) -> list[Sequence[Any]]:
-    """Return rows as one list per column, which is how a batch is sent."""
-    return list(zip(*found, strict=True)) or [()] * width
+def columns(found: Iterable[Sequence[Any]], width: int) -> Sequence[Sequence[Any] | None]:
+    """Return rows as one list per column, which is how a batch is sent.
+
+    A column without any value is None as a whole: `unnest` fills it up, and a driver that
+    looks at every element is spared the looking.
+    """
+    sent = [None if _is_empty(column) else column for column in zip(*found, strict=True)]
+    return sent or [()] * width
+
+
+def _is_empty(column: Sequence[Any]) -> bool:
+    return column[0] is None and all(each is None for each in column)

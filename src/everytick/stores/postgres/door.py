@@ -6,7 +6,7 @@ Nothing here knows a table but the clock's.
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -28,6 +28,7 @@ _SILENT = (
     OSError,
     TimeoutError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # raised on a session that was cut a moment ago
     asyncpg.PostgresConnectionError,
     asyncpg.CannotConnectNowError,
     asyncpg.OperatorInterventionError,
@@ -145,6 +146,11 @@ class Door:
         """Take a borrowed connection back; one that was lost meanwhile is simply gone."""
         with self.answering():
             await self._pooled().release(db)
+
+    def drop(self, db: Connection) -> None:
+        """Cut a borrowed connection whose state nobody knows; one that the server has cut already is gone."""
+        with suppress(asyncpg.InterfaceError):
+            db.terminate()
 
     @contextmanager
     def answering(self) -> Iterator[None]:

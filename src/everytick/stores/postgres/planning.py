@@ -117,7 +117,7 @@ class Planning(Base):
             with self._door.answering():
                 await db.execute("rollback")
         except StoreUnavailable:
-            db.terminate()
+            self._door.drop(db)
 
     async def _park(self, broken: dict[int, str]) -> None:
         if broken:

@@ -24,14 +24,16 @@ with ripe as (
     select s.job
       from everytick.job_state s
       join everytick.job j on j.seq = s.job
-     where s.wake_at <= $1
-     order by s.wake_at, s.job
+     where s.wake_at <= $1 and not exists (select from everytick.wake w where w.job = s.job)
+     order by s.wake_at, j.id
      limit $2
        for no key update of j skip locked
 ), told as (
     select j.seq as job
-      from everytick.job j
-     where j.seq in (select w.job from everytick.wake w where w.at <= $1)
+      from (select w.job, min(w.at) as since, max(w.at) as at from everytick.wake w group by w.job) w
+      join everytick.job j on j.seq = w.job
+     where w.since <= $1
+     order by w.at, j.id
      limit $2
        for no key update of j skip locked
 )
@@ -119,12 +121,12 @@ select seq from everytick.occurrence where id = any($1::uuid[]) order by seq for
 update everytick.occurrence set status = 0, updated_at = $2 where id = any($1::uuid[]) and status = 1;
 
 -- end_unowned --
--- Ends what is not over yet and fences out whoever holds it; what is over stays as it is.
+-- Ends what no node runs and fences out whoever waits with it; what is over or was claimed meanwhile stays.
 update everytick.occurrence o
    set status = e.status, error = e.error, ended_at = $4, updated_at = $4, owner = null, fence = o.fence + 1,
        report_due = true
   from unnest($1::uuid[], $2::smallint[], $3::text[]) e(id, status, error)
- where o.id = e.id and o.status < 4
+ where o.id = e.id and o.status in (0, 1, 3)
 returning o.job, o.id, o.status, o.scheduled_for, o.started_at, o.ended_at;
 
 -- ask_to_stop --
@@ -200,6 +202,7 @@ update everytick.job_state s
 
 -- claim --
 -- Gives ready occurrences to one node, by priority, then age; what another claims at this moment is passed over.
+-- It is a sign of life: a node that was silent for long must not lose at once what it just took.
 with moment as materialized (
     select everytick.everytick_now() as now
 ), taken as (
@@ -221,7 +224,7 @@ with moment as materialized (
 ), known as (
     insert into everytick.node (id, beat_at)
     select $1, moment.now from moment where exists (select from taken)
-    on conflict (id) do nothing
+    on conflict (id) do update set beat_at = excluded.beat_at
 )
 select taken.*, j.id as job_id from taken join everytick.job j on j.seq = taken.job;
 
@@ -236,28 +239,32 @@ update everytick.occurrence set status = 1, owner = null, updated_at = everytick
 
 -- commit_steps --
 -- Writes each step whose claim still holds the fence and whose number is new, and returns those: the rest is
--- either known already or stale. One row per task; what concerns the occurrence stands on the first of a step.
+-- either known already or stale. One row per task, by rising key; what concerns the occurrence stands on the first
+-- of a step, whose `move` says whether it keeps its owner (0), is given back (1), parked (2) or ended (3).
+-- The lateral lock finds each row by its key whatever the statistics say; a column that is null throughout may be
+-- left out, as unnest fills it up.
 with held as materialized (
     select s.*
-      from unnest($1::bigint[], $2::int[], $3::int[], $4::bool[], $5::smallint[], $6::bool[], $7::bool[], $8::bool[],
-                  $9::timestamptz[], $10::timestamptz[], $11::text[], $12::int[], $13::bool[],
-                  $14::text[], $15::smallint[], $16::int[], $17::int[], $18::smallint[], $19::bool[],
-                  $20::timestamptz[], $21::timestamptz[], $22::timestamptz[], $23::timestamptz[], $24::text[],
-                  $25::text[], $26::text[], $27::text[],
-                  $28::int[], $29::smallint[], $30::timestamptz[], $31::timestamptz[], $32::text[])
-           s(occurrence, fence, number, first, status, ends, wakes, frees,
+      from unnest($1::bigint[], $2::int[], $3::int[], $4::smallint[], $5::smallint[],
+                  $6::timestamptz[], $7::timestamptz[], $8::text[], $9::int[], $10::bool[],
+                  $11::text[], $12::smallint[], $13::int[], $14::int[], $15::smallint[], $16::bool[],
+                  $17::timestamptz[], $18::timestamptz[], $19::timestamptz[], $20::timestamptz[], $21::text[],
+                  $22::text[], $23::text[], $24::text[],
+                  $25::int[], $26::smallint[], $27::timestamptz[], $28::timestamptz[], $29::text[])
+           s(occurrence, fence, number, move, status,
              ready_at, ended_at, error, lost, superseded_by_next,
              task, run_status, attempts, retries, last, out_of_time,
              resume_at, run_started_at, attempt_started_at, run_ended_at, run_error,
              because_of, result, waits,
              attempt, attempt_status, started_at, attempt_ended_at, attempt_error)
-      join everytick.occurrence o on o.seq = s.occurrence and o.fence = s.fence and o.number < s.number
-     order by s.occurrence
-       for no key update of o
+     cross join lateral (
+           select from everytick.occurrence o
+            where o.seq = s.occurrence and o.fence = s.fence and o.number < s.number
+              for no key update) o
 ), run as (
     insert into everytick.task_run (occurrence, task, status, attempts, retries, last, out_of_time, resume_at,
                                     started_at, attempt_started_at, ended_at, error, because_of, result, waits)
-    select occurrence, task, run_status, attempts, retries, last, out_of_time, resume_at,
+    select occurrence, task, run_status, attempts, coalesce(retries, 0), last, coalesce(out_of_time, false), resume_at,
            run_started_at, attempt_started_at, run_ended_at, run_error, because_of, result, waits::bigint[]
       from held where task is not null
     on conflict (occurrence, task) do update
@@ -276,23 +283,25 @@ with held as materialized (
      where a.status < 2
 ), moved as (
     update everytick.occurrence o
-       set status = h.status, number = h.number, lost = h.lost, superseded_by_next = h.superseded_by_next,
-           owner = case when h.frees then null else o.owner end,
+       set status = h.status, number = h.number, lost = coalesce(h.lost, 0),
+           superseded_by_next = coalesce(h.superseded_by_next, false),
+           owner = case when h.move = 0 then o.owner end,
            ready_at = coalesce(h.ready_at, o.ready_at),
-           fence = o.fence + h.ends::int, report_due = h.ends,
+           fence = case when h.move = 3 then o.fence + 1 else o.fence end,
+           report_due = h.move = 3,
            ended_at = h.ended_at, error = h.error, updated_at = everytick.everytick_now()
       from held h
-     where h.first and o.seq = h.occurrence
-    returning o.job, h.ends, h.wakes, h.frees, o.status, o.scheduled_for, o.started_at, o.ended_at, o.updated_at
+     where h.move is not null and o.seq = h.occurrence
+    returning o.job, h.move, o.status, o.scheduled_for, o.started_at, o.ended_at, o.updated_at
 ), woken as (
     insert into everytick.wake (job, at, scheduled_for, started_at, ended_at, well)
-    select job, updated_at, case when ends then scheduled_for end, case when ends then started_at end,
-           case when ends then ended_at end, ends and status in (4, 5)
-      from moved where wakes
+    select job, updated_at, case when move = 3 then scheduled_for end, case when move = 3 then started_at end,
+           case when move = 3 then ended_at end, move = 3 and status in (4, 5)
+      from moved where move >= 2
 ), bell as (
-    select everytick.ring() where exists (select from moved where frees)
+    select everytick.ring() where exists (select from moved where move > 0)
 )
-select occurrence from held where first
+select occurrence from held where move is not null
 union all
 select null from bell;
 

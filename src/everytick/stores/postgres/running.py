@@ -13,8 +13,10 @@ from everytick.stores.postgres.rows import ATTEMPT_CODE, FIRST_ENDED, RUN_CODE, 
 
 Steps = Sequence[tuple[Claim, Step]]
 
-_WIDTH = 32
+_WIDTH = 29
 _NO_TASK = (None,) * 19
+_NO_MOVE = (None,) * 7
+_KEPT, _GIVEN_BACK, _PARKED, _ENDED = range(4)
 
 
 class Running(Base):
@@ -82,7 +84,7 @@ class Running(Base):
             await db.execute(self._sql.reported, [occurrence_key(id_) for id_ in occurrence_ids])
 
     async def _commit_round(self, db: Connection, steps: Steps) -> list[Commit]:
-        entries = [entry for claim, step in steps for entry in _entries(claim, step)]
+        entries = [entry for claim, step in sorted(steps, key=_handle) for entry in _entries(claim, step)]
         found = await db.fetch(self._sql.commit_steps, *columns(entries, _WIDTH))
         written = {row["occurrence"] for row in found}
         left = [claim.handle for claim, _ in steps if claim.handle not in written]
@@ -93,6 +95,10 @@ class Running(Base):
             else Commit.STALE
             for claim, step in steps
         ]
+
+
+def _handle(step: tuple[Claim, Step]) -> int:
+    return step[0].handle
 
 
 def _rounds(steps: Steps) -> Iterator[list[int]]:
@@ -122,25 +128,32 @@ def _is_repeat(mark: Row | None, claim: Claim, step: Step) -> bool:
 
 
 def _entries(claim: Claim, step: Step) -> Iterator[tuple[object, ...]]:
-    """Give one row per task; the first carries what concerns the occurrence itself."""
-    after, ends = step.after, step.end is not None
-    wakes = ends or step.resume_at is not None
-    whole = (
+    """Give one row per task; the first carries what concerns the occurrence itself.
+
+    A value that is the column's default is None: a column of nothing else need not be sent.
+    """
+    after = step.after
+    whole: tuple[object, ...] = (
+        _move(step),
         STATUS_CODE[after.status],
-        ends,
-        wakes,
-        wakes or step.release,
         step.resume_at or after.ready_at,
         after.ended_at,
         rows.text(after.error),
-        after.lost,
-        step.superseded_by_next,
+        after.lost or None,
+        step.superseded_by_next or None,
     )
-    first = True
     for written in step.rows or (None,):
         task = _NO_TASK if written is None else _task_columns(written)
-        yield (claim.handle, claim.fence, step.number, first, *whole, *task)
-        first = False
+        yield (claim.handle, claim.fence, step.number, *whole, *task)
+        whole = _NO_MOVE
+
+
+def _move(step: Step) -> int:
+    if step.end is not None:
+        return _ENDED
+    if step.resume_at is not None:
+        return _PARKED
+    return _GIVEN_BACK if step.release else _KEPT
 
 
 def _task_columns(written: Written) -> tuple[object, ...]:
@@ -149,9 +162,9 @@ def _task_columns(written: Written) -> tuple[object, ...]:
         written.task,
         RUN_CODE[run.status],
         run.attempts,
-        run.retries,
+        run.retries or None,
         None if run.last is None else ATTEMPT_CODE[run.last],
-        run.out_of_time,
+        run.out_of_time or None,
         run.resume_at,
         run.started_at,
         run.attempt_started_at,

@@ -42,6 +42,21 @@ class PostgresStore(Planning, Running, Jobs, History):
         self._bell = Bell(self._door)
         self._latest: datetime | None = None
 
+    @property
+    def url(self) -> str:
+        """The server's address, without what is ours in it."""
+        return self._door.address.url
+
+    @property
+    def schema(self) -> str:
+        """The schema that holds everything."""
+        return self._door.address.schema
+
+    @property
+    def definitions_compiled(self) -> int:
+        """How many definitions are kept ready for use."""
+        return len(self._compiled)
+
     async def open(self) -> None:
         """Make the tables ready, or refuse them with a reason; then connect."""
         await migrate(self._door)

@@ -1,0 +1,226 @@
+"""What the PostgreSQL store costs: occurrences a second, claimed and finished with their full records.
+
+    python3 dev.py bench postgres_store
+
+40,000 single-task occurrences of 1,000 jobs, in batches, on a server that writes to disk
+before it answers (fsync and synchronous_commit on). The next batch is claimed while the
+last one is written, as an executor does; what `advance` takes is part of it. Beside it
+stands the limit: bare SQL that claims and finishes as many with rows of occurrence, run
+and attempt, and knows nothing of schedules, fences or jobs. The ratio is what to look at,
+because the machine is shared. Statistics are taken on an empty table, on one where
+everything is pending, and as the server keeps them.
+"""
+
+import asyncio
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from everytick.deciding.advance import advance
+from everytick.deciding.plan import plan
+from everytick.domain.job import define_job, define_task
+from everytick.domain.outcome import Succeeded
+from everytick.domain.steps import AttemptEnded, Claimed, Step
+from everytick.schedules.interval import every
+from everytick.stores.base import Claim, Commit
+from everytick.stores.postgres.store import PostgresStore
+from tests.servers import keeper
+from tests.servers.installations import postgres_installations
+
+JOBS = 1_000
+OCCURRENCES = 40_000
+BATCHES = (200, 500)
+LIMIT = 0.7
+SCHEMA = "bench"
+
+
+@contextmanager
+def durable_server() -> Iterator[str]:
+    """Give the address of a fresh server that loses nothing in a power cut; it has stopped afterwards."""
+    installation = postgres_installations()[0]
+    with keeper.folder() as scratch:
+        careful = [
+            part.replace("=off", "=on")
+            for part in keeper.postgres_command(keeper.programs(installation, scratch), scratch)
+        ]
+        process, port = keeper.started(careful, scratch)
+        try:
+            yield keeper.ADDRESSES["postgres"].format(port=port)
+        finally:
+            keeper.stop(process)
+
+
+# -------------------------------------------------------------------------------------------------------- the limit
+
+BARE_TABLES = """
+drop table if exists occ, run, att;
+create table occ (id uuid primary key, job uuid, scheduled_for timestamptz, status text, priority int default 0,
+                  node text, fence int default 0, started_at timestamptz, ended_at timestamptz, config jsonb);
+create index on occ (priority desc, scheduled_for) where status = 'pending';
+create index on occ (job) where status in ('pending', 'queued', 'running', 'awaiting_retry');
+create table run (id uuid primary key, occ uuid, task text, status text, retries int default 0,
+                  started_at timestamptz, ended_at timestamptz, error text);
+create index on run (occ);
+create table att (id uuid primary key, run uuid, n int, status text, started_at timestamptz, ended_at timestamptz,
+                  error text);
+create index on att (run);
+"""
+BARE_FILL = """
+insert into occ (id, job, scheduled_for, status, config)
+select gen_random_uuid(), gen_random_uuid(), clock_timestamp(), 'pending', '{}' from generate_series(1, $1)
+"""
+BARE_CLAIM = """
+update occ set status = 'running', node = $2, fence = fence + 1, started_at = clock_timestamp()
+ where id = any(array(select id from occ where status = 'pending' order by priority desc, scheduled_for
+                       limit $1 for update skip locked))
+returning id, job, scheduled_for, fence, config
+"""
+BARE_START = """
+insert into run (id, occ, task, status, started_at)
+select r, o, 't', 'running', clock_timestamp() from unnest($1::uuid[], $2::uuid[]) x(r, o)
+"""
+BARE_FINISH = """
+with e as (select * from unnest($1::uuid[], $2::int[], $3::uuid[], $4::uuid[]) e(occ, fence, run, att)),
+ o as (update occ set status = 'completed', ended_at = clock_timestamp() from e
+        where occ.id = e.occ and occ.fence = e.fence and occ.status = 'running' returning occ.id),
+ r as (update run set status = 'success', ended_at = clock_timestamp() from e, o
+        where run.id = e.run and e.occ = o.id returning run.id, run.started_at)
+insert into att (id, run, n, status, started_at, ended_at)
+select e.att, e.run, 1, 'success', r.started_at, clock_timestamp() from e join r on r.id = e.run
+"""
+
+
+async def bare(address: str, batch: int) -> float:
+    """Return how many a second bare SQL claims and finishes."""
+    claims, writer = await asyncpg.connect(address), await asyncpg.connect(address)
+    await claims.execute(BARE_TABLES)
+    await claims.execute(BARE_FILL, OCCURRENCES)
+    await claims.execute("analyze")
+    begun, writing, done = time.perf_counter(), None, 0
+    while True:
+        async with claims.transaction():
+            found = await claims.fetch(BARE_CLAIM, batch, "node")
+            occs = [row["id"] for row in found]
+            runs = [uuid.uuid5(each, "t") for each in occs]
+            await claims.execute(BARE_START, runs, occs)
+        if writing is not None:
+            await writing
+        if not found:
+            break
+        attempts = [uuid.uuid5(each, "1") for each in runs]
+        fences = [row["fence"] for row in found]
+        writing = asyncio.create_task(writer.execute(BARE_FINISH, occs, fences, runs, attempts))
+        done += len(found)
+    taken = time.perf_counter() - begun
+    await claims.execute("drop table occ, run, att")
+    await claims.close()
+    await writer.close()
+    return done / taken
+
+
+# -------------------------------------------------------------------------------------------------------- the store
+
+PENDING = f"""
+insert into {SCHEMA}.occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
+                                 covers_through, created_at, updated_at, queue, reason)
+select gen_random_uuid(), 1 + n % $2, 1, at, 0, 0, 0, false, at, at, at, at, at, 'default', 'on time'
+  from (select n, clock_timestamp() - make_interval(secs => $1 - n) as at from generate_series(1, $1) n) o
+"""
+TABLES = ("occurrence", "task_run", "attempt", "job_state", "wake")
+
+
+@asynccontextmanager
+async def filled(address: str, statistics: str) -> AsyncIterator[PostgresStore]:
+    """Give a store with everything pending; autovacuum leaves the statistics as they were taken."""
+    store = PostgresStore(address, schema=SCHEMA)
+    await store.open()
+    for number in range(JOBS):
+        name = f"job-{number}"
+        await store.put(define_job(name, every("1h"), policies={}, tasks=[define_task(name, "main")]))
+    await plan_all(store)
+    db = await asyncpg.connect(address)
+    for table in TABLES:
+        off = "false" if statistics != "the server's" else "true"
+        await db.execute(f"alter table {SCHEMA}.{table} set (autovacuum_enabled = {off})")
+    if statistics == "empty":
+        await db.execute("analyze")
+    await db.execute(PENDING, OCCURRENCES, JOBS)
+    if statistics != "empty":
+        await db.execute("analyze")
+    yield store
+    await store.close()
+    await db.execute(f"drop schema {SCHEMA} cascade")
+    await db.close()
+
+
+async def plan_all(store: PostgresStore) -> None:
+    """Let every job have its first look, so that nothing but the occurrences is left to do."""
+    while True:
+        now = await store.now()
+        async with store.due(now, 500) as batch:
+            if not batch:
+                return
+            await store.commit_plans(batch, [plan(snapshot, now) for snapshot in batch])
+
+
+def finished(claims: Sequence[Claim], now: Any) -> list[tuple[Claim, Step]]:
+    """Return the steps that end these claims: each ran its only task well."""
+    steps = []
+    for claim in claims:
+        begun = advance(claim.snapshot, Claimed(), now)
+        start = begun.starts[0]
+        steps.append((claim, advance(begun.after, AttemptEnded(start.task, start.number, Succeeded()), now)))
+    return steps
+
+
+async def drain(store: PostgresStore, batch: int) -> float:
+    """Return how many a second the store claims and finishes, each with its whole record."""
+    now = await store.now()
+    begun, done = time.perf_counter(), 0
+    writing: asyncio.Task[list[Commit]] | None = None
+    while True:
+        claims = await store.claim("node", ["default"], batch)
+        steps = finished(claims, now)
+        if writing is not None:
+            assert set(await writing) == {Commit.COMMITTED}
+        if not claims:
+            break
+        writing = asyncio.create_task(store.commit_steps(steps))
+        done += len(claims)
+    taken = time.perf_counter() - begun
+    assert done == OCCURRENCES, f"{done} of {OCCURRENCES} were claimed"
+    return done / taken
+
+
+async def measure(address: str) -> bool:
+    """Print every figure; return whether all ratios are good enough."""
+    enough = True
+    for batch in BATCHES:
+        limit = await bare(address, batch)
+        print(f"batch {batch}: limit, bare SQL {limit:>9,.0f} a second")
+        for statistics in ("empty", "all pending", "the server's"):
+            async with filled(address, statistics) as store:
+                rate = await drain(store, batch)
+            enough &= rate >= LIMIT * limit
+            print(f"batch {batch}: store, statistics {statistics:<12} {rate:>9,.0f} a second, {rate / limit:.2f} of it")
+    return enough
+
+
+def main() -> int:
+    """Measure on a server of our own, or on the one whose address was given."""
+    if len(sys.argv) > 1:
+        return int(not asyncio.run(measure(sys.argv[1])))
+    with durable_server() as address:
+        return int(not asyncio.run(measure(address)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

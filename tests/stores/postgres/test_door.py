@@ -1,0 +1,59 @@
+"""The way to the server: addresses, and what it means when nobody answers."""
+
+import socket
+
+import pytest
+
+from everytick.errors import InvalidName, StoreUnavailable
+from everytick.stores.postgres.door import Address, read_address
+from everytick.stores.postgres.store import PostgresStore
+from tests.stores.acting import job
+
+
+def test_what_is_ours_in_a_url_is_taken_out_of_it() -> None:
+    url = "postgresql://ada@db:5433/jobs?sslmode=require&schema=nightly&pooling=transaction"
+    assert read_address(url) == Address("postgresql://ada@db:5433/jobs?sslmode=require", "nightly", True)
+    assert read_address("postgresql://db/jobs") == Address("postgresql://db/jobs", "everytick", False)
+    assert read_address(url, schema="daily", pooling=False).schema == "daily"
+
+
+@pytest.mark.parametrize("query", ["schema=Nightly", "schema=a;drop", 'schema=a"b', "pooling=statement"])
+def test_a_url_that_cannot_be_meant_is_refused(query: str) -> None:
+    with pytest.raises(InvalidName):
+        read_address(f"postgresql://db/jobs?{query}")
+
+
+def test_a_password_never_stands_in_a_message() -> None:
+    assert str(read_address("postgresql://ada:secret@db:5433/jobs")) == "PostgreSQL at db:5433/jobs"
+
+
+async def test_a_server_that_is_not_there_is_unavailable() -> None:
+    """G1: a port that was bound and closed answers nobody."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+    with pytest.raises(StoreUnavailable, match="does not answer"):
+        await PostgresStore(f"postgresql://ada@127.0.0.1:{port}/none").open()
+
+
+async def test_a_store_that_was_closed_is_unavailable(store: PostgresStore) -> None:
+    await store.close()
+    with pytest.raises(StoreUnavailable, match="not open"):
+        await store.now()
+
+
+async def test_work_goes_on_after_every_session_was_cut(store: PostgresStore, db: object) -> None:
+    """G2: whoever asks at that moment is told, the next one is answered."""
+    await store.put(job())
+    cut = "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = $1"
+    await db.execute(cut, "client backend")  # type: ignore[attr-defined]
+    for _ in range(10):
+        try:
+            assert len(await store.list()) == 1
+            break
+        except StoreUnavailable:
+            continue
+    assert len(await store.list()) == 1
+    assert await store.bell(1), "the listener was cut too: what it missed is a reason to look"
+    await store.put(job("another"))
+    assert await store.bell(5)

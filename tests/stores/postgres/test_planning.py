@@ -1,0 +1,115 @@
+"""due and commit_plans with several planners: who holds what, and what the revision settles."""
+
+from datetime import timedelta
+from typing import Any
+
+from everytick.deciding.plan import plan
+from everytick.stores.base import Commit
+from everytick.stores.postgres.store import PostgresStore
+from tests.stores.acting import began as begun
+from tests.stores.acting import claim_one, ended, job, occurrences, plan_once, statuses
+from tests.stores.clock import ManualClock
+
+
+async def test_two_planners_share_what_is_due(store: PostgresStore, other: PostgresStore, clock: ManualClock) -> None:
+    """S1-007, S1-009: no job is seen twice, so no plan is wasted."""
+    for number in range(6):
+        await store.put(job(f"job-{number}"))
+    async with store.due(clock.time, 4) as first, other.due(clock.time, 4) as second:
+        assert (len(first), len(second)) == (4, 2)
+        assert not {each.job_id for each in first} & {each.job_id for each in second}
+        for planner, batch in ((store, first), (other, second)):
+            assert set(await planner.commit_plans(batch, [plan(each, clock.time) for each in batch])) == {
+                Commit.COMMITTED
+            }
+    async with store.due(clock.time, 10) as batch:
+        assert batch == []
+
+
+async def test_what_was_held_is_due_again_when_nothing_was_committed(
+    store: PostgresStore, other: PostgresStore, clock: ManualClock
+) -> None:
+    await store.put(job())
+    async with store.due(clock.time, 10), other.due(clock.time, 10) as batch:
+        assert batch == []
+    async with other.due(clock.time, 10) as batch:
+        assert len(batch) == 1
+
+
+async def test_a_planner_that_falls_silent_loses_its_hold_and_its_plan_is_settled_by_the_revision(
+    store: PostgresStore, clock: ManualClock
+) -> None:
+    """A rename waits for the hold; it gets its turn when the server ends the silent session."""
+    stored = await store.put(job())
+    clock.move(hours=1)
+    store.held_for = timedelta(milliseconds=50)
+    async with store.due(clock.time, 10) as batch:
+        plans = [plan(each, clock.time) for each in batch]
+        await store.rename(stored.job_id, "renamed")
+        assert await store.commit_plans(batch, plans) == [Commit.STALE]
+    assert await occurrences(store) == []
+    assert await plan_once(store) == [Commit.COMMITTED]
+    assert await statuses(store) == ["pending"]
+
+
+async def test_an_ending_waits_for_nobody_who_holds_its_job(store: PostgresStore, clock: ManualClock, db: Any) -> None:
+    """It appends a fact instead: with a lock on the job's row this test would never end."""
+    stored = await store.put(job())
+    clock.move(hours=1)
+    await plan_once(store)
+    claim = await claim_one(store)
+    async with db.transaction():
+        await db.execute("select from job, job_state where seq = job for update")
+        step = ended(begun(claim, clock.time), clock.time)
+        assert await store.commit_steps([(claim, step)]) == [Commit.COMMITTED]
+        assert await db.fetchval("select count(*) from wake where ended_at is not null") == 1
+    record = (await store.get([stored.job_id]))[stored.job_id]
+    assert record.last_success is not None
+    await plan_once(store)
+    assert await db.fetchval("select count(*) from wake") == 0
+    assert (await store.get([stored.job_id]))[stored.job_id].last_success == record.last_success
+
+
+async def test_a_definition_that_cannot_be_read_is_parked_and_shown_and_disturbs_nobody(
+    store: PostgresStore, clock: ManualClock, db: Any
+) -> None:
+    """It is never deleted; the next good definition brings the job back."""
+    await store.put(job("bad"))
+    await store.put(job("good"))
+    await db.execute("update definition set definition = '{' where job = (select seq from job where name = 'bad')")
+    clock.move(hours=1)
+    fresh = PostgresStore(store.url, schema=store.schema, clock=clock)
+    await fresh.open()
+    assert await plan_once(fresh) == [Commit.COMMITTED]
+    assert [each.job.name for each in await fresh.list()] == ["good"]
+    shown = await db.fetchrow("select parked, enabled from jobs where name = 'bad'")
+    assert shown["parked"].startswith("version 1 cannot be read: JSONDecodeError")
+    assert await plan_once(fresh) == []
+
+    assert (await fresh.put(job("bad", "30 * * * *"))).version == 2
+    assert await db.fetchval("select parked from jobs where name = 'bad'") is None
+    await fresh.close()
+
+
+async def test_what_was_claimed_under_a_definition_that_cannot_be_read_goes_back_in_line(
+    store: PostgresStore, clock: ManualClock, db: Any
+) -> None:
+    await store.put(job())
+    clock.move(hours=1)
+    await plan_once(store)
+    await db.execute("update definition set definition = '{'")
+    fresh = PostgresStore(store.url, schema=store.schema, clock=clock)
+    await fresh.open()
+    assert await fresh.claim("node-1", ["default"], 5) == []
+    assert await db.fetchrow("select status, owner from occurrences") == ("queued", None)
+    await fresh.close()
+
+
+async def test_definitions_are_compiled_once_and_bounded(store: PostgresStore, clock: ManualClock) -> None:
+    few = PostgresStore(store.url, schema=store.schema, clock=clock, definitions_kept=3)
+    await few.open()
+    for number in range(5):
+        await few.put(job(f"job-{number}"))
+    assert len(await few.list()) == 5
+    assert few.definitions_compiled == 3
+    await few.close()

@@ -1,0 +1,127 @@
+"""Several nodes at once, on real connections: one of them wins, and the others are told so."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from everytick.deciding.advance import advance
+from everytick.domain.occurrence import Cause
+from everytick.domain.outcome import Lost
+from everytick.domain.snapshots import Request
+from everytick.errors import VersionConflict
+from everytick.stores.base import Commit
+from everytick.stores.postgres.store import PostgresStore
+from tests.stores.acting import QUEUES, began, ended, job, occurrences, plan_once
+from tests.stores.clock import ManualClock
+
+
+async def test_ten_claimers_at_the_same_moment_share_without_sharing_one(
+    store: PostgresStore, other: PostgresStore, clock: ManualClock
+) -> None:
+    """S1-031, S0-070: fifty ready, ten claimers on two nodes' connections, nothing given twice."""
+    await store.put(job(recovery="execute_all", overlap="allow"))
+    clock.move(hours=50)
+    await plan_once(store)
+    answers = await asyncio.gather(
+        *((store, other)[number % 2].claim(f"node-{number}", QUEUES, 10) for number in range(10))
+    )
+    handles = [claim.handle for answer in answers for claim in answer]
+    assert len(handles) == len(set(handles)) == 50
+
+
+async def test_ten_claimers_and_one_ready_are_one_success(
+    store: PostgresStore, other: PostgresStore, clock: ManualClock
+) -> None:
+    await store.put(job())
+    clock.move(hours=1)
+    await plan_once(store)
+    answers = await asyncio.gather(
+        *((store, other)[number % 2].claim(f"node-{number}", QUEUES, 5) for number in range(10))
+    )
+    assert sorted(len(answer) for answer in answers) == [0] * 9 + [1]
+
+
+async def test_owner_and_reaper_commit_the_same_occurrences_in_opposite_order_without_deadlock(
+    store: PostgresStore, other: PostgresStore, clock: ManualClock, db: Any
+) -> None:
+    """G8, E8: locks are taken by key, whatever the order of the batch; the zombie's steps are stale."""
+    await store.put(job(recovery="execute_all", overlap="allow"))
+    clock.move(hours=60)
+    await plan_once(store)
+    claims = await store.claim("node-1", QUEUES, 100)
+    clock.move(seconds=30)
+    await other.beat("reaper", [])
+    taken = await other.orphans("reaper", 100, timedelta(seconds=20))
+    late = [(claim, ended(began(claim, clock.time), clock.time)) for claim in claims]
+    lost = [(claim, advance(claim.snapshot, Lost(), clock.time)) for claim in reversed(taken)]
+    zombie, reaper = await asyncio.gather(store.commit_steps(late), other.commit_steps(lost))
+    assert (set(zombie), set(reaper)) == ({Commit.STALE}, {Commit.COMMITTED})
+    assert await db.fetchval("select count(*) from occurrences where status = 'failed_stale'") == 60
+    assert await db.fetchval("select count(*) from attempts where status = 'lost'") == 60
+
+
+async def test_nodes_that_define_the_same_job_at_once_make_one(
+    store: PostgresStore, other: PostgresStore, db: Any
+) -> None:
+    """C-21: every node of a fleet puts its definitions when it starts."""
+    stored = await asyncio.gather(*((store, other)[number % 2].put(job()) for number in range(8)))
+    assert sorted(each.changed for each in stored) == [False] * 7 + [True]
+    assert {(each.job_id, each.version) for each in stored} == {(job().id, 1)}
+    assert await db.fetchval("select count(*) from jobs") == 1
+
+
+async def test_of_edits_of_the_same_version_exactly_one_wins(store: PostgresStore, other: PostgresStore) -> None:
+    """I14."""
+    await store.put(job())
+    edits = [(store, other)[number % 2].put(job(description=str(number)), expected_version=1) for number in range(6)]
+    answers = await asyncio.gather(*edits, return_exceptions=True)
+    assert sum(isinstance(answer, VersionConflict) for answer in answers) == 5
+
+
+async def test_the_same_request_from_many_nodes_is_one_occurrence(
+    store: PostgresStore, other: PostgresStore, clock: ManualClock
+) -> None:
+    """S0-057: five at once, one occurrence."""
+    stored = await store.put(job())
+    ask = Request("k", Cause.TRIGGER, clock.time)
+    ids = await asyncio.gather(*((store, other)[number % 2].request(stored.job_id, ask) for number in range(5)))
+    await plan_once(store)
+    assert [each.id for each in await occurrences(store)] == list(set(ids))
+
+
+@pytest.mark.parametrize("first", ["claim", "pause"])
+async def test_a_pause_and_a_claim_come_one_after_the_other(
+    store: PostgresStore, clock: ManualClock, db: Any, first: str
+) -> None:
+    """I13: whichever is first, no claim commits after the pause; both wait for the row that a third one holds."""
+    stored = await store.put(job())
+    clock.move(hours=1)
+    await plan_once(store)
+    if first == "claim":
+        assert len(await store.claim("node-1", QUEUES, 1)) == 1
+        await store.pause(stored.job_id)
+        assert await db.fetchval("select status from occurrences") == "running"
+        return
+    async with db.transaction():
+        await db.execute("select from occurrence for update")
+        pausing = asyncio.create_task(store.pause(stored.job_id))
+        assert await store.claim("node-1", QUEUES, 1) == [], "what somebody holds is passed over"
+    await pausing
+    assert await store.claim("node-1", QUEUES, 1) == []
+    assert await db.fetchval("select status from occurrences") == "queued"
+
+
+async def test_a_flush_may_hold_two_steps_of_one_occurrence(store: PostgresStore, clock: ManualClock) -> None:
+    """One statement cannot write one row twice; the second step follows in a statement of its own."""
+    await store.put(job(tasks=("one", "two")))
+    clock.move(hours=1)
+    await plan_once(store)
+    [claim] = await store.claim("node-1", QUEUES, 1)
+    middle = ended(began(claim, clock.time), clock.time)
+    last = ended(middle, clock.time)
+    assert await store.commit_steps([(claim, middle), (claim, last)]) == [Commit.COMMITTED] * 2
+    whole = await store.whole(claim.occurrence.id)
+    assert [str(run.status) for run in whole.runs] == ["success", "success"]
+    assert whole.occurrence.status == "completed"
