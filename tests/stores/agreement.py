@@ -1,0 +1,256 @@
+"""The agreement machine: the same deeds done to two stores must get the same answers and leave the same records.
+
+Handles are each store's own; everything else that a store answers is compared as it is.
+"""
+
+import random
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from everytick.deciding.advance import advance
+from everytick.deciding.plan import plan
+from everytick.domain.decisions import Plan
+from everytick.domain.occurrence import Cause
+from everytick.domain.outcome import Failed, Lost, Outcome, Succeeded
+from everytick.domain.payload import payload
+from everytick.domain.snapshots import Adjustment, AdjustmentKind, JobSnapshot, Missed, Request
+from everytick.domain.steps import AttemptEnded, Claimed, Step, WaitOver
+from everytick.errors import EverytickError
+from everytick.stores.base import Claim, Page
+from tests.stores.acting import QUEUES, AnyStore, job
+from tests.stores.clock import ManualClock
+
+NAMES = ("alpha", "beta", "gamma")
+NODES = ("node-1", "node-2", "node-3")
+SILENCE = timedelta(seconds=20)
+KEEP_LITTLE = {"success": "1h", "failure": "2h", "keep_last": 1}
+FOR_EVER = {"max": None, "interval": "2s", "superseded_by_next": True}
+VARIANTS: tuple[dict[str, Any], ...] = (
+    {"when": "*/5 * * * *"},
+    {"when": "every 7m", "overlap": "queue", "recovery": "execute_all", "retention": KEEP_LITTLE},
+    {"when": "*/3 * * * *", "overlap": "allow", "max_concurrent": 2, "priority": 3, "tasks": ("one", "two")},
+    {"when": "every 4m", "overlap": "queue_latest", "on_orphan": "resume", "tasks": ("one", "two")},
+    {"when": "*/6 * * * *", "overlap": "cancel_running", "on_orphan": "restart", "mode": "parallel", "tasks": ("x",)},
+    {"when": "every 5m", "retry": {"max": 2, "interval": "1m"}, "recovery": "compressed", "on_create": "immediately"},
+    {"when": "after: 3m", "on_create": "immediately", "retry": FOR_EVER},
+    {"when": "*/5 * * * *", "enabled": False},
+    {"when": "every 10m", "recovery": {"strategy": "bounded_window", "max_occurrences": 2}, "jitter": "2m"},
+)
+
+
+class Pair:
+    """The specification and a store that must agree with it, on one clock."""
+
+    def __init__(self, specified: AnyStore, proven: AnyStore, clock: ManualClock, seed: int) -> None:
+        self.stores = (specified, proven)
+        self.clock = clock
+        self.random = random.Random(seed)
+        self.claims: list[tuple[Claim, Claim]] = []
+        self.steps: dict[int, tuple[Step, Step]] = {}
+        self.stale: tuple[Any, Any] | None = None
+        self.done: list[str] = []
+
+    async def act(self) -> None:
+        """Do one random deed to both."""
+        deeds = [deed for deed in dir(self) if deed.startswith("do_")]
+        weights = [WEIGHTS.get(deed, 2) for deed in deeds]
+        [deed] = self.random.choices(deeds, weights)
+        self.done.append(deed.removeprefix("do_"))
+        await getattr(self, deed)()
+
+    async def both(self, verb: str, *arguments: Any, **named: Any) -> Any:
+        """Ask both and compare: equal answers, or the same error."""
+        answers = [await _answer(store, verb, arguments, named) for store in self.stores]
+        assert answers[0] == answers[1], f"{verb} after {self.done[-12:]}"
+        return answers[0]
+
+    def now(self) -> datetime:
+        return self.clock.time
+
+    async def job_id(self) -> str:
+        records = await self.both("list")
+        return str(self.random.choice(records).job.id) if records else "job_none"
+
+    # ----------------------------------------------------------------------------------------------------- deeds
+
+    async def do_put(self) -> None:
+        variant = dict(self.random.choice(VARIANTS))
+        expected = self.random.choice([None, None, None, 1, 2])
+        await self.both("put", job(self.random.choice(NAMES), **variant), expected_version=expected)
+
+    async def do_rename(self) -> None:
+        await self.both("rename", await self.job_id(), self.random.choice(NAMES))
+
+    async def do_remove(self) -> None:
+        await self.both("remove", await self.job_id(), retire_after=timedelta(minutes=self.random.choice([0, 10])))
+
+    async def do_pause(self) -> None:
+        until = self.random.choice([None, self.now() + timedelta(minutes=self.random.randrange(1, 30))])
+        missed = self.random.choice(list(Missed))
+        await self.both("pause", await self.job_id(), until=until, missed=missed, reason="why", by="ada")
+
+    async def do_resume(self) -> None:
+        await self.both("resume", await self.job_id())
+
+    async def do_request(self) -> None:
+        key, body = self.random.choice("abcdef"), self.random.choice([None, payload(1), payload({"x": [2]})])
+        await self.both("request", await self.job_id(), Request(key, Cause.TRIGGER, self.now(), body, by="ada"))
+
+    async def do_backfill(self) -> None:
+        begin = self.now() - timedelta(minutes=self.random.randrange(1, 60))
+        ask = Request(self.random.choice("xyz"), Cause.BACKFILL, self.now(), after=begin, through=self.now())
+        await self.both("request", await self.job_id(), ask)
+
+    async def do_adjust(self) -> None:
+        job_id = await self.job_id()
+        records = await self.both("get", [job_id])
+        instant = records[job_id].job.bound(None).next_after(self.now()) if records else None
+        if instant is not None:
+            to = self.random.choice([None, instant + timedelta(minutes=1)])
+            kind = AdjustmentKind.SKIP if to is None else AdjustmentKind.MOVE
+            await self.both("adjust", job_id, Adjustment(instant, kind, to, by="ada"))
+
+    async def do_reschedule(self) -> None:
+        await self.both("reschedule", await self.job_id(), self.now() + timedelta(minutes=self.random.randrange(1, 20)))
+
+    async def do_cancel(self) -> None:
+        found = (await self.both("history", limit=20)).occurrences
+        await self.both("cancel", self.random.choice(found).id if found else "occ_none", "by hand")
+
+    async def do_plan(self) -> None:
+        limit = self.random.choice([1, 100])
+        answers = [await _planned(store, limit, commit=True) for store in self.stores]
+        assert answers[0] == answers[1], f"plans after {self.done[-12:]}"
+
+    async def do_plan_later(self) -> None:
+        """Keep the plans of now, to commit them when they may be old."""
+        found = [await _planned(store, 100, commit=False) for store in self.stores]
+        assert found[0] == found[1], f"snapshots after {self.done[-12:]}"
+        self.stale = (found[0], found[1])
+
+    async def do_commit_old_plans(self) -> None:
+        if self.stale is not None:
+            answers = [
+                await store.commit_plans(batch, plans)
+                for store, (batch, plans, _) in zip(self.stores, self.stale, strict=True)
+            ]
+            assert answers[0] == answers[1], f"old plans after {self.done[-12:]}"
+
+    async def do_claim(self) -> None:
+        node, limit = self.random.choice(NODES), self.random.choice([1, 5])
+        claims = [await store.claim(node, QUEUES, limit) for store in self.stores]
+        assert list(map(_plain, claims[0])) == list(map(_plain, claims[1])), f"claims after {self.done[-12:]}"
+        self.claims += list(zip(*claims, strict=True))
+
+    async def do_step(self) -> None:
+        if not self.claims:
+            return
+        place = self.random.randrange(len(self.claims))
+        before = self.steps.get(place)
+        if before is None:
+            began = [advance(claim.snapshot, Claimed(), self.now()) for claim in self.claims[place]]
+            self.steps[place] = (began[0], began[1])
+            if began[0].commits:
+                await self._commit(place)
+            return
+        outcomes: list[Outcome] = [Succeeded(payload(7)), Succeeded(), Failed("boom")]
+        outcome = self.random.choice(outcomes)
+        steps = []
+        for last in before:
+            open_ = [(task.name, run) for task, run in zip(last.after.rules.tasks, last.after.runs, strict=True)]
+            running = [(name, run.attempts) for name, run in open_ if run.status == "running"]
+            waiting = [name for name, run in open_ if run.resume_at is not None]
+            if not running and not waiting:
+                return
+            event = AttemptEnded(*running[0], outcome) if running else WaitOver(waiting[0])
+            steps.append(advance(last.after, event, self.now()))
+        self.steps[place] = (steps[0], steps[1])
+        if steps[0].commits:
+            await self._commit(place)
+
+    async def do_repeat_step(self) -> None:
+        """Commit a step again, as after a lost reply; by now its owner may be another."""
+        written = [place for place, (step, _) in self.steps.items() if step.commits]
+        if written:
+            await self._commit(self.random.choice(written))
+
+    async def _commit(self, place: int) -> None:
+        answers = [
+            await store.commit_steps([(claim, step)])
+            for store, claim, step in zip(self.stores, self.claims[place], self.steps[place], strict=True)
+        ]
+        assert answers[0] == answers[1], f"steps after {self.done[-12:]}"
+
+    async def do_beat(self) -> None:
+        node = self.random.choice(NODES)
+        known = [pair for pair in self.claims if self.random.random() < 0.5]
+        orders = [
+            await store.beat(node, [pair[side].handle for pair in known]) for side, store in enumerate(self.stores)
+        ]
+        names = [{pair[side].handle: pair[side].occurrence.id for pair in self.claims} for side in (0, 1)]
+        told = [
+            (
+                sorted((names[side].get(handle, "?"), why) for handle, why in order.cancel),
+                sorted(names[side].get(handle, "?") for handle in order.gone),
+                sorted(map(_plain, order.adopt), key=str),
+            )
+            for side, order in enumerate(orders)
+        ]
+        assert told[0] == told[1], f"orders after {self.done[-12:]}"
+
+    async def do_reap(self) -> None:
+        taken = [await store.orphans("reaper", 1000, SILENCE) for store in self.stores]
+        assert sorted(map(_plain, taken[0]), key=str) == sorted(map(_plain, taken[1]), key=str), self.done[-12:]
+        for store, claims in zip(self.stores, taken, strict=True):
+            await store.commit_steps([(claim, advance(claim.snapshot, Lost(), self.now())) for claim in claims])
+
+    async def do_report(self) -> None:
+        owed = await self.both("reports", 50)
+        await self.both("reported", [each.id for each in owed if self.random.random() < 0.7])
+
+    async def do_prune(self) -> None:
+        await self.both("prune", 1000)
+
+    async def do_move_clock(self) -> None:
+        self.clock.move(seconds=self.random.choice([1, 15, 30, 60, 90, 240, 600, 4000]))
+
+    # -------------------------------------------------------------------------------------------------- comparing
+
+    async def compare(self) -> None:
+        """Hold everything that both have written side by side."""
+        records = await self.both("list")
+        await self.both("get", [record.job.id for record in records])
+        found = (await self.both("history", limit=1000)).occurrences
+        for each in found:
+            await self.both("whole", each.id)
+        for job_id in {each.job_id for each in found} | {record.job.id for record in records}:
+            await self.both("spans", job_id, self.now() - timedelta(days=9), self.now())
+        await self.both("reports", 1000)
+        await self.both("nodes")
+        await self.do_plan()
+
+
+WEIGHTS = {"do_plan": 10, "do_move_clock": 10, "do_claim": 8, "do_step": 10, "do_put": 4, "do_reap": 3, "do_remove": 1}
+
+
+async def _answer(store: AnyStore, verb: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    try:
+        answer = await getattr(store, verb)(*arguments, **named)
+        # A cursor is each store's own; only whether there is one must agree.
+        return replace(answer, cursor=answer.cursor and "more") if isinstance(answer, Page) else answer
+    except EverytickError as error:
+        return type(error), str(error)
+
+
+async def _planned(store: AnyStore, limit: int, *, commit: bool) -> tuple[list[JobSnapshot], list[Plan], Any]:
+    now = await store.now()
+    async with store.due(now, limit) as batch:
+        snapshots = list(batch)
+        plans = [plan(snapshot, now) for snapshot in snapshots]
+        return snapshots, plans, await store.commit_plans(batch, plans) if commit else None
+
+
+def _plain(claim: Claim) -> tuple[object, ...]:
+    """A claim without its handle, and without times of writing that only people read."""
+    return claim.fence, replace(claim.occurrence, updated_at=None), claim.snapshot

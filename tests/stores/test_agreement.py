@@ -1,0 +1,66 @@
+"""Every store agrees with the one in memory, whatever is done to them in whatever order."""
+
+import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from everytick.stores.memory import MemoryStore
+from everytick.stores.sqlite.store import SqliteStore
+from tests.servers.launch import Server
+from tests.stores.acting import AnyStore
+from tests.stores.agreement import Pair
+from tests.stores.clock import ManualClock
+from tests.stores.postgres.kit import opened
+
+SEEDS = st.integers(0, 2**32)
+
+
+async def agree(proven: AnyStore, clock: ManualClock, seed: int, deeds: int) -> None:
+    """Do the deeds of a seed to memory and to the store, and compare every answer and what is left."""
+    specified = MemoryStore(clock)
+    pair = Pair(specified, proven, clock, seed)
+    for _ in range(deeds):
+        await pair.act()
+    await pair.compare()
+
+
+async def agree_on_sqlite(seed: int) -> None:
+    clock = ManualClock()
+    with TemporaryDirectory() as folder:
+        store = SqliteStore(Path(folder) / "store.db", clock=clock)
+        await store.open()
+        try:
+            await agree(store, clock, seed, deeds=120)
+        finally:
+            await store.close()
+
+
+async def agree_on_postgres(seed: int, server: Server) -> None:
+    clock = ManualClock()
+    async with opened(server, clock) as store:
+        await agree(store, clock, seed, deeds=80)
+
+
+@settings(max_examples=60)
+@given(SEEDS)
+def test_sqlite_means_what_memory_means(seed: int) -> None:
+    asyncio.run(agree_on_sqlite(seed))
+
+
+@settings(max_examples=25)
+@given(seed=SEEDS)
+def test_postgres_means_what_memory_means(seed: int, postgres: Server) -> None:
+    asyncio.run(agree_on_postgres(seed, postgres))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@settings(max_examples=2000)
+@given(seed=SEEDS)
+def test_all_stores_mean_the_same_at_length(seed: int, postgres: Server) -> None:
+    asyncio.run(agree_on_sqlite(seed))
+    asyncio.run(agree_on_postgres(seed, postgres))
