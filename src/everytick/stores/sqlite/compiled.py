@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Collection
+from datetime import datetime
 from threading import Lock
 
 from everytick.domain.job import Job
@@ -11,17 +12,18 @@ from everytick.domain.values import value
 from everytick.errors import shown
 from everytick.stores.definitions import read_definition
 from everytick.stores.sqlite.queries import Q
-from everytick.stores.sqlite.rows import moment
+from everytick.stores.sqlite.rows import moment, moment_or_none
 
 MOST_KEPT = 10_000
 
 
 @value
 class Compiled:
-    """One version of a job, and the rules of its occurrences that override nothing."""
+    """One version of a job, since when it is in force, and the rules of its occurrences that override nothing."""
 
     job: Job
     rules: Rules
+    in_force_after: datetime | None
 
 
 @value
@@ -81,12 +83,12 @@ class Definitions:
     def _read(self, connection: sqlite3.Connection, job: int, version: int) -> Compiled | None:
         row = connection.execute(Q.definition, (job, version)).fetchone()
         assert row is not None, f"job {job} has no version {version}"
-        text, id_, created_at, made_at = row
+        text, id_, created_at, made_at, in_force_after = row
         try:
             read = read_definition(
                 text, id=id_, version=version, created_at=moment(created_at), updated_at=moment(made_at)
             )
-            compiled = Compiled(read, rules_of(read))
+            compiled = Compiled(read, rules_of(read), moment_or_none(in_force_after))
         except Exception as error:  # noqa: BLE001  whatever is wrong with it, the other jobs go on
             self.refuse(job, version, shown(f"{type(error).__name__}: {error}", 500))
             return None

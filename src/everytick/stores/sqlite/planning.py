@@ -58,12 +58,12 @@ def _editions(connection: sqlite3.Connection, definitions: Definitions, row: Col
     """Return the versions to decide by; None, and the job is set apart, if one of them cannot be read."""
     job, newest, oldest = row[0], row[2], row[3]
     editions = []
-    for version, in_force_after in connection.execute(Q.editions_of_job, (job, oldest)):
+    for version in range(oldest, newest + 1):
         compiled = definitions.get(connection, job, version)
         if compiled is None:
             definitions.refuse(job, newest, f"version {version}, which is still to be decided by, cannot be read")
             return None
-        editions.append(Edition(compiled.job, rows.moment_or_none(in_force_after)))
+        editions.append(Edition(compiled.job, compiled.in_force_after))
     return tuple(editions)
 
 

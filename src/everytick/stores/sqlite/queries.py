@@ -13,7 +13,6 @@ class Queries:
     pauses_of_jobs: str
     adjustments_of_jobs: str
     requests_of_jobs: str
-    editions_of_job: str
     definition: str
     show_parked: str
     parked_definitions: str

@@ -47,13 +47,9 @@ select job, key, cause, requested_at, payload, overlap, reason, requested_by, re
           from request where job in (select value from json_each(?)))
  where place <= 101 order by seq;
 
--- editions_of_job --
--- The versions that are not decided through yet, oldest first.
-select version, in_force_after from job_version where job = ? and version >= ? order by version;
-
 -- definition --
 -- One version's text and times; a version never changes.
-select v.definition, j.id, j.created_at, v.made_at
+select v.definition, j.id, j.created_at, v.made_at, v.in_force_after
   from job_version v join job j on j.job = v.job where v.job = ? and v.version = ?;
 
 -- show_parked --
