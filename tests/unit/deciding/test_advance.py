@@ -419,7 +419,8 @@ def test_the_deadline_skips_what_never_began() -> None:
     life = Life(job("a b", execution_timeout="1m"))
     life.claim()
     life.pass_time("1m")
-    assert [row.run.status for row in life.take(DeadlinePassed()).rows] == ["skipped"]
+    [row] = life.take(DeadlinePassed()).rows
+    assert (row.run.status, row.run.out_of_time) == ("skipped", False)
     assert life.take(DeadlinePassed()).cancels == ()
 
 

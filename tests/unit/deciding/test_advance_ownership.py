@@ -126,6 +126,7 @@ def test_by_default_a_lost_occurrence_fails() -> None:
     assert step.end is not None
     assert (step.end.status, step.end.error, step.end.report.outcome) == ("failed_stale", SILENT, "failed")
     assert step.rows[0].started_at == NOON
+    assert not any(run.out_of_time for run in step.after.runs), "it was silence that ended it"
 
 
 @pytest.mark.parametrize("stored", [True, False])
@@ -143,6 +144,7 @@ def test_resume_keeps_what_is_finished_and_tries_the_rest_again(stored: bool) ->
 
     assert attempts(step) == [("b", 1, "lost", "pending")]
     assert [row.started_at for row in step.rows] == [NOON + timedelta(seconds=10)]
+    assert step.after.run("b").started_at == NOON + timedelta(seconds=10)
     assert (step.release, step.after.status, step.after.held, step.after.lost) == (True, "pending", False, 1)
     assert started(life.claim_again()) == ["b#2"]
     life.end("b")
@@ -254,6 +256,7 @@ def test_what_a_claim_began_is_lost_though_no_row_tells_of_it() -> None:
     step = life.take(Lost())
     assert attempts(step) == [("a", 2, "lost", "pending")]
     assert step.rows[0].started_at == claimed_at
+    assert step.after.run("a").started_at == NOON
 
 
 def test_a_loss_after_the_deadline_is_stale_whatever_on_orphan_says() -> None:
