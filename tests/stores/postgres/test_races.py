@@ -10,10 +10,11 @@ from everytick.deciding.advance import advance
 from everytick.domain.occurrence import Cause
 from everytick.domain.outcome import Lost
 from everytick.domain.snapshots import Request
+from everytick.domain.steps import WaitOver
 from everytick.errors import VersionConflict
 from everytick.stores.base import Commit
 from everytick.stores.postgres.store import PostgresStore
-from tests.stores.acting import QUEUES, began, ended, job, occurrences, plan_once
+from tests.stores.acting import FAILED, QUEUES, began, ended, job, occurrences, plan_once
 from tests.stores.clock import ManualClock
 
 
@@ -115,13 +116,33 @@ async def test_a_pause_and_a_claim_come_one_after_the_other(
 
 async def test_a_flush_may_hold_two_steps_of_one_occurrence(store: PostgresStore, clock: ManualClock) -> None:
     """One statement cannot write one row twice; the second step follows in a statement of its own."""
-    await store.put(job(tasks=("one", "two")))
+    await store.put(job(retry={"max": 1, "interval": "1s"}))
     clock.move(hours=1)
     await plan_once(store)
     [claim] = await store.claim("node-1", QUEUES, 1)
-    middle = ended(began(claim, clock.time), clock.time)
-    last = ended(middle, clock.time)
-    assert await store.commit_steps([(claim, middle), (claim, last)]) == [Commit.COMMITTED] * 2
+    waits = ended(began(claim, clock.time), clock.time, FAILED)
+    again = advance(waits.after, WaitOver("main"), clock.move(seconds=1))
+    last = ended(again, clock.time)
+    steps = [(claim, step) for step in (waits, again, last)]
+    assert await store.commit_steps(steps) == [Commit.COMMITTED] * 3
     whole = await store.whole(claim.occurrence.id)
-    assert [str(run.status) for run in whole.runs] == ["success", "success"]
+    assert [str(attempt.status) for _, attempt in whole.attempts] == ["failed", "success"]
     assert whole.occurrence.status == "completed"
+
+
+async def test_a_take_over_alone_fences_the_old_owner_out(
+    store: PostgresStore, other: PostgresStore, clock: ManualClock, db: Any
+) -> None:
+    """E8: the reaper has decided nothing yet, no step has a number, and still the zombie's step is stale."""
+    await store.put(job())
+    clock.move(hours=1)
+    await plan_once(store)
+    [claim] = await store.claim("node-1", QUEUES, 1)
+    clock.move(seconds=30)
+    await other.beat("reaper", [])
+    [taken] = await other.orphans("reaper", 10, timedelta(seconds=20))
+    assert taken.fence == claim.fence + 1
+    late = ended(began(claim, clock.time), clock.time)
+    assert await store.commit_steps([(claim, late)]) == [Commit.STALE]
+    assert await db.fetchrow("select status, owner from occurrences") == ("running", "reaper")
+    assert await db.fetchval("select count(*) from attempts") == 0
