@@ -1,12 +1,14 @@
 """The store's clock (C-05): the host's, except that it never goes back."""
 
+import contextlib
 import logging
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError, Thread
 
 import pytest
 
-from everytick.stores.sqlite.clock import HostClock
+from everytick.stores.sqlite.clock import HostClock, StoreClock
 from everytick.stores.sqlite.store import SqliteStore
 from tests.stores.acting import job
 from tests.stores.clock import START, ManualClock
@@ -49,6 +51,25 @@ def test_a_host_that_is_set_forward_is_followed() -> None:
 
 def test_the_host_clock_is_the_host_s() -> None:
     assert abs(HostClock()() - datetime.now(UTC)) < timedelta(seconds=5)
+
+
+def test_threads_ask_the_host_one_after_the_other() -> None:
+    """The host's clock keeps two numbers that belong together: half of a change would be a leap of days."""
+    together = Barrier(2)
+    met: list[int] = []
+
+    def source() -> datetime:
+        with contextlib.suppress(BrokenBarrierError):
+            met.append(together.wait(0.05))
+        return START
+
+    clock = StoreClock(source)
+    threads = [Thread(target=clock.now) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert met == []
 
 
 async def test_time_is_never_below_what_the_file_already_holds(path: Path, clock: ManualClock) -> None:

@@ -57,8 +57,10 @@ class StoreClock:
         self._lock = Lock()
 
     def now(self) -> int:
-        """Return the store's time."""
-        return self.raised_to(micros(self._source()))
+        """Return the store's time; its source is asked by one thread at a time."""
+        with self._lock:
+            self._latest = max(self._latest, micros(self._source()))
+            return self._latest
 
     def raised_to(self, least: int) -> int:
         """Let the time be at least this, and return the latest time given so far."""
