@@ -18,9 +18,6 @@ from typing import Any
 from everytick.deciding.draft import Draft, unfinished
 from everytick.deciding.retry import next_wait
 from everytick.domain.outcome import (
-    EXECUTION_TIMEOUT,
-    FAIL_FAST,
-    SHUTDOWN,
     Canceled,
     Failed,
     Lost,
@@ -43,6 +40,7 @@ from everytick.domain.steps import (
     Stopping,
     WaitOver,
 )
+from everytick.domain.texts import EXECUTION_TIMEOUT, FAIL_FAST, SHUTDOWN
 
 _MOMENT = timedelta(microseconds=1)
 

@@ -9,7 +9,7 @@ from everytick.deciding.retry import jittered
 from everytick.domain.config import Level, overrides
 from everytick.domain.durations import duration
 from everytick.domain.occurrence import occurrence_of
-from everytick.domain.outcome import EXECUTION_TIMEOUT, TASK_TIMEOUT, Canceled, Failed, Succeeded, TimedOut
+from everytick.domain.outcome import Canceled, Failed, Succeeded, TimedOut
 from everytick.domain.payload import payload
 from everytick.domain.policies import Failure, Mode
 from everytick.domain.retry import Retry
@@ -27,6 +27,7 @@ from everytick.domain.steps import (
     rules_of,
     snapshot_of,
 )
+from everytick.domain.texts import EXECUTION_TIMEOUT, TASK_TIMEOUT
 from tests.unit.deciding.lives import BOOM, NOON, Life, Tasks, job
 
 

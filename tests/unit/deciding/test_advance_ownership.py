@@ -5,10 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from everytick.domain.outcome import EXECUTION_TIMEOUT, SILENT, Canceled, Lost
+from everytick.domain.outcome import Canceled, Lost
 from everytick.domain.retry import Retry
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import CancelRequested, DeadlinePassed, Step, Stopping, WaitOver
+from everytick.domain.texts import EXECUTION_TIMEOUT, SILENT
 from tests.unit.deciding.lives import BOOM, NOON, Life, Tasks, job
 
 DIAMOND: Tasks = {"a": {}, "b": {}, "c": {"after": "a"}}
