@@ -16,6 +16,7 @@ from everytick.stores.base import Commit
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.queries import Q, Queries
 from everytick.stores.sqlite.store import SqliteStore
+from everytick.stores.sqlite.writer import Transaction
 from tests.stores.acting import FAILED, QUEUES, job, occurrences, plan_once, run_one
 from tests.stores.clock import ManualClock
 
@@ -88,6 +89,19 @@ def test_no_statement_moves_what_is_final(name: str) -> None:
     query = getattr(Q, name)
     if re.search(r"update\s+(occurrence|attempt)\b.*\bset\b.*\bstatus = ", query.split(" where ")[0], re.DOTALL):
         assert re.search(r"where.*\bstatus (<|=) \d", query, re.DOTALL), query
+
+
+async def test_an_attempt_that_has_ended_is_never_overwritten(opened: SqliteStore, sql: sqlite3.Connection) -> None:
+    """E5: running may become failed, and failed nothing else."""
+
+    def write(transaction: Transaction) -> None:
+        for status in (AttemptStatus.RUNNING, AttemptStatus.FAILED, AttemptStatus.SUCCESS, AttemptStatus.RUNNING):
+            code = rows.ATTEMPT_CODE[status]
+            transaction.execute(Q.write_attempt, (1, "main", 1, code, 0, None, str(status)))
+
+    await opened._write(write)
+    found = sql.execute("select status, error from attempt").fetchall()
+    assert found == [(rows.ATTEMPT_CODE[AttemptStatus.FAILED], "failed")]
 
 
 async def test_a_definition_that_cannot_be_read_is_parked_and_harms_no_other(
