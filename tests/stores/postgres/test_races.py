@@ -11,7 +11,7 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.outcome import Lost
 from everytick.domain.snapshots import Request
 from everytick.domain.steps import WaitOver
-from everytick.errors import VersionConflict
+from everytick.errors import DuplicateDefinition, VersionConflict
 from everytick.stores.base import Commit
 from everytick.stores.postgres.store import PostgresStore
 from tests.stores.acting import FAILED, QUEUES, began, ended, job, occurrences, plan_once
@@ -146,3 +146,18 @@ async def test_a_take_over_alone_fences_the_old_owner_out(
     assert await store.commit_steps([(claim, late)]) == [Commit.STALE]
     assert await db.fetchrow("select status, owner from occurrences") == ("running", "reaper")
     assert await db.fetchval("select count(*) from attempts") == 0
+
+
+async def test_a_name_that_is_being_taken_is_taken(store: PostgresStore, db: Any) -> None:
+    """C-22: the other rename has not committed yet when ours looks, so ours waits, and then is refused."""
+    stored = await store.put(job("one"))
+    await store.put(job("two"))
+    async with db.transaction():
+        await db.execute("update job set name = 'three' where name = 'two'")
+        renaming = asyncio.create_task(store.rename(stored.job_id, "three"))
+        waits = False
+        while not waits:
+            waits = await db.fetchval("select exists (select from pg_locks where not granted)")
+    with pytest.raises(DuplicateDefinition, match="there is a job named 'three' already"):
+        await renaming
+    assert sorted(row["name"] for row in await db.fetch("select name from jobs")) == ["one", "three"]

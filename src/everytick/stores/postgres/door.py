@@ -23,6 +23,9 @@ except ImportError:  # pragma: no cover - told once, with what to install
 Connection: TypeAlias = Any
 """An asyncpg connection; the driver ships no types."""
 
+Taken = asyncpg.UniqueViolationError
+"""Somebody else took a name between our look and our write."""
+
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _SILENT = (
     OSError,

@@ -29,7 +29,7 @@ from everytick.stores.definitions import write_definition
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, occurrence_key
 from everytick.stores.postgres.defining import definition_row, first_watermark, requested_id, under_id
-from everytick.stores.postgres.door import Connection
+from everytick.stores.postgres.door import Connection, Taken
 from everytick.stores.postgres.rows import FIRST_ENDED, STATUS_CODE, Row
 
 
@@ -102,12 +102,19 @@ class Jobs(Base):
             seq = await db.fetchval(self._sql.job_key, job_id)
             if seq is None:
                 raise NotFound("job", job_id)
-            if not await db.fetchval(self._sql.rename_job, seq, name):
-                raise DuplicateDefinition(f"there is a job named '{name}' already: remove or rename it first")
+            await self._rename(db, seq, name)
             row = await self._hold(db, job_id)
             newest = await db.fetchrow(self._sql.newest, seq)
             kept = await self._definition(db, seq, newest["version"])
             await self._edit(db, seq, newest, replace(kept.job, name=name), row["now"], by)
+
+    async def _rename(self, db: Connection, seq: int, name: str) -> None:
+        try:
+            renamed = await db.fetchval(self._sql.rename_job, seq, name)
+        except Taken:
+            renamed = None
+        if renamed is None:
+            raise DuplicateDefinition(f"there is a job named '{name}' already: remove or rename it first")
 
     async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
         """Return those of the jobs that exist and can be read."""
