@@ -2,9 +2,10 @@
 
 import pytest
 
+from everytick.domain.config import Level, overrides
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import payload
-from everytick.domain.snapshots import Missed, Request
+from everytick.domain.snapshots import Adjustment, AdjustmentKind, Missed, Request
 from everytick.errors import JobDisabled, NotFound, OccurrenceExists
 from tests.stores.acting import AnyStore, claim_one, job, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
@@ -163,3 +164,29 @@ async def test_a_backfill_fills_what_is_missing_and_leaves_alone_what_is_there(
     await plan_once(store)
     found = [(each.scheduled_for.hour, str(each.status), str(each.cause)) for each in await occurrences(store)]
     assert found == [(8, "pending", "backfill"), (9, "queued", "backfill"), (10, "completed", "schedule")]
+
+
+async def test_a_payload_that_is_the_jobs_own_says_nothing_new(store: AnyStore, clock: ManualClock) -> None:
+    """The same key with the job's own payload is the same request, before and after it was planned."""
+    stored = await store.put(job(payload={"x": 1}))
+    ask = Request("k", Cause.TRIGGER, clock.time, payload({"x": 1}))
+    id_ = await store.request(stored.job_id, ask)
+    await plan_once(store)
+    assert await store.request(stored.job_id, ask) == id_
+    assert await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time)) == id_
+
+
+async def test_one_occurrence_can_be_amended(store: AnyStore, clock: ManualClock) -> None:
+    """S0-080: it runs with overrides of its own, which are kept with it; the next one is as usual."""
+    stored = await store.put(job())
+    await plan_once(store)
+    instant = clock.time.replace(hour=10)
+    own = overrides(Level.OCCURRENCE, {"priority": 7, "payload": {"x": 2}})
+    await store.adjust(stored.job_id, Adjustment(instant, AdjustmentKind.AMEND, overrides=own, by="ada"))
+    for _ in range(2):
+        clock.move(hours=1)
+        await plan_once(store)
+        await run_one(store)
+    amended, usual = await occurrences(store)
+    assert amended.overrides == own
+    assert usual.overrides.items == ()

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from itertools import count
 
 from everytick.domain import ids
-from everytick.domain.config import Level, Overrides
 from everytick.domain.decisions import Answer, Creation, Plan, Span
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Attempt, Cause, Occurrence, TaskRun
@@ -60,8 +59,8 @@ from everytick.stores.base import (
     Stored,
     Whole,
 )
+from everytick.stores.beginnings import as_stored, first_watermark, own_overrides, requested_id, under_id
 
-_TICK = timedelta(microseconds=1)
 _S = OccurrenceStatus
 _WELL = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS})
 _UNSTARTED = frozenset({_S.PENDING, _S.QUEUED, _S.AWAITING_RETRY})
@@ -246,9 +245,8 @@ class MemoryStore:
         if creation.id in self._occurrences:
             return
         settings = row.job.settings
-        overrides = Overrides(Level.OCCURRENCE)
-        if creation.payload is not None and creation.payload != settings.payload:
-            overrides = Overrides(Level.OCCURRENCE, (("payload", creation.payload),))
+        overrides = own_overrides(creation, settings)
+        own = settings.overridden_by(overrides)
         record = Occurrence(
             id=creation.id,
             job_id=row.id,
@@ -268,7 +266,7 @@ class MemoryStore:
             created_at=now,
             updated_at=now,
         )
-        made = _OccurrenceRow(next(self._numbers), record, settings.priority, settings.queue)
+        made = _OccurrenceRow(next(self._numbers), record, own.priority, own.queue)
         self._occurrences[creation.id] = self._handles[made.handle] = made
 
     # ---------------------------------------------------------------------------------------------- the executor
@@ -501,7 +499,8 @@ class MemoryStore:
             raise NotFound("job", row.name)
         if not row.job.enabled:
             raise JobDisabled(row.name)
-        id_ = _request_id(row, request)
+        request = as_stored(row.job, request)
+        id_ = requested_id(row.job, request)
         open_ = row.requests.get(request.key)
         made = self._occurrences.get(id_)
         if open_ is not None or (made is not None and request.cause is not Cause.BACKFILL):
@@ -668,8 +667,8 @@ class MemoryStore:
         nth = 1
         while (id_ := ids.job_id(job.name, nth)) in self._jobs:
             nth += 1
-        made = replace(_with_id(job, id_), version=1, created_at=now, updated_at=now)
-        row = _JobRow(id_, job.name, [Edition(made)], _first_watermark(made, now), now, versions={1: made})
+        made = replace(under_id(job, id_), version=1, created_at=now, updated_at=now)
+        row = _JobRow(id_, job.name, [Edition(made)], first_watermark(made, now), now, versions={1: made})
         self._jobs[id_] = row
         if job.settings.on_create.begin is FirstSight.IMMEDIATELY:
             row.requests["create"] = Request("create", Cause.CREATE, now)
@@ -681,7 +680,7 @@ class MemoryStore:
         if len(row.editions) >= MAX_EDITIONS:
             raise TooManyEditions(row.name, MAX_EDITIONS)
         version = row.job.version + 1
-        made = replace(_with_id(job, row.id), version=version, created_at=row.created_at, updated_at=now)
+        made = replace(under_id(job, row.id), version=version, created_at=row.created_at, updated_at=now)
         row.editions.append(Edition(made, now))
         row.versions[version] = made
         row.removed_at = row.retire_at = None
@@ -754,16 +753,6 @@ def _answer(row: _JobRow, answer: Answer, now: datetime) -> None:
         row.requests[answer.key] = replace(request, after=answer.done_through, requested_at=now)
 
 
-def _request_id(row: _JobRow, request: Request) -> str:
-    match request.cause:
-        case Cause.REPLAY:
-            return ids.replay_id(row.id, request.key)
-        case Cause.CREATE:
-            return ids.create_id(row.id, row.job.version)
-        case _:
-            return ids.trigger_id(row.id, request.key)
-
-
 def _same(one: Job, other: Job) -> bool:
     """Whether two definitions say the same, whatever their version and times."""
     return _content(one) == _content(other)
@@ -771,25 +760,4 @@ def _same(one: Job, other: Job) -> bool:
 
 def _content(job: Job) -> tuple[object, ...]:
     tasks = tuple((task.name, task.target, task.after, task.overrides) for task in job.tasks)
-    return job.name, str(job.schedule), job.owner, job.overrides, job.application, tasks
-
-
-def _with_id(job: Job, id_: str) -> Job:
-    """The definition under the id that the store keeps for it: a rename and a second job of a name have another."""
-    if job.id == id_:
-        return job
-    tasks = tuple(replace(task, job_id=id_, id=ids.task_id(id_, task.name)) for task in job.tasks)
-    return replace(job, id=id_, tasks=tasks)
-
-
-def _first_watermark(job: Job, now: datetime) -> datetime:
-    """Where a new job begins (C-08): what lies at or before this is never asked about."""
-    begin = job.settings.on_create
-    match begin.begin:
-        case FirstSight.BACKFILL_FROM:
-            assert begin.since is not None, "backfill_from says since when"
-            return begin.since - _TICK
-        case FirstSight.IF_MATCHING_NOW:
-            return now.replace(second=0, microsecond=0) - _TICK
-        case _:
-            return now
+    return job.name, job.schedule, job.owner, job.overrides, job.application, tasks

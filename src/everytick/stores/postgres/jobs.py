@@ -25,10 +25,11 @@ from everytick.errors import (
     VersionConflict,
 )
 from everytick.stores.base import MAX_EDITIONS, REMEMBERED, JobRecord, Stored
+from everytick.stores.beginnings import as_stored, first_watermark, requested_id, under_id
 from everytick.stores.definitions import write_definition
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, occurrence_key
-from everytick.stores.postgres.defining import definition_row, first_watermark, requested_id, under_id
+from everytick.stores.postgres.defining import definition_row
 from everytick.stores.postgres.door import Connection, Taken
 from everytick.stores.postgres.rows import FIRST_ENDED, STATUS_CODE, Row
 
@@ -188,6 +189,7 @@ class Jobs(Base):
         async with self._door.transaction() as db:
             row = await self._hold(db, job_id)
             job = await self._taking_requests(db, row)
+            request = as_stored(job, request)
             id_ = requested_id(job, request)
             before = await self._asked_before(db, row["job"], id_, request)
             if before is not None:

@@ -5,12 +5,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from everytick.domain.config import Level, Overrides
 from everytick.domain.decisions import Creation, Plan, Span
 from everytick.domain.snapshots import PLAN_LIMIT, Edition, JobSnapshot
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import Commit
+from everytick.stores.beginnings import own_overrides
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, columns, occurrence_key
 from everytick.stores.postgres.compiled import Kept, Key
@@ -284,10 +284,9 @@ def _snapshot(row: Row, definitions: dict[Key, Kept], facts: _Facts) -> JobSnaps
 
 def _created(held: _Held, creation: Creation) -> tuple[object, ...]:
     settings = held.snapshot.editions[-1].job.settings
-    own = creation.overrides or Overrides(Level.OCCURRENCE)
-    overrides, payload = rows.write_overrides(own)
-    if creation.payload is not None and creation.payload != settings.payload:
-        payload = creation.payload.text
+    given = own_overrides(creation, settings)
+    overrides, payload = rows.write_overrides(given)
+    own = settings.overridden_by(given) if given.items else settings
     return (
         occurrence_key(creation.id),
         held.job,
@@ -295,14 +294,14 @@ def _created(held: _Held, creation: Creation) -> tuple[object, ...]:
         creation.scheduled_for,
         STATUS_CODE[creation.status],
         CAUSE_CODE[creation.cause],
-        settings.priority,
+        own.priority,
         creation.late,
         creation.line_at,
         creation.ready_at,
         held.now if creation.status in ENDED else None,
         creation.covers_after,
         creation.covers_through,
-        settings.queue,
+        own.queue,
         rows.text(f"{creation.why}, {creation.detail}" if creation.detail else str(creation.why)),
         overrides,
         payload,

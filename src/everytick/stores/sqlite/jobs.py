@@ -23,6 +23,7 @@ from everytick.errors import (
     VersionConflict,
 )
 from everytick.stores.base import MAX_EDITIONS, REMEMBERED, JobRecord, Stored
+from everytick.stores.beginnings import as_stored, first_watermark, requested_id, under_id
 from everytick.stores.definitions import write_definition
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import Definitions, Unreadable
@@ -92,10 +93,10 @@ def _create(transaction: Transaction, job: Job, by: str) -> Stored:
     nth, now = 1, transaction.now
     while transaction.execute(Q.job_by_id, (id_ := ids.job_id(job.name, nth),)).fetchone() is not None:
         nth += 1
-    made = replace(_with_id(job, id_), version=1)
+    made = replace(under_id(job, id_), version=1)
     [key] = transaction.execute(Q.add_job, (id_, *_words(made), now)).fetchone()
     transaction.execute(Q.add_version, (key, 1, write_definition(made), _config(made), None, now, by))
-    transaction.execute(Q.add_job_state, (key, id_, micros(_first_watermark(made, rows.moment(now)))))
+    transaction.execute(Q.add_job_state, (key, id_, micros(first_watermark(made, rows.moment(now)))))
     if made.settings.on_create.begin is FirstSight.IMMEDIATELY:
         asked = Request("create", Cause.CREATE, rows.moment(now))
         transaction.execute(Q.add_request, rows.request_columns(key, asked))
@@ -109,7 +110,7 @@ def _edit(transaction: Transaction, definitions: Definitions, row: _JobRow, job:
     if newest - oldest + 1 >= MAX_EDITIONS:
         raise TooManyEditions(row.name, MAX_EDITIONS)
     version, now = newest + 1, transaction.now
-    made = replace(_with_id(job, row.id), version=version)
+    made = replace(under_id(job, row.id), version=version)
     transaction.execute(Q.add_version, (row.key, version, write_definition(made), _config(made), now, now, by))
     transaction.execute(Q.edit_job, (*_words(made), row.key))
     settings = made.settings
@@ -141,27 +142,6 @@ def _config(job: Job) -> str:
     """Every policy in force, whoever set it, as JSON."""
     effective = {key: as_data(each.value) for key, each in job.settings.effective().items()}
     return json.dumps(effective, ensure_ascii=False, separators=(",", ":"))
-
-
-def _with_id(job: Job, id_: str) -> Job:
-    """The definition under the id that the store keeps for it: a rename and a second job of a name have another."""
-    if job.id == id_:
-        return job
-    tasks = tuple(replace(task, job_id=id_, id=ids.task_id(id_, task.name)) for task in job.tasks)
-    return replace(job, id=id_, tasks=tasks)
-
-
-def _first_watermark(job: Job, now: datetime) -> datetime:
-    """Where a new job begins (C-08): what lies at or before this is never asked about."""
-    begin = job.settings.on_create
-    match begin.begin:
-        case FirstSight.BACKFILL_FROM:
-            assert begin.since is not None, "backfill_from says since when"
-            return begin.since - _TICK
-        case FirstSight.IF_MATCHING_NOW:
-            return now.replace(second=0, microsecond=0) - _TICK
-        case _:
-            return now
 
 
 def rename(transaction: Transaction, definitions: Definitions, job_id: str, name: str, by: str) -> None:
@@ -221,9 +201,11 @@ def request(transaction: Transaction, definitions: Definitions, job_id: str, ask
     if row.removed_at is not None:
         raise NotFound("job", row.name)
     version, _, _ = transaction.execute(Q.newest_version, (row.key,)).fetchone()
-    if not _definition(transaction, definitions, row, version).enabled:
+    job = _definition(transaction, definitions, row, version)
+    if not job.enabled:
         raise JobDisabled(row.name)
-    id_ = _request_id(row.id, version, asked)
+    asked = as_stored(job, asked)
+    id_ = requested_id(job, asked)
     before = transaction.execute(Q.open_request, (row.key, asked.key)).fetchone()
     if before is None and asked.cause is not Cause.BACKFILL:
         before = transaction.execute(Q.payload_of, (rows.id_bytes(id_),)).fetchone()
@@ -234,16 +216,6 @@ def request(transaction: Transaction, definitions: Definitions, job_id: str, ask
     transaction.execute(Q.add_request, rows.request_columns(row.key, asked))
     _wake(transaction, row.key, revise=False)
     return id_
-
-
-def _request_id(job_id: str, version: int, asked: Request) -> str:
-    match asked.cause:
-        case Cause.REPLAY:
-            return ids.replay_id(job_id, asked.key)
-        case Cause.CREATE:
-            return ids.create_id(job_id, version)
-        case _:
-            return ids.trigger_id(job_id, asked.key)
 
 
 def adjust(transaction: Transaction, job_id: str, asked: Adjustment) -> None:

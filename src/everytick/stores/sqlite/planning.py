@@ -5,14 +5,14 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from everytick.domain.config import Level, Overrides
 from everytick.domain.decisions import Creation, Plan
 from everytick.domain.job import Job
 from everytick.domain.snapshots import PLAN_LIMIT, Edition, JobSnapshot
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.stores.base import Commit
+from everytick.stores.beginnings import own_overrides
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.queries import Q
@@ -189,11 +189,9 @@ class _Writing:
 
 def _creation(job: int, definition: Job, creation: Creation, now: int) -> Columns:
     settings = definition.settings
-    set_: dict[str, Any] = dict(creation.overrides.items) if creation.overrides is not None else {}
-    set_.pop("payload", None)
-    if creation.payload is not None and creation.payload != settings.payload:
-        set_["payload"] = creation.payload
-    overrides, payload = rows.write_overrides(Overrides(Level.OCCURRENCE, tuple(set_.items())))
+    given = own_overrides(creation, settings)
+    overrides, payload = rows.write_overrides(given)
+    own = settings.overridden_by(given) if given.items else settings
     return (
         rows.id_bytes(creation.id),
         job,
@@ -213,8 +211,8 @@ def _creation(job: int, definition: Job, creation: Creation, now: int) -> Column
         f"{creation.why}, {creation.detail}" if creation.detail else str(creation.why),
         now,
         now,
-        set_.get("priority", settings.priority),
-        set_.get("queue", settings.queue),
+        own.priority,
+        own.queue,
     )
 
 

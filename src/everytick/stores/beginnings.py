@@ -1,0 +1,62 @@
+"""What follows from a definition or a plan when it is stored, the same in every store: facts, not decisions."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from everytick.domain import ids
+from everytick.domain.config import Level, Overrides, Settings
+from everytick.domain.decisions import Creation
+from everytick.domain.job import Job
+from everytick.domain.occurrence import Cause
+from everytick.domain.policies import FirstSight
+from everytick.domain.snapshots import Request
+
+_TICK = timedelta(microseconds=1)
+
+
+def under_id(job: Job, id_: str) -> Job:
+    """Return the definition under the id that the store keeps for it: after a rename the name gives another."""
+    if job.id == id_:
+        return job
+    tasks = tuple(replace(task, job_id=id_, id=ids.task_id(id_, task.name)) for task in job.tasks)
+    return replace(job, id=id_, tasks=tasks)
+
+
+def first_watermark(job: Job, now: datetime) -> datetime:
+    """Return where a new job begins (C-08): what lies at or before this is never asked about."""
+    begin = job.settings.on_create
+    match begin.begin:
+        case FirstSight.BACKFILL_FROM:
+            assert begin.since is not None, "backfill_from says since when"
+            return begin.since - _TICK
+        case FirstSight.IF_MATCHING_NOW:
+            return now.replace(second=0, microsecond=0) - _TICK
+        case _:
+            return now
+
+
+def requested_id(job: Job, request: Request) -> str:
+    """Return the id of the occurrence that a request asks for."""
+    match request.cause:
+        case Cause.REPLAY:
+            return ids.replay_id(job.id, request.key)
+        case Cause.CREATE:
+            return ids.create_id(job.id, job.version)
+        case _:
+            return ids.trigger_id(job.id, request.key)
+
+
+def as_stored(job: Job, request: Request) -> Request:
+    """Return the request as it is kept: a payload that is the job's own says nothing of its own."""
+    if request.payload is None or request.payload != job.settings.payload:
+        return request
+    return replace(request, payload=None)
+
+
+def own_overrides(creation: Creation, settings: Settings) -> Overrides:
+    """Return what an occurrence sets itself: what it was amended with, and a payload that is not the job's."""
+    items = dict(creation.overrides.items) if creation.overrides is not None else {}
+    items.pop("payload", None)
+    if creation.payload is not None and creation.payload != settings.payload:
+        items["payload"] = creation.payload
+    return Overrides(Level.OCCURRENCE, tuple(sorted(items.items())))
