@@ -103,6 +103,8 @@ def test_every_listed_mistake_is_refused_by_name(dialect: str, text: str, field:
     assert str(refusal.value).startswith('Invalid cron expression "')
     assert f'": {refusal.value.field} field {refusal.value.reason}' in str(refusal.value)
     assert str(refusal.value).isprintable()
+    assert refusal.value.reason.isprintable()
+    assert str(refusal.value.__cause__).isprintable()
 
 
 def test_both_names_of_the_error_catch_it_and_a_field_is_its_cause() -> None:

@@ -63,9 +63,9 @@ class Field:
         return int(text)
 
     def step(self, text: str) -> int:
-        """Return the value of a step: at least one, at most the largest value of the field."""
+        """Return the value of a step: at least one, at most the largest value of the field, or its 230 years."""
         need(re.fullmatch("[0-9]{1,50}", text))
-        need(1 <= int(text) <= self.high)
+        need(1 <= int(text) <= (230 if self.name == "year" else self.high))
         return int(text)
 
     def span(self, text: str) -> range:
