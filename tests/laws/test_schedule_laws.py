@@ -222,3 +222,25 @@ def test_after_completion_is_once_after_the_last_end(wait: int, shift: int) -> N
     assert list(bound.instants(end, expected)) == [expected]
     assert rule.bound("job_1", None).next_after(end) is None
     assert schedule(str(rule)) == rule
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago", "America/New_York"])
+@pytest.mark.parametrize("hours", [0, 5, 24, 24 * 40])
+def test_the_edges_of_the_calendar_are_answers_for_every_kind(zone: str, hours: int) -> None:
+    """A5: near the first and the last moment that a datetime can hold, an instant or None, never an overflow."""
+    early = datetime.min.replace(tzinfo=UTC) + timedelta(hours=hours)
+    late = datetime.max.replace(tzinfo=UTC) - timedelta(hours=hours)
+    minutely, daily = cron("* * * * *", tz=zone), cron("0 9 * * *", tz=zone)
+    rolled = [daily.excluding(OFF, roll=roll) for roll in ("skip", "next", "previous")]
+    secondly = cron("* * * ? * *", tz=zone, dialect="quartz")
+    others = [every("P1M", tz=zone), every("7s", tz=zone), repeat("R/1970-01-01T00:00:00/P1Y", tz=zone)]
+
+    for rule in [minutely, daily, secondly, any_of(minutely, daily), *others, *rolled]:
+        for at in (early, late):
+            following, last = rule.next_after(at), rule.last_at(at)
+            assert following is None or following > at
+            assert last is None or last <= at
+        assert all(late - timedelta(minutes=2) < at <= late for at in rule.instants(late - timedelta(minutes=2), late))
+        assert all(
+            early < at <= early + timedelta(minutes=2) for at in rule.instants(early, early + timedelta(minutes=2))
+        )
