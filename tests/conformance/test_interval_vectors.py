@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -66,6 +67,17 @@ def test_every_listed_mistake_in_a_period_is_refused(text: str, why: str) -> Non
         every(text)
 
     assert str(refusal.value).isprintable(), why
+
+
+@pytest.mark.parametrize(("fold", "first"), [(0, "2025-10-26T02:30+02:00"), (1, "2025-10-26T02:30+01:00")])
+def test_a_start_in_a_fold_is_the_pass_that_was_given(fold: int, first: str) -> None:
+    """k = 0 keeps the offset of the start; the next day the wall time comes once."""
+    start = datetime(2025, 10, 26, 2, 30, fold=fold, tzinfo=ZoneInfo("Europe/Berlin"))
+    schedule = every("P1D", start=start, tz="Europe/Berlin")
+
+    found = schedule.instants(at("2025-10-25T12:00Z"), at("2025-10-27T12:00Z"))
+
+    assert list(found) == [at(first), at("2025-10-27T02:30+01:00")]
 
 
 def test_once_names_one_instant_and_is_then_complete() -> None:
