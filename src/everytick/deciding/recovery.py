@@ -72,7 +72,7 @@ def due(snapshot: JobSnapshot, job: Job, now: datetime) -> Due:
         held = [each for each in by_hand if each.refusal is not None]
         free = [each for each in by_hand if each.refusal is None]
         _recover(found, snapshot, job, now, merge(walk, free, key=lambda each: each.instant, reverse=True))
-        _drop_unseen(found, free)
+        _turn_away(found, free)
         found.candidates += held
     else:
         _recover(found, snapshot, job, now, walk)
@@ -105,17 +105,16 @@ def _recover(found: Due, snapshot: JobSnapshot, job: Job, now: datetime, walk: I
                 found.rest = rest
                 if not candidate.by_hand:
                     return
-                kept.append(replace(candidate, refusal=rest.reason(candidate.instant)))
         candidate = next(walk, None)
 
 
-def _drop_unseen(found: Due, by_hand: list[Candidate]) -> None:
-    """What was asked by hand is older than all that recovery keeps: it does not run either, and is told so."""
+def _turn_away(found: Due, by_hand: list[Candidate]) -> None:
+    """What was asked by hand and is not kept cannot be part of a span: it is a candidate that is refused."""
     if found.rest is None:
         return
-    seen = {each.named_for for each in found.candidates if each.by_hand}
+    kept = {each.named_for for each in found.candidates if each.by_hand}
     for each in by_hand:
-        if each.named_for not in seen:
+        if each.named_for not in kept:
             found.candidates.append(replace(each, refusal=found.rest.reason(each.instant)))
 
 

@@ -11,6 +11,7 @@ from everytick.domain.config import Level, overrides
 from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
 from everytick.domain.payload import payload
+from everytick.domain.policies import bounded_window
 from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition, Ended, Missed, Pause, Reschedule
 from tests.unit.deciding.planning import active, at, created, instants, job, skipped, snapshot_of, trigger
 
@@ -85,6 +86,41 @@ def test_execute_last_picks_the_newest_instant_outside_a_pause() -> None:
         (at("08:30"), at("10:00"), "skipped: not last", 2),
         (at("11:30"), at("14:00"), "skipped: paused", 3),
     ]
+
+
+def test_an_instant_whose_successor_lies_in_a_pause_is_late() -> None:
+    """Late is about the schedule, however long the grace."""
+    pause = Pause(at("10:30"), at("11:30"))
+
+    decided = plan(snapshot_of(job(grace="3h"), at("09:30"), pauses=(pause,)), at("11:40"))
+
+    assert [(each.scheduled_for, each.late) for each in decided.creations] == [(at("10:00"), True)]
+
+
+def test_a_compressed_run_covers_from_an_instant_at_which_a_pause_began() -> None:
+    pause = Pause(at("10:00"), at("10:30"))
+
+    decided = plan(snapshot_of(job(recovery="compressed"), at("09:30"), pauses=(pause,)), at("11:30"))
+
+    assert (decided.creations[0].covers_after, decided.creations[0].covers_through) == (at("09:00"), at("11:00"))
+
+
+def test_a_pause_without_an_instant_leaves_no_gap_in_a_span() -> None:
+    """Neighbours that are alike are one span, and are counted together, up to 10,000."""
+
+    def missed(hours: tuple[int, int]) -> list[int | None]:
+        each_second = job("every: 1s", recovery="mark_as_missed")
+        begin = at("12:00") - timedelta(hours=hours[0])
+        half = timedelta(milliseconds=200)
+        pause = Pause(at("12:00") + half, at("12:00") + 2 * half)
+        seen = snapshot_of(each_second, begin, pauses=(pause,))
+        decided = plan(seen, at("12:00") + timedelta(hours=hours[1]) + timedelta(milliseconds=500))
+        return [each.count for each in decided.spans]
+
+    assert missed((1, 1)) == [7199]
+    assert missed((2, 2)) == [None]
+    assert missed((3, 1)) == [None]
+    assert missed((1, 3)) == [None]
 
 
 def test_what_was_due_before_the_pause_is_late_when_it_ends() -> None:
@@ -233,6 +269,21 @@ def test_a_graceful_edit_is_in_force_only_later() -> None:
     assert (before.wake_at, between.wake_at) == (at("11:00"), at("11:30"))
 
 
+def test_an_instant_at_the_moment_of_a_coming_edit_is_still_looked_at() -> None:
+    timeline = editions((job(), None), (job("0 23 * * *"), "11:00"))
+
+    assert plan(snapshot_of(job(), at("10:00"), editions=timeline), at("10:20")).wake_at == at("11:00")
+    assert plan(snapshot_of(job(), at("10:00"), editions=timeline), at("11:00")).wake_at == at("23:00")
+
+
+def test_the_next_instant_is_found_past_editions_that_name_none_in_their_time() -> None:
+    timeline = editions(
+        (job(), None), (job("0 3 * * *"), "10:10"), (job("*/5 * * * *", enabled=False), "10:40"), (job(), "11:20")
+    )
+
+    assert plan(snapshot_of(job(), at("10:00"), editions=timeline), at("10:05")).wake_at == at("12:00")
+
+
 def test_the_next_instant_is_not_that_of_a_definition_whose_time_is_over() -> None:
     timeline = editions((job("0 * * * *"), None), (job("0 23 * * *"), "10:30"))
 
@@ -308,6 +359,12 @@ def test_a_move_to_an_earlier_time_runs_once() -> None:
 
     assert (instants(early), early.used) == ([at("10:30")], (move,))
     assert (instants(place), [str(each.why) for each in place.spans]) == ([], ["moved"])
+
+
+def test_a_move_that_has_just_come_wakes_nobody_again() -> None:
+    decided = plan(snapshot_of(job(), at("10:05"), adjustments=(moved("10:00", "10:20"),)), at("10:20"))
+
+    assert (created(decided), decided.wake_at) == ([(at("10:20"), "pending")], at("11:00"))
 
 
 def test_a_move_onto_another_instant_runs_beside_it() -> None:
@@ -450,6 +507,57 @@ def test_an_amended_occurrence_keeps_the_payload_it_does_not_change() -> None:
     assert plan(seen, at("10:00:01")).creations[0].payload == payload({"rows": 1})
 
 
+def test_what_recovery_drops_is_told_by_which_bound() -> None:
+    """Before the window it is the window, inside it the cap; also at its very edge."""
+    capped = job("0 23 * * *", recovery=bounded_window(max_duration="2h"), late_cap=1)
+    moves = (moved("06:00", "10:10"), moved("07:00", "09:30"), moved("08:00", "10:20"), moved("05:00", "09:20"))
+
+    decided = plan(snapshot_of(capped, at("09:00"), adjustments=moves), at("11:30"))
+
+    assert [(each.scheduled_for, str(each.status), str(each.why)) for each in decided.creations] == [
+        (at("09:20"), "skipped", "window"),
+        (at("09:30"), "skipped", "window"),
+        (at("10:10"), "skipped", "cap"),
+        (at("10:20"), "pending", "late, kept by recovery"),
+    ]
+
+
+@pytest.mark.parametrize(("to", "status"), [("10:30", "pending"), ("11:30", "skipped"), ("11:31", "pending")])
+def test_a_pause_holds_what_was_moved_to_its_end_and_not_to_its_beginning(to: str, status: str) -> None:
+    """(from, until], as for any instant."""
+    move = moved("06:00", to)
+    daily = job("0 23 * * *")
+
+    decided = plan(
+        snapshot_of(daily, at("09:00"), adjustments=(move,), pauses=(Pause(at("10:30"), at("11:30")),)), at("11:40")
+    )
+
+    assert created(decided) == [(at(to), status)]
+
+
+def test_a_moved_instant_at_the_moment_of_an_edit_stands_for_what_the_old_definition_says() -> None:
+    timeline = editions((job(), None), (job("0 23 * * *"), "10:00"))
+
+    decided = plan(
+        snapshot_of(job(), at("10:05"), editions=timeline, adjustments=(moved("10:00", "10:20"),)), at("10:20:01")
+    )
+
+    assert decided.creations[0].covers_after == at("09:00")
+
+
+def test_moved_ones_and_instants_of_one_time_stand_by_id() -> None:
+    """Whichever of the two is the smaller."""
+    for hour in range(1, 9):
+        move = moved(f"{hour:02}:00", "11:00")
+        seen = snapshot_of(job(overlap="queue"), at("10:30"), adjustments=(move,))
+
+        decided = plan(seen, at("11:00:01"))
+
+        ids = [each.id for each in decided.creations]
+        assert ids == sorted(ids)
+        assert len(ids) == 2
+
+
 # -------------------------------------------------------------------------------------------------- rescheduled
 
 
@@ -486,6 +594,15 @@ def test_a_reschedule_to_an_instant_of_the_schedule_is_that_instant() -> None:
     assert created(decided) == [(at("11:00"), "pending")]
     assert [(str(each.why), each.count) for each in decided.spans] == [("rescheduled", 1)]
     assert decided.rescheduled is True
+
+
+@pytest.mark.parametrize("to", ["11:00", "11:20"])
+def test_a_reschedule_to_this_very_moment_is_done_at_once(to: str) -> None:
+    """Be it an instant of the schedule or not; the next look is at the next instant."""
+    decided = plan(snapshot_of(job(), at("09:10"), reschedule=rescheduled("09:10", to)), at(to))
+
+    assert created(decided) == [(at(to), "pending")]
+    assert (decided.rescheduled, decided.wake_at) == (True, at("12:00"))
 
 
 def test_a_reschedule_that_recovery_drops_is_a_row_and_done() -> None:

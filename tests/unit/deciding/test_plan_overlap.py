@@ -8,6 +8,7 @@ import pytest
 
 from everytick.deciding.plan import plan
 from everytick.domain.ids import occurrence_id
+from everytick.domain.policies import Overlap
 from everytick.domain.snapshots import Active, JobSnapshot
 from tests.unit.deciding.planning import active, at, created, ended, instants, job, skipped, snapshot_of, trigger
 
@@ -113,6 +114,15 @@ def test_a_full_line_turns_newcomers_away() -> None:
     assert [(str(each.why), each.detail) for each in decided.spans] == [("queue full", "1 wait already")]
 
 
+def test_newcomers_of_one_plan_fill_the_line_too() -> None:
+    late = job(recovery="execute_all", max_queued=2)
+
+    decided = plan(snapshot_of(late, at("08:30"), active=(RUNS,)), at("12:30"))
+
+    assert created(decided) == [(at("09:00"), "queued"), (at("10:00"), "queued")]
+    assert [(str(each.why), each.count) for each in decided.spans] == [("queue full", 2)]
+
+
 def test_a_full_line_turns_away_under_allow_too() -> None:
     decided = plan(due(RUNS, WAITS, overlap="allow", max_concurrent=1, max_queued=1), NOW)
 
@@ -141,6 +151,18 @@ def test_queue_latest_creates_only_the_newest_of_one_plan() -> None:
         (at("10:00"), "superseded", f"by {at('11:00').isoformat()}", 2)
     ]
     assert decided.endings == ()
+
+
+def test_who_was_superseded_by_one_is_not_superseded_by_the_next() -> None:
+    """And has left the line: it is not full."""
+    asked = trigger(overlap=Overlap.QUEUE_LATEST)
+    latest = job(overlap="queue_latest", max_queued=2)
+    seen = snapshot_of(latest, at("09:30"), active=(RUNS, WAITS), requests=(asked,))
+
+    decided = plan(seen, NOW)
+
+    assert [id_ for id_, _, _ in ended(decided)] == ["waits"]
+    assert created(decided) == [(at("09:40"), "queued"), (at("10:00"), "queued")]
 
 
 def test_cancel_running_stops_what_runs_and_waits_for_its_end() -> None:

@@ -88,7 +88,7 @@ def test_a_replay_keeps_the_originals_time_span_and_payload_and_stands_in_line_b
         replay_of="occ_1",
         scheduled_for=at("-2 06:00"),
         covers_after=at("-3 06:00"),
-        covers_through=at("-2 06:00"),
+        covers_through=at("-2 05:00"),
         payload=payload([1]),
     )
 
@@ -97,7 +97,7 @@ def test_a_replay_keeps_the_originals_time_span_and_payload_and_stands_in_line_b
     [only] = decided.creations
     assert (only.id, only.replay_of) == (ids.replay_id(job().id, "k"), "occ_1")
     assert (only.scheduled_for, only.line_at, only.payload) == (at("-2 06:00"), at("09:40"), payload([1]))
-    assert (only.covers_after, only.covers_through) == (at("-3 06:00"), at("-2 06:00"))
+    assert (only.covers_after, only.covers_through) == (at("-3 06:00"), at("-2 05:00"))
 
 
 def test_a_job_that_begins_immediately_has_a_request_of_cause_create() -> None:
@@ -201,6 +201,26 @@ def test_a_backfill_that_is_cut_goes_on_after_what_is_done() -> None:
     assert rounds == 3
 
 
+def test_a_backfill_that_just_fits_is_done() -> None:
+    decided = plan(snapshot_of(job(), at("09:10"), requests=(backfill("-1 00:00", "-1 04:00"),)), at("09:45"), limit=4)
+
+    assert (len(decided.creations), [each.done_through for each in decided.answers]) == (4, [None])
+
+
+def test_how_far_a_backfill_is_depends_on_nothing_but_itself() -> None:
+    """Not on a trigger of the same key, nor on another backfill."""
+    others = (trigger("b", at("09:00")), replace(backfill("08:30", "09:00"), key="c", requested_at=at("09:10")))
+    seen = snapshot_of(job(), at("09:10"), requests=(*others, backfill("-1 00:00", "-1 10:00")))
+
+    decided = plan(seen, at("09:45"), limit=5)
+
+    assert [(str(each.cause), each.key, each.done_through) for each in decided.answers] == [
+        ("trigger", "b", None),
+        ("backfill", "c", None),
+        ("backfill", "b", at("-1 03:00")),
+    ]
+
+
 def test_a_backfill_never_runs_ahead_of_the_schedule() -> None:
     """What has not come yet is the schedule's own."""
     seen = snapshot_of(job(), at("09:10"), requests=(backfill("08:00", "15:00"),))
@@ -294,6 +314,23 @@ def test_a_removed_job_answers_requests_with_a_row() -> None:
     assert [(str(each.status), str(each.why)) for each in decided.creations] == [("skipped", "removed")] * 3
     assert len({each.id for each in decided.creations}) == 3
     assert [each.key for each in decided.answers] == ["k", "r", "b"]
+
+
+def test_a_removed_job_creates_not_even_the_instant_that_has_just_come() -> None:
+    decided = plan(snapshot_of(job(), at("09:10"), retire_at=at("12:00")), at("10:00:01"))
+
+    assert (decided.creations, decided.watermark) == ((), at("09:10"))
+
+
+def test_a_removed_job_that_just_fits_into_a_plan_is_done() -> None:
+    line = tuple(active(f"w{n}", at("08:30"), "queued") for n in range(2))
+    busy = (active("runs", at("08:00")), active("more", at("08:10")))
+    seen = snapshot_of(job(), at("09:10"), active=(*busy, *line), retire_at=at("12:00"), requests=(trigger(),))
+
+    assert plan(seen, at("12:00"), limit=2).wake_at is None
+    assert plan(seen, at("12:00"), limit=1).wake_at == at("12:00")
+    assert plan(replace(seen, waiting_count=3), at("12:00"), limit=2).wake_at == at("12:00")
+    assert plan(replace(seen, requests=(trigger(), trigger("j"))), at("11:00"), limit=2).wake_at == at("12:00")
 
 
 def test_a_removed_job_keeps_to_the_limit() -> None:
