@@ -108,7 +108,8 @@ def _hash_values(field: Field, text: str, job_id: str | None) -> range:
     whole = field.span(parts[1]) if parts[1] is not None else field.everything
     step = field.step(parts[2]) if parts[2] is not None else None
     assert job_id is not None, "a hashed field has no values before it knows its job"
-    first = whole[0] + hashed(job_id, field.name, step or len(whole))
+    # A step longer than its range leaves one value, which must still lie in the range.
+    first = whole[0] + hashed(job_id, field.name, min(step or len(whole), len(whole)))
     return range(first, whole[-1] + 1, step) if step else range(first, first + 1)
 
 
