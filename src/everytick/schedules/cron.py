@@ -174,6 +174,10 @@ class Cron(Combinable):
             instant = self.next_after(after)
             if instant is None or instant > through:
                 break
+            if instant > LAST - DAY:
+                found.append(instant)
+                after = instant
+                continue
             stretch = self._zone.stretch(instant) if self._zone else ALWAYS_UTC
             wall = instant + stretch.offset
             midnight = wall.replace(hour=0, minute=0, second=0)

@@ -18,6 +18,8 @@ from everytick.schedules.timezones import ALWAYS_UTC, DAY, FIRST, LAST, MICROSEC
 ROLLS = ("skip", "next", "previous")
 # The group of dates around an instant may hold nothing on its far side; the next one that holds anything does.
 _GROUPS = 4
+# A year is kept free at both ends of the calendar for dates to roll into.
+_EARLY, _LATE = FIRST.replace(year=FIRST.year + 1), LAST.replace(year=LAST.year - 1)
 
 
 @value
@@ -59,9 +61,24 @@ class Excluding(Combinable):
 
     def next_after(self, instant: datetime) -> datetime | None:
         """Return the first instant later than `instant`, or None if there is none."""
-        instant = max(utc(instant), FIRST)
-        if self.roll == "skip":
-            return self._next_open(instant)
+        instant = utc(instant)
+        try:
+            return self._next_open(instant) if self.roll == "skip" else self._next_rolled(max(instant, _EARLY))
+        except OverflowError:
+            # Beyond the calendar there is nothing to find.
+            return None
+
+    def last_at(self, instant: datetime) -> datetime | None:
+        """Return the last instant not later than `instant`, or None if there is none."""
+        instant = utc(instant)
+        try:
+            return self._last_open(instant) if self.roll == "skip" else self._last_rolled(min(instant, _LATE))
+        except OverflowError:
+            return None
+
+    def _next_rolled(self, instant: datetime) -> datetime | None:
+        if instant > _LATE:
+            return None
         day = self.calendar.next_open(self._day(instant))
         for _ in range(_GROUPS):
             later = [found for near in self._near(day) if (found := self._first_after(near, instant))]
@@ -73,11 +90,9 @@ class Excluding(Combinable):
             day = self._target(self._day(following))
         raise AssertionError(f"{self}: a later group of dates held no later instant")
 
-    def last_at(self, instant: datetime) -> datetime | None:
-        """Return the last instant not later than `instant`, or None if there is none."""
-        instant = min(utc(instant), LAST)
-        if self.roll == "skip":
-            return self._last_open(instant)
+    def _last_rolled(self, instant: datetime) -> datetime | None:
+        if instant < _EARLY:
+            return None
         day = self.calendar.last_open(self._day(instant))
         for _ in range(_GROUPS):
             earlier = [found for near in self._near(day) if (found := self._last_through(near, instant))]

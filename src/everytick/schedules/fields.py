@@ -239,7 +239,9 @@ def _vixie_part(field: Field, text: str, part: str, _: list[Special]) -> int:
     if not slash:
         return _range(low, high, 1)
     if "-" not in span:
-        raise FieldParseError(field.name, text, f"must have a range before a step, like {low}-{field.high}/{step_text}")
+        raise FieldParseError(
+            field.name, text, f"must have a range before a step, like {low}-{field.high}/{shown(step_text, 40)}"
+        )
     return _range(low, high, _step(field, text, step_text))
 
 

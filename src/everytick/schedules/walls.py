@@ -157,6 +157,7 @@ class Walls:
         return not self.either and not any(self.days & _YEARS[0][month][1] for month in bits(self.months))
 
 
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
 # Around the years that a quartz expression can name.
 _QUARTZ_FIRST = datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)
 _QUARTZ_LAST = datetime(2199, 12, 31, 23, 59, 59, tzinfo=UTC)
@@ -179,7 +180,7 @@ class QuartzWalls(Walls):
             wall = _QUARTZ_FIRST
         minute = wall.replace(second=0, microsecond=0)
         rest = self.seconds >> wall.second + 1
-        if rest and self._minute_after(minute - MICROSECOND) == minute:
+        if rest and self._names(minute):
             return minute.replace(second=wall.second + (rest & -rest).bit_length())
         found = self._minute_after(minute)
         return None if found is None else found.replace(second=_lowest(self.seconds))
@@ -191,7 +192,7 @@ class QuartzWalls(Walls):
         seconds = self.seconds & (2 << wall.second) - 1
         minute = super().through(wall)
         if minute is not None and not seconds and minute == wall.replace(second=0, microsecond=0):
-            minute = super().through(minute - MICROSECOND)
+            minute = super().through(minute - MICROSECOND) if minute > _BEGINNING else None
         if minute is None:
             return None
         whole = minute != wall.replace(second=0, microsecond=0)
@@ -210,6 +211,11 @@ class QuartzWalls(Walls):
         """Return the matching times of a day, as time since midnight."""
         seconds = [timedelta(seconds=second) for second in bits(self.seconds)]
         return [minute + second for minute in super().times() for second in seconds]
+
+    def _names(self, minute: datetime) -> bool:
+        """Whether the minute itself matches."""
+        days = self.days_of(minute.year, minute.month)
+        return bool(days >> minute.day & self.hours >> minute.hour & self.minutes >> minute.minute & 1)
 
     def _minute_after(self, wall: datetime) -> datetime | None:
         days = self.days_of(wall.year, wall.month)
