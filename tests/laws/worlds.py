@@ -387,7 +387,17 @@ def life(rule: str, policies: dict[str, Any], steps: list[Step], limit: int) -> 
     return History(lived(newborn(rule, policies), steps, limit))
 
 
-def histories() -> st.SearchStrategy[History]:
+def said_by_hand() -> st.SearchStrategy[Fact]:
+    """What people say about single occurrences, and ends, so that there is room for them."""
+    return st.one_of(
+        st.builds(adjust, st.sampled_from(AdjustmentKind), st.integers(0, 3), st.integers(-90, 90)),
+        st.builds(adjust, st.just(AdjustmentKind.MOVE), st.integers(0, 3), st.integers(-90, 90)),
+        st.builds(reschedule, st.integers(1, 200)),
+        st.builds(finish, st.integers(0, 5), st.booleans()),
+    )
+
+
+def histories(fact: st.SearchStrategy[Fact] | None = None) -> st.SearchStrategy[History]:
     """Every look at some job in some life."""
     limits = st.integers(1, 8) | st.just(PLAN_LIMIT)
-    return st.builds(life, st.sampled_from(RULES), policies(), steps(facts()), limits)
+    return st.builds(life, st.sampled_from(RULES), policies(), steps(facts() if fact is None else fact), limits)

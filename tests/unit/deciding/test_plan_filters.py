@@ -302,6 +302,14 @@ def test_one_instant_skipped_by_hand_is_recorded_with_who_and_why() -> None:
     assert skipped(decided) == [(at("10:00") - TICK, at("10:00"), "skipped: skipped by hand, by ann holiday", 1)]
 
 
+def test_an_instant_that_is_skipped_and_has_just_come_is_recorded() -> None:
+    skip = Adjustment(at("10:00"), AdjustmentKind.SKIP)
+
+    decided = plan(snapshot_of(job(), at("09:30"), adjustments=(skip,)), at("10:00"))
+
+    assert (decided.creations, [str(each.why) for each in decided.spans]) == ((), ["skipped by hand"])
+
+
 def test_a_skip_of_something_that_is_no_instant_changes_nothing() -> None:
     skip = Adjustment(at("10:10"), AdjustmentKind.SKIP)
 
