@@ -21,6 +21,9 @@
     ├── UnboundSchedule                       the schedule needs to know its job before it can answer
     ├── CronCalculationError                  no next or previous instant; raised by `declarative` only
     ├── MissingExtra                          an optional package is not installed
+    ├── AlreadyRunning                        the application was started twice
+    ├── Fenced                                the occurrence was given to another node meanwhile
+    ├── TransactionsUnsupported               the store has no transactions a task could share
     ├── StoreUnavailable                      the store does not answer; the loops try again
     └── SchemaMismatch                        the store's tables are not those this code knows
 
@@ -31,7 +34,7 @@ by us: the definition stands, but may not do what its author expects.
 """
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import ClassVar
 
 _SHOWN = 120
@@ -340,3 +343,67 @@ class SchemaMismatch(EverytickError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.store, self.reason)
+
+
+class AlreadyRunning(EverytickError):
+    """The application was started twice in one process."""
+
+    code = "already_running"
+
+
+class Fenced(EverytickError):
+    """The occurrence is no longer this node's: what the task wrote in its transaction was taken back."""
+
+    code = "fenced"
+
+    def __init__(self, occurrence_id: str) -> None:
+        self.occurrence_id = occurrence_id
+        super().__init__(
+            f"occurrence {shown(occurrence_id)} was given to another node meanwhile: nothing of this transaction was "
+            "written; end the task, the other node goes on"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.occurrence_id,)
+
+
+class TransactionsUnsupported(EverytickError):
+    """The store has no transactions that a task could share."""
+
+    code = "transactions_unsupported"
+
+    def __init__(self, store: str) -> None:
+        self.store = store
+        super().__init__(
+            f"ctx.transaction() needs a store with transactions, and {shown(store)} has none: use sqlite:/// or "
+            "postgresql://"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.store,)
+
+
+# What a task raises to steer itself. Not under EverytickError, see above.
+
+
+class TryAgain(Exception):
+    """This attempt has failed and wants another after its own wait, which counts against `Retry.max`."""
+
+    def __init__(self, after: str | timedelta, reason: str = "") -> None:
+        self.after = after
+        self.reason = reason
+        super().__init__(reason or f"try again after {after}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.after, self.reason)
+
+
+class GiveUp(Exception):
+    """This run has failed for good, whatever retries are left."""
+
+    def __init__(self, reason: str = "") -> None:
+        self.reason = reason
+        super().__init__(reason or "given up")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.reason,)

@@ -125,7 +125,9 @@ def _left(requests: tuple[Request, ...], plan: Plan) -> tuple[Request, ...]:
 def _open(adjustments: tuple[Adjustment, ...], plan: Plan) -> tuple[Adjustment, ...]:
     """What was moved is kept until it was created and its old place is decided too."""
     known = [replace(each, done=True) if each in plan.used else each for each in adjustments]
-    return tuple(each for each in known if each.at > plan.watermark or (each.to is not None and not each.done))
+    return tuple(
+        each for each in known if each.at > plan.watermark or (each.to is not None and each.vacates and not each.done)
+    )
 
 
 def _needed(editions: tuple[Edition, ...], watermark: datetime) -> tuple[Edition, ...]:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from everytick.domain.decisions import Refusal, Why
 from everytick.domain.job import Job
 from everytick.domain.schedule import Schedule, waits_for_end
-from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition, JobSnapshot, Missed
+from everytick.domain.snapshots import Adjustment, Edition, JobSnapshot, Missed
 from everytick.domain.values import value
 
 TICK = timedelta(microseconds=1)
@@ -128,7 +128,7 @@ def asked_by_hand(snapshot: JobSnapshot, now: datetime, segments: list[Segment],
     found = [
         _by_hand(snapshot, each.to, each.at, each, idle)
         for each in snapshot.adjustments
-        if each.to is not None and each.to <= now and not each.done
+        if each.to is not None and each.to <= now and not each.done and each.vacates
     ]
     moved = snapshot.reschedule
     if moved is not None and moved.to <= now and not _names(segments, moved.to):
@@ -161,6 +161,6 @@ def backwards(segments: list[Segment], adjusted: Mapping[datetime, Adjustment]) 
         while instant is not None and instant > after:
             before = last_at(instant - TICK)
             adjustment = adjusted.get(instant)
-            if adjustment is None or adjustment.kind is AdjustmentKind.AMEND:
+            if adjustment is None or not adjustment.vacates:
                 yield Candidate(instant, instant, before, version, adjustment)
             instant = before

@@ -21,7 +21,7 @@ from everytick.domain.decisions import Refusal, Why
 from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
 from everytick.domain.policies import Strategy
-from everytick.domain.snapshots import Adjustment, AdjustmentKind, JobSnapshot
+from everytick.domain.snapshots import Adjustment, JobSnapshot
 from everytick.domain.values import value
 
 
@@ -178,7 +178,7 @@ def _oldest(found: Due) -> tuple[datetime, datetime | None]:
     oldest = [(each.instant, each.before) for each in found.candidates if each.by_hand and _recovered(each)]
     for segment in found.segments:
         first = segment.schedule.next_after(segment.after) if segment.hold is None else None
-        while first is not None and _is_taken_away(found.adjusted.get(first)):
+        while first in found.adjusted and found.adjusted[first].vacates:
             first = segment.schedule.next_after(first)
         if first is not None and first <= segment.through:
             oldest.append((first, segment.schedule.last_at(first - TICK)))
@@ -189,7 +189,3 @@ def _oldest(found: Due) -> tuple[datetime, datetime | None]:
 def _recovered(candidate: Candidate) -> bool:
     """Whether recovery decided about it, rather than what holds its time back."""
     return candidate.refusal is None or candidate.refusal[0] is Why.COMPRESSED
-
-
-def _is_taken_away(adjustment: Adjustment | None) -> bool:
-    return adjustment is not None and adjustment.kind is not AdjustmentKind.AMEND

@@ -7,7 +7,7 @@ from everytick.deciding.candidates import TICK, Candidate, Segment
 from everytick.deciding.recovery import Due
 from everytick.domain.decisions import Refusal, Span, Why
 from everytick.domain.schedule import Schedule
-from everytick.domain.snapshots import Adjustment, AdjustmentKind
+from everytick.domain.snapshots import Adjustment
 from everytick.domain.statuses import OccurrenceStatus
 
 COUNTED = 10_000
@@ -38,9 +38,7 @@ def spans_of(found: Due, through: datetime) -> list[Span]:
 
 
 def _taken_away(adjusted: dict[datetime, Adjustment], after: datetime, through: datetime) -> list[datetime]:
-    return sorted(
-        at for at, each in adjusted.items() if after < at <= through and each.kind is not AdjustmentKind.AMEND
-    )
+    return sorted(at for at, each in adjusted.items() if after < at <= through and each.vacates)
 
 
 def _by_whom(adjustment: Adjustment) -> Refusal:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from everytick.domain import ids
 from everytick.domain.config import Level, Overrides, Settings
 from everytick.domain.job import Job, Task
+from everytick.domain.notes import Log, Progress
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.domain.values import value
 
@@ -105,6 +106,8 @@ class Attempt:
     ended_at: datetime | None = None
     error: str | None = None
     created_at: datetime | None = None
+    progress: Progress | None = None
+    log: Log | None = None
 
     def __post_init__(self) -> None:
         assert self.number >= 1, f"attempts of {self.run_id} are counted from 1, got {self.number}"

@@ -72,6 +72,11 @@ class Adjustment:
     done: bool = False
     overrides: Overrides | None = None
 
+    @property
+    def vacates(self) -> bool:
+        """Whether nothing runs in its old place: it is skipped, or moved to another time."""
+        return self.kind is not AdjustmentKind.AMEND and self.to != self.at
+
 
 @value
 class Reschedule:

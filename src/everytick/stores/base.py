@@ -8,10 +8,11 @@ from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol
 
 from everytick.domain.decisions import Plan, Span
 from everytick.domain.job import Job
+from everytick.domain.notes import Note
 from everytick.domain.occurrence import Attempt, Cause, Occurrence, TaskRun
 from everytick.domain.snapshots import Adjustment, Ended, JobSnapshot, Missed, Pause, Request
 from everytick.domain.statuses import OccurrenceStatus
@@ -40,6 +41,7 @@ class Claim:
     fence: int
     occurrence: Occurrence
     snapshot: OccurrenceSnapshot
+    job: Job
 
 
 @value
@@ -49,6 +51,39 @@ class Orders:
     cancel: tuple[tuple[int, str], ...] = ()
     gone: tuple[int, ...] = ()
     adopt: tuple[Claim, ...] = ()
+
+
+@value
+class Ahead:
+    """What is next, read in one moment: the store's time, and the earliest `wake_at` and `ready_at` after it.
+
+    What is due already is not ahead: `due` and `claim` answer for it.
+    """
+
+    now: datetime
+    wake_at: datetime | None = None
+    ready_at: datetime | None = None
+
+
+class Transaction(Protocol):
+    """The store's own transaction, in which a task writes; `commit` puts the attempt's success into it."""
+
+    @property
+    def connection(self) -> Any:
+        """The driver's connection, for what `execute` and `fetch` do not offer; it must not commit."""
+        ...
+
+    async def execute(self, sql: str, *arguments: object) -> None:
+        """Carry out one statement, with placeholders as the driver writes them."""
+        ...
+
+    async def fetch(self, sql: str, *arguments: object) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of one question, which sees what the transaction wrote."""
+        ...
+
+    async def commit(self, step: Step) -> Commit:
+        """Write the step and commit all of it together; STALE says that nothing was written at all."""
+        ...
 
 
 @value
@@ -120,6 +155,10 @@ class Store(Protocol):
         """Wait for a hint that something changed, at most so many seconds; return whether one came."""
         ...
 
+    async def ahead(self, queues: Collection[str]) -> Ahead:
+        """Return what is next for a node of these queues, so that it sleeps until then and not longer."""
+        ...
+
 
 class PlanStore(Protocol):
     """What the planner asks."""
@@ -163,6 +202,25 @@ class RunStore(Protocol):
         """Take over what silent nodes held, with a new fence: of many reapers one gets it."""
         ...
 
+    async def take(self, node: str, job_ids: Collection[str], limit: int) -> list[Claim]:
+        """Take over what other nodes hold of these jobs, silent or not, as `orphans` does for the silent."""
+        ...
+
+    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
+        """Show people what is running: make or change the attempt's row, under the claim's fence.
+
+        A note that comes after its own attempt's end adds to the row and changes no status;
+        one whose fence is gone is dropped.
+        """
+        ...
+
+    def transaction(self, claim: Claim) -> AbstractAsyncContextManager[Transaction]:
+        """Begin a transaction for a task of the claim; leaving it without a commit takes everything back.
+
+        A store without transactions of its own refuses with `TransactionsUnsupported`.
+        """
+        ...
+
     async def reports(self, limit: int, unknown: Collection[str] = ()) -> list[OccurrenceSnapshot]:
         """Return ended occurrences whose report was not delivered yet, oldest end first."""
         ...
@@ -185,6 +243,10 @@ class JobStore(Protocol):
 
     async def list(self) -> Sequence[JobRecord]:
         """Return every job that is not removed, by name."""
+        ...
+
+    async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
+        """Return what a plan would see of those jobs that exist now, due or not, and hold nothing."""
         ...
 
     async def rename(self, job_id: str, name: str, *, by: str = "") -> None:

@@ -232,7 +232,7 @@ class MemoryStore:
         row.adjustments = {
             at: each
             for at, each in row.adjustments.items()
-            if at > plan.watermark or (each.kind is AdjustmentKind.MOVE and not each.done)
+            if at > plan.watermark or (each.kind is AdjustmentKind.MOVE and each.vacates and not each.done)
         }
         if plan.rescheduled:
             row.reschedule = None
@@ -357,7 +357,7 @@ class MemoryStore:
             lost=row.lost,
             cancel=row.cancel,
         )
-        return Claim(row.handle, row.record.fence, row.record, seen)
+        return Claim(row.handle, row.record.fence, row.record, seen, job)
 
     def _commit_step(self, claim: Claim, step: Step) -> Commit:
         row = self._handles.get(claim.handle)

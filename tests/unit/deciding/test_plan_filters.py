@@ -386,6 +386,12 @@ def test_a_move_onto_another_instant_runs_beside_it() -> None:
     assert [each.id for each in decided.creations] == sorted(each.id for each in decided.creations)
 
 
+def test_a_move_onto_itself_changes_nothing() -> None:
+    decided = plan(snapshot_of(job(), at("09:30"), adjustments=(moved("10:00", "10:00"),)), at("10:00:01"))
+
+    assert (created(decided), decided.spans) == ([(at("10:00"), "pending")], ())
+
+
 def test_a_moved_one_that_recovery_does_not_keep_is_a_row_with_its_reason() -> None:
     """It is no instant of the schedule, so no span could tell of it; and it does not come back."""
     move = moved("09:00", "09:30")

@@ -65,7 +65,7 @@ def _claim(row: Row, kept: Kept, runs: Mapping[str, RunState]) -> Claim:
         lost=row["lost"],
         cancel=row["cancel"],
     )
-    return Claim(row["seq"], record.fence, record, seen)
+    return Claim(row["seq"], record.fence, record, seen, kept.job)
 
 
 def occurrence_key(occurrence_id: str) -> str:

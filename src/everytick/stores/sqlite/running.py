@@ -106,7 +106,7 @@ def _claim(
         lost=row[25],
         cancel=row[26],
     )
-    return Claim(row[_SEQ], record.fence, record, seen)
+    return Claim(row[_SEQ], record.fence, record, seen, compiled.job)
 
 
 # ------------------------------------------------------------------------------------------------------- the steps
