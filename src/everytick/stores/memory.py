@@ -5,8 +5,8 @@ which is what a transaction is to the other stores.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import count
@@ -14,6 +14,7 @@ from itertools import count
 from everytick.domain import ids
 from everytick.domain.decisions import Answer, Creation, Plan, Span
 from everytick.domain.job import Job
+from everytick.domain.notes import Note
 from everytick.domain.occurrence import Attempt, Cause, Occurrence, TaskRun
 from everytick.domain.policies import FirstSight
 from everytick.domain.snapshots import (
@@ -45,11 +46,13 @@ from everytick.errors import (
     NotFound,
     OccurrenceExists,
     TooManyEditions,
+    TransactionsUnsupported,
     VersionConflict,
 )
 from everytick.stores.base import (
     MAX_EDITIONS,
     REMEMBERED,
+    Ahead,
     Claim,
     Commit,
     JobRecord,
@@ -57,6 +60,7 @@ from everytick.stores.base import (
     Orders,
     Page,
     Stored,
+    Transaction,
     Whole,
 )
 from everytick.stores.beginnings import as_stored, first_watermark, own_overrides, requested_id, under_id
@@ -147,6 +151,15 @@ class MemoryStore:
             return False
         self._rung.clear()
         return True
+
+    async def ahead(self, queues: Collection[str]) -> Ahead:
+        """Return what is next for a node of these queues, so that it sleeps until then and not longer."""
+        now = self._now()
+        wakes = (row.wake_at for row in self._jobs.values())
+        readies = (
+            row.record.ready_at for row in self._occurrences.values() if _is_unclaimed(row) and row.queue in queues
+        )
+        return Ahead(now, _first_after(now, wakes), _first_after(now, readies))
 
     def _now(self) -> datetime:
         now = self._clock()
@@ -300,21 +313,40 @@ class MemoryStore:
     async def orphans(self, node: str, limit: int, silence: timedelta) -> list[Claim]:
         """Take over what silent nodes held, with a new fence: of many reapers one gets it."""
         now = self._now()
-        taken: list[Claim] = []
-        for row in list(self._occurrences.values()):
-            owner = row.record.owner
-            if owner is None or row.record.status not in ACTIVE or len(taken) >= limit:
-                continue
-            if not self._is_silent(owner, now, silence):
-                continue
-            if row.record.status is _S.AWAITING_RETRY:
-                # It lost nothing: no attempt of it was running.
-                row.record = replace(row.record, owner=None, fence=row.record.fence + 1, updated_at=now)
+        owned = [row for row in self._occurrences.values() if row.record.owner is not None]
+        return self._take_over(
+            [row for row in owned if self._is_silent(str(row.record.owner), now, silence)], node, limit
+        )
+
+    async def take(self, node: str, job_ids: Collection[str], limit: int) -> list[Claim]:
+        """Take over what other nodes hold of these jobs, silent or not, as `orphans` does for the silent."""
+        others = [row for row in self._occurrences.values() if row.record.owner not in (None, node)]
+        return self._take_over([row for row in others if row.record.job_id in job_ids], node, limit)
+
+    def _take_over(self, rows: Sequence[_OccurrenceRow], node: str, limit: int) -> list[Claim]:
+        """Fence the owners of these out, oldest first; a wait that one of them kept lost nothing and is only freed."""
+        now, taken = self._now(), list[Claim]()
+        for row in rows:
+            if len(taken) >= limit:
+                break
+            waits = row.record.status is _S.AWAITING_RETRY
+            row.record = replace(row.record, owner=None if waits else node, fence=row.record.fence + 1, updated_at=now)
+            if waits:
                 self._ring()
             else:
-                row.record = replace(row.record, owner=node, fence=row.record.fence + 1, updated_at=now)
                 taken.append(self._claim_of(row))
         return taken
+
+    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
+        """Show people what is running: make or change the attempt's row, under the claim's fence."""
+        for claim, note in notes:
+            row = self._handles.get(claim.handle)
+            if row is not None:
+                self._note(row, claim.fence, note)
+
+    def transaction(self, claim: Claim) -> AbstractAsyncContextManager[Transaction]:
+        """Refuse: what a task writes lies in no transaction of this store."""
+        raise TransactionsUnsupported("memory")
 
     async def reports(self, limit: int, unknown: Collection[str] = ()) -> list[OccurrenceSnapshot]:
         """Return ended occurrences whose report was not delivered yet, oldest end first."""
@@ -406,15 +438,31 @@ class MemoryStore:
             known = row.attempts.get(key)
             if known is not None and known.status in ATTEMPT_ENDED:
                 continue
-            task = next(task for task in step.after.rules.tasks if task.name == written.task)
-            row.attempts[key] = Attempt(
-                ids.run_id(row.record.id, task.id),
-                written.number,
-                AttemptStatus(written.attempt),
-                written.started_at,
-                written.ended_at,
-                written.error,
+            row.attempts[key] = replace(
+                known or self._attempt(row, *key),
+                status=AttemptStatus(written.attempt),
+                started_at=written.started_at,
+                ended_at=written.ended_at,
+                error=written.error,
             )
+
+    def _note(self, row: _OccurrenceRow, fence: int, note: Note) -> None:
+        # An end raises the fence once more; had anybody taken over before it, twice.
+        ended = row.record.status in ENDED and row.record.fence == fence + 1
+        if row.record.fence != fence and not ended:
+            return
+        key = (note.task, note.number)
+        known = row.attempts.get(key)
+        if known is None:
+            if ended:
+                return
+            known = replace(self._attempt(row, *key), status=AttemptStatus.RUNNING, started_at=note.started_at)
+        row.attempts[key] = replace(known, progress=note.progress or known.progress, log=note.log or known.log)
+
+    def _attempt(self, row: _OccurrenceRow, task: str, number: int) -> Attempt:
+        job = self._jobs[row.record.job_id].versions[row.record.version]
+        [task_id] = [each.id for each in job.tasks if each.name == task]
+        return Attempt(ids.run_id(row.record.id, task_id), number)
 
     # -------------------------------------------------------------------------------------------------- the jobs
 
@@ -443,6 +491,10 @@ class MemoryStore:
         """Return every job that is not removed, by name."""
         rows = sorted((row for row in self._jobs.values() if row.removed_at is None), key=lambda row: row.name)
         return [self._record(row) for row in rows]
+
+    async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
+        """Return what a plan would see of those jobs that exist now, due or not, and hold nothing."""
+        return {id_: self._snapshot(self._jobs[id_]) for id_ in job_ids if id_ in self._jobs}
 
     async def rename(self, job_id: str, name: str, *, by: str = "") -> None:
         """Give the job another name; its id and history stay."""
@@ -730,11 +782,17 @@ def _active(row: _OccurrenceRow) -> Active:
     return Active(record.id, record.line_at, record.scheduled_for, record.status, record.cause, row.superseded_by_next)
 
 
+def _is_unclaimed(row: _OccurrenceRow) -> bool:
+    """Whether it needs a node and nothing but time."""
+    return row.record.status is _S.PENDING or (row.record.status is _S.AWAITING_RETRY and row.record.owner is None)
+
+
 def _is_claimable(row: _OccurrenceRow, now: datetime) -> bool:
-    record = row.record
-    if record.status is not _S.PENDING and not (record.status is _S.AWAITING_RETRY and record.owner is None):
-        return False
-    return record.ready_at is None or record.ready_at <= now
+    return _is_unclaimed(row) and (row.record.ready_at is None or row.record.ready_at <= now)
+
+
+def _first_after(now: datetime, times: Iterable[datetime | None]) -> datetime | None:
+    return min((at for at in times if at is not None and at > now), default=None)
 
 
 def _place(record: Occurrence) -> tuple[str, str]:
