@@ -11,6 +11,7 @@
     │   ├── InvalidName                       what, name, reason
     │   ├── InvalidPolicies                   job, reason, alternatives
     │   ├── InvalidPayload                    what, reason
+    │   ├── InvalidSetting                    setting, given, reason
     │   └── DuplicateDefinition               one name twice in one application
     ├── NotFound                              no job or occurrence of this name or id
     ├── Conflict                              the world has moved on since the caller looked
@@ -192,6 +193,19 @@ class InvalidPayload(DefinitionError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.what, self.reason)
+
+
+class InvalidSetting(DefinitionError):
+    """A setting of the node is not what it should be, or does not go with another."""
+
+    code = "invalid_setting"
+
+    def __init__(self, setting: str, given: object, reason: str) -> None:
+        super().__init__(f"setting {setting}={shown(given)} {reason}")
+        self.setting, self.given, self.reason = setting, given, reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.setting, self.given, self.reason)
 
 
 class DefinitionWarning(UserWarning):

@@ -1,0 +1,1 @@
+"""The loops: the only sleeping, the only task groups."""

@@ -1,0 +1,94 @@
+"""What a node can be told, read and checked once."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from pathlib import Path
+
+from everytick.domain.durations import duration, format_duration
+from everytick.domain.names import checked_name
+from everytick.domain.snapshots import PLAN_LIMIT
+from everytick.domain.values import value
+from everytick.errors import InvalidSetting
+
+_LEAST = timedelta(milliseconds=10)
+_MOST_SLOTS = 100_000
+
+
+@value
+class NodeSettings:
+    """How a node works; the defaults suit one process of an application.
+
+    `slots` is how many occurrences run at once, `poll` how long a node sleeps at most. A
+    node that was not heard of for `node_timeout` is taken for dead.
+    """
+
+    slots: int = 50
+    threads: int = 32
+    grace_period: timedelta = timedelta(seconds=30)
+    reaper_interval: timedelta = timedelta(seconds=5)
+    heartbeat: timedelta = timedelta(seconds=5)
+    node_timeout: timedelta = timedelta(seconds=20)
+    poll: timedelta = timedelta(seconds=5)
+    plan_limit: int = PLAN_LIMIT
+    queues: tuple[str, ...] = ("default",)
+    log_folder: Path | None = None
+    allow_calls: tuple[str, ...] = ()
+
+
+def node_settings(
+    *,
+    slots: int = 50,
+    threads: int = 32,
+    grace_period: object = "30s",
+    reaper_interval: object = "5s",
+    heartbeat: object = "5s",
+    node_timeout: object = "20s",
+    poll: object = "5s",
+    plan_limit: int = PLAN_LIMIT,
+    queues: Iterable[str] = ("default",),
+    log_folder: str | Path | None = None,
+    allow_calls: Iterable[str] = (),
+) -> NodeSettings:
+    """Return the settings, checked alone and against each other."""
+    made = NodeSettings(
+        slots=_whole("slots", slots, _MOST_SLOTS),
+        threads=_whole("threads", threads, _MOST_SLOTS),
+        grace_period=_length("grace_period", grace_period, timedelta(0)),
+        reaper_interval=_length("reaper_interval", reaper_interval),
+        heartbeat=_length("heartbeat", heartbeat),
+        node_timeout=_length("node_timeout", node_timeout),
+        poll=_length("poll", poll),
+        plan_limit=_whole("plan_limit", plan_limit, PLAN_LIMIT),
+        queues=_names("queues", queues),
+        log_folder=None if log_folder is None else Path(log_folder),
+        allow_calls=tuple(_names("allow_calls", allow_calls, least=0)),
+    )
+    if made.node_timeout < 3 * made.heartbeat:
+        reason = (
+            f"is shorter than three heartbeats of {format_duration(made.heartbeat)}: a healthy node would be taken for "
+            f"dead; give at least {format_duration(3 * made.heartbeat)} or a shorter heartbeat"
+        )
+        raise InvalidSetting("node_timeout", format_duration(made.node_timeout), reason)
+    return made
+
+
+def _whole(setting: str, given: object, most: int) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
+        raise InvalidSetting(setting, given, f"must be a whole number from 1 to {most:,}")
+    return given
+
+
+def _length(setting: str, given: object, least: timedelta = _LEAST) -> timedelta:
+    found = duration(given)
+    if found < least:
+        raise InvalidSetting(setting, given, f"must be at least {format_duration(least)}")
+    return found
+
+
+def _names(setting: str, given: Iterable[str], least: int = 1) -> tuple[str, ...]:
+    if isinstance(given, str):
+        raise InvalidSetting(setting, given, f'must be a list of names, like {setting}=["{given}"]')
+    found = tuple(checked_name(setting, each) for each in given)
+    if len(found) < least:
+        raise InvalidSetting(setting, found, "must hold one name or more")
+    return found
