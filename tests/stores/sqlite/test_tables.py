@@ -43,7 +43,7 @@ def test_every_status_has_a_number() -> None:
 
 
 async def test_people_read_views_in_words(opened: SqliteStore, sql: sqlite3.Connection, clock: ManualClock) -> None:
-    """S1-025, S0-080."""
+    """S0-001, S1-003, S1-025, S0-080."""
     stored = await opened.put(job(payload={"x": 1}))
     clock.move(hours=3)
     await plan_once(opened)
@@ -97,7 +97,7 @@ async def test_an_attempt_that_has_ended_is_never_overwritten(opened: SqliteStor
     def write(transaction: Transaction) -> None:
         for status in (AttemptStatus.RUNNING, AttemptStatus.FAILED, AttemptStatus.SUCCESS, AttemptStatus.RUNNING):
             code = rows.ATTEMPT_CODE[status]
-            transaction.execute(Q.write_attempt, (1, "main", 1, code, 0, None, str(status)))
+            transaction.execute(Q.write_attempt, (1, "main", 1, 0, code, 0, None, str(status)))
 
     await opened._write(write)
     found = sql.execute("select status, error from attempt").fetchall()

@@ -13,7 +13,7 @@ from everytick.errors import NotFound
 from everytick.stores.base import NodeRecord, Page, Whole
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.queries import Q
-from everytick.stores.sqlite.rows import ATTEMPT_STATUSES, CAUSE_CODE, STATUS_CODE, Columns, micros
+from everytick.stores.sqlite.rows import CAUSE_CODE, STATUS_CODE, Columns, micros
 from everytick.stores.sqlite.writer import Transaction
 
 _FIRST, _LAST = -(2**63), 2**63 - 1
@@ -70,10 +70,8 @@ def whole(connection: sqlite3.Connection, occurrence_id: str) -> Whole:
 
 
 def _attempt(occurrence_id: str, job_id: str, row: Columns) -> tuple[str, Attempt]:
-    task, number, status, started_at, ended_at, error = row
-    run_id = ids.run_id(occurrence_id, ids.task_id(job_id, task))
-    began, over = rows.moment_or_none(started_at), rows.moment_or_none(ended_at)
-    return task, Attempt(run_id, number, ATTEMPT_STATUSES[status], began, over, error)
+    task, *columns = row
+    return task, rows.attempt(columns, ids.run_id(occurrence_id, ids.task_id(job_id, task)))
 
 
 def spans(connection: sqlite3.Connection, job_id: str, after: datetime, through: datetime) -> list[Span]:

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ from everytick.domain.decisions import Creation, Plan
 from everytick.domain.job import Job
 from everytick.domain.snapshots import PLAN_LIMIT, Edition, JobSnapshot
 from everytick.domain.statuses import ENDED, OccurrenceStatus
-from everytick.stores.base import Commit
+from everytick.stores.base import Ahead, Commit
 from everytick.stores.beginnings import own_overrides
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import Definitions
@@ -25,6 +25,25 @@ T = TypeVar("T")
 def due(connection: sqlite3.Connection, definitions: Definitions, now: datetime, limit: int) -> list[JobSnapshot]:
     """Return snapshots of up to `limit` due jobs, all of one moment."""
     found = connection.execute(Q.due_jobs, (micros(now), definitions.refused(), limit)).fetchall()
+    return _snapshots(connection, definitions, found)
+
+
+def look(connection: sqlite3.Connection, definitions: Definitions, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
+    """Return snapshots of those of the jobs that exist, due or not, all of one moment."""
+    found = connection.execute(Q.look_at_jobs, (json.dumps(list(job_ids)),)).fetchall()
+    seen = {snapshot.job_id: snapshot for snapshot in _snapshots(connection, definitions, found)}
+    return {id_: seen[id_] for id_ in job_ids if id_ in seen}
+
+
+def ahead(connection: sqlite3.Connection, now: int, queues: Collection[str]) -> Ahead:
+    """Return the earliest moments after now at which a job wakes and something of these queues may start."""
+    [wake_at] = connection.execute(Q.next_wake, (now,)).fetchone()
+    found = (connection.execute(Q.next_ready, (queue, now)).fetchone() for queue in queues)
+    ready_at = min((row[0] for row in found if row is not None), default=None)
+    return Ahead(rows.moment(now), rows.moment_or_none(wake_at), rows.moment_or_none(ready_at))
+
+
+def _snapshots(connection: sqlite3.Connection, definitions: Definitions, found: Sequence[Columns]) -> list[JobSnapshot]:
     jobs = json.dumps([row[0] for row in found])
     facts = _Facts(connection, jobs)
     snapshots = []
@@ -192,6 +211,7 @@ def _creation(job: int, definition: Job, creation: Creation, now: int) -> Column
     given = own_overrides(creation, settings)
     overrides, payload = rows.write_overrides(given)
     own = settings.overridden_by(given) if given.items else settings
+    ready_at = micros(creation.ready_at)
     return (
         rows.id_bytes(creation.id),
         job,
@@ -203,7 +223,7 @@ def _creation(job: int, definition: Job, creation: Creation, now: int) -> Column
         micros_or_none(creation.covers_after),
         micros(creation.covers_through),
         micros(creation.line_at),
-        micros(creation.ready_at),
+        ready_at,
         now if creation.status in ENDED else None,
         overrides,
         payload,
@@ -213,6 +233,7 @@ def _creation(job: int, definition: Job, creation: Creation, now: int) -> Column
         now,
         own.priority,
         own.queue,
+        ready_at > now,
     )
 
 

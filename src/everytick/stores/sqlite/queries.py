@@ -9,6 +9,9 @@ class Queries:
     latest_time: str
     keep_latest_time: str
     due_jobs: str
+    look_at_jobs: str
+    next_wake: str
+    next_ready: str
     active_of_jobs: str
     pauses_of_jobs: str
     adjustments_of_jobs: str
@@ -30,6 +33,7 @@ class Queries:
     forget_reschedule: str
     forget_pauses: str
     forget_editions: str
+    come_of_age: str
     ready_occurrences: str
     own_occurrence: str
     records: str
@@ -40,6 +44,7 @@ class Queries:
     advance_occurrence: str
     write_run: str
     write_attempt: str
+    note_attempt: str
     wake_job: str
     wake_and_revise_job: str
     note_end: str
@@ -48,6 +53,7 @@ class Queries:
     beat: str
     held_by: str
     held_by_silent: str
+    held_by_others: str
     take_over: str
     owed_reports: str
     report_delivered: str

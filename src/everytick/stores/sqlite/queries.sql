@@ -18,6 +18,23 @@ select s.job, s.id, s.version, s.oldest_edition, s.revision, s.woken, s.watermar
  where s.wake_at <= ? and (s.job || ':' || s.version) not in (select value from json_each(?))
  order by s.wake_at, s.id limit ?;
 
+-- look_at_jobs --
+-- The same columns for these jobs, due or not.
+select s.job, s.id, s.version, s.oldest_edition, s.revision, s.woken, s.watermark, s.wake_at, s.retire_at,
+       s.rescheduled_at, s.rescheduled_for, s.rescheduled_by, s.last_end_for, s.last_end_started_at, s.last_end_at,
+       s.last_success_for, s.last_success_started_at, s.last_success_at
+  from job_state s where s.id in (select value from json_each(?));
+
+-- next_wake --
+-- The earliest wake_at that is still to come.
+select min(wake_at) from job_state where wake_at > ?;
+
+-- next_ready --
+-- The earliest moment still to come at which something of one queue may start.
+select ready_at from occurrence
+ where later = 1 and queue = ? and ready_at > ? and (status = 0 or (status = 2 and owner is null))
+ order by ready_at limit 1;
+
 -- active_of_jobs --
 -- Of each job's busy and waiting ones the first hundred in line, and the newest that waits; the counts are whole.
 select job, id, line_at, scheduled_for, status, cause, superseded_by_next, total
@@ -84,8 +101,8 @@ update job_state
 -- Absent ones only: the id is made of job and instant, so a repeated commit is harmless.
 insert into occurrence (id, job, version, scheduled_for, status, cause, late, covers_after, covers_through, line_at,
                         ready_at, ended_at, overrides, payload, replay_of, reason, created_at, updated_at, priority,
-                        queue)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                        queue, later)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (id) do nothing;
 
 -- release_occurrence --
@@ -95,7 +112,7 @@ update occurrence set status = 0, updated_at = ? where id = ? and status = 3;
 -- end_occurrence --
 -- Ends what nobody runs, and fences out an owner that kept it waiting; what somebody claimed meanwhile, or ended, stays.
 update occurrence
-   set status = ?, report_due = 1, owner = null, fence = fence + 1, ended_at = ?, error = ?, updated_at = ?
+   set status = ?, report_due = 1, owner = null, fence = fence + 1, ended_at = ?, error = ?, updated_at = ?, later = 0
  where id = ? and status < 4 and status <> 1
 returning job, scheduled_for, started_at;
 
@@ -113,8 +130,9 @@ values (?, ?, ?, ?, ?, ?, ?, ?);
 update adjustment set done = 1 where job = ? and instant_at = ?;
 
 -- forget_adjustments --
--- Nothing at or before the watermark is asked about again, but a move waits for its new time.
-delete from adjustment where job = ? and instant_at <= ? and not (kind = 'move' and done = 0);
+-- Nothing at or before the watermark is asked about again, but a move to another time waits for that time.
+delete from adjustment
+ where job = ? and instant_at <= ? and not (kind = 'move' and done = 0 and moved_to_at is not instant_at);
 
 -- forget_reschedule --
 -- The rescheduled run exists.
@@ -134,13 +152,17 @@ update job_state
          oldest_edition)
  where job = ?;
 
+-- come_of_age --
+-- What had to wait for its ready_at stands among the ready ones from then on.
+update occurrence set later = 0 where later = 1 and queue = ? and ready_at <= ?;
+
 -- ready_occurrences --
 -- What may start now of one queue, higher priority first, then the oldest in line; columns as in occurrence_record.
 select seq, id, null, version, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
        owner, fence, started_at, ended_at, error, overrides, payload, replay_of, reason, created_at, updated_at,
        number, claimed_at, lost, cancel, job, priority
   from occurrence
- where queue = ? and (status = 0 or (status = 2 and owner is null)) and (ready_at is null or ready_at <= ?)
+ where queue = ? and later = 0 and (status = 0 or (status = 2 and owner is null))
    and job not in (select j.job from job j where j.id in (select value from json_each(?)))
    and (job || ':' || version) not in (select value from json_each(?))
  order by priority desc, line_at, id limit ?;
@@ -167,9 +189,9 @@ select occurrence, task, status, attempts, retries, last, resume_at, started_at,
 
 -- attempts --
 -- Every try at the tasks of one occurrence, in order.
-select a.task, a.number, a.status, a.started_at, a.ended_at, a.error
-  from attempt a join task_run r on r.occurrence = a.occurrence and r.task = a.task
- where a.occurrence = ? order by r.place, a.number;
+select task, number, status, started_at, ended_at, error, progress_done, progress_total, progress_text, log_node,
+       log_path
+  from attempt where occurrence = ? order by place, number;
 
 -- fences --
 -- What the steps of owners are conditional on; under the write lock nobody can change it before we write.
@@ -179,8 +201,8 @@ select seq, fence, number, status, ready_at, job, scheduled_for, started_at
 -- advance_occurrence --
 -- One step of the owner, by key and fence only: an end raises the fence, so a finished row matches no owner.
 update occurrence
-   set status = ?, owner = case when ? then null else owner end, ready_at = ?, ended_at = ?, error = ?, number = ?,
-       lost = ?, superseded_by_next = ?, updated_at = ?, fence = fence + ?, report_due = max(report_due, ?)
+   set status = ?, owner = case when ? then null else owner end, ready_at = ?, later = ?, ended_at = ?, error = ?,
+       number = ?, lost = ?, superseded_by_next = ?, updated_at = ?, fence = fence + ?, report_due = max(report_due, ?)
  where seq = ? and fence = ? and status < 4;
 
 -- write_run --
@@ -196,11 +218,27 @@ on conflict (occurrence, task) do update
        out_of_time = excluded.out_of_time;
 
 -- write_attempt --
--- One try; what has ended is never overwritten.
-insert into attempt (occurrence, task, number, status, started_at, ended_at, error) values (?, ?, ?, ?, ?, ?, ?)
+-- One try; what has ended is never overwritten, and what was noted of it stays.
+insert into attempt (occurrence, task, number, place, status, started_at, ended_at, error)
+values (?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (occurrence, task, number) do update
    set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at, error = excluded.error
  where attempt.status < 2;
+
+-- note_attempt --
+-- What people see of a running attempt, under its owner's fence; one that has ended keeps its status. An end raises
+-- the fence once more: behind it the owner may still add to what it ran, and nobody else may.
+insert into attempt (occurrence, task, number, place, status, started_at, progress_done, progress_total, progress_text,
+                     log_node, log_path)
+select ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?
+ where exists (select 1 from occurrence o
+                where o.seq = ? and (o.fence = ? or (o.fence = ? and o.status >= 4 and exists (
+                  select 1 from attempt a where a.occurrence = o.seq and a.task = ? and a.number = ?))))
+on conflict (occurrence, task, number) do update
+   set progress_total = iif(excluded.progress_done is null, progress_total, excluded.progress_total),
+       progress_text = coalesce(excluded.progress_text, progress_text),
+       progress_done = coalesce(excluded.progress_done, progress_done),
+       log_node = coalesce(excluded.log_node, log_node), log_path = coalesce(excluded.log_path, log_path);
 
 -- wake_job --
 -- The job is looked at again; a plan from an older snapshot cannot sleep through it.
@@ -240,6 +278,14 @@ select seq, cancel from occurrence where owner = ? order by seq;
 select o.seq, o.status, o.job, o.version
   from occurrence o indexed by occurrence_held left join node n on n.id = o.owner
  where o.owner is not null and o.status < 4 and (n.beat_at is null or ? - n.beat_at > ?)
+ order by o.seq;
+
+-- held_by_others --
+-- What other nodes hold of these jobs.
+select o.seq, o.status, o.job, o.version
+  from occurrence o indexed by occurrence_active
+ where o.job in (select j.job from job j where j.id in (select value from json_each(?)))
+   and o.status < 4 and o.owner is not null and o.owner <> ?
  order by o.seq;
 
 -- take_over --

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 from everytick.domain.config import Level, Overrides, overrides
 from everytick.domain.decisions import Span, Why
 from everytick.domain.ids import EPOCH
-from everytick.domain.occurrence import Cause, Occurrence
+from everytick.domain.notes import Log, Note, Progress
+from everytick.domain.occurrence import Attempt, Cause, Occurrence
 from everytick.domain.payload import Payload
 from everytick.domain.policies import Overlap
 from everytick.domain.snapshots import (
@@ -179,6 +180,44 @@ def run_state(row: Columns) -> RunState:
         () if row[10] is None else tuple(timedelta(microseconds=wait) for wait in json.loads(row[10])),
         row[11],
         bool(row[12]),
+    )
+
+
+def note_columns(seq: int, fence: int, place: int, told: Note) -> Columns:
+    """Return the columns of what is told about an attempt, and what it is conditional on."""
+    progress, log = told.progress, told.log
+    return (
+        seq,
+        told.task,
+        told.number,
+        place,
+        micros(told.started_at),
+        *((None, None, None) if progress is None else _progress_columns(progress)),
+        *((None, None) if log is None else (log.node, log.path)),
+        seq,
+        fence,
+        fence + 1,
+        told.task,
+        told.number,
+    )
+
+
+def _progress_columns(progress: Progress) -> Columns:
+    total = progress.total
+    return float(progress.done), None if total is None else float(total), progress.text
+
+
+def attempt(row: Columns, run_id: str) -> Attempt:
+    """Return one try, from its columns after the task."""
+    return Attempt(
+        run_id,
+        row[0],
+        ATTEMPT_STATUSES[row[1]],
+        moment_or_none(row[2]),
+        moment_or_none(row[3]),
+        row[4],
+        progress=None if row[5] is None else Progress(row[5], row[6], row[7]),
+        log=None if row[8] is None else Log(row[8], row[9]),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from everytick.domain.notes import Note
 from everytick.domain.statuses import OccurrenceStatus, may_move
 from everytick.domain.steps import OccurrenceSnapshot, RunState, Step, rules_of, snapshot_of
 from everytick.stores.base import Claim, Commit, Orders
@@ -60,8 +61,9 @@ def _ready(
     transaction: Transaction, definitions: Definitions, queues: Collection[str], limit: int, unknown: Collection[str]
 ) -> list[list[Any]]:
     """Return the rows of what can start; look again as long as a definition turns out to be unreadable."""
+    transaction.executemany(Q.come_of_age, [(queue, transaction.now) for queue in queues])
     while True:
-        asked = (transaction.now, json.dumps(list(unknown)), definitions.refused(), max(limit, 0))
+        asked = (json.dumps(list(unknown)), definitions.refused(), max(limit, 0))
         found = [
             list(row)
             for queue in dict.fromkeys(queues)
@@ -189,11 +191,12 @@ class _Writing:
     def _write_rows(self, handle: int, step: Step) -> None:
         places = step.after.rules.places
         for row in step.rows:
-            self._runs.append(rows.run_columns(handle, row.task, places[row.task], row.run))
+            place = places[row.task]
+            self._runs.append(rows.run_columns(handle, row.task, place, row.run))
             if row.attempt is not None:
                 code, began = ATTEMPT_CODE[row.attempt], micros_or_none(row.started_at)
                 over = micros_or_none(row.ended_at)
-                self._attempts.append((handle, row.task, row.number, code, began, over, row.error))
+                self._attempts.append((handle, row.task, row.number, place, code, began, over, row.error))
 
     def _advance(self, held: _Held, claim: Claim, step: Step) -> None:
         after, before = step.after, STATUSES[held.status]
@@ -209,6 +212,7 @@ class _Writing:
                 held.status,
                 is_end or step.resume_at is not None or step.release,
                 held.ready_at,
+                not is_end and held.ready_at is not None and held.ready_at > self._transaction.now,
                 micros_or_none(after.ended_at),
                 after.error,
                 step.number,
@@ -253,9 +257,24 @@ def orphans(
     transaction: Transaction, definitions: Definitions, node: str, limit: int, silence: timedelta
 ) -> list[Claim]:
     """Take over what silent nodes held, with a new fence: of many reapers one gets it."""
+    held = transaction.execute(Q.held_by_silent, (transaction.now, rows.length(silence))).fetchall()
+    return _take_over(transaction, definitions, node, held, limit)
+
+
+def take(
+    transaction: Transaction, definitions: Definitions, node: str, job_ids: Collection[str], limit: int
+) -> list[Claim]:
+    """Take over what other nodes hold of these jobs, silent or not."""
+    held = transaction.execute(Q.held_by_others, (json.dumps(list(job_ids)), node)).fetchall()
+    return _take_over(transaction, definitions, node, held, limit)
+
+
+def _take_over(
+    transaction: Transaction, definitions: Definitions, node: str, held: Sequence[Columns], limit: int
+) -> list[Claim]:
     now = transaction.now
     taken: list[int] = []
-    for seq, status, job, version in transaction.execute(Q.held_by_silent, (now, rows.length(silence))).fetchall():
+    for seq, status, job, version in held:
         if len(taken) >= limit:
             break
         if definitions.get(transaction.connection, job, version) is None:
@@ -269,6 +288,15 @@ def orphans(
             transaction.execute(Q.take_over, (node, now, seq))
             taken.append(seq)
     return claims(transaction.connection, definitions, taken)
+
+
+def note(transaction: Transaction, notes: Sequence[tuple[Claim, Note]]) -> None:
+    """Show people what is running; what is no longer the claim's is left alone."""
+    written = [
+        rows.note_columns(claim.handle, claim.fence, claim.snapshot.rules.places[each.task], each)
+        for claim, each in notes
+    ]
+    transaction.executemany(Q.note_attempt, written)
 
 
 def reports(

@@ -17,12 +17,13 @@ from typing import TypeVar
 
 from everytick.domain.decisions import Plan, Span
 from everytick.domain.job import Job
+from everytick.domain.notes import Note
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import Adjustment, JobSnapshot, Missed, Request
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.errors import StoreUnavailable
-from everytick.stores.base import Claim, Commit, JobRecord, NodeRecord, Orders, Page, Stored, Whole
+from everytick.stores.base import Ahead, Claim, Commit, JobRecord, NodeRecord, Orders, Page, Stored, Whole
 from everytick.stores.sqlite import history, jobs, planning, running
 from everytick.stores.sqlite.bell import Bell
 from everytick.stores.sqlite.clock import HostClock, StoreClock
@@ -93,6 +94,10 @@ class SqliteStore:
         finally:
             self._bell.leave(rung)
 
+    async def ahead(self, queues: Collection[str]) -> Ahead:
+        """Return what is next for a node of these queues, so that it sleeps until then and not longer."""
+        return await self._ask(self._planner, lambda reading: planning.ahead(reading, self._clock.now(), queues))
+
     async def parked(self) -> Sequence[Parked]:
         """Return the definitions that some node could not read: they are kept, and other jobs go on without them."""
         return await self._ask(self._people, jobs.parked)
@@ -147,6 +152,14 @@ class SqliteStore:
         """Take over what silent nodes held, with a new fence: of many reapers one gets it."""
         return await self._write(lambda writing: running.orphans(writing, self._definitions, node, limit, silence))
 
+    async def take(self, node: str, job_ids: Collection[str], limit: int) -> list[Claim]:
+        """Take over what other nodes hold of these jobs, silent or not, as `orphans` does for the silent."""
+        return await self._write(lambda writing: running.take(writing, self._definitions, node, job_ids, limit))
+
+    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
+        """Show people what is running: make or change the attempt's row, under the claim's fence."""
+        await self._write(lambda writing: running.note(writing, notes))
+
     async def reports(self, limit: int, unknown: Collection[str] = ()) -> list[OccurrenceSnapshot]:
         """Return ended occurrences whose report was not delivered yet, oldest end first."""
         return await self._ask(
@@ -173,6 +186,10 @@ class SqliteStore:
         """Return every job that is not removed, by name; one whose definition cannot be read is among `parked`."""
         now = self._clock.now()
         return await self._ask(self._people, lambda reading: jobs.by_name(reading, self._definitions, now))
+
+    async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
+        """Return what a plan would see of those jobs that exist now, due or not, and hold nothing."""
+        return await self._ask(self._people, lambda reading: planning.look(reading, self._definitions, job_ids))
 
     async def rename(self, job_id: str, name: str, *, by: str = "") -> None:
         """Give the job another name; its id and history stay."""

@@ -177,10 +177,14 @@ create table occurrence (
   lost integer not null default 0,
   cancel text,
   superseded_by_next integer not null default 0,
-  report_due integer not null default 0
+  report_due integer not null default 0,
+  later integer not null default 0
 ) strict;
-create index occurrence_ready on occurrence (queue, priority desc, line_at, id, ready_at)
-  where status = 0 or (status = 2 and owner is null);
+-- later = 1: ready_at was still to come when the row was written. Such a row stands apart until its time has come,
+-- so that thousands of parked retries are not walked past to find what is ready.
+create index occurrence_ready on occurrence (queue, priority desc, line_at, id)
+  where later = 0 and (status = 0 or (status = 2 and owner is null));
+create index occurrence_later on occurrence (queue, ready_at) where later = 1;
 create index occurrence_active on occurrence (job, line_at, id) where status < 4;
 create index occurrence_held on occurrence (owner) where owner is not null;
 create index occurrence_of_job on occurrence (job, scheduled_for, id);
@@ -211,10 +215,16 @@ create table attempt (
   occurrence integer not null references occurrence,
   task text not null,
   number integer not null,
+  place integer not null,
   status integer not null references attempt_status,
   started_at integer,
   ended_at integer,
   error text,
+  progress_done real,
+  progress_total real,
+  progress_text text,
+  log_node text,
+  log_path text,
   primary key (occurrence, task, number)
 ) strict, without rowid;
 
@@ -272,7 +282,7 @@ create view attempts as
 select o.id as occurrence_id, o.job, a.task, a.number, s.name as status,
        datetime(a.started_at / 1000000, 'unixepoch') as started_at,
        datetime(a.ended_at / 1000000, 'unixepoch') as ended_at,
-       a.error
+       a.error, a.progress_done, a.progress_total, a.progress_text, a.log_node, a.log_path
   from attempt a join occurrences o on o.seq = a.occurrence join attempt_status s on s.code = a.status;
 
 create view skipped_spans as
