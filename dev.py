@@ -4,7 +4,7 @@
     python3 dev.py run                 show the product as far as it is built
     python3 dev.py test [pytest args]  run the tests; they start the servers they need
     python3 dev.py check               format, lint, types, layers, lock files, tidiness
-    python3 dev.py docs                check the links of the docs and run their examples
+    python3 dev.py docs                write the page of the contract, check links, run the examples on pages
     python3 dev.py bench [name ...]    measure against peers
     python3 dev.py lock [--upgrade]    write the hashed lock files anew
     python3 dev.py setup               only make or refresh the environment
@@ -120,9 +120,12 @@ def check(arguments: Sequence[str]) -> int:
 
 
 def docs(arguments: Sequence[str]) -> int:
-    """The docs name nothing that is missing, and their examples ran."""
+    """The page of the contract says what the tests say, the docs name nothing missing, their examples ran."""
     refuse_arguments("docs", arguments)
-    return call([environment(), "-m", "pytest", "-q", "tests/docs", "tests/tidy/test_docs.py"])
+    python = environment()
+    written = call([python, "-m", "tests.tidy.contract"])
+    checked = call([python, "-m", "pytest", "-q", "tests/docs", "tests/tidy/test_docs.py"])
+    return written or checked
 
 
 def bench(arguments: Sequence[str]) -> int:

@@ -26,7 +26,7 @@ def made(case: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_the_next_instants_are_those_of_the_table(case: dict[str, Any]) -> None:
-    """S0-051; A22."""
+    """S0-038, S0-051; A22."""
     schedule = made(case)
 
     for moment, answer in questions(case):
@@ -81,7 +81,7 @@ def test_a_start_in_a_fold_is_the_pass_that_was_given(fold: int, first: str) -> 
 
 
 def test_once_names_one_instant_and_is_then_complete() -> None:
-    """S0-052."""
+    """S0-038, S0-052."""
     at_nine = datetime(2025, 1, 1, 9, tzinfo=UTC)
     schedule = once(at_nine)
 

@@ -63,7 +63,7 @@ def test_the_watermark_moves_only_forward_and_never_beyond_now(history: History)
 @settings(max_examples=120)
 @given(histories() | histories(said_by_hand()))
 def test_no_instant_is_created_twice_in_a_life(history: History) -> None:
-    """S0-098, F7: not by a restart, a cut, an edit, a pause or a move."""
+    """S4-021, S0-098, F7: not by a restart, a cut, an edit, a pause or a move."""
     created = Counter(each.id for looked in history for each in looked.plan.creations if each.cause is Cause.SCHEDULE)
 
     assert [id_ for id_, times in created.items() if times > 1] == []

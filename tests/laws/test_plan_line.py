@@ -93,7 +93,7 @@ def test_no_plan_makes_more_busy_than_may_be(history: History) -> None:
 @settings(max_examples=120)
 @given(histories())
 def test_everybody_comes_out_in_order_of_the_line(history: History) -> None:
-    """Order; C-12, S4-019: by (line_at, id), and nobody is released before one who waits longer."""
+    """S4-017; order; C-12, S4-019: by (line_at, id), and nobody is released before one who waits longer."""
     for looked in history:
         order = [(each.line_at, each.id) for each in looked.plan.creations]
         assert order == sorted(order), looked

@@ -62,7 +62,7 @@ def _ids(seen: JobSnapshot, moments: list[datetime], limit: int) -> list[str]:
 def test_live_and_late_create_the_same_occurrences(
     rule: str, facts: list[Fact], seconds: list[int], limit: int
 ) -> None:
-    """Split invariance: execute_all and allow, no cap, no pause; D1, D2, D3."""
+    """S1-012, S4-001; split invariance: execute_all and allow, no cap, no pause; D1, D2, D3."""
     seen = newborn(rule, OPEN)
     for fact in facts:
         seen = fact(seen, BEGIN)
@@ -77,7 +77,7 @@ def test_live_and_late_create_the_same_occurrences(
 @settings(max_examples=120)
 @given(histories())
 def test_looking_again_at_the_same_moment_decides_nothing_new(history: History) -> None:
-    """Idempotence; S0-098: once a plan was not cut there is nothing left to decide."""
+    """S0-013; idempotence; S0-098: once a plan was not cut there is nothing left to decide."""
     last = history[-1] if history else None
     if last is None:
         return

@@ -48,12 +48,14 @@ async def agree_on_postgres(seed: int, server: Server) -> None:
 @settings(max_examples=60)
 @given(SEEDS)
 def test_sqlite_means_what_memory_means(seed: int) -> None:
+    """S0-053, S0-056, S0-058."""
     asyncio.run(agree_on_sqlite(seed))
 
 
 @settings(max_examples=25)
 @given(seed=SEEDS)
 def test_postgres_means_what_memory_means(seed: int, postgres: Server) -> None:
+    """S0-053, S0-056, S0-058."""
     asyncio.run(agree_on_postgres(seed, postgres))
 
 

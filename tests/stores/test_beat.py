@@ -58,7 +58,7 @@ async def test_of_many_reapers_one_takes_over(store: AnyStore, clock: ManualCloc
 
 
 async def test_a_node_that_beats_keeps_its_own_however_long_it_takes(store: AnyStore, clock: ManualClock) -> None:
-    """E3: age is not liveness."""
+    """S0-069, S0-072, E3: age is not liveness."""
     await store.put(job())
     clock.move(hours=1)
     await plan_once(store)

@@ -24,7 +24,7 @@ async def test_only_jobs_whose_time_has_come_are_due_and_the_longest_waiting_fir
 
 
 async def test_a_plan_makes_one_occurrence_and_moves_the_watermark(store: AnyStore, clock: ManualClock) -> None:
-    """S1-009, S0-008."""
+    """S4-026, S1-009, S0-008."""
     stored = await store.put(job())
     clock.move(hours=1)
     assert await plan_once(store) == [Commit.COMMITTED]
@@ -39,7 +39,7 @@ async def test_a_plan_makes_one_occurrence_and_moves_the_watermark(store: AnySto
 
 
 async def test_a_plan_from_an_old_snapshot_changes_nothing(store: AnyStore, clock: ManualClock) -> None:
-    """Architecture 1, the revision: two planners read the same snapshot, one of them commits."""
+    """S0-013; Architecture 1, the revision: two planners read the same snapshot, one of them commits."""
     await store.put(job())
     clock.move(hours=1)
     async with store.due(clock.time, 1) as batch:
@@ -84,7 +84,7 @@ async def test_an_ending_between_snapshot_and_commit_is_not_slept_through(store:
 
 
 async def test_a_pruned_occurrence_does_not_come_back(store: AnyStore, clock: ManualClock) -> None:
-    """Architecture 1, third counterexample: create-if-absent forgets when the row goes; the revision does not."""
+    """S4-021; Architecture 1, third: create-if-absent forgets when the row goes; the revision does not."""
     await store.put(job(retention={"success": "0s", "failure": "0s", "keep_last": 0}))
     clock.move(hours=1)
     async with store.due(clock.time, 1) as batch:

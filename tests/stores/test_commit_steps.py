@@ -82,7 +82,7 @@ async def test_a_repeated_commit_of_the_same_step_is_no_lost_race(store: AnyStor
 
 
 async def test_a_zombie_can_finish_but_not_record(store: AnyStore, clock: ManualClock) -> None:
-    """I4, E8: its node fell silent, another took over; what the old owner writes changes nothing."""
+    """S0-069, I4, E8: its node fell silent, another took over; what the old owner writes changes nothing."""
     await store.put(job())
     clock.move(hours=1)
     await plan_once(store)

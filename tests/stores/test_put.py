@@ -12,7 +12,7 @@ from tests.stores.clock import ManualClock
 
 
 async def test_a_new_job_begins_now_and_is_due_at_once_to_be_looked_at(store: AnyStore, clock: ManualClock) -> None:
-    """S0-002, C-08: the watermark is the store's now, so nothing of the past is made up for."""
+    """S1-005, S4-028, S0-002, C-08: the watermark is the store's now, so nothing of the past is made up for."""
     stored = await store.put(job())
     record = (await store.get([stored.job_id]))[stored.job_id]
 
@@ -128,7 +128,7 @@ async def test_a_rename_keeps_id_watermark_and_history(store: AnyStore, clock: M
 
 
 async def test_removing_cancels_what_waits_and_lets_run_what_runs(store: AnyStore, clock: ManualClock) -> None:
-    """C-22: history stays, running ones finish, unclaimed ones are canceled."""
+    """S0-133, C-22: history stays, running ones finish, unclaimed ones are canceled."""
     stored = await store.put(job(overlap="queue"))
     clock.move(hours=1)
     await plan_once(store)

@@ -40,7 +40,7 @@ async def test_the_same_key_is_the_same_occurrence(store: AnyStore, clock: Manua
 
 
 async def test_a_disabled_job_takes_no_requests_and_creates_nothing(store: AnyStore, clock: ManualClock) -> None:
-    """S1-024."""
+    """S0-132, S1-024."""
     stored = await store.put(job(enabled=False))
     clock.move(hours=3)
     await plan_once(store)
@@ -59,7 +59,7 @@ async def test_what_is_not_there_is_not_found(store: AnyStore, clock: ManualCloc
 
 
 async def test_a_pause_across_three_ticks_is_three_skipped_entries(store: AnyStore, clock: ManualClock) -> None:
-    """S0-043, S0-044, F6: resuming fires only what is still to come."""
+    """S1-036, S0-043, S0-044, F6: resuming fires only what is still to come."""
     stored = await store.put(job())
     await plan_once(store)
     await store.pause(stored.job_id, reason="maintenance", by="ada")

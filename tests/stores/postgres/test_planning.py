@@ -12,7 +12,7 @@ from tests.stores.clock import ManualClock
 
 
 async def test_two_planners_share_what_is_due(store: PostgresStore, other: PostgresStore, clock: ManualClock) -> None:
-    """S1-007, S1-009: no job is seen twice, so no plan is wasted."""
+    """S1-002, S1-007, S1-009: no job is seen twice, so no plan is wasted."""
     for number in range(6):
         await store.put(job(f"job-{number}"))
     async with store.due(clock.time, 4) as first, other.due(clock.time, 4) as second:

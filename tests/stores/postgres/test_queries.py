@@ -55,7 +55,7 @@ PLANS = {
 @pytest.mark.parametrize("statistics", ["empty", "full"])
 @pytest.mark.parametrize("name", sorted(PLANS))
 async def test_a_query_finds_its_rows_by_its_index(store: PostgresStore, db: Any, name: str, statistics: str) -> None:
-    """Statistics taken while the tables were empty must not change that."""
+    """S0-055, S1-006; statistics taken while the tables were empty must not change that."""
     await db.execute("alter table occurrence set (autovacuum_enabled = false)")
     await db.execute("alter table job_state set (autovacuum_enabled = false)")
     if statistics == "empty":
@@ -78,7 +78,7 @@ async def test_a_query_finds_its_rows_by_its_index(store: PostgresStore, db: Any
 
 
 async def test_people_find_everything_by_name_in_sql(store: PostgresStore, clock: ManualClock, db: Any) -> None:
-    """S1-025, S0-080: jobs with next and last run, occurrences, runs, attempts, what was skipped, the config."""
+    """S0-001, S0-080, S1-003, S1-025: jobs with next and last run, occurrences, runs, attempts, spans, the config."""
     stored = await store.put(job(priority=7))
     clock.move(hours=3, minutes=30)
     await plan_once(store)

@@ -35,6 +35,7 @@ async def test_ten_claimers_at_the_same_moment_share_without_sharing_one(
 async def test_ten_claimers_and_one_ready_are_one_success(
     store: PostgresStore, other: PostgresStore, clock: ManualClock
 ) -> None:
+    """S1-035."""
     await store.put(job())
     clock.move(hours=1)
     await plan_once(store)

@@ -36,7 +36,7 @@ async def test_the_file_and_its_log_are_readable_by_their_owner_alone(opened: Sq
 
 
 async def test_what_was_stored_is_there_after_closing_and_opening(path: Path, clock: ManualClock) -> None:
-    """S0-085: and the log has been moved into the file, which can then be copied alone."""
+    """S0-058: and the log has been moved into the file, which can then be copied alone."""
     first = SqliteStore(path, clock=clock)
     await first.open()
     stored = await first.put(job())

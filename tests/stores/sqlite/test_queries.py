@@ -56,7 +56,7 @@ def test_every_query_is_used() -> None:
 def test_a_query_takes_the_index_it_was_made_for(
     sql: sqlite3.Connection, name: str, index: str, analyzed: bool
 ) -> None:
-    """Also with statistics that were taken while the tables were empty."""
+    """S0-055, S1-006; also with statistics that were taken while the tables were empty."""
     if analyzed:
         sql.execute("analyze")
     plan = plan_of(sql, name)

@@ -113,7 +113,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 async def test_a_kill_around_the_commit_leaves_all_or_nothing(path: Path, clock: ManualClock, moment: str) -> None:
-    """A process that dies holds nobody up, and what it did not commit was never there."""
+    """S0-055; a process that dies holds nobody up, and what it did not commit was never there."""
     code = """
 async def main():
     store = SqliteStore(path, clock=ManualClock())

@@ -193,7 +193,7 @@ def test_a_disabled_job_decides_nothing_and_wakes_nobody() -> None:
 
 
 def test_what_was_due_while_disabled_is_one_span_when_enabled_again() -> None:
-    """C-19."""
+    """S0-132, S1-036, C-19."""
     timeline = editions((job(), None), (job(enabled=False), "09:30"), (job(), "12:30"))
 
     decided = plan(snapshot_of(job(), at("09:10"), editions=timeline), at("13:00:01"))

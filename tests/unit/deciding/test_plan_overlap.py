@@ -35,7 +35,7 @@ def test_an_idle_job_starts_whatever_its_policy(overlap: str) -> None:
 
 @pytest.mark.parametrize("busy", [RUNS, PENDS, RETRIES], ids=lambda each: each.id)
 def test_skip_records_behind_whom_it_was_skipped(busy: Active) -> None:
-    """S0-060, C-11: pending, running and awaiting a retry are all busy."""
+    """S4-002, S4-020, S0-060, C-11: pending, running and awaiting a retry are all busy."""
     decided = plan(due(busy), NOW)
 
     assert decided.creations == ()

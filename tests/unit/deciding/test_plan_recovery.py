@@ -11,7 +11,7 @@ from tests.unit.deciding.planning import active, at, created, instants, job, ski
 
 
 def test_an_instant_that_just_came_is_created_on_time() -> None:
-    """Live ticks take the same lines as any outage."""
+    """S4-007; live ticks take the same lines as any outage."""
     decided = plan(snapshot_of(job(), at("09:00")), at("10:00:01"))
 
     [only] = decided.creations
@@ -203,7 +203,7 @@ def test_what_the_window_keeps_and_the_cap_does_not_is_told_so(
     ],
 )
 def test_an_instant_is_late_once_its_grace_is_over(grace: str, now: str, late: bool) -> None:
-    """S0-099: told on the occurrence; nothing is dropped for being late."""
+    """S4-007, S0-099: told on the occurrence; nothing is dropped for being late."""
     decided = plan(snapshot_of(job(grace=grace), at("09:00")), at(now))
 
     assert [(each.scheduled_for, each.late) for each in decided.creations] == [(at("10:00"), late)]

@@ -95,7 +95,7 @@ def test_a_naive_instant_has_no_id() -> None:
 def test_ids_equal_what_the_standard_library_makes_of_the_same_text(
     first: str, second: str, number: int, instant: datetime
 ) -> None:
-    """S0-011, C-24, C-25: one SHA-1 sliced is still a version-5 UUID."""
+    """S1-011, S0-011, C-24, C-25: one SHA-1 sliced is still a version-5 UUID."""
     seconds, fraction = divmod((instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1), 10**6)
     when = f"{seconds}.{fraction:06d}" if fraction else f"{seconds}"
 
@@ -116,7 +116,7 @@ def test_ids_equal_what_the_standard_library_makes_of_the_same_text(
 
 @given(instants, st.integers(-840, 840))
 def test_an_instant_has_one_id_in_every_zone(instant: datetime, minutes: int) -> None:
-    """S0-008: the same moment on every node, whatever zone it was read in."""
+    """S1-010, S1-033, S0-008: the same moment on every node, whatever zone it was read in."""
     try:
         elsewhere = instant.astimezone(timezone(timedelta(minutes=minutes)))
     except OverflowError:

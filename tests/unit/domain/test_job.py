@@ -83,7 +83,7 @@ def test_a_task_has_a_deterministic_id_an_order_and_its_own_overrides() -> None:
 
 
 def test_a_job_of_one_task_is_a_task_and_one_of_more_is_a_flow() -> None:
-    """C-32, C-39."""
+    """S1-004, C-32, C-39."""
     assert define_job("etl", HOURLY, tasks=tasks(("a", []))).kind == "task"
     flow = define_job("etl", HOURLY, tasks=tasks(("a", []), ("b", [])))
     assert flow.kind == "flow"

@@ -103,7 +103,7 @@ def test_recovery_is_a_word_or_a_mapping_with_bounds(written: object, expected: 
 
 
 def test_the_default_recovery_runs_the_last_late_instant() -> None:
-    """C-06."""
+    """S0-097, C-06."""
     assert Recovery().strategy is Strategy.EXECUTE_LAST
 
 

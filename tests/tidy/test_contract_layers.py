@@ -1,0 +1,40 @@
+"""What is decided is decided in one place: nobody above or beside it has rules of his own to keep."""
+
+import ast
+from collections.abc import Iterator
+
+from tests.tidy.tree import module_name, parsed, under
+
+# Who may ask for a decision: the loops, and whoever shows what they would decide.
+ASKERS = ("everytick.node", "everytick.app", "everytick.simulate", "everytick.testing")
+ADMISSION = "everytick.deciding.admission"
+
+
+def imports(path: str) -> Iterator[str]:
+    for node in ast.walk(parsed(path)):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=str(module)):
+                yield module
+
+
+def test_only_the_loops_and_those_who_foretell_ask_for_a_decision() -> None:
+    """S4-046: no store, runner, source or page decides whether something may run."""
+    asking = {
+        module_name(path)
+        for path in under("src/")
+        if not module_name(path).startswith("everytick.deciding")
+        for imported in imports(path)
+        if imported.startswith("everytick.deciding")
+    }
+
+    assert [name for name in sorted(asking) if not name.startswith(ASKERS)] == []
+
+
+def test_overlap_is_judged_by_the_planner_alone() -> None:
+    """S4-046."""
+    users = {module_name(path) for path in under("src/") if ADMISSION in imports(path)}
+
+    assert users
+    assert all(name.startswith("everytick.deciding.") for name in users)
