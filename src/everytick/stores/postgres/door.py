@@ -37,10 +37,18 @@ _SILENT = (
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
     asyncpg.IdleInTransactionSessionTimeoutError,
-    # Locks are taken in one order, so neither is expected; whoever meets one asks again.
-    asyncpg.DeadlockDetectedError,
-    asyncpg.SerializationError,
 )
+_CUT = (
+    OSError,
+    asyncpg.InternalClientError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+)
+_CONTENDED = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+"""Our locks are taken in one order, so neither is expected of our statements; whoever meets one asks again."""
 
 _CLOCK = """
 create table if not exists everytick.clock (at timestamptz not null);
@@ -155,14 +163,33 @@ class Door:
         with suppress(asyncpg.InterfaceError):
             db.terminate()
 
+    async def forget_session(self, db: Connection) -> None:
+        """Undo what somebody else's statements may have set for the session; behind a proxy it is nobody's."""
+        if not self.address.pooling:
+            await db.reset()
+
     @contextmanager
     def answering(self) -> Iterator[None]:
         """Name every way in which a server fails to answer `StoreUnavailable`."""
         try:
             yield
-        except _SILENT as error:
-            reason = str(error) or type(error).__name__
-            raise StoreUnavailable(str(self.address), reason) from error
+        except (*_SILENT, *_CONTENDED) as error:
+            raise self._unavailable(error) from error
+
+    @contextmanager
+    def lending(self, db: Connection) -> Iterator[None]:
+        """Name the loss of this connection `StoreUnavailable`; what else is said is for whoever wrote the statement."""
+        try:
+            yield
+        except _CUT as error:
+            raise self._unavailable(error) from error
+        except asyncpg.InterfaceError as error:
+            if not _is_lost(db):
+                raise
+            raise self._unavailable(error) from error
+
+    def _unavailable(self, error: Exception) -> StoreUnavailable:
+        return StoreUnavailable(str(self.address), str(error) or type(error).__name__)
 
     async def set_clock(self) -> None:
         """Put the clock that was given in the place of the server's, in this schema only."""
@@ -171,6 +198,12 @@ class Door:
                 await db.execute(in_schema(_CLOCK, self.address.schema))
                 fill = "insert into everytick.clock select $1 where not exists (select from everytick.clock)"
                 await db.execute(in_schema(fill, self.address.schema), self._clock())
+
+    async def keep_time(self) -> None:
+        """Tell the time on a connection of its own, for whoever is in a transaction that may be taken back."""
+        if self._clock is not None:
+            async with self.connection():
+                pass
 
     async def tell_time(self, db: Connection) -> None:
         """Let the schema's own clock know what the given one shows; it never goes back."""
@@ -192,3 +225,11 @@ class Door:
 
 async def _nothing(db: Connection) -> None:
     """Our statements leave no session state behind, so there is nothing to reset between two verbs."""
+
+
+def _is_lost(db: Connection) -> bool:
+    """Tell whether the server or the network has ended this connection: the pool takes such a one away at once."""
+    try:
+        return bool(db.is_closed())
+    except asyncpg.InterfaceError:
+        return True

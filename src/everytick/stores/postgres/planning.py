@@ -1,6 +1,6 @@
 """due and commit_plans: jobs held by one planner from the look to the commit, and settled by the revision."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -98,6 +98,13 @@ class Planning(Base):
         async with self._door.transaction() as db:
             return await self._commit(db, batch, plans)
 
+    async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
+        """Return what a plan would see of those jobs that exist now and can be read, and hold nothing."""
+        async with self._door.connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
+            standing = await db.fetch(self._sql.standing_by_id, list(job_ids))
+            found = {seen.job_id: seen for seen in await self._seen(db, standing, {})}
+        return {id_: found[id_] for id_ in job_ids if id_ in found}
+
     async def _commit_held(self, batch: Batch, db: Connection, plans: Sequence[Plan]) -> list[Commit]:
         await self._door.tell_time(db)
         done = await self._commit(db, batch, plans)
@@ -136,7 +143,9 @@ class Planning(Base):
         ripe = [row["job"] for row in await db.fetch(self._sql.hold_due, now, limit)]
         if not ripe:
             return []
-        standing = await db.fetch(self._sql.standing_of, ripe, limit)
+        return await self._seen(db, await db.fetch(self._sql.standing_of, ripe, limit), broken)
+
+    async def _seen(self, db: Connection, standing: Sequence[Row], broken: dict[int, str]) -> list[JobSnapshot]:
         jobs = [row["job"] for row in standing]
         definitions, unreadable = await self._compiled.read(db, _editions(standing))
         broken.update({job: reason for (job, _), reason in unreadable.items()})

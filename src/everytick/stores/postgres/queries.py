@@ -16,8 +16,10 @@ class Queries:
     now: str
     ring: str
     pulse: str
+    ahead: str
     hold_due: str
     standing_of: str
+    standing_by_id: str
     definitions: str
     active: str
     pauses: str
@@ -43,10 +45,14 @@ class Queries:
     give_back: str
     commit_steps: str
     step_marks: str
+    wait_for_mark: str
     beat: str
     claims_of: str
     release_waits: str
     take_over: str
+    release_waits_of: str
+    take: str
+    note: str
     reports: str
     reported: str
     hold_job: str

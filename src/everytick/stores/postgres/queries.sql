@@ -15,6 +15,21 @@ select everytick.ring();
 -- Returns how often the bell was rung, for those who cannot listen.
 select case when is_called then last_value else 0 end from everytick.pulse;
 
+-- ahead --
+-- Returns the store's time and what comes next after it: the earliest look at a job that nothing makes due already,
+-- and the earliest occurrence of these queues that needs a node and nothing but time.
+with moment as materialized (
+    select everytick.everytick_now() as now
+)
+select moment.now,
+       (select s.wake_at from everytick.job_state s
+         where s.wake_at > moment.now and not exists (select from everytick.wake w where w.job = s.job)
+         order by s.wake_at limit 1) as wake_at,
+       (select min(r.ready_at) from everytick.occurrence r
+         where (r.status = 0 or (r.status = 3 and r.owner is null))
+           and r.ready_at > moment.now and r.queue = any($1::text[])) as ready_at
+  from moment;
+
 -- ------------------------------------------------------------------------------------- the planner
 
 -- hold_due --
@@ -44,6 +59,10 @@ select job from told;
 -- standing_of --
 -- Returns where these jobs stand, facts that no plan has seen included, longest-waiting first.
 select * from everytick.job_standing where job = any($1::int[]) order by wake_at, id limit $2;
+
+-- standing_by_id --
+-- Returns where the jobs of these ids stand, due or not.
+select * from everytick.job_standing where id = any($1::text[]);
 
 -- definitions --
 -- Returns the versions asked for that exist.
@@ -164,10 +183,10 @@ update everytick.adjustment a set done = true
  where a.job = u.job and a.at = u.at;
 
 -- settle_adjustments --
--- Forgets what lies at or before the watermark, unless it is still to move.
+-- Forgets what lies at or before the watermark, unless it is still to move to another time.
 delete from everytick.adjustment a
  using unnest($1::int[], $2::timestamptz[]) p(job, watermark)
- where a.job = p.job and a.at <= p.watermark and (a.kind <> 'move' or a.done);
+ where a.job = p.job and a.at <= p.watermark and (a.kind <> 'move' or a.done or a.moved_to = a.at);
 
 -- settle_pauses --
 -- Forgets pauses whose instants are all decided.
@@ -309,6 +328,10 @@ select null from bell;
 -- Returns what tells a repeated commit from a lost race.
 select seq, fence, number, status from everytick.occurrence where seq = any($1::bigint[]);
 
+-- wait_for_mark --
+-- Returns the same of one occurrence, once nobody is writing about it any more.
+select seq, fence, number, status from everytick.occurrence where seq = $1 for no key update;
+
 -- beat --
 -- Notes that the node lives and returns what the store counts as its own.
 with heard as (
@@ -350,6 +373,57 @@ update everytick.occurrence o
         limit $2
           for update of w skip locked))
 returning o.seq;
+
+-- release_waits_of --
+-- Frees what other nodes only wait with of these jobs: no attempt of it is running. Returns how many.
+update everytick.occurrence o
+   set owner = null, fence = o.fence + 1, updated_at = everytick.everytick_now()
+ where o.seq = any(array(
+       select w.seq
+         from everytick.occurrence w
+        where w.job = any(array(select j.seq from everytick.job j where j.id = any($2::text[])))
+          and w.status < 4 and w.status = 3 and w.owner <> $1
+        order by w.seq
+          for update of w))
+returning o.seq;
+
+-- take --
+-- Makes a node the owner of what others run of these jobs, silent or not, with a new fence.
+update everytick.occurrence o
+   set owner = $1, fence = o.fence + 1, updated_at = everytick.everytick_now()
+ where o.seq = any(array(
+       select w.seq
+         from everytick.occurrence w
+        where w.job = any(array(select j.seq from everytick.job j where j.id = any($2::text[])))
+          and w.status < 4 and w.status <> 3 and w.owner <> $1
+        order by w.seq
+        limit $3
+          for update of w))
+returning o.seq;
+
+-- note --
+-- Makes or changes the rows of attempts that run, under their claim's fence; one that is over only takes what is
+-- added, and an occurrence that is over gets no row more. A fence that is gone finds nothing.
+with held as materialized (
+    select n.*
+      from unnest($1::bigint[], $2::int[], $3::text[], $4::int[], $5::timestamptz[], $6::float8[], $7::float8[],
+                  $8::text[], $9::text[], $10::text[])
+           n(occurrence, fence, task, number, started_at, done, total, told, log_node, log_path)
+     cross join lateral (
+           select o.status >= 4 as over from everytick.occurrence o
+            where o.seq = n.occurrence and (o.fence = n.fence or (o.fence = n.fence + 1 and o.status >= 4))
+              for no key update) o
+     where not o.over or exists (select from everytick.attempt a where a.occurrence = n.occurrence
+                                    and a.task = n.task and a.number = n.number)
+)
+insert into everytick.attempt as a (occurrence, task, number, status, started_at, progress_done, progress_total,
+                                    progress_text, log_node, log_path)
+select occurrence, task, number, 1, started_at, done, total, told, log_node, log_path from held
+on conflict (occurrence, task, number) do update
+   set progress_done = coalesce(excluded.progress_done, a.progress_done),
+       progress_total = case when excluded.progress_done is null then a.progress_total else excluded.progress_total end,
+       progress_text = coalesce(excluded.progress_text, a.progress_text),
+       log_node = coalesce(excluded.log_node, a.log_node), log_path = coalesce(excluded.log_path, a.log_path);
 
 -- reports --
 -- Returns ended occurrences whose report nobody delivered yet, oldest end first.

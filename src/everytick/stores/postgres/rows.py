@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from everytick.domain.config import Level, Overrides, overrides
 from everytick.domain.decisions import Span, Why
+from everytick.domain.notes import Log, Progress
 from everytick.domain.occurrence import Attempt, Cause, Occurrence
 from everytick.domain.payload import Payload
 from everytick.domain.policies import Overlap
@@ -148,7 +149,17 @@ def write_waits(waits: tuple[timedelta, ...]) -> str | None:
 def attempt(row: Row, run_id: str) -> Attempt:
     """Return one try at a run."""
     status = ATTEMPT_STATUSES[row["status"]]
-    return Attempt(run_id, row["number"], status, row["started_at"], row["ended_at"], row["error"])
+    done, node = row["progress_done"], row["log_node"]
+    return Attempt(
+        run_id,
+        row["number"],
+        status,
+        row["started_at"],
+        row["ended_at"],
+        row["error"],
+        progress=None if done is None else Progress(done, row["progress_total"], row["progress_text"]),
+        log=None if node is None else Log(node, row["log_path"]),
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------- jobs

@@ -1,15 +1,20 @@
-"""claim, commit_steps, beat and orphans: one owner at a time, and nothing recorded without its fence."""
+"""claim, commit_steps, beat, orphans and their kin: one owner at a time, and nothing recorded without its fence."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 
+from everytick.domain.notes import Note
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.domain.steps import Row as Written
-from everytick.stores.base import Claim, Commit, Orders
+from everytick.stores.base import Claim, Commit, Orders, Transaction
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, columns, occurrence_key
 from everytick.stores.postgres.door import Connection
-from everytick.stores.postgres.rows import ATTEMPT_CODE, FIRST_ENDED, RUN_CODE, STATUS_CODE, Row
+from everytick.stores.postgres.marks import is_repeat
+from everytick.stores.postgres.rows import ATTEMPT_CODE, RUN_CODE, STATUS_CODE
+from everytick.stores.postgres.transaction import TaskTransaction
 
 Steps = Sequence[tuple[Claim, Step]]
 
@@ -72,6 +77,35 @@ class Running(Base):
             claims, _ = await self._claims(db, await db.fetch(self._sql.claims_of, taken, node))
         return claims
 
+    async def take(self, node: str, job_ids: Collection[str], limit: int) -> list[Claim]:
+        """Take over what other nodes hold of these jobs, silent or not, as `orphans` does for the silent."""
+        jobs = list(job_ids)
+        async with self._door.connection() as db:
+            if await db.fetch(self._sql.release_waits_of, node, jobs):
+                await db.execute(self._sql.ring)
+            taken = [row["seq"] for row in await db.fetch(self._sql.take, node, jobs, limit)]
+            if not taken:
+                return []
+            claims, _ = await self._claims(db, await db.fetch(self._sql.claims_of, taken, node))
+        return claims
+
+    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
+        """Show people what is running: make or change the attempt's row, under the claim's fence."""
+        if notes:
+            async with self._door.connection() as db:
+                await db.execute(self._sql.note, *columns(_noted(notes), 10))
+
+    @asynccontextmanager
+    async def transaction(self, claim: Claim) -> AsyncIterator[Transaction]:
+        """Begin a transaction for a task of the claim; leaving it without a commit takes everything back."""
+        db = await self._door.borrow()
+        begun = TaskTransaction(self._door, db, claim, self._write_steps)
+        try:
+            await begun.begin()
+            yield begun
+        finally:
+            await begun.leave()
+
     async def reports(self, limit: int, unknown: Collection[str] = ()) -> list[OccurrenceSnapshot]:
         """Return ended occurrences whose report was not delivered yet, oldest end first."""
         async with self._door.connection() as db:
@@ -84,17 +118,39 @@ class Running(Base):
             await db.execute(self._sql.reported, [occurrence_key(id_) for id_ in occurrence_ids])
 
     async def _commit_round(self, db: Connection, steps: Steps) -> list[Commit]:
-        entries = [entry for claim, step in sorted(steps, key=_handle) for entry in _entries(claim, step)]
-        found = await db.fetch(self._sql.commit_steps, *columns(entries, _WIDTH))
-        written = {row["occurrence"] for row in found}
+        written = await self._write_steps(db, steps)
         left = [claim.handle for claim, _ in steps if claim.handle not in written]
         marks = {row["seq"]: row for row in await db.fetch(self._sql.step_marks, left)} if left else {}
         return [
             Commit.COMMITTED
-            if claim.handle in written or _is_repeat(marks.get(claim.handle), claim, step)
+            if claim.handle in written or is_repeat(marks.get(claim.handle), claim, step)
             else Commit.STALE
             for claim, step in steps
         ]
+
+    async def _write_steps(self, db: Connection, steps: Steps) -> set[int]:
+        entries = [entry for claim, step in sorted(steps, key=_handle) for entry in _entries(claim, step)]
+        return {row["occurrence"] for row in await db.fetch(self._sql.commit_steps, *columns(entries, _WIDTH))}
+
+
+def _noted(notes: Sequence[tuple[Claim, Note]]) -> list[tuple[object, ...]]:
+    """Return one row per attempt by rising key, which holds the newest of everything that was noted of it."""
+    newest: dict[tuple[int, int, str, int], Note] = {}
+    for claim, note in notes:
+        key = claim.handle, claim.fence, note.task, note.number
+        known = newest.get(key, note)
+        newest[key] = replace(known, progress=note.progress or known.progress, log=note.log or known.log)
+    return [(*key, *_note_columns(newest[key])) for key in sorted(newest)]
+
+
+def _note_columns(note: Note) -> tuple[object, ...]:
+    progress: tuple[object, ...] = (None, None, None)
+    log: tuple[object, ...] = (None, None)
+    if note.progress is not None:
+        progress = note.progress.done, note.progress.total, rows.text(note.progress.text)
+    if note.log is not None:
+        log = rows.text(note.log.node), rows.text(note.log.path)
+    return note.started_at, *progress, *log
 
 
 def _handle(step: tuple[Claim, Step]) -> int:
@@ -114,17 +170,6 @@ def _rounds(steps: Steps) -> Iterator[list[int]]:
             seen.add(handle)
         yield now
         left = later
-
-
-def _is_repeat(mark: Row | None, claim: Claim, step: Step) -> bool:
-    """Tell a commit whose reply was lost from a lost race: the same step is there already."""
-    if mark is None:
-        return False
-    if mark["fence"] == claim.fence:
-        return bool(step.number <= mark["number"])
-    # An end raises the fence and keeps the number: its repeat finds its own effect.
-    over = mark["status"] >= FIRST_ENDED and mark["fence"] == claim.fence + 1
-    return bool(over and mark["number"] == step.number)
 
 
 def _entries(claim: Claim, step: Step) -> Iterator[tuple[object, ...]]:

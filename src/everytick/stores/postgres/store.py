@@ -6,9 +6,10 @@ wait for a step that holds occurrences and changes jobs. A plan's commit counts 
 it finds into `woken` and takes them away.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 
+from everytick.stores.base import Ahead
 from everytick.stores.postgres.bell import Bell
 from everytick.stores.postgres.door import Door, read_address
 from everytick.stores.postgres.history import History
@@ -73,6 +74,15 @@ class PostgresStore(Planning, Running, Jobs, History):
         """Return the server's time; one that was set back stands still until it has caught up."""
         async with self._door.connection() as db:
             now: datetime = await db.fetchval(self._sql.now)
+        return self._never_back(now)
+
+    async def ahead(self, queues: Collection[str]) -> Ahead:
+        """Return what is next for a node of these queues, so that it sleeps until then and not longer."""
+        async with self._door.connection() as db:
+            row = await db.fetchrow(self._sql.ahead, list(queues))
+        return Ahead(self._never_back(row["now"]), row["wake_at"], row["ready_at"])
+
+    def _never_back(self, now: datetime) -> datetime:
         if self._latest is None or now > self._latest:
             self._latest = now
         return self._latest

@@ -203,14 +203,20 @@ create table everytick.task_run (
     primary key (occurrence, task)
 );
 
+-- Progress and log are told while it runs and are for people: no decision looks at them.
 create table everytick.attempt (
-    occurrence bigint not null,
-    task       text not null,
-    number     integer not null,
-    status     smallint not null,
-    started_at timestamptz,
-    ended_at   timestamptz,
-    error      text,
+    occurrence     bigint not null,
+    task           text not null,
+    number         integer not null,
+    status         smallint not null,
+    started_at     timestamptz,
+    ended_at       timestamptz,
+    error          text,
+    progress_done  double precision,
+    progress_total double precision,
+    progress_text  text,
+    log_node       text,
+    log_path       text,
     primary key (occurrence, task, number)
 );
 
@@ -280,7 +286,8 @@ select 'occ_' || o.id as occurrence_id, j.name as job, r.task, everytick.run_sta
 
 create view everytick.attempts as
 select 'occ_' || o.id as occurrence_id, j.name as job, a.task, a.number,
-       everytick.attempt_status(a.status) as status, a.started_at, a.ended_at, a.error
+       everytick.attempt_status(a.status) as status, a.started_at, a.ended_at, a.error,
+       a.progress_done, a.progress_total, a.progress_text, a.log_node, a.log_path
   from everytick.attempt a
   join everytick.occurrence o on o.seq = a.occurrence
   join everytick.job j on j.seq = o.job;

@@ -1,0 +1,98 @@
+"""The transaction a task writes in: its rows and the step of its success become true together, or neither does."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeAlias
+
+from everytick.domain.steps import Step
+from everytick.errors import StoreUnavailable
+from everytick.stores.base import Claim, Commit
+from everytick.stores.postgres.door import Connection, Door
+from everytick.stores.postgres.marks import is_repeat
+
+Writer: TypeAlias = Callable[[Connection, Sequence[tuple[Claim, Step]]], Awaitable[set[int]]]
+"""Writes steps on a connection as `commit_steps` does, and returns the handles of those that were written."""
+
+
+class TaskTransaction:
+    """One transaction on a connection of its own; nothing of ours is locked before its commit."""
+
+    def __init__(self, door: Door, db: Connection, claim: Claim, write: Writer) -> None:
+        self._door = door
+        self._db = db
+        self._claim = claim
+        self._write = write
+        self._open = False
+
+    @property
+    def connection(self) -> Any:
+        """The asyncpg connection, for what `execute` and `fetch` do not offer; it must not commit."""
+        return self._in_use()
+
+    async def execute(self, sql: str, *arguments: object) -> None:
+        """Carry out one statement, with placeholders as `$1`."""
+        db = self._in_use()
+        with self._door.lending(db):
+            await db.execute(sql, *arguments)
+
+    async def fetch(self, sql: str, *arguments: object) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of one question, which sees what the transaction wrote."""
+        db = self._in_use()
+        with self._door.lending(db):
+            return [tuple(row) for row in await db.fetch(sql, *arguments)]
+
+    async def commit(self, step: Step) -> Commit:
+        """Write the step and commit all of it together; STALE says that nothing was written at all."""
+        db = self._in_use()
+        await self._door.keep_time()
+        with self._door.answering():
+            if not db.is_in_transaction():
+                raise RuntimeError("the task ended its transaction by itself: leave commit and rollback to everytick")
+            if not await self._write(db, [(self._claim, step)]):
+                await self._end("rollback")
+                return Commit.STALE
+        try:
+            with self._door.answering():
+                await self._end("commit")
+        except StoreUnavailable:
+            if not await self._was_written(step):
+                raise
+        return Commit.COMMITTED
+
+    async def begin(self) -> None:
+        """Open it."""
+        with self._door.answering():
+            await self._db.execute("begin")
+        self._open = True
+
+    async def leave(self) -> None:
+        """Take back what was not committed and give the connection back as it was.
+
+        A connection that is lost took its transaction with it, so that is no failure.
+        """
+        try:
+            with self._door.answering():
+                if self._open:
+                    await self._end("rollback")
+                await self._door.forget_session(self._db)
+        except StoreUnavailable:
+            self._door.drop(self._db)
+        except BaseException:
+            self._door.drop(self._db)
+            raise
+        finally:
+            await self._door.give_back(self._db)
+
+    async def _end(self, word: str) -> None:
+        self._open = False
+        await self._db.execute(word)
+
+    def _in_use(self) -> Connection:
+        if not self._open:
+            raise RuntimeError("this transaction is over: write before its commit, or in a transaction of your own")
+        return self._db
+
+    async def _was_written(self, step: Step) -> bool:
+        """Tell what became of a commit whose reply was lost, once the server has made up its mind about it."""
+        async with self._door.connection() as db:
+            mark = await db.fetchrow(self._door.sql.wait_for_mark, self._claim.handle)
+        return is_repeat(mark, self._claim, step)

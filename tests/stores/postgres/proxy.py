@@ -1,0 +1,107 @@
+"""A proxy before the server that cuts the line exactly where it hurts: around a COMMIT."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from enum import Enum
+from urllib.parse import urlsplit, urlunsplit
+
+from tests.servers.launch import Server
+
+_HEADER = 5
+_ENCRYPT = (80877103).to_bytes(4)
+
+
+class Cut(Enum):
+    """Where the line breaks: the server never hears of the commit, or the client never hears the answer."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+class Proxy:
+    """Hands bytes on; once armed, it breaks every connection on which a commit is sent, until it is disarmed."""
+
+    def __init__(self, address: str) -> None:
+        self._target = urlsplit(address)
+        self.cut: Cut | None = None
+        self.cuts = 0
+        self.port = 0
+
+    @property
+    def address(self) -> str:
+        """The server's address, by way of this proxy."""
+        user = f"{self._target.username}@" if self._target.username else ""
+        return urlunsplit(self._target._replace(netloc=f"{user}127.0.0.1:{self.port}"))
+
+    async def serve(self, client: asyncio.StreamReader, answer: asyncio.StreamWriter) -> None:
+        """Carry one connection until either side ends it or a commit breaks it."""
+        server, forward = await asyncio.open_connection(self._target.hostname, self._target.port)
+        back = asyncio.create_task(_hand_on(server, answer))
+        try:
+            await self._ask(client, forward, back, server)
+        finally:
+            back.cancel()
+            with suppress(asyncio.CancelledError, OSError):
+                await back
+            for writer in (forward, answer):
+                writer.transport.abort()
+
+    async def _ask(
+        self,
+        client: asyncio.StreamReader,
+        forward: asyncio.StreamWriter,
+        back: asyncio.Task[None],
+        server: asyncio.StreamReader,
+    ) -> None:
+        with suppress(asyncio.IncompleteReadError, OSError):
+            greeted = False
+            while not greeted:  # a greeting may be a question about encryption first
+                length = await client.readexactly(4)
+                greeting = await client.readexactly(int.from_bytes(length) - 4)
+                forward.write(length + greeting)
+                greeted = greeting[:4] != _ENCRYPT
+            while True:
+                header = await client.readexactly(_HEADER)
+                body = await client.readexactly(int.from_bytes(header[1:]) - 4)
+                if self.cut is not None and _is_commit(header, body):
+                    await self._break(header + body, forward, back, server)
+                    return
+                forward.write(header + body)
+                await forward.drain()
+
+    async def _break(
+        self, message: bytes, forward: asyncio.StreamWriter, back: asyncio.Task[None], server: asyncio.StreamReader
+    ) -> None:
+        self.cuts += 1
+        if self.cut is Cut.BEFORE:
+            return
+        back.cancel()
+        with suppress(asyncio.CancelledError):
+            await back
+        forward.write(message)
+        await server.readexactly(_HEADER)  # the server has answered, so the commit is done; nobody will hear of it
+
+
+async def _hand_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while some := await reader.read(65536):
+            writer.write(some)
+            await writer.drain()
+    writer.close()
+
+
+def _is_commit(header: bytes, body: bytes) -> bool:
+    return header[:1] == b"Q" and body.rstrip(b"\0").strip(b" ;").lower() == b"commit"
+
+
+@asynccontextmanager
+async def proxied(server: Server) -> AsyncIterator[Proxy]:
+    """Give a proxy before the server; its connections are gone afterwards."""
+    proxy = Proxy(server.address)
+    listening = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+    proxy.port = listening.sockets[0].getsockname()[1]
+    try:
+        yield proxy
+    finally:
+        listening.close()
