@@ -181,6 +181,7 @@ class OccurrenceSnapshot:
     is_recovery_run: bool = False
     expired: bool = False
     stop: Stop | None = None
+    job_id: str = ""
 
     @property
     def deadline(self) -> datetime | None:
@@ -248,6 +249,7 @@ def snapshot_of(
         lost=lost,
         cancel=cancel,
         is_recovery_run=occurrence.is_recovery_run,
+        job_id=occurrence.job_id,
     )
 
 

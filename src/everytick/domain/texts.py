@@ -17,3 +17,21 @@ SHUTDOWN = "shutdown"
 
 SILENT = "its node fell silent"
 """The error of an attempt that was lost."""
+
+OVERLAP_SKIPPED = "Skipping overlapping run for Job {name}"
+"""S0-060: an instant found its job busy."""
+
+TAKEN_BY_ANOTHER = "Occurrence already claimed by another node"
+"""S0-070: a plan came from a snapshot that no longer held."""
+
+RECOVERY_FAILED = "recovery failed: {cause}"
+"""S0-101: the first look at the store after a start went wrong."""
+
+ALREADY_RUNNING = "scheduler already running"
+"""S0-111: the application was started twice."""
+
+CLAIM_FAILED = "failed to claim schedule"
+"""S1-013: one job could not be planned; the others go on."""
+
+CLAIMED = "claimed and enqueued schedule"
+"""S1-014: a job's instants were decided."""

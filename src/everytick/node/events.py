@@ -75,5 +75,5 @@ class Events:
         for listener in self._listeners:
             try:
                 listener(event)
-            except Exception:
+            except Exception:  # noqa: BLE001, it is not our code
                 _log.exception("a listener of events failed on %s", event.kind)

@@ -230,6 +230,11 @@ class RunStore(Protocol):
         ...
 
 
+    def apart(self) -> "AbstractAsyncContextManager[RunStore] | None":
+        """Give the same store for another thread's loop, with a connection of its own; None if it lives in one loop."""
+        ...
+
+
 class JobStore(Protocol):
     """What people and definitions ask of jobs."""
 

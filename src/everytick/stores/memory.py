@@ -348,6 +348,9 @@ class MemoryStore:
         """Refuse: what a task writes lies in no transaction of this store."""
         raise TransactionsUnsupported("memory")
 
+    def apart(self) -> None:
+        """Return nothing: what lives in this process lives in one loop of it."""
+
     async def reports(self, limit: int, unknown: Collection[str] = ()) -> list[OccurrenceSnapshot]:
         """Return ended occurrences whose report was not delivered yet, oldest end first."""
         owed = [row for row in self._occurrences.values() if row.report_due and row.record.job_id not in unknown]

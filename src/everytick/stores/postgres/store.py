@@ -6,8 +6,10 @@ wait for a step that holds occurrences and changes jobs. A plan's commit counts 
 it finds into `woken` and takes them away.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import partial
 
 from everytick.stores.base import Ahead
 from everytick.stores.postgres.bell import Bell
@@ -40,6 +42,7 @@ class PostgresStore(Planning, Running, Jobs, History):
     ) -> None:
         address = read_address(url, schema, pooling)
         super().__init__(Door(address, connections=connections, clock=clock, settings=settings), definitions_kept)
+        self._again = partial(PostgresStore, url, schema=schema, pooling=pooling, clock=clock, settings=settings)
         self._bell = Bell(self._door)
         self._latest: datetime | None = None
 
@@ -64,6 +67,16 @@ class PostgresStore(Planning, Running, Jobs, History):
         await self._door.open()
         await self._door.set_clock()
         await self._bell.open()
+
+    @asynccontextmanager
+    async def apart(self) -> AsyncIterator["PostgresStore"]:
+        """Give the same tables through a connection of its own, for the loop that enters here."""
+        other = self._again(connections=1)
+        await other._door.open()
+        try:
+            yield other
+        finally:
+            await other._door.close()
 
     async def close(self) -> None:
         """Give every connection back; closing twice is harmless."""

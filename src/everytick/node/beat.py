@@ -1,0 +1,152 @@
+"""The beat: says that the node lives, and brings the store's orders.
+
+It has a thread, a loop and a connection of its own: a task that blocks the node's loop
+does not make the node look dead. Where a store lives in one loop, it beats there.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from everytick.errors import StoreUnavailable
+from everytick.node.backoff import Backoff
+from everytick.node.health import Health
+from everytick.stores.base import Orders, RunStore
+
+_log = logging.getLogger("everytick.beat")
+
+_BLOCKED = 1.0
+_NUDGED_EVERY = 0.2
+
+
+class Beat:
+    """Beats every `interval` seconds until it is stopped, which is the last thing a node does."""
+
+    def __init__(
+        self,
+        store: RunStore,
+        node: str,
+        interval: float,
+        health: Health,
+        *,
+        held: Callable[[], list[int]],
+        obey: Callable[[Orders], None],
+        latest: Callable[[], str],
+    ) -> None:
+        self._store, self._node, self._interval, self._health = store, node, interval, health
+        self._held, self._obey, self._latest = held, obey, latest
+        self._thread: threading.Thread | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._own: asyncio.AbstractEventLoop | None = None
+        self._early: asyncio.Event | None = None
+        self._over = threading.Event()
+
+    async def start(self) -> None:
+        """Beat once, so that the node is known before it claims, and go on."""
+        loop = asyncio.get_running_loop()
+        self._obey(await self._store.beat(self._node, self._held()))
+        apart = self._store.apart()
+        if apart is None:
+            self._early = asyncio.Event()
+            self._task = loop.create_task(self._forever(self._store, self._obey))
+            return
+        is_open: asyncio.Future[None] = loop.create_future()
+
+        async def live() -> None:
+            self._own, self._early = asyncio.get_running_loop(), asyncio.Event()
+            try:
+                async with apart as store:
+                    loop.call_soon_threadsafe(_settle, is_open, None)
+                    watch = self._own.create_task(self._watch(loop))
+                    try:
+                        await self._forever(store, lambda orders: self._pass_on(loop, orders))
+                    finally:
+                        watch.cancel()
+            except Exception as error:  # noqa: BLE001, told to whoever waits for the start
+                loop.call_soon_threadsafe(_settle, is_open, error)
+
+        self._thread = threading.Thread(target=lambda: asyncio.run(live()), name="everytick-beat", daemon=True)
+        self._thread.start()
+        await is_open
+
+    def nudge(self) -> None:
+        """Beat early: there may be orders."""
+        loop, early = self._own, self._early
+        if early is None:
+            return
+        if loop is None:
+            early.set()
+        else:
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(early.set)
+
+    async def stop(self) -> None:
+        """Beat no more."""
+        self._over.set()
+        self.nudge()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join, 10.0)
+
+    def _pass_on(self, loop: asyncio.AbstractEventLoop, orders: Orders) -> None:
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(self._obey, orders)
+
+    async def _forever(self, store: RunStore, obey: Callable[[Orders], None]) -> None:
+        backoff, wait, early = Backoff(), self._interval, self._early
+        assert early is not None, "made before the first beat"
+        while not self._over.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await early.wait()
+            early.clear()
+            if self._over.is_set():
+                return
+            try:
+                obey(await store.beat(self._node, self._held()))
+            except StoreUnavailable as error:
+                self._health.beat_failed(str(error))
+                wait = min(backoff.failed(), self._interval)
+            except Exception:  # noqa: BLE001, a node that stops beating by mistake would lose all it runs
+                _log.exception("a beat failed")
+                self._health.beat_failed("a beat failed")
+                wait = min(backoff.failed(), self._interval)
+            else:
+                self._health.has_beaten()
+                backoff.succeeded()
+                wait = self._interval
+                # A store that rings often must not make the node beat all the time.
+                await asyncio.sleep(min(_NUDGED_EVERY, self._interval / 4))
+
+    async def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Warn about a node's loop that stands still: everything on it is late."""
+        while True:
+            turned = threading.Event()
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(turned.set)
+            await asyncio.sleep(_BLOCKED)
+            waited = _BLOCKED
+            while not turned.is_set() and not self._over.is_set():
+                if waited == _BLOCKED:
+                    _log.warning(
+                        "the node's loop has stood still for over a second; the last to begin was job '%s': "
+                        "async tasks must not block, make it a plain function to run it in a thread",
+                        self._latest(),
+                    )
+                await asyncio.sleep(_BLOCKED)
+                waited += _BLOCKED
+            if waited > _BLOCKED:
+                _log.warning("the node's loop turns again after about %.0f seconds", waited)
+
+
+def _settle(future: "asyncio.Future[None]", error: Exception | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(None)
+    else:
+        future.set_exception(error)

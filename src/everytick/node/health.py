@@ -1,0 +1,56 @@
+"""Health: whether the store answers, for readiness and for the decision to start nothing more."""
+
+import logging
+from collections.abc import Callable
+
+_log = logging.getLogger("everytick.node")
+
+
+class Health:
+    """What the loops have seen of the store."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._failing_since: float | None = None
+        self._beaten_at = monotonic()
+        self.reason = ""
+        self.listener: Callable[[bool, str], None] | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the store answered when it was last asked."""
+        return self._failing_since is None
+
+    @property
+    def failing_for(self) -> float:
+        """For how many seconds the store has not answered."""
+        return 0.0 if self._failing_since is None else self._monotonic() - self._failing_since
+
+    def answered(self) -> None:
+        """The store has answered."""
+        if self._failing_since is not None:
+            _log.warning("the store answers again after %.1f seconds", self.failing_for)
+            self._failing_since, self.reason = None, ""
+            if self.listener is not None:
+                self.listener(True, "")
+
+    def failed(self, reason: str) -> None:
+        """The store has not answered."""
+        if self._failing_since is None:
+            _log.error("nothing fires until the store answers again: %s", reason)
+            self._failing_since, self.reason = self._monotonic(), reason
+            if self.listener is not None:
+                self.listener(False, reason)
+
+    def has_beaten(self) -> None:
+        """The store has taken a beat; told by the beat's own thread."""
+        self._beaten_at = self._monotonic()
+
+    def beat_failed(self, reason: str) -> None:
+        """The store has not taken a beat; told by the beat's own thread."""
+        self.reason = reason
+
+    @property
+    def silent_for(self) -> float:
+        """For how many seconds other nodes have not heard of this one."""
+        return self._monotonic() - self._beaten_at

@@ -1,0 +1,128 @@
+"""What a node keeps of an occurrence it owns, and of each attempt that is open on it."""
+
+import asyncio
+from collections import deque
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from logging import Logger
+from typing import Protocol
+
+from everytick.domain.notes import Log, Progress
+from everytick.domain.steps import Event, OccurrenceSnapshot, Step
+from everytick.node.alarms import Alarm
+from everytick.runners.base import Body
+from everytick.runners.context import Context, TaskTransaction
+from everytick.stores.base import Claim
+
+
+class Attends(Protocol):
+    """What the node does for one open attempt."""
+
+    def logger(self, running: "Running") -> Logger:
+        """Return the logger of the attempt."""
+        ...
+
+    def keep(self, running: "Running", data: bytes) -> None:
+        """Keep output of the attempt, from any thread."""
+        ...
+
+    def transaction(self, running: "Running") -> AbstractAsyncContextManager[TaskTransaction]:
+        """Begin the attempt's one transaction."""
+        ...
+
+
+class Held:
+    """One occurrence that this node owns: the newest snapshot, what is open and what waits to be written.
+
+    `is_begun` says that it takes a slot, `is_gone` that nothing more may be recorded about
+    it here. While `deferred` is a list, a task's own transaction is open and events wait;
+    `turn` is whose transaction it is. `written` is kept by whoever waits for `steps` to be written.
+    """
+
+    __slots__ = (
+        "alarms",
+        "bodies",
+        "called_off",
+        "claim",
+        "deferred",
+        "is_begun",
+        "is_gone",
+        "is_queued",
+        "open",
+        "snapshot",
+        "steps",
+        "turn",
+        "written",
+    )
+
+    open: "dict[int, Running]"
+    steps: deque[Step]
+    alarms: list[Alarm]
+    snapshot: OccurrenceSnapshot
+    deferred: list[Event] | None
+    turn: asyncio.Lock | None
+    written: asyncio.Future[None] | None
+
+    def __init__(self, claim: Claim, bodies: tuple[Body, ...]) -> None:
+        self.claim, self.bodies, self.snapshot = claim, bodies, claim.snapshot
+        self.open, self.steps, self.alarms = {}, deque(), []
+        self.called_off: set[tuple[str, int]] = set()
+        self.deferred = self.turn = self.written = None
+        self.is_begun = self.is_gone = self.is_queued = False
+
+
+class Running:
+    """One open attempt; the services its context speaks to."""
+
+    __slots__ = (
+        "attends",
+        "body",
+        "context",
+        "has_transacted",
+        "held",
+        "is_abandoned",
+        "is_settled",
+        "log_place",
+        "noted",
+        "number",
+        "place",
+        "progress_made",
+        "reason",
+        "since",
+        "until",
+        "worker",
+    )
+
+    def __init__(self, attends: Attends, held: Held, place: int, number: int, until: datetime | None) -> None:
+        self.attends, self.held, self.place, self.number, self.until = attends, held, place, number, until
+        self.body = held.bodies[place]
+        claim = held.claim
+        self.context = Context(claim.job, place, number, claim.occurrence, held.snapshot, claim.fence, self)
+        self.worker: asyncio.Task[None] | None = None
+        self.reason = ""
+        self.since = 0.0
+        self.is_abandoned = self.is_settled = self.has_transacted = False
+        self.progress_made: Progress | None = None
+        self.log_place: Log | None = None
+        self.noted: tuple[Progress | None, Log | None] | None = None
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return self.held.snapshot.rules.tasks[self.place].name
+
+    def log(self, context: Context) -> Logger:
+        """Return the logger of this attempt."""
+        return self.attends.logger(self)
+
+    def output(self, context: Context, data: bytes) -> None:
+        """Keep output of this attempt."""
+        self.attends.keep(self, data)
+
+    def progress(self, context: Context, progress: Progress) -> None:
+        """Show people how far the attempt has come; they see it within a second or two."""
+        self.progress_made = progress
+
+    def transaction(self, context: Context) -> AbstractAsyncContextManager[TaskTransaction]:
+        """Begin the attempt's one transaction."""
+        return self.attends.transaction(self)

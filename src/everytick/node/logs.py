@@ -1,0 +1,116 @@
+"""Captured output: one bounded file per attempt, readable while it runs."""
+
+import logging
+import os
+import re
+import shutil
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from threading import Lock
+
+from everytick.domain.notes import Log
+from everytick.node.held import Running
+
+_log = logging.getLogger("everytick.logs")
+_tasks = logging.getLogger("everytick.task")
+
+LIMIT = 10 * 1024 * 1024
+"""So many bytes of an attempt's output are kept; the rest is dropped, and the file says so."""
+
+_CUT = b"\n[everytick: more output was dropped, the limit is reached]\n"
+_FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+
+
+class _File:
+    __slots__ = ("descriptor", "left", "logger")
+
+    def __init__(self, descriptor: int, left: int) -> None:
+        self.descriptor, self.left = descriptor, left
+        self.logger: logging.Logger | None = None
+
+
+class _ToOutput(logging.Handler):
+    """Writes what an attempt logs to its output."""
+
+    def __init__(self, logs: "Logs", running: Running) -> None:
+        super().__init__()
+        self._logs, self._running = logs, running
+        self.setFormatter(_FORMAT)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._logs.write(self._running, self.format(record).encode(errors="replace") + b"\n")
+
+
+class Logs:
+    """Keeps output in a folder per day and occurrence; without a folder it keeps none."""
+
+    def __init__(self, folder: Path | None, node: str, limit: int = LIMIT) -> None:
+        self._folder, self._node, self._limit = folder, node, limit
+        self._files: dict[Running, _File] = {}
+        self._loggers: dict[Running, logging.Logger] = {}
+        self._lock = Lock()
+        self._is_broken = False
+
+    def write(self, running: Running, data: bytes) -> None:
+        """Keep this; may be called from any thread."""
+        if self._folder is None or not data:
+            return
+        with self._lock:
+            try:
+                file = self._files.get(running) or self._open(running)
+                if file.left <= 0:
+                    return
+                kept = data[: file.left]
+                file.left -= len(kept)
+                os.write(file.descriptor, kept if len(kept) == len(data) else kept + _CUT)
+                if len(kept) < len(data):
+                    file.left = 0
+            except OSError as error:
+                self._say_once(error)
+
+    def logger(self, running: Running) -> logging.Logger:
+        """Return the attempt's logger: its lines go to its output, and on to `everytick.task`."""
+        found = self._loggers.get(running)
+        if found is None:
+            found = logging.Logger(f"everytick.task.{running.context.job}")
+            found.parent = _tasks
+            found.addHandler(_ToOutput(self, running))
+            self._loggers[running] = found
+        return found
+
+    def close(self, running: Running) -> None:
+        """Write no more for this attempt."""
+        self._loggers.pop(running, None)
+        if running in self._files:
+            with self._lock, suppress(OSError):
+                os.close(self._files.pop(running).descriptor)
+
+    def forget_before(self, moment: datetime) -> None:
+        """Remove the folders of days that lie before the moment's."""
+        if self._folder is None or not self._folder.is_dir():
+            return
+        for day in self._folder.iterdir():
+            if re.fullmatch(r"\d{4}-\d\d-\d\d", day.name) and date.fromisoformat(day.name) < moment.date():
+                shutil.rmtree(day, ignore_errors=True)
+
+    def _open(self, running: Running) -> _File:
+        assert self._folder is not None, "only who has a folder keeps output"
+        started = running.context.started_at.astimezone(UTC)
+        name = re.sub(r"[^\w.-]", "_", running.task)[:80]
+        path = f"{started:%Y-%m-%d}/{running.context.occurrence_id}/{name}.{running.number}.log"
+        full = self._folder / path
+        full.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = _File(os.open(full, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), self._limit)
+        self._files[running] = file
+        running.log_place = Log(self._node, path)
+        return file
+
+    def _say_once(self, error: OSError) -> None:
+        if not self._is_broken:
+            self._is_broken = True
+            _log.error("output cannot be kept in %s: %s; tasks go on without", self._folder, error)
+
+
+KEPT = timedelta(days=90)
+"""Output is kept so long, as the longest retention of an outcome."""

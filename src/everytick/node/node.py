@@ -1,0 +1,225 @@
+"""The node: starts the loops, keeps them awake at the right moments, and stops them in order."""
+
+import asyncio
+import logging
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from secrets import token_hex
+from typing import Any, Literal, Protocol, TypeAlias
+
+from everytick.domain.texts import RECOVERY_FAILED
+from everytick.errors import StoreUnavailable
+from everytick.node.alarms import Alarms
+from everytick.node.backoff import Backoff
+from everytick.node.beat import Beat
+from everytick.node.clock import NodeClock
+from everytick.node.events import Event, Events, Happening
+from everytick.node.executor import Executor
+from everytick.node.health import Health
+from everytick.node.janitor import Janitor
+from everytick.node.logs import Logs
+from everytick.node.planner import BATCH, Planner
+from everytick.node.reaper import Reaper
+from everytick.node.reporter import Hooks, Reporter
+from everytick.node.settings import NodeSettings
+from everytick.runners.base import Repertoire
+from everytick.stores.base import HistoryStore, JobStore, PlanStore, RunStore, Store
+
+_log = logging.getLogger("everytick.node")
+
+StopMode: TypeAlias = Literal["cancel", "drain", "at once"]
+
+_JANITOR_EVERY = 60.0
+_REPORTS_EVERY = 30.0
+_LOOK_AGAIN_AT_UNKNOWN = 60.0
+_REST = 4.0
+_LONGEST_REST = 0.25
+
+
+class WholeStore(Store, PlanStore, RunStore, JobStore, HistoryStore, Protocol):
+    """Every verb of the seam."""
+
+
+def node_name() -> str:
+    """Return a name no other start of any process has: a host's name may come back, a dead node must not."""
+    return f"{socket.gethostname()}-{os.getpid()}-{token_hex(4)}"
+
+
+class Node:
+    """One process that plans and runs."""
+
+    def __init__(
+        self,
+        store: WholeStore,
+        catalogue: Repertoire,
+        settings: NodeSettings,
+        *,
+        hooks: Hooks | None = None,
+        events: Events | None = None,
+        name: str | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = name or node_name()
+        self.events = events or Events()
+        self.health = Health(monotonic)
+        self.clock = NodeClock(monotonic)
+        self._store, self._settings, self._catalogue = store, settings, catalogue
+        self._alarms = Alarms(monotonic)
+        self._logs = Logs(settings.log_folder, self.name)
+        self._reporter = Reporter(store, store, hooks or {}, self.health)
+        self.executor = Executor(
+            store,
+            self.name,
+            settings,
+            catalogue,
+            self.clock,
+            self._alarms,
+            self.events,
+            self.health,
+            self._reporter,
+            self._logs,
+        )
+        self.planner = Planner(store, self.clock, self.events, executor=self.executor, limit=settings.plan_limit)
+        self.reaper = Reaper(store, self.name, self.clock, self.events, settings.node_timeout)
+        self.janitor = Janitor(store, self.clock, self._logs)
+        self._beat = Beat(
+            store,
+            self.name,
+            settings.heartbeat.total_seconds(),
+            self.health,
+            held=lambda: self.executor.handles,
+            obey=self.executor.obey,
+            latest=lambda: self.executor.latest,
+        )
+        self._plan_now = asyncio.Event()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self.health.listener = self._tell_of_store
+
+    # ---------------------------------------------------------------------------------------------------- start, stop
+
+    async def start(self) -> None:
+        """Beat, look once at what is due, and go on for ever in the background."""
+        self.clock.learn(await self._store.now())
+        await self._beat.start()
+        self.health.has_beaten()
+        try:
+            await self.planner.round()
+        except StoreUnavailable as error:
+            self.health.failed(str(error))
+        except Exception as error:
+            await self._beat.stop()
+            raise RuntimeError(RECOVERY_FAILED.format(cause=error)) from error
+        interval = self._settings.reaper_interval.total_seconds()
+        self._spawn("writer", self.executor.writer.run())
+        self._spawn("claims", self._loop("claims", self.executor.run))
+        self._spawn("planner", self._loop("planner", self._plan))
+        self._spawn("bell", self._loop("bell", self._listen))
+        self._spawn("reaper", self._loop("reaper", self._every(interval, self.reaper.round)))
+        self._spawn("janitor", self._loop("janitor", self._every(_JANITOR_EVERY, self.janitor.round)))
+        self._spawn("reports", self._loop("reports", self._every(_REPORTS_EVERY, self._reporter.deliver_left)))
+        self._spawn("unknown", self._loop("unknown", self._every(_LOOK_AGAIN_AT_UNKNOWN, self._learn_again)))
+        self._wake()
+
+    async def stop(self, mode: StopMode = "cancel") -> None:
+        """Stop in order: planning, claiming, what runs, what is written, and the heartbeat last.
+
+        `cancel` tells running attempts to stop and waits the grace period; `drain` waits for
+        them first; `at once` waits for nothing.
+        """
+        await self._end("bell", "planner", "reaper", "janitor", "reports", "unknown")
+        self.executor.stop(drain=mode == "drain")
+        if mode == "drain":
+            await self.executor.emptied()
+        elif mode == "cancel":
+            await self._in_time(self.executor.emptied(), "did not end within the grace period")
+        if mode != "at once":
+            await self._in_time(self.executor.writer.flushed(), "could not be written within the grace period")
+            await self._in_time(self._reporter.close(), "hooks did not end within the grace period")
+        await self._end("claims", "writer")
+        await self.executor.close()
+        self._alarms.stop()
+        await self._beat.stop()
+        self._catalogue.close()
+
+    async def _in_time(self, work: Awaitable[None], what: str) -> None:
+        try:
+            async with asyncio.timeout(self._settings.grace_period.total_seconds() + 1.0):
+                await work
+        except TimeoutError:
+            _log.warning("%s; what is left is settled by another node", what)
+
+    def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks[name] = asyncio.get_running_loop().create_task(work, name=f"everytick-{name}")
+
+    async def _end(self, *names: str) -> None:
+        ended = [self._tasks.pop(name) for name in names if name in self._tasks]
+        for task in ended:
+            task.cancel()
+        await asyncio.gather(*ended, return_exceptions=True)
+
+    # ------------------------------------------------------------------------------------------------------ the loops
+
+    async def _loop(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Do the work for ever: neither a silent store nor a mistake of ours ends a loop."""
+        backoff = Backoff()
+        while True:
+            began = self.clock.monotonic()
+            try:
+                await work()
+                return
+            except StoreUnavailable as error:
+                self.health.failed(str(error))
+            except Exception:  # noqa: BLE001, the loop's edge
+                _log.exception("the %s loop failed and goes on", name)
+            if self.clock.monotonic() - began > 10.0:
+                backoff.succeeded()
+            await asyncio.sleep(backoff.failed())
+
+    def _every(self, seconds: float, round_: Callable[[], Awaitable[int]]) -> Callable[[], Awaitable[None]]:
+        async def forever() -> None:
+            while True:
+                if await round_() < BATCH:
+                    await asyncio.sleep(seconds)
+
+        return forever
+
+    async def _plan(self) -> None:
+        """Plan whenever something may be due; endings that come by the thousand are answered together."""
+        while True:
+            await self._plan_now.wait()
+            self._plan_now.clear()
+            began = self.clock.monotonic()
+            while await self.planner.round() >= BATCH:
+                pass
+            self.health.answered()
+            took = self.clock.monotonic() - began
+            if took > 0.01:
+                await asyncio.sleep(min(_REST * took, _LONGEST_REST))
+
+    async def _listen(self) -> None:
+        """Sleep until something is due, a bell or the poll; then let the others look."""
+        poll = self._settings.poll.total_seconds()
+        while True:
+            ahead = await self._store.ahead(self._settings.queues)
+            self.clock.learn(ahead.now)
+            self.health.answered()
+            moments = [moment for moment in (ahead.wake_at, ahead.ready_at) if moment is not None]
+            seconds = min([poll, *(self.clock.seconds_until(moment) for moment in moments)])
+            if await self._store.bell(seconds):
+                self._beat.nudge()
+            self._wake()
+
+    def _wake(self) -> None:
+        self._plan_now.set()
+        self.executor.wake()
+
+    async def _learn_again(self) -> int:
+        self.executor.learn_again()
+        return 0
+
+    def _tell_of_store(self, answers: bool, reason: str) -> None:
+        if self.events.wanted:
+            kind = Happening.STORE_FOUND if answers else Happening.STORE_LOST
+            self.events.tell(Event(kind, self.clock.now(), text=reason))

@@ -1,0 +1,96 @@
+"""The planner: due → plan → commit. Live ticks, late ones, requests and endings all come through here."""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from everytick.deciding.plan import plan
+from everytick.domain.decisions import Plan, Why
+from everytick.domain.snapshots import JobSnapshot
+from everytick.domain.statuses import ENDED
+from everytick.domain.texts import CLAIM_FAILED, CLAIMED, OVERLAP_SKIPPED, TAKEN_BY_ANOTHER
+from everytick.node.clock import NodeClock
+from everytick.node.events import Event, Events, Happening
+from everytick.stores.base import Commit, PlanStore
+
+_log = logging.getLogger("everytick.planner")
+
+BATCH = 500
+"""So many jobs are planned and committed together at most."""
+
+_LOOK_AGAIN = timedelta(minutes=1)
+
+
+class Wakes(Protocol):
+    """Whoever is to look now."""
+
+    def wake(self) -> None:
+        """Look now."""
+        ...
+
+
+class Planner:
+    """Decides what is due, one batch at a time."""
+
+    def __init__(
+        self, store: PlanStore, clock: NodeClock, events: Events, *, executor: Wakes | None = None, limit: int = 100
+    ) -> None:
+        self._store, self._clock, self._events = store, clock, events
+        self._executor, self._limit = executor, limit
+
+    async def round(self) -> int:
+        """Plan one batch of what is due and return how many jobs it held; a full one says that more may be due."""
+        now = await self._store.now()
+        self._clock.learn(now)
+        async with self._store.due(now, BATCH) as batch:
+            if not batch:
+                return 0
+            plans = [self._plan(snapshot, now) for snapshot in batch]
+            commits = await self._store.commit_plans(batch, plans)
+        self._tell(batch, plans, commits, now)
+        return len(batch)
+
+    def _plan(self, snapshot: JobSnapshot, now: datetime) -> Plan:
+        """Return the job's plan; one that cannot be made is put off, so that it disturbs no other job."""
+        try:
+            return plan(snapshot, now, self._limit)
+        except Exception:  # noqa: BLE001, a schedule may be anybody's code
+            _log.exception("%s: %s", CLAIM_FAILED, snapshot.editions[-1].job.name)
+            return Plan(snapshot.job_id, snapshot.revision, snapshot.woken, snapshot.watermark, now + _LOOK_AGAIN)
+
+    def _tell(
+        self, batch: Sequence[JobSnapshot], plans: Sequence[Plan], commits: Sequence[Commit], now: datetime
+    ) -> None:
+        told = self._events.wanted or _log.isEnabledFor(logging.INFO)
+        created = False
+        for snapshot, made, commit in zip(batch, plans, commits, strict=True):
+            if commit is Commit.STALE:
+                _log.debug(TAKEN_BY_ANOTHER)
+                continue
+            created = created or bool(made.creations or made.releases or made.cancels)
+            if told:
+                self._tell_of(snapshot, made, now)
+        if created and self._executor is not None:
+            self._executor.wake()
+
+    def _tell_of(self, snapshot: JobSnapshot, made: Plan, now: datetime) -> None:
+        name = snapshot.editions[-1].job.name
+        if made.creations:
+            _log.info("%s %s, next_run_at %s", CLAIMED, name, made.wake_at)
+        for creation in made.creations:
+            kind = Happening.SKIPPED if creation.status in ENDED else Happening.CREATED
+            text = f"{creation.why} {creation.detail}".strip()
+            self._events.tell(
+                Event(kind, now, name, creation.id, creation.scheduled_for, status=creation.status, text=text)
+            )
+        for span in made.spans:
+            if span.why is Why.OVERLAP:
+                _log.info(OVERLAP_SKIPPED.format(name=name))
+            text = f"{span.why} {span.detail}".strip()
+            self._events.tell(
+                Event(Happening.SKIPPED, now, name, scheduled_for=span.through, status=span.status, text=text)
+            )
+        for ending in made.endings:
+            text = f"{ending.why} {ending.detail}".strip()
+            self._events.tell(Event(Happening.ENDED, now, name, ending.id, status=ending.status, text=text))

@@ -1,0 +1,117 @@
+"""The reporter: calls the hooks of a job around its occurrences, and delivers every report at least once."""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from everytick.domain.steps import End, OccurrenceSnapshot
+from everytick.errors import StoreUnavailable
+from everytick.node.health import Health
+from everytick.node.held import Running
+from everytick.stores.base import Claim, JobStore, RunStore
+
+_log = logging.getLogger("everytick.hooks")
+
+Hook = Callable[..., Any]
+Hooks = Mapping[str, Mapping[str, Hook]]
+"""By the job's id, then `on_start` or `on_complete`."""
+
+_DELIVERED_AT_ONCE = 100
+
+
+class Reporter:
+    """Knows the hooks of this process; one that raises is logged and changes nothing."""
+
+    def __init__(self, store: RunStore, jobs: JobStore, hooks: Hooks, health: Health) -> None:
+        self._store, self._jobs, self._hooks, self._health = store, jobs, hooks, health
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._under_way: set[str] = set()
+
+    def started(self, claim: Claim, go: Callable[[], None]) -> None:
+        """Go, after `on_start` where this is the first claim of an occurrence whose job has one."""
+        hook = self._hook(claim.job.id, "on_start")
+        if hook is None or claim.snapshot.number:
+            go()
+        else:
+            self._spawn(self._start(hook, claim, go))
+
+    def ended(self, claim: Claim, end: End) -> None:
+        """Deliver the report of an end that is committed."""
+        if self._hook(claim.job.id, "on_complete") is not None:
+            self._spawn(self._deliver(end.snapshot))
+
+    def with_previous(self, running: Running, go: Callable[[], None]) -> None:
+        """Go, once the context knows which occurrence of the job ended last."""
+        self._spawn(self._look_up(running, go))
+
+    async def deliver_left(self) -> int:
+        """Deliver what an earlier node, the reaper or the planner left; return how many."""
+        if not any("on_complete" in hooks for hooks in self._hooks.values()):
+            return 0
+        left = [
+            ended
+            for ended in await self._store.reports(_DELIVERED_AT_ONCE)
+            if ended.id not in self._under_way and self._hook(ended.job_id, "on_complete") is not None
+        ]
+        for ended in left:
+            await self._deliver(ended)
+        return len(left)
+
+    async def close(self) -> None:
+        """Return when the hooks under way have ended."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _hook(self, job_id: str, kind: str) -> Hook | None:
+        hooks = self._hooks.get(job_id)
+        return None if hooks is None else hooks.get(kind)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _start(self, hook: Hook, claim: Claim, go: Callable[[], None]) -> None:
+        try:
+            await _call(hook, claim.occurrence)
+        except Exception:  # noqa: BLE001, a hook is the user's code
+            _log.exception("on_start of job '%s' failed; its tasks run all the same", claim.job.name)
+        go()
+
+    async def _deliver(self, ended: OccurrenceSnapshot) -> None:
+        hook = self._hook(ended.job_id, "on_complete")
+        assert hook is not None, "a report is delivered to a hook"
+        self._under_way.add(ended.id)
+        try:
+            await _call(hook, ended.report())
+        except Exception:  # noqa: BLE001, a hook is the user's code
+            _log.exception("on_complete failed for occurrence %s; the occurrence stays as it ended", ended.id)
+        try:
+            await self._store.reported([ended.id])
+        except StoreUnavailable as error:
+            # The mark stays: the report comes again, which is allowed.
+            self._health.failed(str(error))
+        finally:
+            self._under_way.discard(ended.id)
+
+    async def _look_up(self, running: Running, go: Callable[[], None]) -> None:
+        job_id = running.held.claim.job.id
+        try:
+            record = (await self._jobs.get([job_id])).get(job_id)
+        except StoreUnavailable as error:
+            self._health.failed(str(error))
+            record = None
+        if record is not None and record.last_end is not None:
+            running.context.previous = record.last_end.scheduled_for
+        go()
+
+
+async def _call(hook: Hook, argument: object) -> None:
+    """Call the hook with the argument if it takes one; one that is not async runs beside the loop."""
+    arguments = (argument,) if inspect.signature(hook).parameters else ()
+    if inspect.iscoroutinefunction(hook):
+        await hook(*arguments)
+    else:
+        await asyncio.to_thread(hook, *arguments)

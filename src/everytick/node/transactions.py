@@ -1,0 +1,104 @@
+"""`ctx.transaction()`: a task's writes, its success and the step that follows from it, in one commit."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+
+from everytick.deciding.advance import advance
+from everytick.domain.outcome import Succeeded
+from everytick.domain.payload import Payload, payload
+from everytick.domain.steps import AttemptEnded, Event, Step
+from everytick.errors import Fenced
+from everytick.node.clock import NodeClock
+from everytick.node.held import Held, Running
+from everytick.stores.base import Commit, RunStore, Transaction
+
+
+class Owner(Protocol):
+    """What the executor does around a transaction."""
+
+    async def written(self, held: Held) -> None:
+        """Return when everything that was decided about the occurrence is in the store."""
+        ...
+
+    def settle(self, held: Held, step: Step) -> None:
+        """Go on from a step that was committed."""
+        ...
+
+    def feed(self, held: Held, event: Event) -> None:
+        """Let the event have its effect."""
+        ...
+
+
+class _TaskTransaction:
+    """What the task sees of the transaction."""
+
+    def __init__(self, inner: Transaction) -> None:
+        self._inner = inner
+        self.given: Payload | None = None
+
+    @property
+    def connection(self) -> Any:
+        """The driver's connection; it must not commit."""
+        return self._inner.connection
+
+    async def execute(self, sql: str, *arguments: object) -> None:
+        """Carry out one statement."""
+        await self._inner.execute(sql, *arguments)
+
+    async def fetch(self, sql: str, *arguments: object) -> Any:
+        """Return the rows of one question."""
+        return await self._inner.fetch(sql, *arguments)
+
+    def result(self, value: object) -> None:
+        """Make this the task's result."""
+        self.given = None if value is None else payload(value, "result")
+
+
+@asynccontextmanager
+async def transaction(
+    owner: Owner, store: RunStore, clock: NodeClock, running: Running
+) -> AsyncIterator[_TaskTransaction]:
+    """Give the attempt its one transaction; meanwhile no other event of the occurrence is decided.
+
+    Everything decided before is written first: the store's transaction may keep every
+    other writer waiting. Fenced out, nothing was written and `Fenced` is raised.
+    """
+    held = running.held
+    if running.has_transacted:
+        raise RuntimeError("an attempt has one transaction, and this one has had it: put all writes into one block")
+    running.has_transacted = True
+    held.turn = held.turn or asyncio.Lock()
+    async with held.turn:
+        step: Step | None = None
+        held.deferred = []
+        try:
+            await owner.written(held)
+            if held.is_gone:
+                raise Fenced(held.claim.occurrence.id)
+            async with store.transaction(held.claim) as inner:
+                task = _TaskTransaction(inner)
+                yield task
+                ended = AttemptEnded(running.task, running.number, Succeeded(task.given))
+                decided = advance(held.snapshot, ended, clock.now())
+                if await _whatever_comes(inner.commit(decided)) is Commit.STALE:
+                    raise Fenced(held.claim.occurrence.id)
+                step = decided
+                running.is_settled = True
+        finally:
+            deferred, held.deferred = held.deferred, None
+            if step is not None:
+                owner.settle(held, step)
+            for event in deferred:
+                owner.feed(held, event)
+
+
+async def _whatever_comes(commit: Any) -> Commit:
+    """Return what became of the commit, also to a task that is told to stop meanwhile: it must be known."""
+    under_way = asyncio.ensure_future(commit)
+    try:
+        found: Commit = await asyncio.shield(under_way)
+    except asyncio.CancelledError:
+        found = await under_way
+    return found

@@ -1,0 +1,148 @@
+"""Workers: coroutines that carry out one attempt after another.
+
+A task per attempt would cost more than most bodies; so would a timeout per attempt. A
+worker is kept as long as its attempts leave it as they found it.
+"""
+
+import asyncio
+import contextvars
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from everytick.domain.outcome import Canceled, Outcome, TimedOut
+from everytick.node.held import Running
+from everytick.runners.context import Halt, enter
+from everytick.runners.outcomes import failed
+
+_log = logging.getLogger("everytick.executor")
+
+_IN_A_ROW = 64
+"""So many attempts a worker carries out before it lets the loop turn, if none of them waited."""
+
+_IDLE_KEPT = 64
+
+
+class Workers:
+    """Starts attempts in the order they come, each at once."""
+
+    def __init__(self, ended: Callable[[Running, Outcome], None], monotonic: Callable[[], float]) -> None:
+        self._ended, self._monotonic = ended, monotonic
+        self._ready: deque[Running] = deque()
+        self._idle: list[asyncio.Future[None]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.pace = 0.0
+        self.latest: Running | None = None
+        self._is_closed = False
+
+    def put(self, running: Running) -> None:
+        """Carry out the attempt."""
+        self._ready.append(running)
+        while self._idle:
+            waiter = self._idle.pop()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+        self._hire()
+
+    def halt(self, running: Running, why: Halt, reason: str) -> None:
+        """Tell the attempt to stop; telling it twice changes nothing."""
+        if running.context.halt is not None or running.is_settled:
+            return
+        running.context.halt, running.reason = why, reason
+        if running.worker is not None:
+            running.worker.cancel()
+
+    def abandon(self, running: Running) -> None:
+        """Wait no longer for an attempt that does not stop: what it still does is not looked at."""
+        running.is_abandoned = True
+        _log.error(
+            "task '%s' of job '%s' does not stop although it was told to: it is left behind",
+            running.task,
+            running.held.claim.job.name,
+        )
+        self._ended(running, _stopped(running))
+
+    def close(self) -> None:
+        """End every worker, whatever it does."""
+        self._is_closed = True
+        for task in list(self._tasks):
+            task.cancel()
+
+    def _hire(self) -> None:
+        # In a context of its own: what one attempt sets there must not reach the next.
+        task = asyncio.get_running_loop().create_task(self._work(), context=contextvars.Context())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _work(self) -> None:
+        worker = asyncio.current_task()
+        assert worker is not None, "a worker is a task"
+        in_a_row = 0
+        while True:
+            while self._ready:
+                running = self._ready.popleft()
+                began = self._monotonic()
+                outcome = await self._carry_out(worker, running)
+                if running.is_abandoned or self._is_closed:
+                    return
+                took = self._monotonic() - began
+                self.pace += (took - self.pace) / 16
+                self._ended(running, outcome)
+                if len(contextvars.copy_context()) > 1:
+                    # It set a variable: whoever is next gets a fresh worker.
+                    if self._ready:
+                        self._hire()
+                    return
+                in_a_row += 1
+                if in_a_row >= _IN_A_ROW:
+                    in_a_row = 0
+                    await asyncio.sleep(0)
+            if len(self._idle) >= _IDLE_KEPT:
+                return
+            waiter = asyncio.get_running_loop().create_future()
+            self._idle.append(waiter)
+            in_a_row = 0
+            await waiter
+
+    async def _carry_out(self, worker: "asyncio.Task[None]", running: Running) -> Outcome:
+        """Return how the attempt ended; only the worker's own end gets out of here."""
+        context = running.context
+        if _is_told(running):
+            return _stopped(running)
+        self.latest, running.worker = running, worker
+        enter(context)
+        try:
+            outcome = await running.body.run(context)
+        except asyncio.CancelledError as error:
+            if not _is_told(running):
+                if worker.cancelling():
+                    raise
+                return failed(error)
+            outcome = _stopped(running)
+        except BaseException as error:  # noqa: BLE001, user code may raise anything and the node lives
+            outcome = failed(error)
+        finally:
+            running.worker = None
+        if _is_told(running):
+            # Told to stop: the request has done its work, or came a moment too late.
+            while worker.cancelling():
+                worker.uncancel()
+            await _swallow_late_cancel()
+        return outcome
+
+
+async def _swallow_late_cancel() -> None:
+    """A cancel that was asked for but not delivered yet comes with the next wait: let it come here."""
+    try:
+        await asyncio.sleep(0)
+    except asyncio.CancelledError:
+        return
+
+
+def _is_told(running: Running) -> bool:
+    return running.context.canceled
+
+
+def _stopped(running: Running) -> Outcome:
+    return TimedOut() if running.context.halt is Halt.TIMEOUT else Canceled(running.reason or "canceled")

@@ -1,0 +1,94 @@
+"""The writer: steps of many occurrences in one commit, whenever the last commit is through."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from everytick.domain.steps import Step
+from everytick.errors import StoreUnavailable
+from everytick.node.backoff import Backoff
+from everytick.node.health import Health
+from everytick.node.held import Held
+from everytick.stores.base import Claim, Commit, RunStore
+
+_log = logging.getLogger("everytick.executor")
+
+BATCH = 500
+"""So many steps are committed together at most."""
+
+
+class Writer:
+    """Commits steps in the order in which each occurrence made them, one of each at a time.
+
+    There is no timer: what gathers while one commit is under way is the next one.
+    """
+
+    def __init__(self, store: RunStore, health: Health, committed: Callable[[Held, Step, Commit | None], None]) -> None:
+        self._store, self._health, self._committed = store, health, committed
+        self._queue: deque[Held] = deque()
+        self._work = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def waiting(self) -> int:
+        """How many occurrences have something to write."""
+        return len(self._queue)
+
+    def put(self, held: Held, step: Step) -> None:
+        """Write the step behind those that wait."""
+        held.steps.append(step)
+        if not held.is_queued:
+            held.is_queued = True
+            self._queue.append(held)
+            self._idle.clear()
+            self._work.set()
+
+    async def flushed(self) -> None:
+        """Return when nothing waits to be written."""
+        await self._idle.wait()
+
+    async def run(self) -> None:
+        """Write for ever."""
+        while True:
+            await self._work.wait()
+            while self._queue:
+                batch = [self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))]
+                await self._write(batch)
+            self._work.clear()
+            self._idle.set()
+
+    async def _write(self, batch: list[Held]) -> None:
+        steps = [(held.claim, held.steps[0]) for held in batch]
+        for held, (_, step), commit in zip(batch, steps, await self._commit(steps), strict=True):
+            held.steps.popleft()
+            if held.steps and commit is Commit.COMMITTED:
+                self._queue.append(held)
+            else:
+                held.is_queued = False
+                held.steps.clear()
+            self._committed(held, step, commit)
+
+    async def _commit(self, steps: list[tuple[Claim, Step]]) -> Sequence[Commit | None]:
+        """Return what became of each step, None where it cannot be written; a silent store is asked again."""
+        backoff = Backoff()
+        while True:
+            try:
+                commits = await self._store.commit_steps(steps)
+            except StoreUnavailable as error:
+                self._health.failed(str(error))
+                await asyncio.sleep(backoff.failed())
+            except Exception:  # noqa: BLE001, whatever a driver raises
+                if len(steps) == 1:
+                    self._tell_of_unwritable(*steps[0])
+                    return [None]
+                _log.exception("%d steps could not be written together: each is written alone", len(steps))
+                return [(await self._commit([step]))[0] for step in steps]
+            else:
+                self._health.answered()
+                return commits
+
+    def _tell_of_unwritable(self, claim: Claim, step: Step) -> None:
+        """One occurrence must not end the writing of all others: it stands still until its node is gone."""
+        _log.exception("step %d of occurrence %s cannot be written", step.number, claim.occurrence.id)
