@@ -31,7 +31,7 @@ def files_of(path: Path) -> list[str]:
 
 async def test_the_file_and_its_log_are_readable_by_their_owner_alone(opened: SqliteStore, path: Path) -> None:
     await opened.put(job())
-    for made in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+    for made in (path, Path(f"{path}-wal"), Path(f"{path}-shm"), Path(f"{path}-turn")):
         assert stat.S_IMODE(made.stat().st_mode) == 0o600, made.name
 
 
@@ -42,7 +42,7 @@ async def test_what_was_stored_is_there_after_closing_and_opening(path: Path, cl
     stored = await first.put(job())
     await first.close()
     await first.close()
-    assert files_of(path) == ["store.db"]
+    assert files_of(path) == ["store.db", "store.db-turn"]
 
     again = SqliteStore(path, clock=clock)
     await again.open()

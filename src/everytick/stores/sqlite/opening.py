@@ -30,19 +30,25 @@ _SETTINGS = (
     "temp_store = memory",
     "cache_size = -32000",
 )
-_MIGRATIONS = load_migrations("everytick.stores.sqlite")
+MIGRATIONS = load_migrations("everytick.stores.sqlite")
 _APPLICATION = 0x65767469  # "evti": tells our files from other people's
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.0001, 0.002
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def connect(path: Path, synchronous: Synchronous = "normal", *, read_only: bool = False) -> sqlite3.Connection:
+def connect(
+    path: Path, synchronous: Synchronous = "normal", *, read_only: bool = False, shared: bool = False
+) -> sqlite3.Connection:
     """Return a connection with our settings; transactions are ours to begin and end.
 
     The busy timeout is 0: the built-in one starves one of two writing processes, our own
     short retry at random moments does not. Checkpoints are ours too, since one that races
-    another process's commit can damage the file (SQLite before 3.51.3).
+    another process's commit can damage the file (SQLite before 3.51.3). Only a `shared` one
+    may be used by several threads.
     """
-    connection = sqlite3.connect(path, timeout=0, isolation_level=None, cached_statements=256)
+    connection = sqlite3.connect(
+        path, timeout=0, isolation_level=None, cached_statements=256, check_same_thread=not shared
+    )
     try:
         for setting in _SETTINGS:
             patiently(lambda setting=setting: connection.execute(f"pragma {setting}"))  # type: ignore[misc]
@@ -60,15 +66,16 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 
 def patiently(act: Callable[[], T], patience: float = PATIENCE) -> T:
-    """Return what `act` returns; while another process has its turn, try again every 0.2 to 2 ms."""
-    until = time.monotonic() + patience
+    """Return what `act` returns; while another process has its turn, try again every 0.05 to 2 ms."""
+    until, pause = time.monotonic() + patience, _SHORTEST_PAUSE
     while True:
         try:
             return act()
         except sqlite3.OperationalError as error:
             if not is_busy(error) or time.monotonic() > until:
                 raise
-        time.sleep(random.uniform(0.0002, 0.002))
+        time.sleep(pause * random.uniform(0.5, 1))
+        pause = min(pause * 1.5, _LONGEST_PAUSE)
 
 
 @contextmanager
@@ -82,7 +89,7 @@ def saying_which_file(path: Path) -> Iterator[None]:
         raise StoreUnavailable(str(path), str(error)) from error
 
 
-def prepare(path: Path, migrations: tuple[Migration, ...] = _MIGRATIONS) -> None:
+def prepare(path: Path, migrations: tuple[Migration, ...] = MIGRATIONS) -> None:
     """Make the file, readable by its owner alone, and bring its schema up to date; or refuse it with a reason."""
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         found, least = sqlite3.sqlite_version, ".".join(map(str, OLDEST_SQLITE))

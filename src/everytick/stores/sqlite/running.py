@@ -146,6 +146,18 @@ def commit_steps(transaction: Transaction, steps: Sequence[tuple[Claim, Step]]) 
     return answers
 
 
+def commit_new(transaction: Transaction, claim: Claim, step: Step) -> bool:
+    """Write a step and return True; False, and nothing is written, if it is stale or was written before."""
+    row = transaction.execute(Q.fences, (json.dumps([claim.handle]),)).fetchone()
+    held = None if row is None else _Held(*row[1:])
+    if held is None or held.fence != claim.fence or step.number <= held.number:
+        return False
+    writing = _Writing(transaction)
+    writing.step(held, claim, step)
+    writing.finish()
+    return True
+
+
 class _Writing:
     """The rows of one batch of steps, in order, gathered until all of them are known."""
 

@@ -9,7 +9,7 @@ import json
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,8 @@ from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.jobs import Parked
 from everytick.stores.sqlite.opening import Synchronous, connect, prepare
 from everytick.stores.sqlite.rows import moment
+from everytick.stores.sqlite.transaction import Sessions, TaskTransaction
+from everytick.stores.sqlite.turn import Turn
 from everytick.stores.sqlite.writer import Reader, Transaction, Writer
 
 T = TypeVar("T")
@@ -54,7 +56,10 @@ class SqliteStore:
         self._clock = StoreClock(clock or HostClock())
         self._bell = Bell()
         self._definitions = Definitions()
-        self._writer = Writer(self._path, partial(connect, self._path, synchronous), self._clock, self._bell)
+        self._turn = Turn(self._path)
+        write = partial(connect, self._path, synchronous)
+        self._writer = Writer(self._path, write, self._clock, self._bell, self._turn)
+        self._sessions = Sessions(self._path, partial(write, shared=True), self._clock, self._turn, self._committed)
         self._planner: Reader | None = None
         self._people: Reader | None = None
 
@@ -66,6 +71,7 @@ class SqliteStore:
         read = partial(connect, self._path, read_only=True)
         self._planner, self._people = Reader(self._path, read), Reader(self._path, read)
         self._writer.start()
+        self._sessions.open()
         await self._writer.write(lambda transaction: jobs.look_again_at_parked(transaction, self._definitions))
 
     async def close(self) -> None:
@@ -74,7 +80,9 @@ class SqliteStore:
             if reader is not None:
                 await asyncio.to_thread(reader.stop)
         self._planner = self._people = None
+        await asyncio.to_thread(self._sessions.close)
         await asyncio.to_thread(self._writer.stop)
+        self._turn.close()
 
     async def now(self) -> datetime:
         """Return the store's time; a clock that was set back stands still until it has caught up."""
@@ -159,6 +167,23 @@ class SqliteStore:
     async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
         """Show people what is running: make or change the attempt's row, under the claim's fence."""
         await self._write(lambda writing: running.note(writing, notes))
+
+    def transaction(self, claim: Claim) -> AbstractAsyncContextManager[TaskTransaction]:
+        """Begin a transaction for a task of the claim; leaving it without a commit takes everything back.
+
+        Nobody else can write meanwhile, so it may be open for ten seconds at most.
+        """
+        return self._sessions.transaction(claim)
+
+    @asynccontextmanager
+    async def apart(self) -> AsyncIterator["SqliteStore"]:
+        """Give this store itself: its threads answer every loop that asks, whatever holds up the others."""
+        yield self
+
+    def _committed(self, rang: bool) -> None:
+        self._writer.wrote_beside()
+        if rang:
+            self._bell.ring()
 
     async def reports(self, limit: int, unknown: Collection[str] = ()) -> list[OccurrenceSnapshot]:
         """Return ended occurrences whose report was not delivered yet, oldest end first."""

@@ -14,14 +14,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from everytick.domain.values import value
 from everytick.errors import StoreUnavailable
 from everytick.stores.sqlite.bell import Bell
+from everytick.stores.sqlite.calls import Answer, Call, call, deliver
 from everytick.stores.sqlite.clock import StoreClock
 from everytick.stores.sqlite.opening import patiently, saying_which_file
 from everytick.stores.sqlite.queries import Q
+from everytick.stores.sqlite.turn import Turn
 
 T = TypeVar("T")
 
@@ -50,27 +51,34 @@ class Transaction:
         self.rang = False
 
 
-@value
-class _Call:
-    work: Callable[[Transaction], Any]
-    loop: asyncio.AbstractEventLoop
-    future: "asyncio.Future[Any]"
+_Call = Call[Transaction]
 
 
-@value
-class _Answer:
-    """What one call came to."""
+def begin(
+    connection: sqlite3.Connection, turn: Turn, clock: StoreClock, is_left: Callable[[], bool] = lambda: False
+) -> int:
+    """Begin to write once it is our turn, and return the newest time in the file, below which our clock does not go.
 
-    result: Any = None
-    error: Exception | None = None
-    rang: bool = False
+    Whoever no longer wants to may leave the line.
+    """
+
+    def ask() -> None:
+        if is_left():
+            raise StoreUnavailable("a transaction", "nobody waits for it any more")
+        connection.execute("begin immediate")
+
+    with turn.line():
+        patiently(ask)
+    latest: int = connection.execute(Q.latest_time).fetchone()[0]
+    clock.raised_to(latest)
+    return latest
 
 
 class Writer:
     """Runs every write of this process, one transaction after the other, on a connection of its own."""
 
-    def __init__(self, path: Path, connect: Connect, clock: StoreClock, bell: Bell) -> None:
-        self._path, self._connect, self._clock, self._bell = path, connect, clock, bell
+    def __init__(self, path: Path, connect: Connect, clock: StoreClock, bell: Bell, turn: Turn) -> None:
+        self._path, self._connect, self._clock, self._bell, self._turn = path, connect, clock, bell, turn
         self._queue: SimpleQueue[_Call | None] = SimpleQueue()
         self._connection: sqlite3.Connection | None = None
         self._thread: Thread | None = None
@@ -101,10 +109,15 @@ class Writer:
         """Return what `work` returned once it is committed; what it raises undoes its own writes only."""
         if self._thread is None or self._is_stopping:
             raise StoreUnavailable(str(self._path), "the store is not open")
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
-        self._queue.put(_Call(work, loop, future))
-        return await future
+        asked: _Call = call(work)
+        self._queue.put(asked)
+        result: T = await asked.future
+        return result
+
+    def wrote_beside(self) -> None:
+        """Note that another connection of this process wrote: its log is to be moved into the file too."""
+        self._log_is_dirty, self._wrote_at = True, time.monotonic()
+        self.nudge()
 
     def _serve(self) -> None:
         while not (self._is_stopping and self._queue.empty()):
@@ -122,13 +135,13 @@ class Writer:
         waits = [wait for wait in (self._bell.poll_interval(), IDLE if self._log_is_dirty else None) if wait]
         calls: list[_Call] = []
         with contextlib.suppress(Empty):
-            call = self._queue.get(timeout=min(waits, default=None))
+            asked = self._queue.get(timeout=min(waits, default=None))
             while True:
-                if call is not None:
-                    calls.append(call)
+                if asked is not None:
+                    calls.append(asked)
                 if len(calls) >= MOST_CALLS:
                     break
-                call = self._queue.get_nowait()
+                asked = self._queue.get_nowait()
         return calls
 
     def _serve_calls(self, calls: Sequence[_Call]) -> None:
@@ -137,66 +150,59 @@ class Writer:
                 answers = self._transact(calls)
         except Exception as error:  # noqa: BLE001  whatever it is, those who wait must hear of it
             self._drop_connection()
-            answers = [_Answer(error=error)] * len(calls)
+            answers = [Answer(error=error)] * len(calls)
         if any(answer.rang for answer in answers):
             self._bell.ring()
-        _deliver(calls, answers)
+        deliver(calls, answers)
 
-    def _transact(self, calls: Sequence[_Call]) -> Sequence[_Answer]:
+    def _transact(self, calls: Sequence[_Call]) -> Sequence[Answer]:
         """Run the calls in one transaction; an error of the disk ends it for all of them.
 
         Savepoints copy every page they touch, so calls that share a transaction first run
         without: only if one of them fails is all undone and run again, each behind its own.
         """
         connection = self._ready()
-        latest = self._begin(connection)
+        latest = begin(connection, self._turn, self._clock)
         answers = self._run_together(connection, calls)
         if answers is None:
             connection.execute("rollback")
-            latest = self._begin(connection)
+            latest = begin(connection, self._turn, self._clock)
             answers = self._run_apart(connection, calls)
         connection.execute(Q.keep_latest_time, (self._clock.raised_to(latest),))
         patiently(lambda: connection.execute("commit"))
         self._log_is_dirty, self._wrote_at = True, time.monotonic()
         return answers
 
-    def _begin(self, connection: sqlite3.Connection) -> int:
-        """Begin to write, and return the newest time in the file, below which our clock does not go."""
-        patiently(lambda: connection.execute("begin immediate"))
-        latest: int = connection.execute(Q.latest_time).fetchone()[0]
-        self._clock.raised_to(latest)
-        return latest
-
-    def _run_together(self, connection: sqlite3.Connection, calls: Sequence[_Call]) -> list[_Answer] | None:
+    def _run_together(self, connection: sqlite3.Connection, calls: Sequence[_Call]) -> list[Answer] | None:
         """Return what the calls came to; None as soon as one of them fails."""
-        answers: list[_Answer] = []
-        for call in calls:
-            answer = self._run(connection, call)
+        answers: list[Answer] = []
+        for each in calls:
+            answer = self._run(connection, each)
             if answer.error is not None:
                 return None
             answers.append(answer)
         return answers
 
-    def _run_apart(self, connection: sqlite3.Connection, calls: Sequence[_Call]) -> list[_Answer]:
+    def _run_apart(self, connection: sqlite3.Connection, calls: Sequence[_Call]) -> list[Answer]:
         """Return what the calls came to; what a failing one wrote is undone."""
-        answers: list[_Answer] = []
-        for call in calls:
+        answers: list[Answer] = []
+        for each in calls:
             connection.execute("savepoint one_call")
-            answers.append(self._run(connection, call))
+            answers.append(self._run(connection, each))
             if answers[-1].error is not None:
                 connection.execute("rollback to one_call")
             connection.execute("release one_call")
         return answers
 
-    def _run(self, connection: sqlite3.Connection, call: _Call) -> _Answer:
+    def _run(self, connection: sqlite3.Connection, call: _Call) -> Answer:
         transaction = Transaction(connection, self._clock.now())
         try:
             result = call.work(transaction)
         except (sqlite3.OperationalError, sqlite3.InternalError):
             raise
         except Exception as error:  # noqa: BLE001  handed to the caller, who asked for this work
-            return _Answer(error=error)
-        return _Answer(result, rang=transaction.rang)
+            return Answer(error=error)
+        return Answer(result, rang=transaction.rang)
 
     def _ready(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -240,27 +246,6 @@ class Writer:
         [is_blocked, *_] = connection.execute("pragma wal_checkpoint(truncate)").fetchone()
         self._log_is_dirty = bool(is_blocked)
         self._wrote_at = time.monotonic()
-
-
-def _deliver(calls: Sequence[_Call], answers: Sequence[_Answer]) -> None:
-    """Hand every loop its answers in one go: waking a loop costs more than the answer."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], _Answer]]] = {}
-    for call, answer in zip(calls, answers, strict=True):
-        by_loop.setdefault(call.loop, []).append((call.future, answer))
-    for loop, pairs in by_loop.items():
-        # A loop that has ended has nobody left to tell.
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(_settle, pairs)
-
-
-def _settle(pairs: "Sequence[tuple[asyncio.Future[Any], _Answer]]") -> None:
-    for future, answer in pairs:
-        if future.done():
-            continue
-        if answer.error is None:
-            future.set_result(answer.result)
-        else:
-            future.set_exception(answer.error)
 
 
 class Reader:

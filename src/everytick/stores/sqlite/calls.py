@@ -1,0 +1,55 @@
+"""Calls that loops hand to a thread, and how the answers come back to them."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from everytick.domain.values import value
+
+G = TypeVar("G")
+
+
+@value
+class Call(Generic[G]):
+    """Work for a thread, which hands it what it works on, and the future of whoever waits for it."""
+
+    work: Callable[[G], Any]
+    loop: asyncio.AbstractEventLoop
+    future: "asyncio.Future[Any]"
+
+
+@value
+class Answer:
+    """What one call came to."""
+
+    result: Any = None
+    error: BaseException | None = None
+    rang: bool = False
+
+
+def call(work: Callable[[G], Any]) -> Call[G]:
+    """Return a call whose answer comes to the running loop."""
+    loop = asyncio.get_running_loop()
+    return Call(work, loop, loop.create_future())
+
+
+def deliver(calls: Sequence[Call[Any]], answers: Sequence[Answer]) -> None:
+    """Hand every loop its answers in one go: waking a loop costs more than the answer."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Answer]]] = {}
+    for each, answer in zip(calls, answers, strict=True):
+        by_loop.setdefault(each.loop, []).append((each.future, answer))
+    for loop, pairs in by_loop.items():
+        # A loop that has ended has nobody left to tell.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(_settle, pairs)
+
+
+def _settle(pairs: "Sequence[tuple[asyncio.Future[Any], Answer]]") -> None:
+    for future, answer in pairs:
+        if future.done():
+            continue
+        if answer.error is None:
+            future.set_result(answer.result)
+        else:
+            future.set_exception(answer.error)

@@ -1,0 +1,368 @@
+"""The transaction a task writes in: its rows and the step of its success become true together, or neither does.
+
+SQLite has one writer at a time, so a task that holds a transaction holds up every other
+write. Hence there is one per process at a time, on a connection and a thread of its own,
+and it may be open for ten seconds: then it is taken back, and the others go on.
+"""
+
+import asyncio
+import re
+import sqlite3
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import Any, TypeVar
+
+from everytick.domain.steps import Step
+from everytick.domain.values import value
+from everytick.errors import StoreUnavailable, shown
+from everytick.stores.base import Claim, Commit
+from everytick.stores.sqlite import running
+from everytick.stores.sqlite.calls import Answer, Call, call, deliver
+from everytick.stores.sqlite.clock import StoreClock
+from everytick.stores.sqlite.opening import MIGRATIONS, PATIENCE, patiently, saying_which_file
+from everytick.stores.sqlite.queries import Q
+from everytick.stores.sqlite.turn import Turn
+from everytick.stores.sqlite.writer import Connect, Transaction, begin
+
+T = TypeVar("T")
+
+LONGEST = 10.0
+"""So many seconds a transaction may be open: less than it takes until a node that cannot write looks dead."""
+
+_OURS = frozenset(
+    name
+    for migration in MIGRATIONS
+    for name in re.findall(r"^create (?:table|view|index) (\w+)", migration.text, re.MULTILINE)
+) | {"migration", "sqlite_sequence"}
+
+_ENDS = {
+    sqlite3.SQLITE_TRANSACTION: "begin, commit or roll back: leave that to everytick",
+    sqlite3.SQLITE_ATTACH: "attach a database: open a connection of your own for it",
+    sqlite3.SQLITE_DETACH: "detach a database",
+    sqlite3.SQLITE_PRAGMA: "use a pragma: the settings of the connection are everytick's",
+}
+# Which of the authorizer's arguments names the table.
+_CHANGES = {
+    sqlite3.SQLITE_INSERT: 0,
+    sqlite3.SQLITE_UPDATE: 0,
+    sqlite3.SQLITE_DELETE: 0,
+    sqlite3.SQLITE_DROP_TABLE: 0,
+    sqlite3.SQLITE_DROP_VIEW: 0,
+    sqlite3.SQLITE_ALTER_TABLE: 1,
+    sqlite3.SQLITE_CREATE_INDEX: 1,
+    sqlite3.SQLITE_DROP_INDEX: 1,
+    sqlite3.SQLITE_CREATE_TRIGGER: 1,
+    sqlite3.SQLITE_CREATE_TEMP_TRIGGER: 1,
+}
+
+
+class TaskTransaction:
+    """What a task may do: write its own rows, read everything, and let its success be committed with them."""
+
+    def __init__(self, session: "Session", claim: Claim) -> None:
+        self._session, self._claim = session, claim
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The driver's connection, for what `execute` and `fetch` do not offer; it refuses to commit."""
+        return self._session.connection
+
+    async def execute(self, sql: str, *arguments: object) -> None:
+        """Carry out one statement, with placeholders as `?`."""
+        await self._session.ask(lambda connection: connection.execute(sql, arguments).close())
+
+    async def fetch(self, sql: str, *arguments: object) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of one question, which sees what the transaction wrote."""
+        return await self._session.ask(lambda connection: connection.execute(sql, arguments).fetchall())
+
+    async def commit(self, step: Step) -> Commit:
+        """Write the step and commit all of it together; STALE says that nothing was written at all."""
+        return await self._session.commit(self._claim, step)
+
+
+@value
+class _End:
+    """That the transaction is over, why, and who wants to know once it is."""
+
+    reason: Exception
+    call: Call[sqlite3.Connection] | None = None
+
+
+class Session:
+    """One transaction from its begin to its end; `left` is called once nothing of it is held any more."""
+
+    def __init__(
+        self,
+        path: Path,
+        connect: Connect,
+        clock: StoreClock,
+        turn: Turn,
+        longest: float,
+        committed: Callable[[bool], None],
+        left: Callable[[], None],
+    ) -> None:
+        self._path, self._connect, self._clock, self._turn = path, connect, clock, turn
+        self._longest, self._committed, self._left = longest, committed, left
+        self._queue: SimpleQueue[Call[sqlite3.Connection] | _End] = SimpleQueue()
+        self._lock = Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._over: Exception | None = None
+        self._has_ended = False
+        self._is_left = False
+        self._is_ours = True
+        self._refused: list[str] = []
+        self._latest = 0
+        self._last: Call[sqlite3.Connection] | None = None
+        self._thread = Thread(target=self._live, name=f"everytick transaction of {path.name}", daemon=True)
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The connection while the transaction is open."""
+        if self._over is not None:
+            raise self._over
+        assert self._connection is not None, "a transaction is handed out once it has begun"
+        return self._connection
+
+    async def begin(self) -> None:
+        """Wait for the turn to write, and begin."""
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._over = error
+            self._close()
+            raise
+        await self.ask(lambda _: None)
+
+    async def commit(self, claim: Claim, step: Step) -> Commit:
+        """Write the step and commit, on the condition that the claim's fence is still the occurrence's."""
+        return await self.ask(lambda connection: self._commit(connection, claim, step))
+
+    async def end(self) -> None:
+        """Take back what was not committed, and return once nothing is held any more."""
+        self._is_left = True
+        asked: Call[sqlite3.Connection] = call(lambda _: None)
+        with self._lock:
+            if self._has_ended:
+                return
+            self._queue.put(_End(RuntimeError(_OVER), asked))
+        await asked.future
+
+    def cut(self, reason: Exception) -> None:
+        """Take back what was not committed because of this, and return once nothing is held any more."""
+        self._is_left = True
+        self._queue.put(_End(reason))
+        self._thread.join()
+
+    async def ask(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return what the work returns; a statement of the task's that would end the transaction is refused."""
+        asked: Call[sqlite3.Connection] = call(work)
+        with self._lock:
+            if self._has_ended:
+                assert self._over is not None, "what has ended says why"
+                raise self._over
+            self._queue.put(asked)
+        result: T = await asked.future
+        return result
+
+    # ------------------------------------------------------------------------------------------------ in its thread
+
+    def _live(self) -> None:
+        try:
+            connection, until = self._open()
+            while self._over is None:
+                self._serve(connection, until)
+        except Exception as error:  # noqa: BLE001  whatever it is, those who wait must hear of it
+            self._over = error
+        finally:
+            self._close()
+
+    def _open(self) -> tuple[sqlite3.Connection, float]:
+        with saying_which_file(self._path):
+            connection = self._connection = self._connect()
+            self._latest = begin(connection, self._turn, self._clock, lambda: self._is_left)
+        until = time.monotonic() + self._longest
+        self._is_ours = False
+        connection.set_authorizer(self._judge)
+        # A statement that runs too long is broken off, whoever waits for it.
+        connection.set_progress_handler(lambda: time.monotonic() > until, 10_000)
+        return connection, until
+
+    def _serve(self, connection: sqlite3.Connection, until: float) -> None:
+        try:
+            asked = self._queue.get(timeout=max(until - time.monotonic(), 0))
+        except Empty:
+            self._over = self._too_long()
+            return
+        if isinstance(asked, _End):
+            self._over, self._last = asked.reason, asked.call
+            return
+        deliver([asked], [self._answer(asked, connection, until)])
+
+    def _answer(self, asked: Call[sqlite3.Connection], connection: sqlite3.Connection, until: float) -> Answer:
+        self._refused.clear()
+        if not connection.in_transaction:
+            # "insert or rollback" ends it, and so does a full disk: what came afterwards would commit by itself.
+            self._over = RuntimeError("a statement took the whole transaction back: nothing of it was written")
+            return Answer(error=self._over)
+        try:
+            return Answer(asked.work(connection))
+        except Exception as error:  # noqa: BLE001  handed to the task, whose statement it was
+            if time.monotonic() > until:
+                self._over = self._too_long()
+                return Answer(error=self._over)
+            if self._refused:
+                return Answer(error=RuntimeError(f"a transaction of a task must not {self._refused[0]}"))
+            return Answer(error=error)
+
+    def _commit(self, connection: sqlite3.Connection, claim: Claim, step: Step) -> Commit:
+        self._over, self._is_ours = RuntimeError(_OVER), True
+        transaction = Transaction(connection, self._clock.now())
+        if not running.commit_new(transaction, claim, step):
+            return Commit.STALE
+        with saying_which_file(self._path):
+            connection.execute(Q.keep_latest_time, (self._clock.raised_to(self._latest),))
+            patiently(lambda: connection.execute("commit"))
+        self._committed(transaction.rang)
+        return Commit.COMMITTED
+
+    def _close(self) -> None:
+        """Closing rolls back what was not committed; whoever still asks is told why it is over."""
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+        with self._lock:
+            self._has_ended = True
+        self._left()
+        if self._last is not None:
+            deliver([self._last], [Answer()])
+        with suppress(Empty):
+            while True:
+                asked = self._queue.get_nowait()
+                if not isinstance(asked, _End):
+                    deliver([asked], [Answer(error=self._over)])
+                elif asked.call is not None:
+                    deliver([asked.call], [Answer()])
+
+    def _judge(self, action: int, first: str | None, second: str | None, database: str | None, _: str | None) -> int:
+        """SQLite asks this for everything that a statement would do, before it does any of it."""
+        if self._is_ours:
+            return sqlite3.SQLITE_OK
+        if action in _ENDS:
+            self._refused.append(_ENDS[action])
+            return sqlite3.SQLITE_DENY
+        place = _CHANGES.get(action)
+        table = None if place is None else (first, second)[place]
+        if table is not None and table.lower() in _OURS and not _is_harmless(action, table, database):
+            self._refused.append(
+                f"change {shown(table)}, which is everytick's own: keep your rows in tables of your own"
+            )
+            return sqlite3.SQLITE_DENY
+        return sqlite3.SQLITE_OK
+
+    def _too_long(self) -> TimeoutError:
+        return TimeoutError(
+            f"the transaction was open for more than {self._longest:g} s, in which nobody else can write to "
+            f"{self._path.name}: all of it was taken back; do slow work before the transaction"
+        )
+
+
+def _is_harmless(action: int, table: str, database: str | None) -> bool:
+    """A temporary table may have any name, and dropping one that counts by itself deletes its count."""
+    if database == "temp":
+        return action != sqlite3.SQLITE_CREATE_TEMP_TRIGGER
+    return action == sqlite3.SQLITE_DELETE and table.lower() == "sqlite_sequence"
+
+
+_OVER = "this transaction is over: write before its commit, or in a transaction of your own"
+
+
+@value
+class _Waiting:
+    loop: asyncio.AbstractEventLoop
+    future: "asyncio.Future[None]"
+
+
+class Sessions:
+    """Lets one transaction of this process be open at a time, in the order in which they were asked for."""
+
+    def __init__(
+        self, path: Path, connect: Connect, clock: StoreClock, turn: Turn, committed: Callable[[bool], None]
+    ) -> None:
+        self._path, self._connect, self._clock, self._turn, self._committed = path, connect, clock, turn, committed
+        self._lock = Lock()
+        self._line: deque[_Waiting] = deque()
+        self._is_taken = False
+        self._current: Session | None = None
+        self._is_open = False
+        self.longest = LONGEST
+
+    def open(self) -> None:
+        """Let transactions begin."""
+        self._is_open = True
+
+    def close(self) -> None:
+        """Take back the one that is open, and return once nothing of it is held."""
+        self._is_open = False
+        current = self._current
+        if current is not None:
+            current.cut(StoreUnavailable(str(self._path), "the store was closed"))
+
+    @asynccontextmanager
+    async def transaction(self, claim: Claim) -> AsyncIterator[TaskTransaction]:
+        """Begin a transaction once it may; leaving without a commit takes everything back."""
+        await self._enter()
+        if not self._is_open:
+            self._leave()
+            raise StoreUnavailable(str(self._path), "the store is not open")
+        session = self._current = Session(
+            self._path, self._connect, self._clock, self._turn, self.longest, self._committed, self._leave
+        )
+        try:
+            await session.begin()
+            yield TaskTransaction(session, claim)
+        finally:
+            await session.end()
+
+    async def _enter(self) -> None:
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            if not self._is_taken:
+                self._is_taken = True
+                return
+            waiting = _Waiting(loop, loop.create_future())
+            self._line.append(waiting)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await waiting.future
+        except BaseException as error:
+            with self._lock:
+                was_handed = waiting not in self._line
+                if not was_handed:
+                    self._line.remove(waiting)
+            if was_handed:
+                self._leave()
+            if isinstance(error, TimeoutError):
+                reason = "other tasks hold transactions of their own"
+                raise StoreUnavailable(str(self._path), reason) from None
+            raise
+
+    def _leave(self) -> None:
+        """Hand the place to the next in line; called by the thread of the one that is over."""
+        with self._lock:
+            while self._line:
+                following = self._line.popleft()
+                # A loop that has ended has nobody left to wake.
+                with suppress(RuntimeError):
+                    following.loop.call_soon_threadsafe(_wake, following.future)
+                    return
+            self._is_taken = False
+
+
+def _wake(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)

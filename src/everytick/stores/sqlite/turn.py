@@ -1,0 +1,112 @@
+"""Whose turn it is to write: those who wait stand in line before a lock file, so that none of them starves.
+
+SQLite itself lets whoever asks at the right moment write next. So only the first in line
+asks it, every fraction of a millisecond, and leaves the line once it may write: a process
+that has just written stands behind all that wait. The system frees the place of a process
+that dies. The line is a courtesy and no lock: whoever froze in it is passed after a second.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock, Thread
+
+try:
+    import fcntl
+except ImportError:  # a system without this kind of lock
+    fcntl = None  # type: ignore[assignment]
+
+_log = logging.getLogger(__name__)
+
+IN_LINE = 1.0
+"""So many seconds somebody stands in line at most; whoever is in front for longer is not in a state to write."""
+
+
+class Turn:
+    """The line before one file; its threads share one place in it, and wait for each other first."""
+
+    def __init__(self, database: Path) -> None:
+        self._path = Path(f"{database}-turn")
+        self._own = Lock()
+        self._file: int | None = None
+        self._is_unsupported = False
+
+    @contextmanager
+    def line(self) -> Iterator[None]:
+        """Stand in line until this is the first, and leave it at the end of the block."""
+        until = time.monotonic() + IN_LINE
+        is_first_here = self._own.acquire(timeout=IN_LINE)
+        is_first = is_first_here and not self._is_unsupported and self._stand(until)
+        try:
+            yield
+        finally:
+            if is_first:
+                self._leave()
+            if is_first_here:
+                self._own.release()
+
+    def close(self) -> None:
+        """Give the lock file back."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _stand(self, until: float) -> bool:
+        """Return whether this is the first in line; False if there is no line, or somebody in it is frozen."""
+        try:
+            if self._file is None:
+                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            assert self._file is not None, "a file that was not opened blocks nobody"
+            return self._wait(self._file, until)
+        except (OSError, AttributeError) as error:
+            self._go_without(error)
+            return False
+        return True
+
+    def _wait(self, file: int, until: float) -> bool:
+        """Wait in a thread, which can be left behind: the system's own call knows no end."""
+        first: Future[None] = Future()
+        Thread(target=_wait_for, args=(file, first), name=f"everytick line of {self._path.name}", daemon=True).start()
+        try:
+            first.result(max(until - time.monotonic(), 0))
+        except TimeoutError:
+            if first.cancel():
+                # The thread still has the file, and closes it once it gets it.
+                self._file = None
+                return False
+        except OSError as error:
+            self._go_without(error)
+            return False
+        return True
+
+    def _leave(self) -> None:
+        assert self._file is not None, "nobody leaves a line without having stood in it"
+        fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def _go_without(self, error: Exception) -> None:
+        self._is_unsupported = True
+        _log.warning(
+            "%s cannot be locked (%s): processes that write to one store take turns at random, and may wait longer",
+            self._path,
+            error,
+        )
+
+
+def _wait_for(file: int, first: "Future[None]") -> None:
+    error = None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+    except OSError as found:
+        error = found
+    if not first.set_running_or_notify_cancel():
+        os.close(file)
+    elif error is None:
+        first.set_result(None)
+    else:
+        first.set_exception(error)
