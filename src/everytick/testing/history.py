@@ -1,0 +1,196 @@
+"""What happened to every instant of every job, to be read and asserted on."""
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Protocol
+
+from everytick.domain.decisions import Span
+from everytick.domain.durations import instant
+from everytick.domain.names import did_you_mean
+from everytick.domain.occurrence import Occurrence
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.values import value
+from everytick.stores.base import HistoryStore, JobRecord, JobStore
+
+_BEGIN, _END = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
+_COUNTED = 10_000
+
+
+class Readable(JobStore, HistoryStore, Protocol):
+    """A store whose past can be read."""
+
+
+@value
+class Entry:
+    """One instant of one job: an occurrence that exists, or why there is none.
+
+    `attempts` counts the tries of each task by its name. `count` is more than one, or None
+    for more than can be counted, where a row of instants that did not run stands for many.
+    """
+
+    job: str
+    scheduled_for: datetime
+    status: str
+    why: str = ""
+    cause: str = "schedule"
+    late: bool = False
+    occurrence_id: str | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    error: str | None = None
+    attempts: Mapping[str, int] | None = None
+    count: int | None = 1
+
+    @property
+    def did_run(self) -> bool:
+        """Whether a task of it was started."""
+        return self.started_at is not None
+
+    def __str__(self) -> str:
+        many = "" if self.count == 1 else f" ({'more than ' if self.count is None else ''}{self.count or _COUNTED})"
+        tries = ", ".join(f"{task} {number}×" for task, number in (self.attempts or {}).items() if number > 1)
+        said = "; ".join(part for part in (self.why, self.error or "", tries) if part)
+        return f"{self.scheduled_for:%Y-%m-%d %H:%M:%S}  {self.status:21}  {said}{many}"
+
+
+class History:
+    """Every instant that was decided, in order of time."""
+
+    def __init__(self, entries: Iterable[Entry], jobs: Iterable[str] = ()) -> None:
+        self.entries = tuple(sorted(entries, key=lambda entry: (entry.scheduled_for, entry.job)))
+        self._jobs = {*jobs, *(entry.job for entry in self.entries)}
+
+    def __repr__(self) -> str:
+        return f"History({len(self.entries)} entries of {len(self._jobs)} jobs)"
+
+    def __str__(self) -> str:
+        return "\n".join(f"{entry.job}: {entry}" for entry in self.entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def of(self, job: str) -> tuple[Entry, ...]:
+        """Return everything about one job; a name that no job has is refused."""
+        if job not in self._jobs:
+            known = did_you_mean(job, self._jobs) or f"; there are: {', '.join(sorted(self._jobs)) or 'none'}"
+            raise LookupError(f"no job is named {job!r}{known}")
+        return tuple(entry for entry in self.entries if entry.job == job)
+
+    def ran(self, job: str) -> tuple[Entry, ...]:
+        """Return what was started, however it ended."""
+        return tuple(entry for entry in self.of(job) if entry.did_run)
+
+    def skipped(self, job: str) -> tuple[Entry, ...]:
+        """Return what was decided not to run: skipped, missed, superseded, or canceled before it began."""
+        return tuple(entry for entry in self.of(job) if not entry.did_run and entry.status not in _TO_COME)
+
+    def assert_ran(
+        self, job: str, *instants: datetime | str, times: int | None = None, status: str | None = None
+    ) -> None:
+        """Fail unless the job ran: exactly at these instants, exactly so many times, or at all.
+
+        With `status` every run must have ended so, "completed" for example.
+        """
+        found = self.ran(job)
+        self._check(job, "run", found, instants, times)
+        wrong = [entry for entry in found if status is not None and entry.status != status]
+        if wrong:
+            self._fail(job, f"every run should have ended {status}, and {len(wrong)} did not")
+
+    def assert_skipped(
+        self, job: str, *instants: datetime | str, times: int | None = None, why: str | None = None
+    ) -> None:
+        """Fail unless instants of the job were decided not to run: exactly these, exactly so many, or any.
+
+        With `why` only those count whose status or reason says so: "overlap", "missed", "paused".
+        """
+        found = [entry for entry in self.skipped(job) if why is None or why in f"{entry.status} {entry.why}"]
+        self._check(job, "be skipped" if why is None else f"be skipped ({why})", found, instants, times)
+
+    def assert_failed(self, job: str, *, error: str | None = None) -> None:
+        """Fail unless a run of the job failed, with this text in its error if one is given."""
+        failed = [entry for entry in self.ran(job) if entry.status in _FAILED]
+        if not any(error is None or error in (entry.error or "") for entry in failed):
+            self._fail(job, "no run failed" + ("" if error is None else f" with {error!r} in its error"))
+
+    def _check(
+        self, job: str, deed: str, found: Iterable[Entry], instants: tuple[datetime | str, ...], times: int | None
+    ) -> None:
+        expected, actual = [instant(each) for each in instants], [entry.scheduled_for for entry in found]
+        if expected and actual != expected:
+            self._fail(job, f"should {deed} exactly at {_listed(expected)}")
+        number = sum(entry.count or _COUNTED for entry in found)
+        if times is not None and number != times:
+            self._fail(job, f"should {deed} {times} times, and it was {number} times")
+        if not expected and times is None and not actual:
+            self._fail(job, f"should {deed}, and never did")
+
+    def _fail(self, job: str, said: str) -> None:
+        happened = "\n".join(f"  {entry}" for entry in self.of(job)) or "  nothing"
+        raise AssertionError(f"{job}: {said}\nwhat happened to {job}:\n{happened}")
+
+
+_FAILED = ("failed", "failed_stale", "completed_with_errors")
+_TO_COME = ("pending", "queued", "running", "awaiting_retry")
+
+
+def _listed(instants: Iterable[datetime]) -> str:
+    return ", ".join(f"{each:%Y-%m-%d %H:%M:%S}" for each in instants)
+
+
+async def history_of(store: Readable) -> History:
+    """Return everything a store knows of the past, whole: meant for the few jobs of a test."""
+    occurrences = [each async for each in _occurrences(store)]
+    known = {record.job.id: record for record in await store.list()}
+    known |= await store.get([each.job_id for each in occurrences if each.job_id not in known])
+    entries = [await _of_occurrence(store, each, known[each.job_id]) for each in occurrences]
+    for job_id, record in known.items():
+        for span in await store.spans(job_id, _BEGIN, _END):
+            entries += _of_span(span, record)
+    return History(entries, (record.job.name for record in known.values()))
+
+
+async def _occurrences(store: HistoryStore) -> AsyncIterator[Occurrence]:
+    cursor = None
+    while True:
+        page = await store.history(limit=1000, cursor=cursor)
+        for each in page.occurrences:
+            yield each
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+async def _of_occurrence(store: HistoryStore, occurrence: Occurrence, record: JobRecord) -> Entry:
+    whole = await store.whole(occurrence.id)
+    attempts: dict[str, int] = {}
+    for task, _ in whole.attempts:
+        attempts[task] = attempts.get(task, 0) + 1
+    return Entry(
+        record.job.name,
+        occurrence.scheduled_for,
+        str(occurrence.status),
+        occurrence.reason or "",
+        str(occurrence.cause),
+        occurrence.late,
+        occurrence.id,
+        occurrence.started_at,
+        occurrence.ended_at,
+        occurrence.error,
+        attempts,
+    )
+
+
+def _of_span(span: Span, record: JobRecord) -> list[Entry]:
+    """Return an entry for each instant of the span where the definition can still name them, else one for all."""
+    why = f"{span.why} {span.detail}".strip()
+    status = str(OccurrenceStatus(span.status))
+    if span.count is not None and span.version == record.job.version:
+        schedule = record.job.bound(None if record.last_end is None else record.last_end.ended_at)
+        named = list(schedule.instants(span.after, span.through, _COUNTED))
+        if len(named) == span.count:
+            return [Entry(record.job.name, at, status, why) for at in named]
+    return [Entry(record.job.name, span.through, status, why, count=span.count)]

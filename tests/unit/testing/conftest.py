@@ -1,0 +1,34 @@
+"""The test kit is tested on every store, each on the test's own ManualClock."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from everytick.stores.memory import MemoryStore
+from everytick.stores.postgres.store import PostgresStore
+from everytick.stores.sqlite.store import SqliteStore
+from everytick.testing import ManualClock
+from tests.stores.postgres.kit import schema
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+async def store(request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path) -> AsyncIterator[Any]:
+    if request.param == "postgres":
+        server = request.getfixturevalue("postgres")
+        async with schema(server) as name:
+            made = PostgresStore(server.address, schema=name, clock=clock)
+            await made.open()
+            yield made
+            await made.close()
+        return
+    kept = SqliteStore(tmp_path / "store.db", clock=clock) if request.param == "sqlite" else MemoryStore(clock)
+    await kept.open()
+    yield kept
+    await kept.close()
