@@ -11,6 +11,7 @@ from typing import Any
 from everytick.deciding.advance import advance
 from everytick.deciding.plan import plan
 from everytick.domain.decisions import Plan
+from everytick.domain.notes import Log, Note, Progress
 from everytick.domain.occurrence import Cause
 from everytick.domain.outcome import Failed, Lost, Outcome, Succeeded
 from everytick.domain.payload import payload
@@ -205,6 +206,35 @@ class Pair:
         for store, claims in zip(self.stores, taken, strict=True):
             await store.commit_steps([(claim, advance(claim.snapshot, Lost(), self.now())) for claim in claims])
 
+    async def do_take(self) -> None:
+        """One node takes over what others hold of a job, and decides about it only now and then."""
+        node, job_ids = self.random.choice(NODES), [await self.job_id()]
+        taken = [await store.take(node, job_ids, 1000) for store in self.stores]
+        assert sorted(map(_plain, taken[0]), key=str) == sorted(map(_plain, taken[1]), key=str), self.done[-12:]
+        decides = self.random.random() < 0.5
+        for store, claims in zip(self.stores, taken, strict=True):
+            steps = [(claim, advance(claim.snapshot, Lost(), self.now())) for claim in claims if decides]
+            await store.commit_steps(steps)
+
+    async def do_note(self) -> None:
+        """Note something of an attempt of any claim there ever was, whether it is the owner's still or not."""
+        if not self.claims:
+            return
+        [place] = self.random.choices(range(len(self.claims)), weights=range(1, len(self.claims) + 1))
+        pair = self.claims[place]
+        task = self.random.choice(pair[0].snapshot.rules.tasks).name
+        progress = self.random.choice([None, Progress(self.random.random(), 2.5, "half"), Progress(7)])
+        log = self.random.choice([None, Log(self.random.choice(NODES), f"{task}.log")])
+        note = Note(task, self.random.choice([1, 1, 2]), self.now(), progress, log)
+        for store, claim in zip(self.stores, pair, strict=True):
+            await store.note([(claim, note), (claim, replace(note, number=1, progress=None))])
+
+    async def do_ahead(self) -> None:
+        await self.both("ahead", self.random.choice([QUEUES, (), ("default", "other")]))
+
+    async def do_look(self) -> None:
+        await self.both("look", [await self.job_id(), "job_none"])
+
     async def do_report(self) -> None:
         owed = await self.both("reports", 50)
         await self.both("reported", [each.id for each in owed if self.random.random() < 0.7])
@@ -221,6 +251,8 @@ class Pair:
         """Hold everything that both have written side by side."""
         records = await self.both("list")
         await self.both("get", [record.job.id for record in records])
+        await self.both("look", [record.job.id for record in records])
+        await self.both("ahead", QUEUES)
         found = (await self.both("history", limit=1000)).occurrences
         for each in found:
             await self.both("whole", each.id)

@@ -1,0 +1,88 @@
+"""ahead: how long a node may sleep without missing anything."""
+
+from datetime import timedelta
+
+from everytick.stores.base import Ahead
+from tests.stores.acting import FAILED, QUEUES, AnyStore, began, ended, job, occurrences, plan_once, run_one
+from tests.stores.clock import ManualClock
+
+
+async def test_an_empty_store_has_nothing_ahead(store: AnyStore, clock: ManualClock) -> None:
+    assert await store.ahead(QUEUES) == Ahead(clock.time)
+
+
+async def test_the_next_instant_of_any_job_is_ahead(store: AnyStore, clock: ManualClock) -> None:
+    await store.put(job("hourly"))
+    await store.put(job("often", "*/20 * * * *"))
+    await plan_once(store)
+    assert await store.ahead(QUEUES) == Ahead(clock.time, wake_at=clock.time + timedelta(minutes=20))
+
+
+async def test_what_is_due_already_is_not_ahead(store: AnyStore, clock: ManualClock) -> None:
+    """`due` and `claim` answer for it; to sleep until a moment that has passed would be a busy loop."""
+    await store.put(job("hourly"))
+    await store.put(job("often", "*/20 * * * *"))
+    await plan_once(store)
+    clock.move(minutes=20)
+    assert await store.ahead(QUEUES) == Ahead(clock.time, wake_at=clock.time + timedelta(minutes=40))
+    await plan_once(store)
+    assert len(await occurrences(store)) == 1
+    assert (await store.ahead(QUEUES)).ready_at is None, "what may start now is not ahead"
+
+
+async def test_what_waits_for_its_jitter_is_ahead_for_nodes_of_its_queue(store: AnyStore, clock: ManualClock) -> None:
+    await store.put(job(jitter="30m", queue="gpu"))
+    clock.move(hours=1)
+    await plan_once(store)
+    [made] = await occurrences(store)
+    assert (await store.ahead(["default", "gpu"])).ready_at == made.ready_at
+    assert (await store.ahead(["default"])).ready_at is None
+    assert (await store.ahead([])).ready_at is None
+
+
+async def test_a_parked_retry_is_ahead_and_one_that_its_owner_keeps_is_not(store: AnyStore, clock: ManualClock) -> None:
+    """Running.md, claim and own: the owner of a short wait comes back by itself."""
+    await store.put(job("far", retry={"max": 1, "interval": "10m"}))
+    await store.put(job("near", retry={"max": 1, "interval": "3s"}))
+    clock.move(hours=1)
+    await plan_once(store)
+    for claim in await store.claim("node-1", QUEUES, 5):
+        await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time, FAILED))])
+    assert (await store.ahead(QUEUES)).ready_at == clock.time + timedelta(minutes=10)
+    clock.move(minutes=10)
+    assert (await store.ahead(QUEUES)).ready_at is None
+
+
+async def test_what_is_over_or_back_in_line_is_not_ahead(store: AnyStore, clock: ManualClock) -> None:
+    """It has a time to start, but time alone will not start it."""
+    canceled = await store.put(job("canceled", jitter="30m"))
+    paused = await store.put(job("paused", jitter="30m"))
+    clock.move(hours=1)
+    await plan_once(store)
+    for made in await occurrences(store, canceled.job_id):
+        await store.cancel(made.id)
+    assert (await store.ahead(QUEUES)).ready_at is not None
+    await store.pause(paused.job_id)
+    assert [str(made.status) for made in await occurrences(store, paused.job_id)] == ["queued"]
+    assert (await store.ahead(QUEUES)).ready_at is None
+
+
+async def test_a_paused_job_wakes_nobody_but_for_the_end_of_its_pause(store: AnyStore, clock: ManualClock) -> None:
+    """Planning.md, wake_at: a pause costs nothing."""
+    stored = await store.put(job())
+    await store.pause(stored.job_id)
+    await plan_once(store)
+    assert (await store.ahead(QUEUES)).wake_at is None
+    until = clock.time + timedelta(days=2)
+    await store.pause(stored.job_id, until=until)
+    await plan_once(store)
+    assert (await store.ahead(QUEUES)).wake_at == until
+
+
+async def test_an_ending_leaves_the_next_instant_ahead(store: AnyStore, clock: ManualClock) -> None:
+    await store.put(job())
+    clock.move(hours=1)
+    await plan_once(store)
+    await run_one(store)
+    await plan_once(store)
+    assert await store.ahead(QUEUES) == Ahead(clock.time, wake_at=clock.time + timedelta(hours=1))

@@ -1,0 +1,44 @@
+"""look: what a plan would see, for whoever only wants to know."""
+
+from everytick.deciding.plan import plan
+from everytick.domain.occurrence import Cause
+from everytick.domain.snapshots import Request
+from everytick.stores.base import Commit
+from tests.stores.acting import AnyStore, job, plan_once, run_one
+from tests.stores.clock import ManualClock
+
+
+async def test_what_is_seen_is_what_a_planner_is_given(store: AnyStore, clock: ManualClock) -> None:
+    stored = await store.put(job(recovery="execute_all", overlap="queue"))
+    clock.move(hours=3)
+    await plan_once(store)
+    await run_one(store)
+    await store.request(stored.job_id, Request("key", Cause.TRIGGER, clock.time))
+    await store.pause(stored.job_id)
+    seen = await store.look([stored.job_id])
+    async with store.due(clock.time, 10) as batch:
+        assert seen == {snapshot.job_id: snapshot for snapshot in batch}
+    assert (seen[stored.job_id].busy_count, seen[stored.job_id].waiting_count) == (0, 2)
+
+
+async def test_jobs_that_are_not_due_are_seen_too(store: AnyStore, clock: ManualClock) -> None:
+    one, two = await store.put(job("one")), await store.put(job("two"))
+    await store.pause(two.job_id)
+    await plan_once(store)
+    async with store.due(clock.time, 10) as batch:
+        assert list(batch) == []
+    seen = await store.look([one.job_id, "job_none", two.job_id])
+    assert set(seen) == {one.job_id, two.job_id}
+    assert seen[one.job_id].watermark == clock.time
+    assert await store.look([]) == {}
+
+
+async def test_a_look_holds_nothing(store: AnyStore, clock: ManualClock) -> None:
+    """What was seen may be planned and committed as any snapshot, until somebody else was first."""
+    stored = await store.put(job())
+    clock.move(hours=1)
+    seen = (await store.look([stored.job_id]))[stored.job_id]
+    assert await plan_once(store) == [Commit.COMMITTED]
+    assert await store.commit_plans([seen], [plan(seen, clock.time)]) == [Commit.STALE]
+    again = (await store.look([stored.job_id]))[stored.job_id]
+    assert await store.commit_plans([again], [plan(again, clock.time)]) == [Commit.COMMITTED]
