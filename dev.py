@@ -48,9 +48,11 @@ REQUIREMENTS = ROOT / "requirements"
 SERVERS_PYTHON = "3.12"
 
 # Which inputs each lock file is made of, beside its own `.in`; in the order in which they must be made.
+DEV_EXTRAS = ("holidays", "http", "postgres", "redis", "sqlite")
+
 LOCK_ARGUMENTS = {
     "tools": [],
-    "dev": ["pyproject.toml", "--extra", "holidays", "--extra", "postgres", "--extra", "redis"],
+    "dev": ["pyproject.toml", *(part for extra in DEV_EXTRAS for part in ("--extra", extra))],
     "bench": ["--constraint", "requirements/dev.lock"],
     "servers": ["--no-deps"],
 }
