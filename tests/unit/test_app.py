@@ -15,6 +15,7 @@ import pytest
 from everytick.app import Everytick
 from everytick.domain import ids
 from everytick.domain.config import UNSET, Level
+from everytick.domain.job import Job
 from everytick.domain.policies import Failure, Mode
 from everytick.domain.retry import Retry
 from everytick.errors import (
@@ -36,6 +37,10 @@ def sample(x: int = 1) -> int:
     return x + 1
 
 
+def jobs_of(tick: Everytick) -> list[Job]:
+    return [definition.job for definition in tick.definitions]
+
+
 # -------------------------------------------------------------------------------------------- a job of one function
 
 
@@ -44,9 +49,10 @@ def test_a_decorated_function_is_still_the_function() -> None:
     tick = Everytick()
     decorated = tick.job(every("10s"), task_timeout="5s")(sample)
 
-    assert decorated is sample
+    assert decorated.__wrapped__ is sample  # type: ignore[attr-defined]
+    assert type(decorated) is type(sample)
     assert decorated(2) == 3
-    [job] = tick.jobs()
+    [job] = jobs_of(tick)
     assert (job.name, job.id, job.kind) == ("sample", ids.job_id("sample"), "task")
     [task] = job.tasks
     assert (task.name, task.order, task.target) == ("sample", 1, f"{__name__}:sample")
@@ -63,7 +69,7 @@ def test_a_coroutine_function_stays_one() -> None:
 
     assert inspect.iscoroutinefunction(heartbeat)
     assert asyncio.run(heartbeat()) == "tick"
-    assert tick.jobs()[0].tasks[0].target.endswith("<locals>.heartbeat")
+    assert tick.definitions[0].job.tasks[0].target.endswith("<locals>.heartbeat")
 
 
 def test_one_function_may_be_two_jobs_under_two_names() -> None:
@@ -71,8 +77,8 @@ def test_one_function_may_be_two_jobs_under_two_names() -> None:
     tick = Everytick()
     tick.job(every("10s"), name="fast")(sample)
     tick.job(every("1h"), name="slow")(sample)
-    assert [job.name for job in tick.jobs()] == ["fast", "slow"]
-    assert [job.tasks[0].name for job in tick.jobs()] == ["fast", "slow"]
+    assert [job.name for job in jobs_of(tick)] == ["fast", "slow"]
+    assert [job.tasks[0].name for job in jobs_of(tick)] == ["fast", "slow"]
 
 
 def test_what_has_no_name_of_its_own_needs_one() -> None:
@@ -87,7 +93,7 @@ def test_what_has_no_name_of_its_own_needs_one() -> None:
         with pytest.raises(InvalidName, match="says nothing: give it one with name="):
             tick.job(every("10s"))(nameless)
     tick.job(every("10s"), name="named")(Callable_())
-    assert tick.jobs()[0].tasks[0].target.endswith("Callable_")
+    assert tick.definitions[0].job.tasks[0].target.endswith("Callable_")
     with pytest.raises(InvalidName, match="is not a function: decorate one"):
         tick.define("other", every("10s")).task("load")  # type: ignore[call-overload]
 
@@ -134,7 +140,7 @@ def test_the_example_of_several_tasks_defines_what_it_says() -> None:
     async def report(report: object) -> None:
         """Always."""
 
-    [job] = tick.jobs()
+    [job] = jobs_of(tick)
     assert etl.job is job
     assert str(job.schedule) == "cron: 30 2 * * 1-5; tz=Europe/Berlin"
     assert [(task.name, task.order, task.after) for task in job.tasks] == [
@@ -160,7 +166,7 @@ def test_a_job_may_be_asked_for_before_all_its_tasks_are_there() -> None:
     etl.task(sample)
     assert [task.name for task in etl.job.tasks] == ["sample"]
     etl.task(name="again")(sample)
-    assert [task.name for task in tick.jobs()[0].tasks] == ["sample", "again"]
+    assert [task.name for task in tick.definitions[0].job.tasks] == ["sample", "again"]
 
 
 def test_mistakes_in_tasks_are_refused_on_their_own_line_and_change_nothing() -> None:
@@ -189,7 +195,7 @@ def test_an_after_that_nobody_answers_is_refused_when_the_jobs_are_asked_for() -
     tick = Everytick()
     tick.define("etl", every("1h")).task(after="extrac")(sample)
     with pytest.raises(InvalidPolicies, match="task 'sample' comes after 'extrac', which is not a task of this job"):
-        tick.jobs()
+        jobs_of(tick)
 
 
 def test_a_hook_is_given_once() -> None:
@@ -210,7 +216,7 @@ def test_one_name_twice_in_one_application_is_refused() -> None:
     with pytest.raises(DuplicateDefinition) as refusal:
         tick.job(every("2h"), name="etl")(sample)
     assert str(refusal.value) == f"job already registered: {ids.job_id('etl')}"
-    [job] = tick.jobs()
+    [job] = jobs_of(tick)
     assert job.tasks == ()
     Everytick().define("etl", every("1h"))
 
@@ -222,7 +228,7 @@ def test_a_refused_definition_leaves_its_name_free() -> None:
         tick.define("etl", "0 0 30 2 *")
     with pytest.raises(InvalidPolicies, match=r"job 'etl': there is no policy 'overlp' \(did you mean 'overlap'\?\)"):
         tick.define("etl", every("1h"), overlp="skip")  # type: ignore[call-arg]
-    assert tick.jobs() == ()
+    assert tick.definitions == ()
     tick.define("etl", every("1h"))
 
 
@@ -254,7 +260,7 @@ def test_a_definition_that_is_rarely_meant_is_warned_about_on_its_line() -> None
     assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert len(tick.jobs()) == 2
+        assert len(tick.definitions) == 2
 
 
 def test_what_was_written_is_read_once() -> None:

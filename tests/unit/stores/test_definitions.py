@@ -33,7 +33,7 @@ def jobs() -> Sequence[Job]:
     graph = tick.define("graph", every("1d"), retry=None)
     graph.task(name="one")(print)
     graph.task(name="two", after=["one"], retry=Retry(5, "1m", factor=2.0), task_timeout=None)(print)
-    return tick.jobs()
+    return tuple(definition.job for definition in tick.definitions)
 
 
 @pytest.mark.parametrize("job", jobs(), ids=lambda job: job.name)
@@ -69,4 +69,4 @@ def test_a_schedule_without_a_text_form_is_refused() -> None:
     tick = Everytick(name="shop")
     tick.define("mine", Mine())
     with pytest.raises(InvalidSchedule, match="of class Mine has no text form"):
-        write_definition(tick.jobs()[0])
+        write_definition(tick.definitions[0].job)

@@ -1,0 +1,219 @@
+"""Everytick: where an application says which jobs it has, and asks about them.
+
+Defining needs no store and no clock: everything that can be refused is refused here, on
+the line that wrote it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
+
+from everytick.app.definition import Definition, JobMaker, job_function, name_of
+from everytick.app.lookups import common, in_zone, readable, schedule_of
+from everytick.app.operations import Operations
+from everytick.app.questions import Questions
+from everytick.domain.config import Level, overrides
+from everytick.domain.contradictions import surprises
+from everytick.domain.job import Job, TaskDefinition, define_job
+from everytick.domain.names import checked_name
+from everytick.domain.texts import JOB_ALREADY_REGISTERED
+from everytick.errors import DefinitionWarning, DuplicateDefinition, InvalidSetting, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from datetime import timedelta, tzinfo
+    from pathlib import Path
+    from types import TracebackType
+
+    from everytick.domain.keywords import JobPolicies
+    from everytick.domain.policies import Retention
+    from everytick.domain.schedule import Schedule
+    from everytick.stores.addresses import AnyStore
+
+DEFAULT_STORE = "sqlite:///everytick.db"
+
+
+class Everytick(Operations, Questions):
+    """An application: its jobs, its store, and the node that runs them here.
+
+    `store` is an address; without one it is `everytick.db` beside the script. `timezone` is
+    that of jobs and schedules which name none; `"local"` is the machine's, looked up once and
+    kept by name. `name` says whose jobs these are in the store; it is the module that made
+    the application unless given. `defaults` are policies for all jobs. The others are
+    settings of the node.
+    """
+
+    def __init__(
+        self,
+        store: str | AnyStore | None = None,
+        *,
+        timezone: str | tzinfo = "UTC",
+        name: str | None = None,
+        slots: int | None = None,
+        threads: int = 32,
+        grace_period: str | timedelta = "30s",
+        reaper_interval: str | timedelta = "5s",
+        heartbeat: str | timedelta = "5s",
+        node_timeout: str | timedelta = "20s",
+        poll: str | timedelta = "5s",
+        plan_limit: int = 100,
+        queues: Iterable[str] = ("default",),
+        log_folder: str | Path | None = None,
+        timezone_data: str = "system",
+        retention: Retention | Mapping[str, Any] | None = None,
+        allow_calls: Iterable[str] = (),
+        defaults: Mapping[str, object] | None = None,
+        max_concurrent_jobs: int | None = None,
+    ) -> None:
+        module = sys._getframe(1).f_globals
+        self.name = checked_name("application", _module_name(module) if name is None else name)
+        policies = common(timezone, _with_retention(defaults or {}, retention))
+        self._defaults = overrides(Level.APPLICATION, policies, what="application defaults")
+        self._definitions: dict[str, Definition] = {}
+        if timezone_data != "system":
+            raise InvalidSetting("timezone_data", timezone_data, 'must be "system": the tables of this machine')
+        from everytick.node.settings import node_settings
+
+        self.settings = node_settings(
+            slots=_slots(slots, max_concurrent_jobs),
+            threads=threads,
+            grace_period=grace_period,
+            reaper_interval=reaper_interval,
+            heartbeat=heartbeat,
+            node_timeout=node_timeout,
+            poll=poll,
+            plan_limit=plan_limit,
+            queues=queues,
+            log_folder=log_folder,
+            allow_calls=allow_calls,
+        )
+        make_store, is_ours = _store_maker(store, module)
+        super().__init__(make_store, is_ours=is_ours)
+
+    def __repr__(self) -> str:
+        return f"Everytick(name={self.name!r}, {len(self._definitions)} jobs)"
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        """Every job that this application defines, in the order it did; what the store holds, `jobs()` says."""
+        return tuple(self._definitions.values())
+
+    def define(
+        self, name: str, schedule: Schedule | str, *, owner: str | None = None, **policies: Unpack[JobPolicies]
+    ) -> Definition:
+        """Define a job and return its handle, to which tasks and hooks are added."""
+        return self._add(name, schedule, owner, policies)
+
+    def job(
+        self,
+        schedule: Schedule | str,
+        *,
+        name: str | None = None,
+        owner: str | None = None,
+        **policies: Unpack[JobPolicies],
+    ) -> JobMaker:
+        """Make the decorated function a job of one task, named as the function unless `name` says otherwise.
+
+        The function stays what it is: calling it runs it here and now, with no store. To ask
+        instead of to define, give a job's name and await: `await tick.job("etl")` is that job
+        as the store holds it.
+        """
+        # Read now, unless it may be a name: a decorator used without its parentheses must not swallow the function.
+        found = schedule if isinstance(schedule, str) else schedule_of(schedule)
+
+        def define(function: Callable[..., Any]) -> Any:
+            called = name_of("job", function) if name is None else name
+            definition = self._add(called, found, owner, policies, depth=4)
+            definition.task(name=called)(function)
+            return job_function(function, definition, self._trigger_called)
+
+        return JobMaker(define, lambda: self._job_record(cast("str", schedule)))
+
+    def _add(
+        self,
+        name: str,
+        schedule: Schedule | str,
+        owner: str | None,
+        policies: Mapping[str, object],
+        *,
+        depth: int = 3,
+    ) -> Definition:
+        found = schedule_of(schedule)
+        # Read once: the job is built again with every task, and what was written may be used up or changed by then.
+        looked_up = {key: readable(key, written) for key, written in policies.items()}
+        read = dict(overrides(Level.JOB, looked_up, checked_name("job", name)).items)
+
+        def build(tasks: tuple[TaskDefinition, ...]) -> Job:
+            whose = f"code:{self.name}" if owner is None else owner
+            return define_job(
+                name, found, policies=read, tasks=tasks, application=self._defaults, owner=whose, in_zone=in_zone
+            )
+
+        definition = Definition(build)
+        job = definition.job
+        if job.id in self._definitions:
+            raise DuplicateDefinition(JOB_ALREADY_REGISTERED.format(id=job.id))
+        self._definitions[job.id] = definition
+        for sentence in surprises(job.settings):
+            # So many frames up, past here and `define` or `job`, stands the line that wrote it.
+            warnings.warn(f"job '{shown(job.name)}': {sentence}", DefinitionWarning, stacklevel=depth)
+        return definition
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _store_maker(given: object, module: Mapping[str, Any]) -> tuple[Callable[[], AnyStore], bool]:
+    """How to come to the store, and whether it is ours to open and close; an address is read now, so that it may fail.
+
+    A store that was made elsewhere is used as it is: whoever made it opens and closes it.
+    """
+    if given is not None and not isinstance(given, str) and hasattr(given, "commit_plans"):
+        store = cast("AnyStore", given)
+        return lambda: store, False
+    from everytick.stores.addresses import checked_address, store_of
+
+    if given is None:
+        file = module.get("__file__")
+        folder = None if file is None else os.path.dirname(os.path.abspath(str(file)))
+        return lambda: store_of(DEFAULT_STORE, folder), True
+    address = checked_address(given)
+    return lambda: store_of(address), True
+
+
+def _slots(slots: int | None, max_concurrent_jobs: int | None) -> int:
+    """`max_concurrent_jobs` is another name of `slots`."""
+    if slots is not None and max_concurrent_jobs is not None and slots != max_concurrent_jobs:
+        raise InvalidSetting("slots", slots, f"is also given as max_concurrent_jobs={max_concurrent_jobs}: give one")
+    found = slots if slots is not None else max_concurrent_jobs
+    return 50 if found is None else found
+
+
+def _with_retention(defaults: Mapping[str, object], retention: object) -> Mapping[str, object]:
+    """The retention of all jobs, which is a policy like any other."""
+    if retention is None:
+        return defaults
+    if "retention" in defaults:
+        raise InvalidSetting("retention", retention, "is also given in defaults: give one")
+    return {**defaults, "retention": retention}
+
+
+def _module_name(module: Mapping[str, Any]) -> str:
+    """The module's name, also where it was started as a script and calls itself `__main__`."""
+    name = str(module.get("__name__", "__main__"))
+    if name != "__main__":
+        return name
+    spec = module.get("__spec__")
+    if spec is not None:
+        return str(spec.name).removesuffix(".__main__")
+    file = str(module.get("__file__", name))
+    return file.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".py")

@@ -1,0 +1,222 @@
+"""The handle of one job, and what a decorated function becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
+from functools import wraps
+from inspect import iscoroutinefunction
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
+
+from everytick.domain.job import Job, TaskDefinition, define_task, refuse_contradicting_task
+from everytick.errors import DuplicateDefinition, InvalidName, shown
+
+if TYPE_CHECKING:
+    from everytick.app.handle import Handle
+    from everytick.domain.keywords import TaskPolicies
+    from everytick.runners.context import Context
+    from everytick.stores.base import JobRecord
+
+F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+Called = ParamSpec("Called")
+Asked = ParamSpec("Asked")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class JobFunction(Protocol[Called, Asked, R_co]):
+    """A decorated function: calling it runs it here and now, `trigger` asks for an occurrence of its job."""
+
+    @property
+    def definition(self) -> Definition:
+        """The job it is the only task of."""
+        ...
+
+    def __call__(self, *args: Called.args, **kwargs: Called.kwargs) -> R_co:
+        """Run the function here and now, with no store."""
+        ...
+
+    async def trigger(self, *args: Asked.args, **kwargs: Asked.kwargs) -> Handle:
+        """Ask for an occurrence that is called with these arguments, and return its handle."""
+        ...
+
+
+class JobMaker:
+    """What `tick.job(...)` returns: a decorator that makes jobs, and a question if it is awaited.
+
+    A Context as the function's first parameter is the node's to give, so that `trigger` does
+    not ask for it.
+    """
+
+    def __init__(
+        self, define: Callable[[Callable[..., Any]], Any], ask: Callable[[], Coroutine[Any, Any, JobRecord]]
+    ) -> None:
+        self._define, self._ask = define, ask
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], R], /
+    ) -> JobFunction[Concatenate[Context, P], P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> JobFunction[P, P, R]: ...
+
+    def __call__(self, function: Callable[..., Any], /) -> Any:
+        """Make the function a job, and return it with `trigger`."""
+        return self._define(function)
+
+    def __await__(self) -> Generator[Any, Any, JobRecord]:
+        return self._ask().__await__()
+
+
+class Definition:
+    """The handle of one job: adds tasks and hooks to it."""
+
+    def __init__(self, build: Callable[[tuple[TaskDefinition, ...]], Job]) -> None:
+        self._build = build
+        self._tasks: tuple[TaskDefinition, ...] = ()
+        self._functions: dict[str, Callable[..., Any]] = {}
+        self._hooks: dict[str, Callable[..., Any]] = {}
+        self._alone = build(())
+        self._job: Job | None = self._alone
+        self.name = self._alone.name
+
+    def __repr__(self) -> str:
+        return f"Definition(name={self.name!r}, tasks={[task.name for task in self._tasks]})"
+
+    @property
+    def job(self) -> Job:
+        """The definition as it stands now; an `after` that names no task is refused here, since it might have come."""
+        if self._job is None:
+            self._job = self._build(self._tasks)
+        return self._job
+
+    @property
+    def functions(self) -> Mapping[str, Callable[..., Any]]:
+        """What to call for each task that is a function, by the task's name."""
+        return MappingProxyType(self._functions)
+
+    @property
+    def hooks(self) -> Mapping[str, Callable[..., Any]]:
+        """What to call at the start and the end of an occurrence: `on_start`, `on_complete`."""
+        return MappingProxyType(self._hooks)
+
+    @overload
+    def task(self, function: F, /) -> F: ...
+
+    @overload
+    def task(
+        self, /, *, name: str | None = None, after: object = (), **policies: Unpack[TaskPolicies]
+    ) -> Callable[[F], F]: ...
+
+    def task(
+        self,
+        function: F | None = None,
+        /,
+        *,
+        name: str | None = None,
+        after: object = (),
+        **policies: Unpack[TaskPolicies],
+    ) -> F | Callable[[F], F]:
+        """Add the decorated function as a task, named as the function unless `name` says otherwise.
+
+        Tasks run in the order they were added; with `after`, once the tasks named there ended
+        well. The function stays what it is.
+        """
+
+        def decorate(function: F) -> F:
+            found = name_of("task", function) if name is None else name
+            self._add(
+                define_task(self.name, found, target=_target(function), after=after, policies=dict(policies)), function
+            )
+            return function
+
+        return decorate if function is None else decorate(function)
+
+    def on_start(self, function: F) -> F:
+        """Call the function once per occurrence, before its first attempt; what it raises changes nothing."""
+        return self._hook("on_start", function)
+
+    def on_complete(self, function: F) -> F:
+        """Call the function with the report of every occurrence that ended, at least once."""
+        return self._hook("on_complete", function)
+
+    def _add(self, task: TaskDefinition, function: Callable[..., Any] | None) -> None:
+        if any(each.name == task.name for each in self._tasks):
+            text = f"job '{shown(self.name)}' has two tasks named '{shown(task.name)}': give one another name="
+            raise DuplicateDefinition(text)
+        tasks = (*self._tasks, task)
+        refuse_contradicting_task(self._alone, tasks)
+        if function is not None:
+            from everytick.runners.signature import refuse_unfilled
+
+            refuse_unfilled(self.name, task.name, function, self._alone.settings.payload)
+            self._functions[task.name] = function
+        self._tasks, self._job = tasks, None
+
+    def _hook(self, kind: str, function: F) -> F:
+        if kind in self._hooks:
+            raise DuplicateDefinition(f"job '{shown(self.name)}' has two {kind} hooks: call both from one function")
+        self._hooks[kind] = function
+        return function
+
+
+def job_function(
+    function: Callable[..., Any], definition: Definition, ask: Callable[[str, Mapping[str, Any]], Awaitable[Handle]]
+) -> Any:
+    """Return a function that does what the given one does, and knows the job it was made of.
+
+    It is a new one, since one function may be several jobs.
+    """
+    if iscoroutinefunction(function):
+
+        @wraps(function)
+        async def run(*args: Any, **kwargs: Any) -> Any:
+            return await function(*args, **kwargs)
+    else:
+
+        @wraps(function)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            return function(*args, **kwargs)
+
+    async def trigger(*args: Any, **kwargs: Any) -> Handle:
+        """Ask for an occurrence that is called with these arguments, and return its handle."""
+        return await ask(definition.name, arguments(function, args, kwargs))
+
+    made: Any = run
+    made.trigger, made.definition = trigger, definition
+    return made
+
+
+def arguments(function: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a call without its context passes, by parameter name; a call that does not fit is a TypeError."""
+    from inspect import Parameter, signature
+
+    from everytick.runners.signature import signature_of
+
+    context, whole = signature_of(function).context, signature(function)
+    kept = [each for each in whole.parameters.values() if each.name != context]
+    found: dict[str, Any] = {}
+    for name, given in whole.replace(parameters=kept).bind(*args, **kwargs).arguments.items():
+        kind = whole.parameters[name].kind
+        if kind is Parameter.VAR_POSITIONAL:
+            raise TypeError(f"what is passed as *{name} has no name, and a payload fills by name: pass it by keyword")
+        found.update(given if kind is Parameter.VAR_KEYWORD else {name: given})
+    return found
+
+
+def name_of(what: str, function: object) -> str:
+    """Return the function's own name; what has none needs to be given one."""
+    if not callable(function):
+        raise InvalidName(what, function, "is not a function: decorate one, and give another name with name=")
+    name = getattr(function, "__name__", "<lambda>")
+    if name == "<lambda>":
+        raise InvalidName(what, name, "says nothing: give it one with name=")
+    return str(name)
+
+
+def _target(function: object) -> str:
+    """Where the function is found: `module:qualified.name`."""
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}:{named.__qualname__}"

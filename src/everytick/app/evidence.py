@@ -1,0 +1,43 @@
+"""Evidence: everything the store knows about one instant of a job, for `explain`."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from everytick.app.history import versions
+from everytick.deciding.explain import Evidence
+from everytick.domain.ids import occurrence_id
+from everytick.errors import NotFound
+
+if TYPE_CHECKING:
+    from everytick.stores.addresses import AnyStore
+    from everytick.stores.base import JobRecord
+
+_TICK = timedelta(microseconds=1)
+
+
+async def evidence_of(store: AnyStore, record: JobRecord, at: datetime) -> Evidence:
+    """Return what is stored about the instant, and the job as a plan would see it now."""
+    job_id = record.job.id
+    page = await store.history(job_id=job_id, after=at - _TICK, through=at, limit=100)
+    found = list(page.occurrences)
+    try:
+        own = (await store.whole(occurrence_id(job_id, at))).occurrence
+    except NotFound:
+        pass
+    else:
+        # One that was moved keeps the id of its old place, and stands elsewhere: its span tells where.
+        if own.scheduled_for == at and own not in found:
+            found.append(own)
+    snapshot = (await store.look([job_id]))[job_id]
+    known = versions(record, snapshot)
+    return Evidence(
+        at=at,
+        now=await store.now(),
+        snapshot=snapshot,
+        definitions=tuple(known[version] for version in sorted(known)),
+        occurrences=tuple(found),
+        spans=tuple(await store.spans(job_id, at - _TICK, at)),
+        removed_at=record.removed_at,
+    )

@@ -1,0 +1,56 @@
+"""The handle of what was asked for: its id, and a way to wait for its end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from everytick.domain.durations import duration
+from everytick.errors import NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from datetime import timedelta
+
+    from everytick.domain.occurrence import Occurrence
+    from everytick.stores.addresses import AnyStore
+
+_FIRST_LOOK, _LAST_LOOK = 0.01, 0.5
+"""Seconds between two looks at the store: soon at first, then twice as long each time, up to the second."""
+
+
+class Handle:
+    """An occurrence that was asked for; it may not exist yet."""
+
+    def __init__(self, id: str, opened: Callable[[], Awaitable[AnyStore]]) -> None:
+        self.id = id
+        self._opened = opened
+
+    def __repr__(self) -> str:
+        return f"Handle({self.id!r})"
+
+    async def wait(self, timeout: timedelta | str | None = None) -> Occurrence:  # noqa: ASYNC109 - a duration of ours
+        """Return the occurrence once it has ended, whichever node ran it; raise TimeoutError if that takes too long."""
+        import asyncio
+
+        async with asyncio.timeout(None if timeout is None else duration(timeout).total_seconds()):
+            return await self._ended()
+
+    async def _ended(self) -> Occurrence:
+        import asyncio
+
+        from everytick.domain.statuses import ENDED
+
+        store, pause, seen = await self._opened(), _FIRST_LOOK, False
+        while True:
+            try:
+                found = (await store.whole(self.id)).occurrence
+            except NotFound:
+                if seen:
+                    # Somebody has pruned or purged it since: nothing more will be known of it.
+                    raise
+            else:
+                seen = True
+                if found.status in ENDED:
+                    return found
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LAST_LOOK)

@@ -1,0 +1,86 @@
+"""What was written, with everything looked up that the domain cannot: texts of schedules, zones, moments."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, tzinfo
+from typing import TYPE_CHECKING
+
+from everytick.domain.config import UNSET
+from everytick.domain.durations import instant
+from everytick.domain.job import is_schedule
+from everytick.errors import InvalidInstant, InvalidPolicies, InvalidSchedule, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from everytick.domain.schedule import Schedule
+    from everytick.schedules.timezones import Zone
+
+
+def common(timezone: str | tzinfo, defaults: Mapping[str, object]) -> dict[str, object]:
+    """Return the policies of all jobs, with the application's zone among them where it is not UTC."""
+    found = {key: readable(key, written) for key, written in defaults.items()}
+    if timezone not in ("UTC", UTC):
+        own = readable("timezone", timezone)
+        if found.setdefault("timezone", own) != own:
+            reason = f"timezone is given twice: '{shown(own)}', and '{shown(found['timezone'])}' in defaults"
+            raise InvalidPolicies("", reason, ("one of them",))
+    return found
+
+
+def readable(key: str, written: object) -> object:
+    """Return what the domain can read: schedules instead of their texts, zones by their names."""
+    if key in ("stop_schedule", "restart_schedule") and written is not None and written is not UNSET:
+        return schedule_of(written)
+    if key == "timezone" and written is not UNSET:
+        return zone_named(written).name
+    return written
+
+
+def schedule_of(given: object) -> Schedule:
+    """Return the schedule that was given, or that a text describes."""
+    if isinstance(given, str):
+        from everytick.schedules.codec import schedule
+
+        return schedule(given)
+    if not is_schedule(given):
+        raise InvalidSchedule(given, "schedule", 'must be a schedule or its text, like every("10s") or "30 2 * * *"')
+    return given
+
+
+def zone_named(given: object) -> Zone:
+    """Return the zone; `"local"` is the machine's, looked up now."""
+    from everytick.schedules.timezones import zone_of
+
+    if given == "local":
+        from everytick.config.host import local_timezone
+
+        given = local_timezone()
+    found = zone_of(given)
+    if found is None:
+        raise InvalidPolicies("", "timezone 'None' must be a name", ("UNSET, for the application's", 'timezone="UTC"'))
+    return found
+
+
+def in_zone(schedule: Schedule, zone_name: str) -> Schedule:
+    """Return the schedule in the zone of this name, unless it has one of its own."""
+    from everytick.schedules import combine
+
+    return combine.in_zone(schedule, zone_named(zone_name))
+
+
+def moment_of(given: object) -> datetime:
+    """Return the UTC instant of an aware datetime, or of a text with its offset or its zone in brackets."""
+    if not isinstance(given, str) or "[" not in given:
+        return instant(given)
+    from everytick.schedules.timezones import instant_of, read_moment
+
+    return instant_of(*read_moment(given, None))
+
+
+def future(what: str, given: object, now: datetime) -> datetime:
+    """Return the instant if it is still to come by the store's clock."""
+    found = moment_of(given)
+    if found <= now:
+        raise InvalidInstant(given, f"must be later than the store's time, {now.isoformat()} ({what})")
+    return found

@@ -1,0 +1,172 @@
+"""The application's store: opened when it is first needed, on one event loop, and reachable from every other.
+
+A driver's connections belong to the loop that made them. So the store has a home, the
+loop that opened it, and whoever asks on another loop is answered from there.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+
+from everytick.app.handle import Handle
+from everytick.domain.durations import duration
+from everytick.errors import NotFound
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Task
+    from collections.abc import Callable, Coroutine
+    from datetime import timedelta
+
+    from everytick.app.definition import Definition
+    from everytick.domain.occurrence import Occurrence
+    from everytick.stores.addresses import AnyStore
+    from everytick.stores.base import JobRecord
+
+T = TypeVar("T")
+
+
+class Home:
+    """A store and the loop it was opened on."""
+
+    def __init__(self, store: AnyStore, loop: AbstractEventLoop, opening: Task[None] | None) -> None:
+        self.store, self.loop, self.opening = store, loop, opening
+
+
+class Bridge:
+    """A store that lives on another loop: every verb is carried out there and answered here."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def __getattr__(self, verb: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+        act, loop = getattr(self._home.store, verb), self._home.loop
+
+        async def carried_out(*args: Any, **kwargs: Any) -> Any:
+            import asyncio
+
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(act(*args, **kwargs), loop))
+
+        return carried_out
+
+
+class Opened:
+    """What operations and questions stand on: the store, and the jobs in it by name."""
+
+    name: str
+    _definitions: dict[str, Definition]
+
+    def __init__(self, make_store: Callable[[], AnyStore], *, is_ours: bool) -> None:
+        self._make_store, self._store_is_ours = make_store, is_ours
+        self._home: Home | None = None
+        self._moving = Lock()
+
+    async def open(self) -> None:
+        """Open the store, or refuse it with a reason; an application that is open stays so."""
+        await self._opened()
+
+    async def close(self) -> None:
+        """Give back what opening took; closing twice is harmless, and the next operation opens it again."""
+        home, self._home = self._home, None
+        if home is not None and self._store_is_ours:
+            await home.store.close()
+
+    async def _opened(self) -> AnyStore:
+        """Return the store, opened; on any loop but its own, a bridge to it."""
+        import asyncio
+
+        here = asyncio.get_running_loop()
+        with self._moving:
+            left = self._home
+            if left is None or (left.loop is not here and not left.loop.is_running()):
+                self._home = self._new_home(left, here)
+            home = self._home
+        assert home is not None, "a home was found or made above"
+        if home.loop is not here:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._opened(), home.loop))
+            return cast("AnyStore", Bridge(home))
+        if home.opening is not None and not (home.opening.done() and home.opening.exception() is None):
+            # Waited for by all who ask meanwhile: it goes on if one of them is canceled.
+            await asyncio.wait([home.opening])
+            failed = home.opening.exception()
+            if failed is not None:
+                if self._home is home:
+                    self._home = None
+                raise failed
+        return home.store
+
+    def _new_home(self, left: Home | None, here: AbstractEventLoop) -> Home:
+        """The store on this loop; what an ended loop had opened is made anew, unless it lives in memory or is given."""
+        from everytick.stores.memory import MemoryStore
+
+        if not self._store_is_ours:
+            return Home(self._make_store(), here, None)
+        if left is not None and isinstance(left.store, MemoryStore):
+            return Home(left.store, here, None)
+        store = self._make_store()
+
+        async def begin() -> None:
+            if left is not None:
+                await _left_behind(left)
+            await store.open()
+
+        return Home(store, here, here.create_task(begin()))
+
+    @overload
+    def wait(self, asked: Handle, timeout: timedelta | str | None = None) -> Occurrence: ...
+
+    @overload
+    def wait(self, asked: Coroutine[Any, Any, T], timeout: timedelta | str | None = None) -> T: ...
+
+    def wait(self, asked: Handle | Coroutine[Any, Any, Any], timeout: timedelta | str | None = None) -> Any:
+        """Return the answer to an operation or question, or the end of what a handle stands for, in any thread.
+
+        It needs the application to run in the background (`start_background`); inside a
+        coroutine, `await` says the same.
+        """
+        import asyncio
+
+        waited = asked.wait() if isinstance(asked, Handle) else asked
+        home = self._home
+        try:
+            running: AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if home is None or not home.loop.is_running() or running is home.loop:
+            waited.close()
+            instead = "use await here" if running is not None else "call start_background() first"
+            raise RuntimeError(f"wait() needs the application to run in another thread: {instead}")
+        future = asyncio.run_coroutine_threadsafe(waited, home.loop)
+        try:
+            return future.result(None if timeout is None else duration(timeout).total_seconds())
+        except TimeoutError:
+            future.cancel()
+            raise
+
+    def _by(self, by: str | None) -> str:
+        return f"code:{self.name}" if by is None else by
+
+    async def _find(self, store: AnyStore, name: str, *, removed: bool = False) -> JobRecord:
+        """Return the job of this name; one that was defined here and never stored is stored first."""
+        from everytick.domain.ids import job_id
+
+        id_ = job_id(name)
+        found = (await store.get([id_])).get(id_)
+        if found is not None and found.job.name == name and (removed or found.removed_at is None):
+            return found
+        for record in await store.list():
+            if record.job.name == name:
+                return record
+        defined = self._definitions.get(id_)
+        if found is None and defined is not None:
+            stored = await store.put(defined.job, by=f"code:{self.name}")
+            return (await store.get([stored.job_id]))[stored.job_id]
+        raise NotFound("job", name)
+
+
+async def _left_behind(home: Home) -> None:
+    """Close a store whose loop has ended, where that can be done: SQLite's threads are bound to no loop."""
+    from everytick.stores.sqlite.store import SqliteStore
+
+    if isinstance(home.store, SqliteStore) or not home.loop.is_closed():
+        await home.store.close()

@@ -1,0 +1,456 @@
+"""Operations: what people and programs ask of jobs. Each writes a fact; what follows from it, a plan decides."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+from everytick.app.handle import Handle
+from everytick.app.lookups import future, in_zone, moment_of, readable, schedule_of
+from everytick.app.opened import Opened
+from everytick.domain.config import UNSET, Unset
+from everytick.domain.job import Job, TaskDefinition, define_job
+from everytick.domain.names import checked_name
+from everytick.domain.values import value
+from everytick.errors import Conflict, InvalidInstant, InvalidPolicies, VersionConflict, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from everytick.app.definition import Definition
+    from everytick.domain.keywords import JobPolicies, OverlapWord
+    from everytick.domain.occurrence import Occurrence
+    from everytick.domain.payload import Payload
+    from everytick.domain.policies import Overlap
+    from everytick.domain.schedule import Schedule
+    from everytick.stores.addresses import AnyStore
+    from everytick.stores.base import JobRecord
+
+_RETIRE_AFTER = timedelta(minutes=10)
+_EDITS_TRIED = 5
+_SHOWN_INSTANTS = 10_000
+
+
+@value
+class Change:
+    """What `apply` and `sync` did about one job, or would do: added, changed, unchanged or removed."""
+
+    name: str
+    kind: Literal["added", "changed", "unchanged", "removed"]
+    version: int | None
+
+
+@value
+class Backfill:
+    """What a backfill asks for: instants without an occurrence, at most 10,000 of them shown; `key` None if dry."""
+
+    key: str | None
+    instants: tuple[datetime, ...]
+    more: bool
+
+
+class Operations(Opened):
+    """The operations; `by` says who asks, which is stored with the fact: by default this application."""
+
+    # ------------------------------------------------------------------------------------------------- the schedule
+
+    async def pause(
+        self,
+        name: str,
+        *,
+        until: datetime | str | None = None,
+        reason: str = "",
+        missed: Literal["skip", "catch_up"] = "skip",
+        by: str | None = None,
+    ) -> None:
+        """Hold the schedule from now on; its instants are skipped, or caught up on resume if `missed` says so."""
+        from everytick.domain.reading import choice
+        from everytick.domain.snapshots import Missed
+
+        what = choice("missed", Missed, missed)
+        store = await self._opened()
+        record = await self._find(store, name)
+        end = None if until is None else future("the end of a pause", until, await store.now())
+        await store.pause(record.job.id, until=end, missed=what, reason=reason, by=self._by(by))
+
+    async def resume(self, name: str, *, by: str | None = None) -> bool:
+        """End a pause now; return whether there was one."""
+        store = await self._opened()
+        return await store.resume((await self._find(store, name)).job.id, by=self._by(by))
+
+    async def enable(self, name: str, *, by: str | None = None) -> bool:
+        """Let a disabled job run again, from its next instant on; return whether anything changed."""
+        return await self._switch(name, True, by)
+
+    async def disable(self, name: str, *, by: str | None = None) -> bool:
+        """Let the job create nothing and take no requests until it is enabled; return whether anything changed."""
+        return await self._switch(name, False, by)
+
+    async def _switch(self, name: str, enabled: bool, by: str | None) -> bool:
+        store = await self._opened()
+        if (await self._find(store, name)).job.enabled is enabled:
+            return False
+        await self._edit(store, name, None, None, {"enabled": enabled}, self._by(by))
+        return True
+
+    async def reschedule(self, name: str, at: datetime | str, *, by: str | None = None) -> None:
+        """Set the next run; the instants before it give way, those after it stay."""
+        store = await self._opened()
+        record = await self._find(store, name)
+        await store.reschedule(record.job.id, future("the next run", at, await store.now()), by=self._by(by))
+
+    async def skip(self, name: str, at: datetime | str, *, reason: str = "", by: str | None = None) -> None:
+        """Leave one single future instant out."""
+        from everytick.domain.snapshots import Adjustment, AdjustmentKind
+
+        store = await self._opened()
+        record = await self._find(store, name)
+        instant = await self._coming(store, record, at)
+        asked = Adjustment(instant, AdjustmentKind.SKIP, reason=reason, by=self._by(by))
+        await store.adjust(record.job.id, asked)
+
+    async def move(
+        self, name: str, at: datetime | str, to: datetime | str, *, reason: str = "", by: str | None = None
+    ) -> None:
+        """Let one single future instant run at another time; it keeps its id."""
+        from everytick.domain.snapshots import Adjustment, AdjustmentKind
+
+        store = await self._opened()
+        record = await self._find(store, name)
+        instant = await self._coming(store, record, at)
+        target = future("where an instant is moved", to, await store.now())
+        if target == instant:
+            raise InvalidInstant(to, "is where it stands already: give another time, or leave it")
+        asked = Adjustment(instant, AdjustmentKind.MOVE, target, reason, self._by(by))
+        await store.adjust(record.job.id, asked)
+
+    async def _coming(self, store: AnyStore, record: JobRecord, at: datetime | str) -> datetime:
+        """Return the instant if it is still to come and the schedule names it."""
+        instant = future("one single instant", at, await store.now())
+        schedule = record.job.bound(None if record.last_end is None else record.last_end.ended_at)
+        if schedule.last_at(instant) != instant:
+            near = [schedule.last_at(instant), schedule.next_after(instant)]
+            said = " and ".join(each.isoformat() for each in near if each is not None) or "none"
+            reason = f"is not named by the schedule of job '{shown(record.job.name)}'; the nearest instants are {said}"
+            raise InvalidInstant(at, reason)
+        return instant
+
+    # ------------------------------------------------------------------------------------------------- the requests
+
+    async def trigger(
+        self,
+        name: str,
+        *,
+        payload: object = UNSET,
+        key: str | None = None,
+        overlap: OverlapWord | None = None,
+        reason: str = "",
+        by: str | None = None,
+    ) -> Handle:
+        """Ask for an occurrence now and return its handle; the schedule is not moved.
+
+        It waits in line unless `overlap` names another rule. The same `key` again answers
+        with the same occurrence; with another payload it is refused.
+        """
+        from everytick.domain.occurrence import Cause
+        from everytick.domain.snapshots import Request
+
+        given, rule = _payload(payload), _rule(overlap)
+        store = await self._opened()
+        record = await self._find(store, name)
+        asked = Request(
+            _key(key), Cause.TRIGGER, await store.now(), payload=given, overlap=rule, reason=reason, by=self._by(by)
+        )
+        return Handle(await store.request(record.job.id, asked), self._opened)
+
+    async def _trigger_called(self, name: str, arguments: Mapping[str, Any]) -> Handle:
+        """Ask for an occurrence with a call's arguments, over what the definition gives every occurrence."""
+        definition = next(each for each in self._definitions.values() if each.name == name)
+        own = definition.job.settings.payload
+        usual = own.read() if own is not None else {}
+        given = {**usual, **arguments} if isinstance(usual, dict) else arguments
+        return await self.trigger(name, payload=given if arguments else UNSET)
+
+    async def replay(
+        self,
+        occurrence_id: str,
+        *,
+        reason: str = "",
+        key: str | None = None,
+        overlap: OverlapWord | None = None,
+        by: str | None = None,
+    ) -> Handle:
+        """Ask for a new occurrence that does again what an ended one did, and return its handle.
+
+        It keeps the original's time, the instants it covers and its payload, and runs under
+        the job's newest definition; it waits in line unless `overlap` names another rule.
+        """
+        from everytick.domain.occurrence import Cause
+        from everytick.domain.snapshots import Request
+        from everytick.domain.statuses import ENDED
+
+        rule = _rule(overlap)
+        store = await self._opened()
+        original = (await store.whole(occurrence_id)).occurrence
+        if original.status not in ENDED:
+            text = f"occurrence {original.id} is {original.status}: replay it once it has ended, or cancel it first"
+            raise Conflict(text)
+        asked = Request(
+            _key(key),
+            Cause.REPLAY,
+            await store.now(),
+            payload=_own_payload(original),
+            overlap=rule,
+            reason=reason,
+            by=self._by(by),
+            replay_of=original.id,
+            scheduled_for=original.scheduled_for,
+            covers_after=original.covers_after,
+            covers_through=original.covers_through,
+        )
+        return Handle(await store.request(original.job_id, asked), self._opened)
+
+    async def backfill(
+        self,
+        name: str,
+        after: datetime | str,
+        through: datetime | str,
+        *,
+        again: bool = False,
+        dry_run: bool = False,
+        by: str | None = None,
+    ) -> Backfill:
+        """Ask for the past instants in `(after, through]`, one after the other, and return which these are.
+
+        Those that have an occurrence are left alone unless `again` says otherwise.
+        """
+        from everytick.domain.occurrence import Cause
+        from everytick.domain.snapshots import Request
+
+        store = await self._opened()
+        record = await self._find(store, name)
+        now, begin, end = await store.now(), moment_of(after), moment_of(through)
+        if begin >= min(end, now):
+            reason = f"must come before {min(end, now).isoformat()}: a backfill asks for the past, in order"
+            raise InvalidInstant(after, reason)
+        missing, more = await _unfilled(store, record, begin, min(end, now), again)
+        if dry_run or not missing:
+            return Backfill(None, tuple(missing), more)
+        key = _key(None)
+        asked = Request(key, Cause.BACKFILL, now, by=self._by(by), after=begin, through=end, again=again)
+        await store.request(record.job.id, asked)
+        return Backfill(key, tuple(missing), more)
+
+    async def cancel(self, occurrence_id: str, *, reason: str = "", by: str | None = None) -> bool:
+        """End what nobody has claimed, or ask its owner to stop it; return whether it was still active."""
+        store = await self._opened()
+        said = f"canceled by {self._by(by)}"
+        return await store.cancel(occurrence_id, f"{said}: {reason}" if reason else said)
+
+    # ---------------------------------------------------------------------------------------------- the definitions
+
+    async def apply(
+        self,
+        definitions: Iterable[Definition | Job],
+        *,
+        prune: bool = False,
+        dry_run: bool = False,
+        by: str | None = None,
+    ) -> list[Change]:
+        """Store these definitions, each as a new version where it says anything new; return what that changed.
+
+        With `prune`, jobs of the same owners that are not among them are removed.
+        """
+        jobs = [each if isinstance(each, Job) else each.job for each in definitions]
+        for job in jobs:
+            _refuse_idle(job)
+        owners = {job.owner for job in jobs} or {f"code:{self.name}"}
+        pruned = owners if prune else set()
+        return await self._apply(jobs, pruned, timedelta(0), dry_run=dry_run, by=self._by(by))
+
+    async def sync(self) -> list[Change]:
+        """Store every definition of this application and return what that changed; equal ones change nothing.
+
+        Those that its code no longer names are removed, ten minutes later. A job that was
+        disabled by an operation stays so, unless the code itself says whether it is enabled.
+        """
+        jobs = [definition.job for definition in self._definitions.values()]
+        for job in jobs:
+            _refuse_idle(job)
+        own = f"code:{self.name}"
+        return await self._apply(jobs, {own}, _RETIRE_AFTER, dry_run=False, by=own)
+
+    async def _apply(
+        self, jobs: list[Job], owners: set[str], retire_after: timedelta, *, dry_run: bool, by: str
+    ) -> list[Change]:
+        store = await self._opened()
+        known = {record.job.name: record.job for record in await store.list()}
+        changes = []
+        for job in jobs:
+            before = known.get(job.name)
+            wanted = job if before is None else _as_enabled(job, before)
+            if before is not None and _says_the_same(wanted, before):
+                changes.append(Change(job.name, "unchanged", before.version))
+                continue
+            version = None if dry_run else (await store.put(wanted, by=by)).version
+            changes.append(Change(job.name, "added" if before is None else "changed", version))
+        named = {job.name for job in jobs}
+        for gone in [each for each in known.values() if each.owner in owners and each.name not in named]:
+            if not dry_run:
+                await store.remove(gone.id, retire_after=retire_after, by=by)
+            changes.append(Change(gone.name, "removed", gone.version))
+        return changes
+
+    async def update(
+        self,
+        name: str,
+        schedule: Schedule | str | None = None,
+        *,
+        expected_version: int | None = None,
+        by: str | None = None,
+        **policies: Unpack[JobPolicies],
+    ) -> int:
+        """Change the schedule or single policies of a stored job and return its version then.
+
+        What is not named stays; UNSET takes a policy back. If the job is at another version
+        than `expected_version`, nothing is changed. A job whose definition is code is
+        overwritten by that code at its next start.
+        """
+        store = await self._opened()
+        found = None if schedule is None else schedule_of(schedule)
+        return await self._edit(store, name, found, expected_version, policies, self._by(by))
+
+    async def _edit(
+        self,
+        store: AnyStore,
+        name: str,
+        schedule: Schedule | None,
+        expected: int | None,
+        policies: Mapping[str, object],
+        by: str,
+    ) -> int:
+        for _ in range(_EDITS_TRIED):
+            job = (await self._find(store, name)).job
+            if expected is not None and expected != job.version:
+                raise VersionConflict(name, expected, job.version)
+            try:
+                return (await store.put(_edited(job, schedule, policies), expected_version=job.version, by=by)).version
+            except VersionConflict:
+                if expected is not None:
+                    raise
+        raise Conflict(f"job '{shown(name)}' was edited {_EDITS_TRIED} times meanwhile: try again")
+
+    async def rename(self, old: str, new: str, *, by: str | None = None) -> None:
+        """Give the job another name; its id, watermark and history stay."""
+        checked = checked_name("job", new)
+        store = await self._opened()
+        await store.rename((await self._find(store, old)).job.id, checked, by=self._by(by))
+
+    async def remove(self, name: str, *, by: str | None = None) -> None:
+        """Take the job out of service: what was not claimed is canceled, its history is kept."""
+        store = await self._opened()
+        await store.remove((await self._find(store, name)).job.id, by=self._by(by))
+
+
+def _payload(given: object) -> Payload | None:
+    if isinstance(given, Unset) or given is None:
+        return None
+    from everytick.domain.payload import payload
+
+    return payload(given)
+
+
+def _own_payload(original: Occurrence) -> Payload | None:
+    found: Payload | Unset | None = original.overrides.get("payload")
+    return None if isinstance(found, Unset) else found
+
+
+def _rule(given: str | None) -> Overlap | None:
+    if given is None:
+        return None
+    from everytick.domain.policies import Overlap
+    from everytick.domain.reading import choice
+
+    return choice("overlap", Overlap, given)
+
+
+def _key(given: str | None) -> str:
+    """The request's key; made here, before the first write, so that a repeated write finds its own effect."""
+    if given is not None:
+        return checked_name("request key", given)
+    from uuid import uuid4
+
+    return uuid4().hex
+
+
+async def _unfilled(
+    store: AnyStore, record: JobRecord, after: datetime, through: datetime, again: bool
+) -> tuple[list[datetime], bool]:
+    """Return the past instants that have no occurrence, and whether there are more than are shown."""
+    from everytick.domain.ids import occurrence_id
+
+    job = record.job
+    named = list(job.bound(None).instants(after, through, _SHOWN_INSTANTS + 1))
+    found, more = named[:_SHOWN_INSTANTS], len(named) > _SHOWN_INSTANTS
+    if again or not found:
+        return found, more
+    taken: set[str] = set()
+    page = await store.history(job_id=job.id, after=after, through=found[-1], limit=1000)
+    taken.update(each.id for each in page.occurrences)
+    while page.cursor is not None:
+        page = await store.history(job_id=job.id, after=after, through=found[-1], limit=1000, cursor=page.cursor)
+        taken.update(each.id for each in page.occurrences)
+    return [each for each in found if occurrence_id(job.id, each) not in taken], more
+
+
+def _refuse_idle(job: Job) -> None:
+    """Return if the job has something to do."""
+    if not job.tasks:
+        reason = "has no task: there is nothing that it could run"
+        raise InvalidPolicies(job.name, reason, ("a function decorated with its .task",))
+
+
+def _content(job: Job) -> tuple[object, ...]:
+    """What a definition says, whatever its id, version and times."""
+    tasks = tuple((task.name, task.target, task.after, task.overrides) for task in job.tasks)
+    return job.name, job.schedule, job.owner, job.overrides, job.application, tasks
+
+
+def _says_the_same(one: Job, other: Job) -> bool:
+    return _content(one) == _content(other)
+
+
+def _as_enabled(job: Job, before: Job) -> Job:
+    """The definition, disabled where an operation has disabled it and the code itself does not say."""
+    silent = "enabled" not in job.overrides and "enabled" not in job.application
+    if not silent or before.enabled or before.owner != job.owner:
+        return job
+    return _edited(job, None, {"enabled": False})
+
+
+def _edited(job: Job, schedule: Schedule | None, policies: Mapping[str, object]) -> Job:
+    """The definition with another schedule or other policies, checked as a new one is."""
+    written = {key: readable(key, given) for key, given in policies.items()}
+    if schedule is None and written.get("timezone", job.settings.timezone) != job.settings.timezone:
+        instead = ("schedule= along with timezone=",)
+        raise InvalidPolicies(job.name, "the stored schedule has its zone already and would keep it", instead)
+    kept = {key: given for key, given in job.overrides.items if key not in written}
+    # The store gives it the id that it keeps for this name: after a rename that is another one.
+    return define_job(
+        job.name,
+        _without_spread(job) if schedule is None else schedule,
+        policies={**kept, **written},
+        tasks=[TaskDefinition(task.name, task.target, task.after, task.overrides) for task in job.tasks],
+        application=job.application,
+        owner=job.owner,
+        in_zone=in_zone,
+    )
+
+
+def _without_spread(job: Job) -> Schedule:
+    """The schedule as it was written: the policy spread puts itself around it again."""
+    from everytick.schedules.combine import Spread
+
+    wrapped = job.settings.spread is not None and isinstance(job.schedule, Spread)
+    return job.schedule.schedule if wrapped and isinstance(job.schedule, Spread) else job.schedule

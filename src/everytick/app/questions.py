@@ -1,0 +1,144 @@
+"""Questions: what is defined, what comes next, what has been, and why."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from everytick.app.lookups import moment_of
+from everytick.app.opened import Opened
+from everytick.domain.values import value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from everytick.app.history import History
+    from everytick.app.stream import Stream
+    from everytick.deciding.explain import Explanation
+    from everytick.node.events import Events, Listener
+    from everytick.stores.base import JobRecord, NodeRecord, Whole
+
+L = TypeVar("L", bound="Listener")
+
+
+@value
+class JobStatus:
+    """How a job stands at one moment of the store's clock.
+
+    It is active while its schedule has instants to come inside its window, enabled while it
+    is active, not paused and not disabled; `is_running` is what the store says.
+    """
+
+    name: str
+    version: int
+    is_active: bool
+    is_paused: bool
+    is_enabled: bool
+    is_running: bool
+    next_run: datetime | None
+    last_run: datetime | None
+
+
+class Questions(Opened):
+    """The questions; none of them changes anything."""
+
+    async def jobs(self) -> Sequence[JobRecord]:
+        """Return every job in the store, whoever owns it, by name."""
+        return await (await self._opened()).list()
+
+    async def _job_record(self, name: str) -> JobRecord:
+        """Return the job of this name as the store holds it; `await tick.job(name)` asks for it."""
+        return await self._find(await self._opened(), name)
+
+    async def status(self, name: str) -> JobStatus:
+        """Say how the job stands: active, paused, enabled, running, and when it runs next."""
+        from everytick.deciding.upcoming import is_active, upcoming
+        from everytick.domain.statuses import OccurrenceStatus
+
+        store = await self._opened()
+        record = await self._find(store, name)
+        job, now = record.job, await store.now()
+        snapshot = (await store.look([job.id]))[job.id]
+        started = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
+        running = await store.history(job_id=job.id, statuses=started, limit=1)
+        active = is_active(snapshot, now)
+        return JobStatus(
+            name=job.name,
+            version=job.version,
+            is_active=active,
+            is_paused=record.pause is not None,
+            is_enabled=active and job.enabled and record.pause is None,
+            is_running=bool(running.occurrences),
+            next_run=next(iter(upcoming(snapshot, now, 1)), None),
+            last_run=None if record.last_end is None else record.last_end.started_at,
+        )
+
+    async def next_runs(self, name: str, n: int = 10) -> list[datetime]:
+        """Return when the job runs next, up to `n` times: pauses, skips, moves and reschedules are seen."""
+        from everytick.deciding.upcoming import upcoming
+
+        store = await self._opened()
+        job_id = (await self._find(store, name)).job.id
+        return upcoming((await store.look([job_id]))[job_id], await store.now(), n)
+
+    async def instants(
+        self, name: str, after: datetime | str, through: datetime | str, limit: int | None = None
+    ) -> Sequence[datetime]:
+        """Return the instants in `(after, through]` that the job's schedule names, whatever becomes of them."""
+        record = await self._find(await self._opened(), name)
+        ended = None if record.last_end is None else record.last_end.ended_at
+        return record.job.bound(ended).instants(moment_of(after), moment_of(through), limit)
+
+    async def history(
+        self,
+        name: str | None = None,
+        *,
+        status: str | Iterable[str] | None = None,
+        cause: str | None = None,
+        after: datetime | str | None = None,
+        through: datetime | str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> History:
+        """Return a page of what has been, newest first; `async for` goes on with the pages after it."""
+        from everytick.app.history import read_history, read_question
+
+        store = await self._opened()
+        record = None if name is None else await self._find(store, name, removed=True)
+        asked = read_question(record, status, cause, after, through, limit)
+        return await read_history(store, asked, cursor)
+
+    async def occurrence(self, occurrence_id: str) -> Whole:
+        """Return one occurrence with its runs and attempts."""
+        return await (await self._opened()).whole(occurrence_id)
+
+    async def nodes(self) -> Sequence[NodeRecord]:
+        """Return the nodes that were heard of, and when."""
+        return await (await self._opened()).nodes()
+
+    async def explain(self, name: str, at: datetime | str) -> Explanation:
+        """Say what became of one instant of a job, or will become of it, and why."""
+        from everytick.app.evidence import evidence_of
+        from everytick.deciding.explain import explain
+
+        store = await self._opened()
+        record = await self._find(store, name, removed=True)
+        return explain(await evidence_of(store, record, moment_of(at)))
+
+    def events(self, name: str | None = None) -> Stream:
+        """Give what this node does from now on, for one job or for all: `async for event in tick.events()`."""
+        from everytick.app.stream import Stream
+
+        return Stream(self._events, name)
+
+    def on_event(self, listener: L) -> L:
+        """Call the function with every event of this node, on its loop; what it raises is logged."""
+        self._events.listen(listener)
+        return listener
+
+    @cached_property
+    def _events(self) -> Events:
+        from everytick.node.events import Events
+
+        return Events()

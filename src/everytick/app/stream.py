@@ -1,0 +1,72 @@
+"""A stream of events: what a node tells, kept until somebody reads it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+from weakref import ref
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from everytick.node.events import Event, Events
+
+MOST_KEPT = 10_000
+"""So many events wait for a reader; of more the oldest are dropped, since nothing is decided by them."""
+
+
+class Stream:
+    """Gives events from the moment it was made; it ends with `aclose`, or when nobody holds it any longer."""
+
+    def __init__(self, events: Events, name: str | None) -> None:
+        self._kept: deque[Event] = deque(maxlen=MOST_KEPT)
+        self._name = name
+        self._waiting: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
+        self._is_open = True
+        self._stop = _listen(events, ref(self))
+
+    def __aiter__(self) -> Stream:
+        return self
+
+    async def __anext__(self) -> Event:
+        while not self._kept:
+            if not self._is_open:
+                raise StopAsyncIteration
+            rung = asyncio.Event()
+            self._waiting = asyncio.get_running_loop(), rung
+            # Asked again: one may have come between the first look and the bell.
+            if not self._kept and self._is_open:
+                await rung.wait()
+        return self._kept.popleft()
+
+    async def aclose(self) -> None:
+        """Listen no longer; what was kept may still be read."""
+        self._stop()
+        self._is_open = False
+        self._ring()
+
+    def take(self, event: Event) -> None:
+        """Keep the event if it is one that was asked for; called by the node, in its own thread."""
+        if self._name is None or event.job == self._name:
+            self._kept.append(event)
+            self._ring()
+
+    def _ring(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not waiting[0].is_closed():
+            waiting[0].call_soon_threadsafe(waiting[1].set)
+
+
+def _listen(events: Events, stream: ref[Stream]) -> Callable[[], None]:
+    """Pass events on to a stream as long as somebody holds it."""
+
+    def tell(event: Event) -> None:
+        found = stream()
+        if found is None:
+            stop()
+        else:
+            found.take(event)
+
+    stop = events.listen(tell)
+    return stop

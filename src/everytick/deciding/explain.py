@@ -1,0 +1,429 @@
+"""explain: what became of one instant of a job, or will become of it, and why.
+
+What is past is told from what was stored; what is to come from the planner itself, run on
+the job as it stands now. Nothing is decided or written here.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from everytick.deciding.candidates import TICK, bound_schedule, in_force
+from everytick.deciding.plan import plan
+from everytick.deciding.unnamed import Taken, moved_here, names, why_unnamed
+from everytick.deciding.upcoming import pause_at
+from everytick.domain.decisions import Creation, Plan, Span, Why
+from everytick.domain.ids import occurrence_id
+from everytick.domain.job import Job
+from everytick.domain.occurrence import Cause, Occurrence
+from everytick.domain.schedule import Schedule, waits_for_end
+from everytick.domain.snapshots import JobSnapshot, Missed, Pause
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.values import value
+
+_S = OccurrenceStatus
+
+
+class Verdict(StrEnum):
+    """What became of an instant, in one word or two."""
+
+    RAN = "ran"
+    RUNNING = "running"
+    WILL_RUN = "will run"
+    WAITING_FOR_A_SLOT = "waiting for a slot"
+    WAITING_IN_LINE = "waiting in line"
+    NOT_DECIDED_YET = "not decided yet"
+    CANCELED = "canceled"
+    SUPERSEDED = "superseded"
+    OVERLAP = "skipped by overlap"
+    QUEUE_FULL = "queue full"
+    ALREADY_SUCCESSFUL = "already successful"
+    PAUSED = "paused"
+    DISABLED = "disabled"
+    REMOVED = "removed"
+    SKIPPED_BY_HAND = "skipped by hand"
+    MOVED_BY_HAND = "moved by hand"
+    RESCHEDULED = "rescheduled"
+    MISSED = "missed by strategy"
+    COMPRESSED = "compressed into another"
+    CUT_BY_CAP = "cut by the cap"
+    OUTSIDE_WINDOW = "outside the window"
+    EXCLUDED = "excluded by calendar"
+    MOVED_BY_CLOCK = "moved by a clock change"
+    DROPPED_BY_CLOCK = "dropped by a clock change"
+    BEFORE_ITS_TIME = "before the job was known"
+    FORGOTTEN = "forgotten"
+    NOT_NAMED = "not named by the schedule"
+
+
+_OF_SPAN = {
+    Why.ADJUSTED: Verdict.SKIPPED_BY_HAND,
+    Why.MOVED: Verdict.MOVED_BY_HAND,
+    Why.RESCHEDULED: Verdict.RESCHEDULED,
+    Why.DISABLED: Verdict.DISABLED,
+    Why.PAUSED: Verdict.PAUSED,
+    Why.NOT_LAST: Verdict.MISSED,
+    Why.MISSED: Verdict.MISSED,
+    Why.WINDOW: Verdict.MISSED,
+    Why.COMPRESSED: Verdict.COMPRESSED,
+    Why.CAP: Verdict.CUT_BY_CAP,
+    Why.OVERLAP: Verdict.OVERLAP,
+    Why.QUEUE_FULL: Verdict.QUEUE_FULL,
+    Why.SUPERSEDED: Verdict.SUPERSEDED,
+    Why.SUCCESSFUL: Verdict.ALREADY_SUCCESSFUL,
+    Why.REMOVED: Verdict.REMOVED,
+}
+
+_OF_STATUS = {
+    _S.PENDING: Verdict.WAITING_FOR_A_SLOT,
+    _S.QUEUED: Verdict.WAITING_IN_LINE,
+    _S.RUNNING: Verdict.RUNNING,
+    _S.AWAITING_RETRY: Verdict.RUNNING,
+    _S.SUPERSEDED: Verdict.SUPERSEDED,
+}
+
+_OF_SCHEDULE = {
+    Taken.WINDOW: Verdict.OUTSIDE_WINDOW,
+    Taken.CALENDAR: Verdict.EXCLUDED,
+    Taken.MOVED: Verdict.MOVED_BY_CLOCK,
+    Taken.DROPPED: Verdict.DROPPED_BY_CLOCK,
+}
+
+
+@value
+class Evidence:
+    """What is known about one instant of a job: its definitions, and what was stored about that instant.
+
+    `definitions` are those at hand; the newest is always there. `occurrences` stand at this
+    very time, `spans` hold it.
+    """
+
+    at: datetime
+    now: datetime
+    snapshot: JobSnapshot
+    definitions: tuple[Job, ...]
+    occurrences: tuple[Occurrence, ...] = ()
+    spans: tuple[Span, ...] = ()
+    removed_at: datetime | None = None
+
+
+@value
+class Explanation:
+    """One answer, as a sentence and as data: the occurrence, span or pause that shows it is so.
+
+    `behind` is the occurrence that stood in the way, `moved_to` where the instant went;
+    `previous` and `next` are the nearest instants that the schedule names.
+    """
+
+    job: str
+    at: datetime
+    verdict: Verdict
+    text: str
+    occurrence: Occurrence | None = None
+    span: Span | None = None
+    pause: Pause | None = None
+    behind: str | None = None
+    moved_to: datetime | None = None
+    previous: datetime | None = None
+    next: datetime | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def explain(evidence: Evidence) -> Explanation:
+    """Say what became of the instant, or will; the order of these lines is the order of belief.
+
+    What was stored about it comes first, then what its schedule says of it, then what the
+    planner would decide.
+    """
+    found = _stored(evidence)
+    if found is None:
+        found = _held_by_open_pause(evidence) or _unnamed(evidence)
+    if found is None:
+        found = _told_late(evidence) if evidence.at <= evidence.now else _to_come(evidence)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------ what was stored
+
+
+def _stored(evidence: Evidence) -> Explanation | None:
+    """What an occurrence or a span says; of several occurrences the schedule's own speaks."""
+    span = _span(evidence)
+    own = occurrence_id(evidence.snapshot.job_id, evidence.at)
+    ranked = sorted(evidence.occurrences, key=lambda each: (each.id != own, each.cause is not Cause.SCHEDULE, each.id))
+    if ranked and (span is None or _is_instant(ranked[0])):
+        return _of_occurrence(evidence, ranked[0])
+    return None if span is None else _of_span(evidence, span)
+
+
+def _is_instant(occurrence: Occurrence) -> bool:
+    """Whether it stands for the instant itself, and not for a request that was made at the same moment."""
+    return occurrence.cause in (Cause.SCHEDULE, Cause.BACKFILL)
+
+
+def _span(evidence: Evidence) -> Span | None:
+    """The span that holds the instant: it lies inside, and the schedule of its version names it."""
+    known = {job.version: job for job in evidence.definitions}
+    for span in reversed(evidence.spans):
+        if span.after < evidence.at <= span.through:
+            job = known.get(span.version)
+            if evidence.at == span.through or job is None or names(job.bound(None), evidence.at):
+                return span
+    return None
+
+
+def _of_occurrence(evidence: Evidence, found: Occurrence) -> Explanation:
+    verdict, behind = _OF_STATUS.get(found.status), None
+    said = f"occurrence {found.id} is {found.status}"
+    if verdict is Verdict.WAITING_FOR_A_SLOT:
+        held = evidence.snapshot.pauses and pause_at(evidence.snapshot, evidence.now)
+        text = "it is pending, and no node with a free slot of its queue has claimed it yet"
+        said = f"{text}; the schedule is paused" if held else text
+        if found.ready_at is not None and found.ready_at > evidence.now:
+            said = f"it is pending and may start at {found.ready_at.isoformat()}"
+    elif verdict is Verdict.WAITING_IN_LINE:
+        behind = _behind(found.reason or "") or next((each.id for each in evidence.snapshot.busy), None)
+        said = "it waits in line" + (f" behind {behind}" if behind else "")
+    elif verdict is Verdict.RUNNING:
+        said = f"it runs since {_when(found.started_at)}" + (f" on {found.owner}" if found.owner else "")
+        said = f"it waits for a retry, as {found.id}" if found.status is _S.AWAITING_RETRY else said
+    elif verdict is Verdict.SUPERSEDED:
+        said = f"it was superseded before it ran: {found.error or found.reason or 'a newer one took its place'}"
+    elif found.status in (_S.SKIPPED, _S.MISSED):
+        verdict, behind = _of_reason(found.reason or ""), _behind(found.reason or "")
+        said = f"it was {found.status}: {found.reason}"
+    elif found.started_at is None:
+        verdict, said = Verdict.CANCELED, f"it was {found.status} before it started: {found.error or found.reason}"
+    else:
+        verdict = Verdict.RAN
+        late = ", late" if found.late else ""
+        said = f"it ran as {found.id}, from {_when(found.started_at)} to {_when(found.ended_at)}{late}: {found.status}"
+        said += f" ({found.error})" if found.error else ""
+    assert verdict is not None, f"{found.status} has no verdict"
+    moved = _moved_here(evidence)
+    return _answer(evidence, verdict, said + (f"; {moved}" if moved else ""), occurrence=found, behind=behind)
+
+
+def _of_reason(reason: str) -> Verdict:
+    """The verdict of an entry that was asked for by hand and turned away; its reason begins with the word."""
+    for why, verdict in _OF_SPAN.items():
+        if reason == why or reason.startswith(f"{why},"):
+            return verdict
+    return Verdict.MISSED
+
+
+def _of_span(evidence: Evidence, span: Span) -> Explanation:
+    verdict = _OF_SPAN[span.why]
+    said = _words(span.why, span.detail)
+    moved_to = None
+    if span.why in (Why.MOVED, Why.RESCHEDULED) and span.detail.startswith("to "):
+        moved_to = datetime.fromisoformat(span.detail.removeprefix("to "))
+    return _answer(evidence, verdict, said, span=span, behind=_behind(span.detail), moved_to=moved_to)
+
+
+def _words(why: Why, detail: str) -> str:
+    told = f" {detail}" if detail else ""
+    match why:
+        case Why.OVERLAP:
+            return f"it was skipped, since the job was still busy: it came{told}"
+        case Why.PAUSED:
+            return f"it was skipped, since the job was paused{told}"
+        case Why.ADJUSTED:
+            return f"it was skipped by hand{told}"
+        case Why.MOVED | Why.RESCHEDULED:
+            return f"it was {why}{told}"
+        case Why.NOT_LAST:
+            return "it came late and was skipped: recovery execute_last keeps only the newest"
+        case Why.MISSED:
+            return "it came late and was missed: recovery mark_as_missed runs nothing late"
+        case Why.WINDOW:
+            return "it came late and was skipped: it lay outside the bounds of recovery bounded_window"
+        case Why.COMPRESSED:
+            return f"it came late and was compressed{told}, which covers it"
+        case Why.CAP:
+            return "it came late and was cut: more were late than late_cap keeps"
+        case Why.SUPERSEDED:
+            return f"it was superseded{told}"
+        case Why.QUEUE_FULL:
+            return f"it was skipped, since the line was full: {detail}"
+        case Why.SUCCESSFUL:
+            return f"it was skipped, since the last success still counts: {detail}"
+    return f"it was skipped: the job was {why}"
+
+
+def _behind(text: str) -> str | None:
+    """The occurrence that a reason names."""
+    found = text.rpartition("behind ")[2] if "behind " in text else ""
+    return found.split()[0] if found.startswith("occ_") else None
+
+
+# -------------------------------------------------------------------------------------- what the schedule says of it
+
+
+def _unnamed(evidence: Evidence) -> Explanation | None:
+    """Why the schedule does not name it; None if it does, or if somebody has set this time by hand."""
+    snapshot, at = evidence.snapshot, evidence.at
+    job, schedule = _at_the_time(evidence)
+    if names(schedule, at) or at in _set_by_hand(snapshot):
+        return None
+    found = why_unnamed(schedule, at)
+    if found is not None:
+        said = f"it does not run: {found.text}" + (f", at {found.moved_to.isoformat()}" if found.moved_to else "")
+        return _answer(evidence, _OF_SCHEDULE[found.taken], said, moved_to=found.moved_to)
+    said = f"the schedule ({job.schedule.describe()}) names no such instant"
+    if waits_for_end(job.schedule) and snapshot.busy_count:
+        said = "the next instant follows from the end of the occurrence that is not over yet"
+    near = [each.isoformat() for each in _neighbours(schedule, at) if each is not None]
+    return _answer(evidence, Verdict.NOT_NAMED, f"{said}; the nearest are {' and '.join(near)}" if near else said)
+
+
+def _at_the_time(evidence: Evidence) -> tuple[Job, Schedule]:
+    """The definition that was in force at the instant, as far as it is at hand, and its schedule."""
+    snapshot, at = evidence.snapshot, evidence.at
+    job = in_force(snapshot.editions, at - TICK)
+    idle = not snapshot.busy_count and not snapshot.waiting_count
+    return job, bound_schedule(snapshot, job, min(snapshot.watermark, at - TICK), idle=idle)
+
+
+def _neighbours(schedule: Schedule, at: datetime) -> tuple[datetime | None, datetime | None]:
+    return schedule.last_at(at - TICK), schedule.next_after(at)
+
+
+def _set_by_hand(snapshot: JobSnapshot) -> set[datetime]:
+    found = {each.to for each in snapshot.adjustments if each.to is not None and each.vacates and not each.done}
+    return found if snapshot.reschedule is None else found | {snapshot.reschedule.to}
+
+
+def _moved_here(evidence: Evidence) -> str | None:
+    return moved_here(_at_the_time(evidence)[1], evidence.at)
+
+
+# ------------------------------------------------------------------------------------------ what the planner says
+
+
+def _held_by_open_pause(evidence: Evidence) -> Explanation | None:
+    """A pause that no plan has written down yet: that happens when it ends."""
+    snapshot, at = evidence.snapshot, evidence.at
+    pause = pause_at(snapshot, at)
+    if pause is None or at <= snapshot.watermark or not names(_at_the_time(evidence)[1], at):
+        return None
+    if any(each.at == at and each.vacates for each in snapshot.adjustments):
+        return None
+    by = f" by {pause.by}" if pause.by else ""
+    until = "until somebody resumes it" if pause.until is None else f"until {pause.until.isoformat()}"
+    why = f" ({pause.reason})" if pause.reason else ""
+    said = f"the job is paused{by}{why} since {pause.since.isoformat()}, {until}: "
+    if pause.missed is Missed.SKIP:
+        said += "it was skipped" if at <= evidence.now else "it is skipped"
+    else:
+        said += "once resumed, recovery decides about it"
+    return _answer(evidence, Verdict.PAUSED, said, pause=pause)
+
+
+def _told_late(evidence: Evidence) -> Explanation:
+    """An instant that has come and left no trace: not decided yet, before the job's time, or forgotten."""
+    snapshot, at = evidence.snapshot, evidence.at
+    if evidence.removed_at is not None and at > evidence.removed_at:
+        return _answer(evidence, Verdict.REMOVED, f"the job was removed at {evidence.removed_at.isoformat()}")
+    if at > snapshot.watermark:
+        job = in_force(snapshot.editions, evidence.now)
+        if not job.enabled:
+            return _answer(evidence, Verdict.DISABLED, "the job is disabled, and nothing of it is decided meanwhile")
+        told = _planned(evidence, plan(snapshot, evidence.now))
+        said = "" if told is None else f"; the next plan would say: {told.text}"
+        text = f"it is due and no node has decided about it yet{said}"
+        return _answer(evidence, Verdict.NOT_DECIDED_YET, text)
+    created = evidence.definitions[-1].created_at
+    if created is not None and at <= created:
+        return _answer(evidence, Verdict.BEFORE_ITS_TIME, f"the job is known only since {created.isoformat()}")
+    text = "it was decided, and what was stored about it is no longer kept (retention)"
+    return _answer(evidence, Verdict.FORGOTTEN, text)
+
+
+def _to_come(evidence: Evidence) -> Explanation:
+    """What the planner would say at that moment, if a node is there and what runs now has ended by then."""
+    snapshot, at = evidence.snapshot, evidence.at
+    if evidence.removed_at is not None:
+        return _answer(evidence, Verdict.REMOVED, f"the job was removed at {evidence.removed_at.isoformat()}")
+    job = in_force(snapshot.editions, at)
+    if not job.enabled:
+        return _answer(evidence, Verdict.DISABLED, "the job is disabled, and nothing of it runs until it is enabled")
+    alone = _at_that_moment(snapshot, at)
+    told = _planned(evidence, plan(alone, at))
+    if told is None:
+        return _answer(evidence, Verdict.NOT_NAMED, "nothing would be planned at this time")
+    if told.verdict is not Verdict.WILL_RUN or not snapshot.busy_count:
+        return told
+    behind = _planned(evidence, plan(replace(alone, busy=snapshot.busy, busy_count=snapshot.busy_count), at))
+    if behind is None or behind.verdict is Verdict.WILL_RUN:
+        return told
+    held = min(snapshot.busy, key=lambda each: (each.line_at, each.id)).id
+    text = f"{told.text}, unless {held} is still not over then: {behind.verdict} under overlap {job.settings.overlap}"
+    return replace(told, text=text, behind=held)
+
+
+def _at_that_moment(snapshot: JobSnapshot, at: datetime) -> JobSnapshot:
+    """The job as a planner finds it at a moment to come: everything before is decided, and nobody is in the way."""
+    moved = snapshot.reschedule
+    return replace(
+        snapshot,
+        watermark=max(snapshot.watermark, at - TICK),
+        adjustments=tuple(each for each in snapshot.adjustments if at in (each.at, each.to)),
+        reschedule=None if moved is not None and moved.to < at else moved,
+        requests=(),
+        more_requests=False,
+        busy=(),
+        busy_count=0,
+        waiting=(),
+        waiting_count=0,
+    )
+
+
+def _planned(evidence: Evidence, decided: Plan) -> Explanation | None:
+    """What a plan says about the instant; None if it does not speak of it."""
+    own = occurrence_id(evidence.snapshot.job_id, evidence.at)
+    created = sorted(
+        (each for each in decided.creations if each.scheduled_for == evidence.at), key=lambda each: each.id != own
+    )
+    if created:
+        return _will_be(evidence, created[0])
+    span = _span(replace(evidence, spans=decided.spans))
+    return None if span is None else _of_span(evidence, span)
+
+
+def _will_be(evidence: Evidence, creation: Creation) -> Explanation:
+    if creation.status in (_S.SKIPPED, _S.MISSED):
+        said = _words(creation.why, creation.detail)
+        return _answer(evidence, _OF_SPAN[creation.why], said, behind=_behind(creation.detail))
+    if creation.status is _S.QUEUED:
+        said = f"it will wait in line {creation.detail}".rstrip()
+        return _answer(evidence, Verdict.WAITING_IN_LINE, said, behind=_behind(creation.detail))
+    moved = _moved_here(evidence)
+    if moved is None and not names(_at_the_time(evidence)[1], evidence.at):
+        moved = "somebody has set this time by hand"
+    late = creation.ready_at - evidence.at
+    said = f"it will run as {creation.id}" + (f", {late} later (jitter)" if late > timedelta(0) else "")
+    return _answer(evidence, Verdict.WILL_RUN, f"{said}; {moved}" if moved else said)
+
+
+def _answer(
+    evidence: Evidence,
+    verdict: Verdict,
+    said: str,
+    *,
+    occurrence: Occurrence | None = None,
+    span: Span | None = None,
+    pause: Pause | None = None,
+    behind: str | None = None,
+    moved_to: datetime | None = None,
+) -> Explanation:
+    previous, following = _neighbours(_at_the_time(evidence)[1], evidence.at)
+    name = evidence.definitions[-1].name
+    text = f"{name} at {evidence.at.isoformat()}: {said}"
+    return Explanation(name, evidence.at, verdict, text, occurrence, span, pause, behind, moved_to, previous, following)
+
+
+def _when(at: datetime | None) -> str:
+    return "some time" if at is None else at.isoformat()

@@ -1,0 +1,138 @@
+"""Why a schedule does not name an instant that it would name but for one of its parts.
+
+A window, a calendar and a change of the clock take instants away or move them; each is
+asked whether the instant would stand without it.
+"""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from everytick.domain.schedule import Schedule
+from everytick.domain.values import value
+from everytick.domain.window import Within
+from everytick.schedules.combine import Shifted, Spread, Union, Window
+from everytick.schedules.cron import Cron
+from everytick.schedules.exclusions import Excluding
+from everytick.schedules.timezones import Zone, instant_of
+from everytick.schedules.walls import walls
+
+_TICK = timedelta(microseconds=1)
+
+
+class Taken(StrEnum):
+    """What took an instant away."""
+
+    WINDOW = "window"
+    CALENDAR = "calendar"
+    MOVED = "moved"
+    DROPPED = "dropped"
+
+
+@value
+class Unnamed:
+    """What took the instant away, in words, and where it went if it went anywhere."""
+
+    taken: Taken
+    text: str
+    moved_to: datetime | None = None
+
+
+def names(schedule: Schedule, instant: datetime) -> bool:
+    """Tell whether the schedule names this very instant."""
+    return schedule.last_at(instant) == instant
+
+
+def why_unnamed(schedule: Schedule, instant: datetime) -> Unnamed | None:
+    """Return what took an instant away that the schedule does not name; None if it was never there."""
+    match schedule:
+        case Within() | Window():
+            return _outside(schedule, instant) or why_unnamed(schedule.schedule, instant)
+        case Excluding():
+            return _excluded(schedule, instant) or why_unnamed(schedule.schedule, instant)
+        case Shifted():
+            found = why_unnamed(schedule.schedule, instant - schedule.offset)
+            if found is None or found.moved_to is None:
+                return found
+            return Unnamed(found.taken, found.text, found.moved_to + schedule.offset)
+        case Union():
+            return next(filter(None, (why_unnamed(part, instant) for part in schedule.parts)), None)
+        case Cron(tz=Zone() as zone) if zone.name != "UTC":
+            return _changed_clock(schedule, zone, instant)
+    return None
+
+
+def moved_here(schedule: Schedule, instant: datetime) -> str | None:
+    """Say from where a change of the clock has moved what is named here, if it has."""
+    while isinstance(schedule, (Within, Window, Excluding)):
+        schedule = schedule.schedule
+    if not isinstance(schedule, Cron):
+        return None
+    for change in schedule.clock_changes(instant - timedelta(days=1), instant):
+        if change.what == "moved" and change.instant == instant:
+            return f"moved here from {change.wall.isoformat(' ')}, which the clock skipped ({change.rule})"
+    return None
+
+
+def window_of(schedule: Schedule) -> tuple[datetime | None, datetime | None]:
+    """Return the start and the end that the schedule itself was given."""
+    while isinstance(schedule, (Excluding, Spread, Shifted)):
+        schedule = schedule.schedule
+    if not isinstance(schedule, Window):
+        return None, None
+    zone = schedule.tz
+    return (
+        None if schedule.start is None else instant_of(schedule.start, zone),
+        None if schedule.end is None else instant_of(schedule.end, zone),
+    )
+
+
+def _outside(schedule: Within | Window, instant: datetime) -> Unnamed | None:
+    if not names(schedule.schedule, instant):
+        return None
+    start, end = (schedule.start, schedule.end) if isinstance(schedule, Within) else window_of(schedule)
+    if start is not None and instant < start:
+        return Unnamed(Taken.WINDOW, f"the schedule starts later, at {start.isoformat()}")
+    return Unnamed(Taken.WINDOW, f"the schedule has ended before, at {end.isoformat() if end else 'its end'}")
+
+
+def _excluded(schedule: Excluding, instant: datetime) -> Unnamed | None:
+    if not names(schedule.schedule, instant):
+        return None
+    calendar, tz = schedule.calendar, schedule.tz
+    wall = instant if tz is None else tz.wall(instant)
+    day = f"{wall.date().isoformat()} is among {calendar.name}"
+    if schedule.roll == "skip":
+        return Unnamed(Taken.CALENDAR, day)
+    target = calendar.next_open(wall.date()) if schedule.roll == "next" else calendar.last_open(wall.date())
+    rolled = wall + (target - wall.date())
+    to = rolled if tz is None else tz.resolve(rolled)
+    return Unnamed(Taken.CALENDAR, f"{day}, and it rolls to the {schedule.roll} open day", to)
+
+
+def _changed_clock(schedule: Cron, zone: Zone, instant: datetime) -> Unnamed | None:
+    """What a change of the clock did to the wall time of this instant, read by the offset before or after it."""
+    matching = walls(schedule.expression, schedule.dialect, schedule.day_match)
+    stretch = zone.stretch(instant)
+    before = zone.before(stretch)
+    if before is not None and before.offset < stretch.offset:
+        skipped = instant + before.offset
+        if skipped < stretch.wall_start and matching.after(skipped - _TICK) == skipped:
+            return _in_gap(schedule, stretch.start, skipped)
+    wall = instant + stretch.offset
+    if matching.after(wall - _TICK) == wall:
+        text = f"the clock shows {_shown(wall)} twice, and only the {schedule.dst_fold} time counts"
+        return Unnamed(Taken.DROPPED, f"{text} (dst_fold={schedule.dst_fold})")
+    return None
+
+
+def _in_gap(schedule: Cron, changed_at: datetime, skipped: datetime) -> Unnamed:
+    """The clock was set forward over this wall time."""
+    change = next(schedule.clock_changes(changed_at - _TICK, changed_at), None)
+    gap = f"the clock skips {_shown(skipped)} when it is set forward at {changed_at.isoformat()}"
+    if change is not None and change.what == "moved":
+        return Unnamed(Taken.MOVED, f"{gap}; it comes right after ({change.rule})", change.instant)
+    return Unnamed(Taken.DROPPED, f"{gap} ({'dst_gap=skip' if change is None else change.rule})")
+
+
+def _shown(wall: datetime) -> str:
+    return wall.replace(tzinfo=None).isoformat(" ", "minutes")

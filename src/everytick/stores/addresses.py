@@ -1,0 +1,87 @@
+"""Store addresses: which store a text names. A store's own code is loaded when its address is read, not before."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from everytick.errors import InvalidSetting
+from everytick.stores.base import HistoryStore, JobStore, PlanStore, RunStore, Store
+
+ADDRESSES = "sqlite:///path, memory:// or postgresql://user@host/database"
+
+
+class AnyStore(Store, PlanStore, RunStore, JobStore, HistoryStore, Protocol):
+    """A whole store: all five parts of the seam in one object."""
+
+
+def checked_address(address: object) -> str:
+    """Return the address if it names a store; nothing is loaded or opened for it."""
+    if not isinstance(address, str):
+        raise InvalidSetting("store", address, f"must be an address: {ADDRESSES}")
+    scheme, separator, rest = address.partition("://")
+    if not separator:
+        raise InvalidSetting("store", _without_secret(address), f"is not an address; write one like {ADDRESSES}")
+    if scheme in ("redis", "rediss"):
+        reason = f"names Redis, and the store in Redis comes with a later version; today there are {ADDRESSES}"
+        raise InvalidSetting("store", _without_secret(address), reason)
+    if scheme not in ("sqlite", "memory", "postgresql", "postgres"):
+        raise InvalidSetting("store", _without_secret(address), f"names no store that is known; there are {ADDRESSES}")
+    if scheme == "sqlite":
+        _sqlite_parts(address, rest)
+    if scheme == "memory" and rest:
+        raise InvalidSetting("store", address, "has nothing to name after memory://: leave it out")
+    return address
+
+
+def store_of(address: str, folder: str | None = None) -> AnyStore:
+    """Return the store of this address, not yet opened; a relative SQLite path begins in `folder`."""
+    scheme, _, rest = checked_address(address).partition("://")
+    if scheme == "sqlite":
+        return _sqlite(address, rest, folder)
+    if scheme == "memory":
+        return _memory()
+    from everytick.stores.postgres.store import PostgresStore
+
+    return PostgresStore(address)
+
+
+def _sqlite_parts(address: str, rest: str) -> tuple[str, Literal["normal", "full"]]:
+    """The path, and whether a commit waits for the disk."""
+    from urllib.parse import parse_qsl, unquote
+
+    place, _, query = rest.partition("?")
+    path = unquote(place.removeprefix("/"))
+    if not place.startswith("/") or not path:
+        reason = "must name a file: sqlite:///jobs.db (relative) or sqlite:////var/lib/jobs.db (absolute)"
+        raise InvalidSetting("store", address, reason)
+    if path == ":memory:":
+        raise InvalidSetting("store", address, "would be forgotten connection by connection: write memory://")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    synchronous = options.pop("synchronous", "normal")
+    if options or synchronous not in ("normal", "full"):
+        raise InvalidSetting("store", address, "knows one option: ?synchronous=normal or ?synchronous=full")
+    return path, "full" if synchronous == "full" else "normal"
+
+
+def _sqlite(address: str, rest: str, folder: str | None) -> AnyStore:
+    from pathlib import Path
+
+    from everytick.stores.sqlite.store import SqliteStore
+
+    path, synchronous = _sqlite_parts(address, rest)
+    found = Path(path).expanduser()
+    where = found if folder is None or found.is_absolute() else Path(folder) / found
+    return SqliteStore(where, synchronous=synchronous)
+
+
+def _memory() -> AnyStore:
+    from everytick.stores.memory import MemoryStore
+    from everytick.stores.sqlite.clock import HostClock
+
+    return MemoryStore(HostClock())
+
+
+def _without_secret(address: str) -> str:
+    """The address as it may stand in a message: what stands before an @ may hold a password."""
+    before, at, after = address.rpartition("@")
+    return f"{before.partition('://')[0]}://…@{after}" if at else address

@@ -1,0 +1,30 @@
+"""An application on each store that needs no server, with a clock that tests move."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from everytick.app import Everytick
+from everytick.stores.addresses import AnyStore
+from everytick.stores.memory import MemoryStore
+from everytick.stores.sqlite.store import SqliteStore
+from tests.stores.clock import ManualClock
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def store(request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path) -> AsyncIterator[AnyStore]:
+    made: AnyStore = MemoryStore(clock) if request.param == "memory" else SqliteStore(tmp_path / "a.db", clock=clock)
+    await made.open()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def tick(store: AnyStore) -> Everytick:
+    return Everytick(store, name="shop")

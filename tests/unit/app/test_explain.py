@@ -1,0 +1,391 @@
+"""explain: a test per verdict, through the public API, on memory and on SQLite."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from everytick.app import Everytick
+from everytick.deciding.explain import Explanation, Verdict
+from everytick.errors import NotFound
+from everytick.schedules.calendars import calendar
+from everytick.schedules.cron import cron
+from everytick.schedules.once import after_completion
+from everytick.stores.addresses import AnyStore
+from tests.stores.acting import FAILED, QUEUES, claim_one, deliver, occurrences, plan_once, run_one
+from tests.stores.clock import START, ManualClock
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def work() -> None:
+    """Do nothing."""
+
+
+def at(hour: int, minute: int = 0, day: int = 0) -> datetime:
+    return START.replace(hour=hour, minute=minute) + timedelta(days=day)
+
+
+class Told:
+    """An hourly job, and short ways to let time pass."""
+
+    def __init__(self, tick: Everytick, store: AnyStore, clock: ManualClock) -> None:
+        self.tick, self.store, self.clock = tick, store, clock
+
+    async def define(self, schedule: Any = "0 * * * *", **policies: Any) -> None:
+        self.tick.job(schedule, name="report", **policies)(work)
+        await self.tick.sync()
+
+    async def until(self, moment: datetime, *, planned: bool = True) -> None:
+        """Let a live node plan every minute until then, or nobody look at all."""
+        while planned and self.clock.time + timedelta(minutes=1) < moment:
+            self.clock.move(minutes=1)
+            await plan_once(self.store)
+        self.clock.time = moment
+        if planned:
+            await plan_once(self.store)
+
+    async def outage(self, moment: datetime) -> None:
+        """Let nobody look until then."""
+        self.clock.time = moment
+        await plan_once(self.store)
+
+    async def asked(self, moment: datetime | str) -> Explanation:
+        return await self.tick.explain("report", moment)
+
+
+@pytest.fixture
+def told(tick: Everytick, store: AnyStore, clock: ManualClock) -> Told:
+    return Told(tick, store, clock)
+
+
+# --------------------------------------------------------------------------------------------------- what happened
+
+
+async def test_what_ran_is_told_with_its_occurrence_and_status(told: Told) -> None:
+    await told.define()
+    await told.until(at(10))
+    await run_one(told.store, FAILED)
+    found = await told.asked(at(10))
+    [occurrence] = await occurrences(told.store)
+    assert (found.verdict, found.occurrence) == (Verdict.RAN, occurrence)
+    assert str(found) == (
+        f"report at 2026-11-16T10:00:00+00:00: it ran as {occurrence.id}, from 2026-11-16T10:00:00+00:00 to "
+        f"2026-11-16T10:00:00+00:00: failed (task report failed, aborting due to fail-fast)"
+    )
+    assert (found.previous, found.next) == (at(9), at(11))
+
+
+async def test_what_runs_now_is_told_with_its_node(told: Told) -> None:
+    await told.define()
+    await told.until(at(10))
+    await claim_one(told.store, "node-7")
+    found = await told.asked(at(10))
+    assert found.verdict is Verdict.RUNNING
+    assert "it runs since 2026-11-16T10:00:00+00:00 on node-7" in found.text
+
+
+async def test_what_waits_for_a_slot_is_pending(told: Told) -> None:
+    await told.define()
+    await told.until(at(10))
+    found = await told.asked(at(10))
+    assert found.verdict is Verdict.WAITING_FOR_A_SLOT
+    assert "no node with a free slot of its queue has claimed it yet" in found.text
+
+
+async def test_what_waits_in_line_is_told_behind_whom(told: Told) -> None:
+    await told.define(overlap="queue")
+    await told.until(at(10))
+    first = await claim_one(told.store)
+    await told.until(at(11))
+    found = await told.asked(at(11))
+    assert (found.verdict, found.behind) == (Verdict.WAITING_IN_LINE, first.occurrence.id)
+
+
+async def test_what_overlap_skipped_is_told_behind_whom(told: Told) -> None:
+    """S0-060: in history with its reason."""
+    await told.define()
+    await told.until(at(10))
+    first = await claim_one(told.store)
+    await told.until(at(11))
+    found = await told.asked(at(11))
+    assert (found.verdict, found.behind) == (Verdict.OVERLAP, first.occurrence.id)
+    assert found.span is not None
+    assert found.text.endswith(f"since the job was still busy: it came behind {first.occurrence.id}")
+
+
+async def test_what_a_newer_one_superseded_is_told_so(told: Told) -> None:
+    await told.define(overlap="queue_latest")
+    await told.until(at(10))
+    await claim_one(told.store)
+    await told.until(at(12))
+    found = await told.asked(at(11))
+    assert found.verdict is Verdict.SUPERSEDED
+    assert found.occurrence is not None
+    assert (await told.asked(at(12))).verdict is Verdict.WAITING_IN_LINE
+
+
+async def test_what_was_canceled_before_it_started_is_told_by_whom(told: Told) -> None:
+    await told.define()
+    await told.until(at(10))
+    [waiting] = await occurrences(told.store)
+    await told.tick.cancel(waiting.id, by="ada")
+    found = await told.asked(at(10))
+    assert found.verdict is Verdict.CANCELED
+    assert found.text.endswith("it was canceled before it started: canceled by ada")
+
+
+@pytest.mark.parametrize(
+    ("recovery", "verdict", "words"),
+    [
+        ("mark_as_missed", Verdict.MISSED, "recovery mark_as_missed runs nothing late"),
+        ("execute_last", Verdict.MISSED, "recovery execute_last keeps only the newest"),
+        ({"strategy": "bounded_window", "max_duration": "90m"}, Verdict.MISSED, "outside the bounds of recovery"),
+        ("compressed", Verdict.COMPRESSED, "it came late and was compressed into occ_"),
+    ],
+)
+async def test_what_the_recovery_strategy_dropped_is_told_by_its_rule(
+    told: Told, recovery: Any, verdict: Verdict, words: str
+) -> None:
+    """C-06."""
+    await told.define(recovery=recovery)
+    await told.outage(at(14, 30))
+    found = await told.asked(at(12))
+    assert found.verdict is verdict
+    assert words in found.text
+
+
+async def test_what_the_cap_cut_is_told_so(told: Told) -> None:
+    """C-06: what was cut is recorded, never silent."""
+    await told.define(recovery="execute_all", late_cap=2)
+    await told.outage(at(14, 30))
+    assert [(await told.asked(at(hour))).verdict for hour in (12, 13)] == [
+        Verdict.CUT_BY_CAP,
+        Verdict.WAITING_FOR_A_SLOT,
+    ]
+
+
+async def test_a_full_line_and_a_recent_success_are_told(told: Told) -> None:
+    await told.define(overlap="queue", max_queued=1)
+    await told.until(at(10))
+    await claim_one(told.store)
+    await told.until(at(12))
+    assert (await told.asked(at(12))).verdict is Verdict.QUEUE_FULL
+
+
+async def test_an_instant_after_a_success_is_told_as_already_successful(told: Told) -> None:
+    await told.define(skip_if_successful=True)
+    await told.until(at(10, 30))
+    await run_one(told.store)
+    await told.tick.trigger("report")
+    await plan_once(told.store)
+    await run_one(told.store)
+    await told.until(at(11))
+    found = await told.asked(at(11))
+    assert found.verdict is Verdict.ALREADY_SUCCESSFUL
+
+
+# ----------------------------------------------------------------------------------------------- what people said
+
+
+async def test_a_pause_is_told_by_whom_and_until_when_while_it_lasts_and_after(told: Told) -> None:
+    """S0-043: also before any plan has written it down, and for what is to come."""
+    await told.define()
+    await told.tick.pause("report", until=at(12), reason="holiday", by="ada")
+    await told.until(at(11, 30), planned=False)
+    for moment, tense in ((at(11), "it was skipped"), (at(12), "it is skipped")):
+        found = await told.asked(moment)
+        assert found.verdict is Verdict.PAUSED
+        assert found.pause is not None
+        assert found.text.endswith(
+            f"paused by ada (holiday) since 2026-11-16T09:00:00+00:00, until 2026-11-16T12:00:00+00:00: {tense}"
+        )
+    assert (await told.asked(at(13))).verdict is Verdict.WILL_RUN
+    await told.outage(at(13))
+    after = await told.asked(at(11))
+    assert (after.verdict, after.span is not None) == (Verdict.PAUSED, True)
+    assert after.text.endswith("since the job was paused by ada holiday")
+
+
+async def test_a_pause_without_an_end_that_catches_up_leaves_it_to_recovery(told: Told) -> None:
+    await told.define()
+    await told.tick.pause("report", missed="catch_up")
+    found = await told.asked(at(11))
+    assert found.verdict is Verdict.PAUSED
+    assert found.text.endswith("until somebody resumes it: once resumed, recovery decides about it")
+
+
+async def test_what_was_disabled_is_told_before_and_after(told: Told) -> None:
+    await told.define()
+    await told.tick.disable("report")
+    assert (await told.asked(at(10))).verdict is Verdict.DISABLED
+    await told.until(at(10, 30), planned=False)
+    assert (await told.asked(at(10))).verdict is Verdict.DISABLED
+    await told.tick.enable("report")
+    await plan_once(told.store)
+    found = await told.asked(at(10))
+    assert (found.verdict, found.span is not None) == (Verdict.DISABLED, True)
+
+
+async def test_what_somebody_skipped_moved_or_rescheduled_is_told(told: Told) -> None:
+    """Before it comes by the planner, afterwards from what was stored."""
+    await told.define()
+    await told.tick.skip("report", at(10), by="ada", reason="release")
+    await told.tick.move("report", at(11), at(11, 20))
+    expected = {at(10): Verdict.SKIPPED_BY_HAND, at(11): Verdict.MOVED_BY_HAND}
+    for moment, verdict in expected.items():
+        assert (await told.asked(moment)).verdict is verdict
+    moved = await told.asked(at(11, 20))
+    assert moved.verdict is Verdict.WILL_RUN
+    assert moved.text.endswith("somebody has set this time by hand")
+    await told.until(at(11, 20))
+    await run_one(told.store)
+    for moment, verdict in {**expected, at(11, 20): Verdict.RAN}.items():
+        assert (await told.asked(moment)).verdict is verdict
+    assert (await told.asked(at(11))).moved_to == at(11, 20)
+    assert (await told.asked(at(10))).text.endswith("it was skipped by hand by ada release")
+
+    await told.tick.reschedule("report", at(13, 30))
+    assert (await told.asked(at(12))).verdict is Verdict.RESCHEDULED
+    assert (await told.asked(at(13, 30))).verdict is Verdict.WILL_RUN
+    assert (await told.asked(at(14))).verdict is Verdict.WILL_RUN
+    await told.until(at(13, 30))
+    assert (await told.asked(at(12))).moved_to == at(13, 30)
+
+
+async def test_a_removed_job_is_still_explained(told: Told) -> None:
+    await told.define()
+    await told.until(at(10))
+    await run_one(told.store)
+    await told.tick.remove("report")
+    await told.until(at(11, 30))
+    assert [(await told.asked(at(hour))).verdict for hour in (10, 11, 12)] == [
+        Verdict.RAN,
+        Verdict.REMOVED,
+        Verdict.REMOVED,
+    ]
+    with pytest.raises(NotFound):
+        await told.tick.explain("nobody", at(10))
+
+
+# ------------------------------------------------------------------------------------------- what the schedule says
+
+
+async def test_what_the_schedule_does_not_name_is_told_with_its_neighbours(told: Told) -> None:
+    await told.define()
+    found = await told.asked(at(10, 17))
+    assert (found.verdict, found.previous, found.next) == (Verdict.NOT_NAMED, at(10), at(11))
+    assert "the nearest are 2026-11-16T10:00:00+00:00 and 2026-11-16T11:00:00+00:00" in found.text
+
+
+@pytest.mark.parametrize("how", ["policy", "schedule"])
+async def test_what_lies_outside_the_window_is_told_with_its_edge(told: Told, how: str) -> None:
+    """S0-048, S0-049."""
+    if how == "policy":
+        await told.define(start=at(12), end=at(14))
+    else:
+        await told.define(cron("0 * * * *", start=at(12), end=at(14)))
+    early, late = await told.asked(at(11)), await told.asked(at(15))
+    assert (early.verdict, late.verdict) == (Verdict.OUTSIDE_WINDOW, Verdict.OUTSIDE_WINDOW)
+    assert "the schedule starts later, at 2026-11-16T12:00:00+00:00" in early.text
+    assert "the schedule has ended before, at 2026-11-16T14:00:00+00:00" in late.text
+    assert (await told.asked(at(14))).verdict is Verdict.WILL_RUN
+
+
+async def test_what_a_calendar_excludes_is_told_with_the_day(told: Told) -> None:
+    weekend = calendar("weekend", weekdays=("sat", "sun"))
+    await told.define(cron("0 9 * * *").excluding(weekend))
+    found = await told.asked(at(9, day=5))
+    assert found.verdict is Verdict.EXCLUDED
+    assert found.text.endswith("it does not run: 2026-11-21 is among weekend")
+
+
+async def test_what_a_calendar_rolls_is_told_where_it_goes(told: Told) -> None:
+    weekend = calendar("weekend", weekdays=("sat", "sun"))
+    await told.define(cron("0 9 * * sat", tz="Europe/Berlin").excluding(weekend, roll="next"))
+    found = await told.asked(datetime(2026, 11, 21, 9, tzinfo=BERLIN))
+    assert (found.verdict, found.moved_to) == (Verdict.EXCLUDED, datetime(2026, 11, 23, 9, tzinfo=BERLIN))
+    assert (await told.asked(datetime(2026, 11, 23, 9, tzinfo=BERLIN))).verdict is Verdict.WILL_RUN
+
+
+async def test_what_a_clock_change_moves_is_told_from_both_sides(told: Told) -> None:
+    """C-03: 02:30 does not exist in Berlin on 2027-03-28; it comes at 03:00."""
+    await told.define(cron("30 2 * * *", tz="Europe/Berlin"))
+    gone = await told.asked("2027-03-28T02:30:00[Europe/Berlin]")
+    come = datetime(2027, 3, 28, 3, 0, tzinfo=BERLIN)
+    assert (gone.verdict, gone.moved_to) == (Verdict.MOVED_BY_CLOCK, come)
+    here = await told.asked(come)
+    assert here.verdict is Verdict.WILL_RUN
+    assert "moved here from 2027-03-28 02:30:00, which the clock skipped" in here.text
+
+
+async def test_what_a_clock_change_drops_is_told_with_the_rule(told: Told) -> None:
+    """C-03: in the gap under skip, and the second of two equal wall times."""
+    await told.define(cron("30 2 * * *", tz="Europe/Berlin", dst_gap="skip"))
+    gap = await told.asked(datetime(2027, 3, 28, 2, 30, tzinfo=BERLIN))
+    fold = await told.asked(datetime(2027, 10, 31, 2, 30, tzinfo=BERLIN, fold=1))
+    assert (gap.verdict, fold.verdict) == (Verdict.DROPPED_BY_CLOCK, Verdict.DROPPED_BY_CLOCK)
+    assert "(dst_gap=skip)" in gap.text
+    assert "2027-10-31 02:30 twice, and only the first time counts (dst_fold=first)" in fold.text
+    assert (await told.asked(datetime(2027, 10, 31, 2, 30, tzinfo=BERLIN))).verdict is Verdict.WILL_RUN
+
+
+async def test_what_follows_an_end_depends_on_the_one_that_runs(told: Told) -> None:
+    await told.define(after_completion("10m"))
+    await told.until(at(9, 10))
+    await claim_one(told.store)
+    found = await told.asked(at(9, 30))
+    assert found.verdict is Verdict.NOT_NAMED
+    assert "the next instant follows from the end of the occurrence that is not over yet" in found.text
+
+
+# -------------------------------------------------------------------------------------------------- what is to come
+
+
+async def test_what_is_to_come_will_run_with_its_id_already_known(told: Told) -> None:
+    await told.define()
+    found = await told.asked(at(12, day=300))
+    await told.until(at(10))
+    assert found.verdict is Verdict.WILL_RUN
+    soon = await told.asked(at(11))
+    [claim] = await told.store.claim("node-1", QUEUES, 10)
+    while_busy = await told.asked(at(11))
+    assert (soon.behind, while_busy.behind) == (claim.occurrence.id, claim.occurrence.id)
+    assert while_busy.text.endswith(
+        f"unless {claim.occurrence.id} is still not over then: skipped by overlap under overlap skip"
+    )
+
+
+async def test_what_is_due_and_undecided_is_told_with_what_the_next_plan_says(told: Told) -> None:
+    """No node runs: nothing has looked."""
+    await told.define(recovery="mark_as_missed")
+    await told.until(at(12, 30), planned=False)
+    found = await told.asked(at(11))
+    assert found.verdict is Verdict.NOT_DECIDED_YET
+    assert "no node has decided about it yet; the next plan would say: " in found.text
+    assert "recovery mark_as_missed runs nothing late" in found.text
+
+
+async def test_what_came_before_the_job_or_is_no_longer_kept_is_told_so(told: Told) -> None:
+    await told.define(retention={"success": "1h", "failure": "1h", "keep_last": 0})
+    assert (await told.asked(at(8))).verdict is Verdict.BEFORE_ITS_TIME
+    await told.until(at(10))
+    await run_one(told.store)
+    await deliver(told.store)
+    told.clock.move(hours=5)
+    assert await told.store.prune() == 1
+    assert (await told.asked(at(10))).verdict is Verdict.FORGOTTEN
+
+
+def test_every_verdict_has_a_test_here() -> None:
+    """A verdict that nobody reaches is one that nobody needs."""
+    import ast
+    from pathlib import Path
+
+    used = {
+        node.attr
+        for node in ast.walk(ast.parse(Path(__file__).read_text()))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Verdict"
+    }
+    assert used == {verdict.name for verdict in Verdict}
