@@ -207,11 +207,30 @@ async def test_what_a_transaction_logged_is_moved_into_the_file_too(
     opened: SqliteStore, path: Path, running: tuple[Claim, Step]
 ) -> None:
     claim, success = running
+    await _is_moved(opened, path)
     async with opened.transaction(claim) as own:
         await own.commit(success)
+    await _is_moved(opened, path)
+
+
+async def _is_moved(opened: SqliteStore, path: Path) -> None:
     async with asyncio.timeout(10):
         while os.stat(f"{path}-wal").st_size:
             await opened.bell(0.02)
+
+
+async def test_whoever_is_canceled_just_when_its_turn_comes_hands_it_on(opened: SqliteStore) -> None:
+    line = opened._sessions
+    await line._enter()
+    following, last = (asyncio.create_task(line._enter()) for _ in range(2))
+    await asyncio.sleep(0)
+    line._leave()
+    following.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await following
+    async with asyncio.timeout(10):
+        await last
+    line._leave()
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
