@@ -236,7 +236,7 @@ async def test_two_claims_have_their_transactions_at_once(store: AnyStore, clock
     first, second = (asyncio.create_task(pay(claim, name)) for claim, name in zip(claims, "ab", strict=True))
     await begun.wait()
     assert await store.list(), "people are answered meanwhile"
-    assert await asyncio.gather(first, second) == [Commit.COMMITTED] * 2
+    assert list(await asyncio.gather(first, second)) == [Commit.COMMITTED] * 2
     assert await ledger.read() == ["a", "b"]
     assert await statuses(store) == ["completed"] * 2
 

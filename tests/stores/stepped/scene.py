@@ -1,0 +1,188 @@
+"""One job in the middle of its life, and everything that two parties may do to it at the same moment.
+
+An hourly job with two places: its first occurrence is run by a node that fell silent, the
+second may be claimed, the third waits in line, and the fourth instant is due.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+from everytick.deciding.plan import plan
+from everytick.domain.decisions import Plan
+from everytick.domain.occurrence import Cause
+from everytick.domain.snapshots import JobSnapshot, Request
+from everytick.domain.statuses import ENDED
+from everytick.domain.steps import Step
+from everytick.errors import EverytickError
+from everytick.stores.base import Claim, Orders
+from tests.stores.acting import FAILED, QUEUES, AnyStore, began, ended, job, occurrences, plan_once, reap
+from tests.stores.clock import ManualClock
+
+SILENCE = timedelta(seconds=20)
+POLICIES: Mapping[str, Any] = {
+    "overlap": "queue",
+    "max_concurrent": 2,
+    "recovery": "execute_all",
+    "on_orphan": "restart",
+    "retry": {"max": 1, "interval": "10m"},
+}
+
+
+@dataclass
+class Scene:
+    """What the deeds are about: the first occurrence's claim, the others' ids, and a plan that may grow old."""
+
+    job_id: str
+    claim: Claim
+    success: Step
+    failure: Step
+    pending_id: str
+    batch: Sequence[JobSnapshot]
+    plans: Sequence[Plan]
+
+
+async def set_up(store: AnyStore, clock: ManualClock) -> Scene:
+    """Bring a job to where two parties may meet; the clock has moved four hours."""
+    stored = await store.put(job(**POLICIES))
+    clock.move(hours=1)
+    await plan_once(store)
+    [claim] = await store.claim("node-1", QUEUES, 5)
+    begun = began(claim, clock.time)
+    for _ in range(2):
+        clock.move(hours=1)
+        await plan_once(store)
+    clock.move(hours=1)
+    now = await store.now()
+    async with store.due(now, 10) as batch:
+        plans = [plan(snapshot, now) for snapshot in batch]
+    made = await occurrences(store)
+    assert [str(each.status) for each in made] == ["running", "pending", "queued"]
+    success, failure = ended(begun, now), ended(begun, now, FAILED)
+    return Scene(stored.job_id, claim, success, failure, made[1].id, batch, plans)
+
+
+# ----------------------------------------------------------------------------------------------------------- deeds
+
+Deed: TypeAlias = Callable[[AnyStore, Scene], Awaitable[Any]]
+
+
+async def _request(store: AnyStore, scene: Scene) -> str:
+    return await store.request(scene.job_id, Request("key", Cause.TRIGGER, scene.claim.occurrence.scheduled_for))
+
+
+DEEDS: Mapping[str, Deed] = {
+    "claim": lambda store, scene: store.claim("node-3", QUEUES, 5),
+    "end": lambda store, scene: store.commit_steps([(scene.claim, scene.success)]),
+    "park": lambda store, scene: store.commit_steps([(scene.claim, scene.failure)]),
+    "plan": lambda store, scene: plan_once(store),
+    "old_plan": lambda store, scene: store.commit_plans(scene.batch, scene.plans),
+    "beat": lambda store, scene: store.beat("node-1", [scene.claim.handle]),
+    "orphans": lambda store, scene: store.orphans("node-2", 10, SILENCE),
+    "take": lambda store, scene: store.take("node-2", [scene.job_id], 10),
+    "edit": lambda store, scene: store.put(job(**POLICIES, priority=5)),
+    "pause": lambda store, scene: store.pause(scene.job_id),
+    "remove": lambda store, scene: store.remove(scene.job_id),
+    "cancel_running": lambda store, scene: store.cancel(scene.claim.occurrence.id, "by hand"),
+    "cancel_pending": lambda store, scene: store.cancel(scene.pending_id, "by hand"),
+    "request": _request,
+}
+
+PASSES_OVER = frozenset({"claim", "orphans", "plan"})
+"""What another holds at this moment is not waited for: these may come back as if there had been nothing to do."""
+
+ANSWERS_LATE = frozenset({"beat", "plan"})
+"""Their answer may be older than their effect, and is told again: the next beat or look says the rest."""
+
+
+async def done(name: str, store: AnyStore, scene: Scene) -> Any:
+    """Do it, and return the answer in words that every store shares."""
+    try:
+        answer = await DEEDS[name](store, scene)
+    except EverytickError as error:
+        return type(error).__name__
+    if name in ANSWERS_LATE:
+        return None
+    return _plain(answer)
+
+
+def _plain(answer: Any) -> Any:
+    match answer:
+        case Claim():
+            return answer.fence, _untimed(answer.occurrence), answer.snapshot
+        case Orders():
+            return len(answer.cancel), len(answer.gone), len(answer.adopt)
+        case list():
+            return [_plain(each) for each in answer]
+        case _:
+            return answer
+
+
+def _untimed(record: Any) -> Any:
+    return replace(record, updated_at=None)
+
+
+async def state(store: AnyStore, scene: Scene) -> dict[str, Any]:
+    """Return everything that is written about the job, without the store's own keys."""
+    wholes = [await store.whole(each.id) for each in await occurrences(store)]
+    return {
+        "job": await store.get([scene.job_id]),
+        "seen by a plan": await store.look([scene.job_id]),
+        "occurrences": [(_untimed(whole.occurrence), whole.runs, whole.attempts) for whole in wholes],
+        "spans": list(await store.spans(scene.job_id, scene.batch[0].watermark, await store.now())),
+        "reports": [each.id for each in await store.reports(100)],
+        "nodes": [(node.id, node.beat_at, node.holds) for node in await store.nodes()],
+    }
+
+
+# ------------------------------------------------------------------------------------------------------ invariants
+
+
+async def require_sound(store: AnyStore, scene: Scene, clock: ManualClock) -> None:
+    """Hold what must be true in the moment after: one owner, no more than two busy, no wake-up lost."""
+    made = await occurrences(store)
+    record = (await store.get([scene.job_id]))[scene.job_id]
+    assert len({(each.cause, each.scheduled_for) for each in made}) == len(made), "an instant has two occurrences"
+    for each in made:
+        assert (each.owner is not None) <= (each.status in ("running", "awaiting_retry")), each
+        assert (each.ended_at is not None) == (each.status in ENDED), each
+    busy = sum(each.status in ("pending", "running", "awaiting_retry") for each in made)
+    waiting = sum(each.status == "queued" for each in made)
+    assert busy <= 2 + sum(each.cause != "schedule" for each in made)
+    held = record.pause is not None or record.removed_at is not None
+    assert held or record.wake_at is not None, "nobody will look at the job again"
+    if waiting and busy < 2 and not held:
+        assert record.wake_at is not None
+        assert record.wake_at <= clock.time, "there is room and somebody waits, but nobody was woken"
+
+
+async def require_settles(store: AnyStore, scene: Scene, clock: ManualClock) -> None:
+    """Let time pass and nodes work; then everything has ended once, and what had ended is as it was."""
+    before = {each.id: each for each in await occurrences(store) if each.status in ENDED}
+    await store.resume(scene.job_id)
+    for _ in range(8):
+        clock.move(minutes=11)
+        for node in ("worker", "reaper"):
+            await store.beat(node, [])
+        await reap(store)
+        await plan_once(store)
+        while await run_what_is_ready(store):
+            await plan_once(store)
+    made = await occurrences(store)
+    assert all(each.status in ENDED for each in made), [(each.scheduled_for, str(each.status)) for each in made]
+    assert {id_: each for id_, each in ((each.id, each) for each in made) if id_ in before} == before
+    for each in made:
+        attempts = (await store.whole(each.id)).attempts
+        numbers = [attempt.number for _, attempt in attempts]
+        assert numbers == list(range(1, len(numbers) + 1)), (each, attempts)
+        assert sum(attempt.status == "success" for _, attempt in attempts) == (each.status == "completed"), attempts
+
+
+async def run_what_is_ready(store: AnyStore) -> int:
+    """Run everything that may start, well, and return how much it was; what is to be canceled only says so."""
+    now = await store.now()
+    claims = await store.claim("worker", QUEUES, 10)
+    begun = [(claim, began(claim, now)) for claim in claims]
+    await store.commit_steps([(claim, ended(step, now) if step.starts else step) for claim, step in begun])
+    return len(claims)
