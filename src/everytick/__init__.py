@@ -8,18 +8,31 @@ TYPE_CHECKING = False  # type checkers know better; importing it would cost more
 
 if TYPE_CHECKING:
     from everytick.app import Everytick
+    from everytick.app.definition import Definition, JobFunction
+    from everytick.app.handle import Handle
+    from everytick.app.history import History
+    from everytick.app.operations import Backfill, Change
+    from everytick.app.questions import JobStatus
+    from everytick.deciding.explain import Explanation, Verdict
     from everytick.domain.config import UNSET
+    from everytick.domain.occurrence import Cause, Occurrence
     from everytick.domain.policies import backfill_from, bounded_window
+    from everytick.domain.report import ExecutionReport
     from everytick.domain.retry import Retry
     from everytick.domain.schedule import Schedule
+    from everytick.domain.statuses import OccurrenceStatus
     from everytick.errors import (
+        AlreadyRunning,
+        Conflict,
         CronCalculationError,
         CronExpressionInvalidError,
         DefinitionError,
         DefinitionWarning,
         DuplicateDefinition,
         EverytickError,
+        Fenced,
         FieldParseError,
+        GiveUp,
         InvalidCronExpressionError,
         InvalidDuration,
         InvalidInstant,
@@ -27,9 +40,22 @@ if TYPE_CHECKING:
         InvalidPayload,
         InvalidPolicies,
         InvalidSchedule,
+        InvalidSetting,
+        JobDisabled,
         MissingExtra,
+        NotFound,
+        OccurrenceExists,
+        SchemaMismatch,
+        StoreUnavailable,
+        TooManyEditions,
+        TransactionsUnsupported,
+        TryAgain,
         UnboundSchedule,
+        VersionConflict,
     )
+    from everytick.node.events import Event, Happening
+    from everytick.runners.context import Context, current
+    from everytick.runners.targets import EnvironmentValue
     from everytick.schedules.calendars import Calendar, calendar
     from everytick.schedules.codec import schedule
     from everytick.schedules.combine import any_of
@@ -37,23 +63,52 @@ if TYPE_CHECKING:
     from everytick.schedules.interval import every, repeat
     from everytick.schedules.once import after_completion, once
     from everytick.schedules.timezones import zone_data
+    from everytick.stores.base import JobRecord, NodeRecord
 
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
     "app": ("Everytick",),
+    "app.definition": (
+        "Definition",
+        "JobFunction",
+    ),
+    "app.handle": ("Handle",),
+    "app.history": ("History",),
+    "app.operations": (
+        "Backfill",
+        "Change",
+    ),
+    "app.questions": ("JobStatus",),
+    "deciding.explain": (
+        "Explanation",
+        "Verdict",
+    ),
     "domain.config": ("UNSET",),
-    "domain.policies": ("backfill_from", "bounded_window"),
+    "domain.occurrence": (
+        "Cause",
+        "Occurrence",
+    ),
+    "domain.policies": (
+        "backfill_from",
+        "bounded_window",
+    ),
+    "domain.report": ("ExecutionReport",),
     "domain.retry": ("Retry",),
     "domain.schedule": ("Schedule",),
+    "domain.statuses": ("OccurrenceStatus",),
     "errors": (
+        "AlreadyRunning",
+        "Conflict",
         "CronCalculationError",
         "CronExpressionInvalidError",
         "DefinitionError",
         "DefinitionWarning",
         "DuplicateDefinition",
         "EverytickError",
+        "Fenced",
         "FieldParseError",
+        "GiveUp",
         "InvalidCronExpressionError",
         "InvalidDuration",
         "InvalidInstant",
@@ -61,30 +116,78 @@ _HOMES = {
         "InvalidPayload",
         "InvalidPolicies",
         "InvalidSchedule",
+        "InvalidSetting",
+        "JobDisabled",
         "MissingExtra",
+        "NotFound",
+        "OccurrenceExists",
+        "SchemaMismatch",
+        "StoreUnavailable",
+        "TooManyEditions",
+        "TransactionsUnsupported",
+        "TryAgain",
         "UnboundSchedule",
+        "VersionConflict",
     ),
-    "schedules.calendars": ("Calendar", "calendar"),
+    "node.events": (
+        "Event",
+        "Happening",
+    ),
+    "runners.context": (
+        "Context",
+        "current",
+    ),
+    "runners.targets": ("EnvironmentValue",),
+    "schedules.calendars": (
+        "Calendar",
+        "calendar",
+    ),
     "schedules.codec": ("schedule",),
     "schedules.combine": ("any_of",),
     "schedules.cron": ("cron",),
-    "schedules.interval": ("every", "repeat"),
-    "schedules.once": ("after_completion", "once"),
+    "schedules.interval": (
+        "every",
+        "repeat",
+    ),
+    "schedules.once": (
+        "after_completion",
+        "once",
+    ),
     "schedules.timezones": ("zone_data",),
+    "stores.base": (
+        "JobRecord",
+        "NodeRecord",
+    ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "UNSET",
+    "AlreadyRunning",
+    "Backfill",
     "Calendar",
+    "Cause",
+    "Change",
+    "Conflict",
+    "Context",
     "CronCalculationError",
     "CronExpressionInvalidError",
+    "Definition",
     "DefinitionError",
     "DefinitionWarning",
     "DuplicateDefinition",
+    "EnvironmentValue",
+    "Event",
     "Everytick",
     "EverytickError",
+    "ExecutionReport",
+    "Explanation",
+    "Fenced",
     "FieldParseError",
+    "GiveUp",
+    "Handle",
+    "Happening",
+    "History",
     "InvalidCronExpressionError",
     "InvalidDuration",
     "InvalidInstant",
@@ -92,16 +195,34 @@ __all__ = [
     "InvalidPayload",
     "InvalidPolicies",
     "InvalidSchedule",
+    "InvalidSetting",
+    "JobDisabled",
+    "JobFunction",
+    "JobRecord",
+    "JobStatus",
     "MissingExtra",
+    "NodeRecord",
+    "NotFound",
+    "Occurrence",
+    "OccurrenceExists",
+    "OccurrenceStatus",
     "Retry",
     "Schedule",
+    "SchemaMismatch",
+    "StoreUnavailable",
+    "TooManyEditions",
+    "TransactionsUnsupported",
+    "TryAgain",
     "UnboundSchedule",
+    "Verdict",
+    "VersionConflict",
     "after_completion",
     "any_of",
     "backfill_from",
     "bounded_window",
     "calendar",
     "cron",
+    "current",
     "every",
     "once",
     "repeat",

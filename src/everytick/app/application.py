@@ -126,8 +126,7 @@ class Everytick(Operations, Questions):
 
         def define(function: Callable[..., Any]) -> Any:
             called = name_of("job", function) if name is None else name
-            definition = self._add(called, found, owner, policies, depth=4)
-            definition.task(name=called)(function)
+            definition = self._add(called, found, owner, policies, function)
             return job_function(function, definition, self._trigger_called)
 
         return JobMaker(define, lambda: self._job_record(cast("str", schedule)))
@@ -138,8 +137,7 @@ class Everytick(Operations, Questions):
         schedule: Schedule | str,
         owner: str | None,
         policies: Mapping[str, object],
-        *,
-        depth: int = 3,
+        function: Callable[..., Any] | None = None,
     ) -> Definition:
         found = schedule_of(schedule)
         # Read once: the job is built again with every task, and what was written may be used up or changed by then.
@@ -156,9 +154,12 @@ class Everytick(Operations, Questions):
         job = definition.job
         if job.id in self._definitions:
             raise DuplicateDefinition(JOB_ALREADY_REGISTERED.format(id=job.id))
+        if function is not None:
+            definition.task(name=job.name)(function)
         self._definitions[job.id] = definition
         for sentence in surprises(job.settings):
             # So many frames up, past here and `define` or `job`, stands the line that wrote it.
+            depth = 3 if function is None else 4
             warnings.warn(f"job '{shown(job.name)}': {sentence}", DefinitionWarning, stacklevel=depth)
         return definition
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from functools import wraps
 from inspect import iscoroutinefunction
 from types import MappingProxyType
@@ -12,9 +12,12 @@ from everytick.domain.job import Job, TaskDefinition, define_task, refuse_contra
 from everytick.errors import DuplicateDefinition, InvalidName, shown
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from everytick.app.handle import Handle
     from everytick.domain.keywords import TaskPolicies
     from everytick.runners.context import Context
+    from everytick.runners.targets import EnvironmentValue
     from everytick.stores.base import JobRecord
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -134,6 +137,47 @@ class Definition:
 
         return decorate if function is None else decorate(function)
 
+    def command(
+        self,
+        name: str,
+        command: str | Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        after: object = (),
+        **policies: Unpack[TaskPolicies],
+    ) -> Definition:
+        """Add a program as a task, as a list of arguments or as text for `sh -c`, and return this handle.
+
+        `{{ … }}` is filled in inside a list only; shell text reads EVERYTICK_… from its
+        environment, so that nothing is ever pasted into it.
+        """
+        from everytick.runners.targets import command_target
+
+        target = command_target(command, env=env, cwd=cwd, job=self.name)
+        return self._add(define_task(self.name, name, target=target, after=after, policies=dict(policies)), None)
+
+    def http(
+        self,
+        name: str,
+        url: str,
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str | EnvironmentValue] | None = None,
+        json: object = None,
+        expect: Iterable[int] = (),
+        timeout: str | timedelta | None = None,
+        after: object = (),
+        **policies: Unpack[TaskPolicies],
+    ) -> Definition:
+        """Add a request as a task and return this handle; without `expect` every 2xx is a success."""
+        from everytick.runners.targets import http_target
+
+        target = http_target(
+            url, method=method, headers=headers, json=json, expect=expect, timeout=timeout, job=self.name
+        )
+        return self._add(define_task(self.name, name, target=target, after=after, policies=dict(policies)), None)
+
     def on_start(self, function: F) -> F:
         """Call the function once per occurrence, before its first attempt; what it raises changes nothing."""
         return self._hook("on_start", function)
@@ -142,7 +186,7 @@ class Definition:
         """Call the function with the report of every occurrence that ended, at least once."""
         return self._hook("on_complete", function)
 
-    def _add(self, task: TaskDefinition, function: Callable[..., Any] | None) -> None:
+    def _add(self, task: TaskDefinition, function: Callable[..., Any] | None) -> Definition:
         if any(each.name == task.name for each in self._tasks):
             text = f"job '{shown(self.name)}' has two tasks named '{shown(task.name)}': give one another name="
             raise DuplicateDefinition(text)
@@ -154,6 +198,7 @@ class Definition:
             refuse_unfilled(self.name, task.name, function, self._alone.settings.payload)
             self._functions[task.name] = function
         self._tasks, self._job = tasks, None
+        return self
 
     def _hook(self, kind: str, function: F) -> F:
         if kind in self._hooks:

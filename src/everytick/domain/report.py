@@ -111,3 +111,7 @@ class Report:
             peers = len(self.canceled_by(task.name))
             said.append(task.describe() + (f"; canceled {peers} other task{'s' * (peers > 1)}" if peers else ""))
         return "\n".join(said)
+
+
+ExecutionReport = Report
+"""The report by the name that its readers know it under."""
