@@ -1,0 +1,1 @@
+"""How one attempt is carried out."""

@@ -1,0 +1,43 @@
+"""The seam between the executor and what a task does.
+
+A Body is made once for every task of a definition and run once for every attempt. The
+executor stops an attempt by canceling the coroutine that runs it, after `context.halt`
+has said why; what that takes for a thread or a process is the body's own business.
+"""
+
+from typing import Protocol
+
+from everytick.domain.job import Job
+from everytick.domain.outcome import Outcome
+from everytick.runners.context import Context
+
+
+class Body(Protocol):
+    """What a task does."""
+
+    wants_previous: bool
+    """Whether its context must know, before it begins, which occurrence ended last."""
+
+    async def run(self, context: Context) -> Outcome:
+        """Carry out one attempt and say how it ended; whatever the task raises is an outcome.
+
+        Canceled, it ends what it began, within the node's grace period, and raises
+        CancelledError, or returns the outcome if the task had ended on its own.
+        """
+        ...
+
+
+class Repertoire(Protocol):
+    """What a node can run."""
+
+    def bodies(self, job: Job) -> tuple[Body, ...] | None:
+        """Return what the tasks of the job do, in their order; None if this node cannot run all of them."""
+        ...
+
+    def why(self, job: Job) -> str:
+        """Say why the job cannot run here."""
+        ...
+
+    def close(self) -> None:
+        """End whatever was kept ready; closing twice is harmless."""
+        ...

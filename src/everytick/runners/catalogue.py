@@ -1,0 +1,236 @@
+"""The catalogue: what a task's target means on this node.
+
+A store may hold any text; what it means is decided here, and only here: a function of
+the application itself, a command, a request, or a function of a package that the node
+allows. Nothing else is ever looked up, imported or run (threat model, S10).
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from everytick.domain.job import Job, Task
+from everytick.errors import EverytickError, shown
+from everytick.runners.addresses import AddressRules
+from everytick.runners.base import Body
+from everytick.runners.children import AVAILABLE
+from everytick.runners.command import CommandBody
+from everytick.runners.function import FunctionBody, LoopBody
+from everytick.runners.guard import Guard
+from everytick.runners.http import HttpBody
+from everytick.runners.process import ProcessBody, ProcessPool, unreachable
+from everytick.runners.scratch import Scratch
+from everytick.runners.signature import is_async
+from everytick.runners.targets import CallTarget, CommandTarget, FunctionTarget, HttpTarget, Target, read_target
+from everytick.runners.thread import ThreadBody, ThreadPool
+
+_REMEMBERED = 20_000
+"""So many versions of jobs are kept ready; the oldest make room."""
+
+_PROCESSES = 32
+_GRACE = timedelta(seconds=30)
+_PLUGINS = "everytick.runners"
+
+
+class CannotRun(Exception):
+    """Why a task cannot be run on this node."""
+
+
+class Catalogue:
+    """Finds the body of every task, and owns the threads and processes in which they run.
+
+    `functions` are the application's own, by job id and task name. `allow_calls` names
+    packages whose functions a definition may name by their place. `allow_addresses` are
+    networks that requests may reach although they are not public. A runner of another
+    package, from the entry-point group `everytick.runners`, is called with the task and,
+    if there is one, its function, and returns a Body.
+    """
+
+    def __init__(
+        self,
+        functions: Mapping[str, Mapping[str, Callable[..., Any]]],
+        *,
+        threads: int = 32,
+        processes: int = _PROCESSES,
+        grace: timedelta = _GRACE,
+        allow_calls: Iterable[str] = (),
+        allow_addresses: Iterable[str] = (),
+        scratch: Path | None = None,
+        echo: bool = True,
+    ) -> None:
+        self._functions, self._grace = functions, grace
+        self._threads_wanted, self._echo = threads, echo
+        self._allow_calls = tuple(allow_calls)
+        self._addresses = AddressRules(allow_addresses)
+        self._guard = Guard()
+        self._scratch = Scratch(scratch)
+        self._processes = ProcessPool(processes, self._guard, grace)
+        self._threads: ThreadPool | None = None
+        self._known: dict[tuple[str, int], tuple[Body, ...]] = {}
+        self._is_closed = False
+
+    @property
+    def abandoned(self) -> int:
+        """How many threads were left to themselves since the start, because their task did not end in time."""
+        return 0 if self._threads is None else self._threads.abandoned
+
+    @property
+    def stuck(self) -> int:
+        """How many of them still run."""
+        return 0 if self._threads is None else self._threads.stuck
+
+    def bodies(self, job: Job) -> tuple[Body, ...] | None:
+        """Return a body for each task of the job, in their order; None if one of them cannot be run here."""
+        found = self._known.get((job.id, job.version))
+        if found is not None:
+            return found
+        try:
+            return self._look_up(job)
+        except CannotRun:
+            return None
+
+    def why(self, job: Job) -> str:
+        """Say why the job cannot be run here; empty if it can."""
+        try:
+            self._look_up(job)
+        except CannotRun as error:
+            return str(error)
+        return ""
+
+    def forget(self, occurrence_id: str) -> None:
+        """The occurrence is over on this node: its scratch folder goes."""
+        self._scratch.forget(occurrence_id)
+
+    def close(self) -> None:
+        """End idle threads and all processes; busy threads are left to themselves."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._processes.close()
+        if self._threads is not None:
+            self._threads.close()
+        self._guard.close()
+        self._scratch.close()
+
+    def _look_up(self, job: Job) -> tuple[Body, ...]:
+        """Only what was found is remembered: what is missing now may be installed, or imported, the next time."""
+        found = tuple(self._body(job, task) for task in sorted(job.tasks, key=lambda task: task.order))
+        if len(self._known) >= _REMEMBERED:
+            del self._known[next(iter(self._known))]
+        self._known[(job.id, job.version)] = found
+        return found
+
+    def _body(self, job: Job, task: Task) -> Body:
+        try:
+            return self._made(job, task)
+        except EverytickError as error:
+            raise CannotRun(f"task '{shown(task.name)}': {error}") from None
+        except CannotRun as error:
+            raise CannotRun(f"task '{shown(task.name)}': {error}") from None
+
+    def _made(self, job: Job, task: Task) -> Body:
+        function = self._functions.get(job.id, {}).get(task.name)
+        if function is not None:
+            return self._function_body(task, function, place_of(function))
+        target = read_target(task.target, job.name)
+        match target:
+            case FunctionTarget(path):
+                return self._function_body(task, self._own(path), path)
+            case CallTarget(path):
+                return self._function_body(task, self._imported(path), path)
+        return self._other_body(task, target)
+
+    def _function_body(self, task: Task, function: Callable[..., Any], place: str) -> Body:
+        runner = task.settings.runner or ("function" if is_async(function) else "thread")
+        match runner:
+            case "function":
+                return FunctionBody(function) if is_async(function) else LoopBody(function)
+            case "thread":
+                if is_async(function):
+                    raise CannotRun('an async function does not run in a thread: leave out runner="thread"')
+                return ThreadBody(function, self._thread_pool(), self._grace)
+            case "process":
+                if reason := _no_processes() or unreachable(place):
+                    raise CannotRun(reason)
+                return ProcessBody(function, place, self._processes)
+        return self._plugin(runner, task, function)
+
+    def _other_body(self, task: Task, target: Target) -> Body:
+        runner = task.settings.runner
+        match target:
+            case CommandTarget() if runner in (None, "command"):
+                if reason := _no_processes():
+                    raise CannotRun(reason)
+                return CommandBody(target, self._scratch, self._guard, self._grace)
+            case HttpTarget() if runner in (None, "http"):
+                return HttpBody(target, self._addresses)
+        assert runner is not None, "a target without a runner is a command or a request"
+        return self._plugin(runner, task, None)
+
+    def _plugin(self, runner: str, task: Task, function: Callable[..., Any] | None) -> Body:
+        found = entry_points(group=_PLUGINS)
+        names = sorted(found.names)
+        if runner not in names:
+            known = ", ".join(("function", "thread", "process", *names))
+            raise CannotRun(f"there is no runner '{shown(runner)}' for it here: known are {known}")
+        try:
+            made: Body = found[runner].load()(task, function)
+        except Exception as error:
+            raise CannotRun(f"runner '{shown(runner)}' could not be loaded: {shown(str(error))}") from error
+        return made
+
+    def _thread_pool(self) -> ThreadPool:
+        if self._threads is None:
+            self._threads = ThreadPool(self._threads_wanted, echo=self._echo)
+        return self._threads
+
+    def _own(self, path: str) -> Callable[..., Any]:
+        """A function of the application under another job or name; where two are found, neither is meant."""
+        found = {
+            id(function): function
+            for tasks in self._functions.values()
+            for function in tasks.values()
+            if place_of(function) == path
+        }
+        if len(found) == 1:
+            return next(iter(found.values()))
+        number = "several functions" if found else "no function"
+        raise CannotRun(f"this application has {number} '{shown(path)}'")
+
+    def _imported(self, path: str) -> Callable[..., Any]:
+        module, _, names = path.partition(":")
+        if not any(module == allowed or module.startswith(f"{allowed}.") for allowed in self._allow_calls):
+            allowed = ", ".join(self._allow_calls) or "none"
+            raise CannotRun(f"calls of '{shown(module)}' are not allowed here: allow_calls names {allowed}")
+        try:
+            found: Any = import_module(module)
+            for name in names.split("."):
+                found = getattr(found, name)
+        except BaseException as error:  # noqa: BLE001 - importing runs code, which may raise anything
+            raise CannotRun(f"'{shown(path)}' could not be imported: {type(error).__name__}: {error}") from None
+        if not callable(found) or getattr(found, "__module__", None) is None:
+            raise CannotRun(f"'{shown(path)}' is not a function")
+        if not _is_of(found, self._allow_calls):
+            raise CannotRun(f"'{shown(path)}' is only borrowed there: it belongs to '{shown(found.__module__)}'")
+        return found  # type: ignore[no-any-return]
+
+
+def place_of(function: Callable[..., Any]) -> str:
+    """Return where a function is found, as its task's target says: `module:qualified.name`."""
+    named: Any = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}:{named.__qualname__}"
+
+
+def _is_of(function: Any, allowed: tuple[str, ...]) -> bool:
+    """A module's namespace holds what it imports: `myapp.jobs:os.system` is not of myapp."""
+    home = str(function.__module__)
+    return any(home == each or home.startswith(f"{each}.") for each in allowed)
+
+
+def _no_processes() -> str | None:
+    return None if AVAILABLE and os.name == "posix" else f"processes and commands do not run on {sys.platform}"

@@ -1,0 +1,162 @@
+"""Children: processes with a session of their own, whose output is read and whose whole group can be ended."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+from everytick.runners.guard import Guard
+
+_CHUNK = 64 * 1024
+_DRAINED = 64
+"""So many chunks are read after the end at most: somebody else may still write to the same pipe, for ever."""
+
+AVAILABLE = sys.platform != "win32"
+"""Process groups, and pipes that an event loop can read, are not everywhere."""
+
+
+class Child:
+    """One process and what it starts; `keep` is given all they write to their outputs."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", output: int, keep: Callable[[bytes], None], guard: Guard):
+        self._process, self._output, self._guard = process, output, guard
+        self._loop = asyncio.get_running_loop()
+        self._handle = -1
+        self.keep = keep
+        self.group = process.pid
+        self.exited: asyncio.Future[int] = self._loop.create_future()
+        self.silent: asyncio.Future[None] = self._loop.create_future()
+        os.set_blocking(output, False)
+        self._loop.add_reader(output, self._read)
+        self._watch_exit()
+
+    @classmethod
+    def start(
+        cls,
+        arguments: Sequence[str],
+        keep: Callable[[bytes], None],
+        guard: Guard,
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        pass_fds: Sequence[int] = (),
+    ) -> "Child":
+        """Start the process in a session of its own, with nothing to read and one pipe for what it writes."""
+        output, theirs = os.pipe()
+        try:
+            process = subprocess.Popen(
+                arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=theirs,
+                stderr=theirs,
+                env=env,
+                cwd=cwd,
+                pass_fds=tuple(pass_fds),
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(output)
+            raise
+        finally:
+            os.close(theirs)
+        guard.watch(process.pid)
+        return cls(process, output, keep, guard)
+
+    async def stop(self, grace: float) -> None:
+        """Ask the group to end, give it the grace period, and kill what is left of it.
+
+        It is over when the process has ended and everybody has let go of its output.
+        """
+        self._signal(signal.SIGTERM)
+        try:
+            await asyncio.wait((self.exited, self.silent), timeout=grace)
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """Kill the whole group, now; the process is gone afterwards."""
+        if self._output < 0:
+            return
+        self._signal(signal.SIGKILL)
+        self._ended(self._process.wait())
+        self.close()
+
+    def drain(self) -> None:
+        """Read what is in the pipe by now."""
+        for _ in range(_DRAINED):
+            if self.silent.done() or not self._read():
+                return
+
+    def close(self) -> None:
+        """Read what is left of a process that has ended; others of its group may go on, unheard."""
+        if self._output < 0:
+            return
+        self.drain()
+        self._loop.remove_reader(self._output)
+        os.close(self._output)
+        self._output = -1
+        if self._handle >= 0:
+            self._reap(self._handle)
+        if not self.silent.done():
+            self.silent.set_result(None)
+        self._guard.release(self.group)
+
+    def _read(self) -> bool:
+        """Hand on one chunk; say whether there may be more."""
+        try:
+            data = os.read(self._output, _CHUNK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        if data:
+            self.keep(data)
+            return True
+        self._loop.remove_reader(self._output)
+        if not self.silent.done():
+            self.silent.set_result(None)
+        return False
+
+    def _signal(self, number: signal.Signals) -> None:
+        # The leader may be gone and the others not; where all are gone there is nothing to do.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.group, number)
+
+    def _watch_exit(self) -> None:
+        """Learn of the end from the kernel, or from a thread where it offers no such thing."""
+        try:
+            handle = os.pidfd_open(self._process.pid)
+        except (AttributeError, OSError):
+            threading.Thread(target=self._wait, name=f"everytick child {self.group}", daemon=True).start()
+            return
+        self._handle = handle
+        self._loop.add_reader(handle, self._reap, handle)
+
+    def _reap(self, handle: int) -> None:
+        self._loop.remove_reader(handle)
+        os.close(handle)
+        self._handle = -1
+        self._ended(self._process.wait())
+
+    def _wait(self) -> None:
+        code = self._process.wait()
+        with suppress(RuntimeError):  # the loop is closed, and nobody is left to know
+            self._loop.call_soon_threadsafe(self._ended, code)
+
+    def _ended(self, code: int) -> None:
+        if not self.exited.done():
+            self.exited.set_result(code)
+
+
+def ending(code: int) -> str:
+    """Say how a process ended."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"

@@ -1,0 +1,113 @@
+"""The command runner: a program, told about its occurrence by its environment.
+
+It runs in a session of its own; a stop reaches everything it started: TERM to the group,
+and KILL after the grace period. What it writes is kept; its exit code is the outcome.
+"""
+
+import asyncio
+import json
+import os
+from datetime import datetime, timedelta
+
+from everytick.domain.outcome import Failed, Outcome
+from everytick.errors import shown
+from everytick.runners.children import Child, ending
+from everytick.runners.context import Context
+from everytick.runners.guard import Guard
+from everytick.runners.outcomes import NOTHING, bounded, last_lines
+from everytick.runners.scratch import Scratch
+from everytick.runners.targets import TEMPLATE, CommandTarget
+
+_TAIL = 8 * 1024
+_LARGEST_VARIABLE = 127 * 1024
+"""Linux refuses to start a program with a larger one (128 KB, its name included)."""
+
+
+class CommandBody:
+    """Starts a program and waits for it (S0-066 for its end by timeout); its result is none."""
+
+    __slots__ = ("_grace", "_guard", "_scratch", "_target", "wants_previous")
+
+    def __init__(self, target: CommandTarget, scratch: Scratch, guard: Guard, grace: timedelta) -> None:
+        self._target, self._scratch, self._guard = target, scratch, guard
+        self._grace = grace.total_seconds()
+        self.wants_previous = False
+
+    async def run(self, context: Context) -> Outcome:
+        """Start the program; exit code 0 is success, everything else failure with the last lines of its output."""
+        try:
+            values = values_of(context, str(self._scratch.folder(context.occurrence_id)))
+        except OSError as error:
+            return Failed(bounded(f"no scratch folder could be made: {error}"))
+        too_large = len(values["payload"].encode()) > _LARGEST_VARIABLE
+        if too_large:
+            return Failed("the payload does not fit into an environment variable (127 KB): pass where it is", (), True)
+        tail = _Tail(context)
+        try:
+            child = self._start(values, tail)
+        except (OSError, ValueError) as error:
+            return _not_started(self._target, error)
+        try:
+            code = await asyncio.shield(child.exited)
+        except asyncio.CancelledError:
+            await child.stop(self._grace)
+            raise
+        child.close()
+        return NOTHING if code == 0 else Failed(tail.told(ending(code)))
+
+    def _start(self, values: dict[str, str], tail: "_Tail") -> Child:
+        command = self._target.command
+        arguments = ["/bin/sh", "-c", command] if isinstance(command, str) else _filled(command, values)
+        env = {**os.environ, **dict(self._target.env), **{f"EVERYTICK_{key.upper()}": values[key] for key in values}}
+        return Child.start(arguments, tail.keep, self._guard, env=env, cwd=self._target.cwd)
+
+
+def values_of(context: Context, scratch: str) -> dict[str, str]:
+    """Return what a command is told, by the names of templates."""
+    after, through = context.covers
+    return {
+        "job": context.job,
+        "task": context.task,
+        "occurrence_id": context.occurrence_id,
+        "run_id": context.run_id,
+        "attempt_id": context.attempt_id,
+        "attempt": str(context.attempt),
+        "fence": str(context.fence),
+        "scheduled_for": _written(context.scheduled_for),
+        "covers_after": _written(after),
+        "covers_through": _written(through),
+        "payload": json.dumps(context.payload, ensure_ascii=False),
+        "scratch": scratch,
+    }
+
+
+def _written(moment: datetime | None) -> str:
+    return "" if moment is None else moment.isoformat()
+
+
+def _filled(command: tuple[str, ...], values: dict[str, str]) -> list[str]:
+    """Each argument stays one argument, whatever the values hold."""
+    return [TEMPLATE.sub(lambda found: values[found.group(1)], argument) for argument in command]
+
+
+def _not_started(target: CommandTarget, error: OSError | ValueError) -> Failed:
+    program = "/bin/sh" if isinstance(target.command, str) else target.command[0]
+    where = f" in '{shown(target.cwd)}'" if target.cwd is not None else ""
+    return Failed(bounded(f"'{shown(program)}' could not be started{where}: {error}"))
+
+
+class _Tail:
+    """Hands output on and remembers the end of it."""
+
+    __slots__ = ("_context", "_last")
+
+    def __init__(self, context: Context) -> None:
+        self._context, self._last = context, b""
+
+    def keep(self, data: bytes) -> None:
+        self._context.output(data)
+        self._last = (self._last + data[-_TAIL:])[-_TAIL:]
+
+    def told(self, how: str) -> str:
+        lines = last_lines(self._last)
+        return bounded(f"{how}\n{lines}" if lines else how)

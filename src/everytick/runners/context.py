@@ -1,0 +1,246 @@
+"""Context: what a task may know about its attempt, and how it speaks to its node while it runs."""
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
+from datetime import datetime
+from enum import Enum
+from logging import Logger
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from everytick.domain import ids
+from everytick.domain.job import Job
+from everytick.domain.notes import Progress
+from everytick.domain.occurrence import Cause, Occurrence
+from everytick.domain.statuses import RunStatus
+from everytick.domain.steps import OccurrenceSnapshot
+from everytick.errors import Fenced
+from everytick.runners.transaction import TaskTransaction as TaskTransaction
+from everytick.runners.transaction import ThreadSide, Transaction
+
+
+class Halt(Enum):
+    """Why an attempt is stopped."""
+
+    TIMEOUT = "timeout"
+    CANCEL = "cancel"
+    SHUTDOWN = "shutdown"
+
+
+class Services(Protocol):
+    """What a node does for its running attempts."""
+
+    def log(self, context: "Context") -> Logger:
+        """Return the logger of this attempt; what it is told is kept with the attempt's output."""
+        ...
+
+    def output(self, context: "Context", data: bytes) -> None:
+        """Keep output of this attempt, from any thread; beyond the limit it is dropped and said so."""
+        ...
+
+    def progress(self, context: "Context", progress: Progress) -> None:
+        """Show people how far the attempt has come, from any thread."""
+        ...
+
+    def transaction(self, context: "Context") -> AbstractAsyncContextManager[TaskTransaction]:
+        """Begin the attempt's one transaction."""
+        ...
+
+
+class Context:
+    """One attempt, as its task sees it."""
+
+    __slots__ = (
+        "_services",
+        "_snapshot",
+        "attempt",
+        "definition",
+        "fence",
+        "halt",
+        "occurrence",
+        "place",
+        "previous",
+        "thread",
+        "told",
+    )
+
+    # Set by those who need them only: a context is made for every attempt.
+    thread: ThreadSide
+    told: bool
+
+    def __init__(
+        self,
+        definition: Job,
+        place: int,
+        attempt: int,
+        occurrence: Occurrence,
+        snapshot: OccurrenceSnapshot,
+        fence: int,
+        services: Services,
+        previous: datetime | None = None,
+    ) -> None:
+        self.definition, self.place, self.attempt = definition, place, attempt
+        self.occurrence, self._snapshot, self.fence = occurrence, snapshot, fence
+        self._services, self.previous = services, previous
+        self.halt: Halt | None = None
+
+    def __repr__(self) -> str:
+        return f"Context(job={self.job!r}, task={self.task!r}, attempt={self.attempt})"
+
+    @property
+    def job(self) -> str:
+        """The job's name."""
+        return self.definition.name
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return self._snapshot.rules.tasks[self.place].name
+
+    @property
+    def occurrence_id(self) -> str:
+        """The occurrence this attempt belongs to."""
+        return self.occurrence.id
+
+    @property
+    def run_id(self) -> str:
+        """The task's run within the occurrence; equal over all attempts."""
+        return ids.run_id(self.occurrence.id, self._snapshot.rules.tasks[self.place].id)
+
+    @property
+    def attempt_id(self) -> str:
+        """This attempt alone."""
+        return ids.attempt_id(self.run_id, self.attempt)
+
+    @property
+    def idempotency_key(self) -> str:
+        """What to hand to others so that a repeated attempt does nothing twice: the run's id."""
+        return self.run_id
+
+    @property
+    def scheduled_for(self) -> datetime:
+        """The instant this occurrence stands for."""
+        return self.occurrence.scheduled_for
+
+    @property
+    def started_at(self) -> datetime:
+        """When this attempt began, by the store's clock."""
+        found = self._snapshot.runs[self.place].attempt_started_at
+        assert found is not None, "a context exists only for an attempt that began"
+        return found
+
+    @property
+    def covers(self) -> tuple[datetime | None, datetime]:
+        """The instants `(after, through]` this occurrence stands for; after None means from the beginning."""
+        return self.occurrence.covers_after, self.occurrence.covers_through or self.occurrence.scheduled_for
+
+    @property
+    def cause(self) -> Cause:
+        """Why the occurrence exists."""
+        return self.occurrence.cause
+
+    @property
+    def late(self) -> bool:
+        """Whether it was created late."""
+        return self.occurrence.late
+
+    @property
+    def payload(self) -> Any:
+        """What the occurrence was given: the trigger's payload, else the definition's; a fresh copy."""
+        found = self.occurrence.settings(self.definition, self.definition.tasks[self.place]).payload
+        return None if found is None else found.read()
+
+    @property
+    def results(self) -> Mapping[str, Any]:
+        """What the tasks before this one returned, by task name; one that did not succeed is absent."""
+        return MappingProxyType(
+            {
+                task.name: None if run.result is None else run.result.read()
+                for task, run in zip(self._snapshot.rules.tasks, self._snapshot.runs, strict=True)
+                if run.status is RunStatus.SUCCESS
+            }
+        )
+
+    @property
+    def canceled(self) -> bool:
+        """Whether the attempt was told to stop; a thread looks at this, a coroutine is canceled.
+
+        A task that saw this true and then ends was canceled; one that never looked ended on
+        its own, and its outcome counts.
+        """
+        if self.halt is None:
+            return False
+        self.told = True
+        return True
+
+    @property
+    def log(self) -> Logger:
+        """A logger whose lines are kept with the attempt's output."""
+        return self._services.log(self)
+
+    def progress(self, done: float, total: float | None = None, *, note: str = "") -> None:
+        """Show people how far this attempt has come."""
+        self._services.progress(self, Progress(done, total, note))
+
+    def output(self, data: bytes) -> None:
+        """Keep this with the attempt's output."""
+        self._services.output(self, data)
+
+    def transaction(self) -> Transaction:
+        """Begin the one transaction of this attempt: its writes and the attempt's success commit together.
+
+        `async with` in a coroutine, `with` in a thread.
+        """
+        return Transaction(self._begin, getattr(self, "thread", None))
+
+    def _begin(self) -> AbstractAsyncContextManager[TaskTransaction]:
+        return self._services.transaction(self)
+
+    def abandon(self) -> None:
+        """Cut the task off from its node: what it goes on to say and write is neither kept nor shown.
+
+        Its outcome was decided without it; a thread cannot be ended, but it must not speak
+        for an attempt that is over.
+        """
+        self._services = _SILENCE
+        side: ThreadSide | None = getattr(self, "thread", None)
+        if side is not None:
+            side.abandon(Fenced(self.occurrence_id))
+
+
+class _Silence:
+    """Services for an attempt that is over."""
+
+    def log(self, context: Context) -> Logger:
+        from logging import getLogger
+
+        return getLogger("everytick.runners.abandoned")
+
+    def output(self, context: Context, data: bytes) -> None:
+        """Drop it."""
+
+    def progress(self, context: Context, progress: Progress) -> None:
+        """Drop it."""
+
+    def transaction(self, context: Context) -> AbstractAsyncContextManager[TaskTransaction]:
+        raise Fenced(context.occurrence_id)
+
+
+_SILENCE = _Silence()
+
+
+_current: ContextVar[Context] = ContextVar("everytick_context")
+
+
+def current() -> Context:
+    """Return the context of the attempt this code runs in."""
+    found = _current.get(None)
+    if found is None:
+        raise LookupError("current() was called outside of a running task: call the task through a node")
+    return found
+
+
+def enter(context: Context) -> None:
+    """Make this the context of the code that follows in the same task or thread."""
+    _current.set(context)

@@ -1,0 +1,209 @@
+"""Signatures: what a task's function wants, and where that comes from.
+
+A parameter annotated `Context` is given the context; every other one is filled by name
+from the payload, which is then a JSON object.
+"""
+
+import dis
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import CodeType, UnionType
+from typing import Any, Union, get_args, get_origin
+
+from everytick.domain.payload import Payload
+from everytick.domain.values import value
+from everytick.errors import InvalidPolicies, shown
+from everytick.runners.context import Context
+
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_AS_TEXT = re.compile(r"^(?:[\w.]+\.)?Context$")
+
+
+class Unfilled(TypeError):
+    """The payload does not hold what the function needs."""
+
+
+@value
+class Signature:
+    """The parameters of one function: which one takes the context, which must and which may be filled."""
+
+    context: str | None = None
+    context_first: bool = False
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    nameless: tuple[str, ...] = ()
+    takes_all: bool = False
+
+    @property
+    def takes_payload(self) -> bool:
+        """Whether the payload is looked at at all."""
+        return bool(self.required or self.optional or self.takes_all)
+
+    def missing(self, given: Mapping[str, object]) -> tuple[str, ...]:
+        """Return the required parameters that a payload does not fill."""
+        return tuple(name for name in self.required if name not in given)
+
+    def arguments(self, context: Any, given: object) -> dict[str, object]:
+        """Return what to call the function with."""
+        found: dict[str, object] = {} if self.context is None else {self.context: context}
+        if not self.takes_payload:
+            return found
+        filled = _object_of(given, self)
+        if missing := self.missing(filled):
+            raise Unfilled(f"the payload does not fill {_listed(missing)}: trigger it with {_example(missing)}")
+        known = filled if self.takes_all else {key: filled[key] for key in filled if key in self._names}
+        return {**known, **found}
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return (*self.required, *self.optional)
+
+
+def signature_of(function: Callable[..., Any]) -> Signature:
+    """Read a function's signature; one that cannot be read wants nothing."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some callables written in C
+        return Signature()
+    names = getattr(_unwrapped(function), "__globals__", {})
+    context = next((each.name for each in parameters if _is_context(each.annotation, names)), None)
+    others = [each for each in parameters if each.name != context]
+    return Signature(
+        context=context,
+        context_first=context is not None and _comes_first(context, list(parameters)),
+        required=tuple(each.name for each in others if each.kind in _NAMED and each.default is each.empty),
+        optional=tuple(each.name for each in others if each.kind in _NAMED and each.default is not each.empty),
+        nameless=tuple(
+            each.name for each in others if each.kind is each.POSITIONAL_ONLY and each.default is each.empty
+        ),
+        takes_all=any(each.kind is each.VAR_KEYWORD for each in others),
+    )
+
+
+def refuse_unfilled(job: str, task: str, function: Callable[..., Any], payload: Payload | None) -> None:
+    """Return if the definition's own payload fills what the function needs, so that its schedule can run it."""
+    where = f"task '{shown(task)}'"
+    if inspect.isgeneratorfunction(_unwrapped(function)) or inspect.isasyncgenfunction(_unwrapped(function)):
+        raise InvalidPolicies(job, f"{where} is a generator, and calling it does nothing", ("a function that returns",))
+    signature = signature_of(function)
+    if signature.nameless:
+        reason = f"{where} takes {_listed(signature.nameless)} by position only, and a payload fills by name"
+        raise InvalidPolicies(job, reason, ("the same parameter without the `/`",))
+    if not signature.required:
+        return
+    given = {} if payload is None else payload.read()
+    missing = signature.missing(given) if isinstance(given, dict) else signature.required
+    if missing:
+        reason = f"{where} needs {_listed(missing)}, and the payload of this definition does not fill it"
+        raise InvalidPolicies(job, reason, tuple(_ways(missing)))
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Say whether calling this gives a coroutine, also through partial() and callable objects."""
+    found = _unwrapped(function)
+    return inspect.iscoroutinefunction(found) or inspect.iscoroutinefunction(getattr(found, "__call__", None))  # noqa: B004
+
+
+def may_ask_for_previous(function: Callable[..., Any], signature: Signature) -> bool:
+    """Say whether the function could look at `ctx.previous`, which costs the node a question to answer.
+
+    Where the code shows that it uses its context only for other things the answer is no; in
+    every other case, such as handing the context on, it is yes.
+    """
+    code = getattr(_unwrapped(function), "__code__", None)
+    if not isinstance(code, CodeType):
+        return True
+    if "current" in _all_names(code):
+        return True
+    if signature.context is None:
+        return False
+    return signature.context in code.co_cellvars or not _only_asked_for_others(code, signature.context)
+
+
+def _only_asked_for_others(code: CodeType, context: str) -> bool:
+    instructions = [each for each in dis.get_instructions(code) if each.opname != "CACHE"]
+    for position, each in enumerate(instructions):
+        named = each.argval if isinstance(each.argval, tuple) else (each.argval,)
+        if "FAST" not in each.opname or context not in named:
+            continue
+        after = instructions[position + 1] if position + 1 < len(instructions) else each
+        if named[-1] != context or named.count(context) > 1 or after.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
+            return False
+        if after.argval == "previous":
+            return False
+    return True
+
+
+def _all_names(code: CodeType) -> set[str]:
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    return set(code.co_names).union(*map(_all_names, inner))
+
+
+def _unwrapped(function: Any) -> Any:
+    while isinstance(function, partial):
+        function = function.func
+    return getattr(function, "__func__", function)
+
+
+def _comes_first(context: str, parameters: list[inspect.Parameter]) -> bool:
+    """Whether the context can be handed over by position and nothing else is wanted."""
+    first, *rest = parameters
+    by_position = first.kind in (first.POSITIONAL_ONLY, first.POSITIONAL_OR_KEYWORD)
+    alone = all(each.kind is each.VAR_POSITIONAL for each in rest)
+    return first.name == context and by_position and alone
+
+
+def _is_context(annotation: object, names: Mapping[str, Any]) -> bool:
+    if isinstance(annotation, str):
+        return _text_is_context(annotation, names)
+    if get_origin(annotation) in (Union, UnionType):
+        return any(_is_context(each, names) for each in get_args(annotation))
+    return isinstance(annotation, type) and issubclass(annotation, Context)
+
+
+def _text_is_context(annotation: str, names: Mapping[str, Any]) -> bool:
+    """An annotation as text, `Context | None` and `Optional[Context]` too; no code of it is run.
+
+    What the name means is looked up; where it means nothing at run time, because it is
+    imported for type checkers only, the name itself must do.
+    """
+    text = annotation.strip().strip("'\"")
+    inner = re.fullmatch(r"(?:[\w.]+\.)?(?:Optional|Union)\[(.*)\]", text)
+    parts = re.split(r"[|,]", inner.group(1) if inner else text)
+    return any(_name_is_context(part.strip().strip("'\""), names) for part in parts)
+
+
+def _name_is_context(dotted: str, names: Mapping[str, Any]) -> bool:
+    first, *rest = dotted.split(".")
+    found: Any = names.get(first)
+    if found is None:
+        return _AS_TEXT.fullmatch(dotted) is not None
+    for part in rest:
+        found = getattr(found, part, None)
+    return isinstance(found, type) and issubclass(found, Context)
+
+
+def _object_of(given: object, signature: Signature) -> dict[str, object]:
+    if given is None:
+        return {}
+    if isinstance(given, dict):
+        return given
+    wanted = _listed(signature._names) if signature._names else "keywords"
+    raise Unfilled(f"the payload is a {type(given).__name__}, and {wanted} are filled by name from a JSON object")
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(f"'{shown(name, 60)}'" for name in names)
+
+
+def _example(names: tuple[str, ...]) -> str:
+    return "payload={" + ", ".join(f'"{shown(name, 60)}": …' for name in names) + "}"
+
+
+def _ways(missing: tuple[str, ...]) -> list[str]:
+    ways = [_example(missing), f"a default for {_listed(missing)}"]
+    if "ctx" in missing or "context" in missing:
+        ways.insert(0, "ctx: Context, if it is the context: the annotation says so")
+    return ways

@@ -1,0 +1,284 @@
+"""The thread runner: plain functions, in a pool of daemon threads of our own.
+
+A thread cannot be ended from outside. One that outlives its attempt is abandoned: its
+attempt gets its outcome without it, it can record nothing more, and another thread takes
+its place, so that the pool never dies. The pool of the standard library knows none of
+this, and its threads keep a process alive that wants to leave.
+"""
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from enum import Enum
+from inspect import isawaitable
+from logging import getLogger
+from queue import SimpleQueue
+from typing import Any
+
+from everytick.domain.outcome import Failed, Outcome
+from everytick.runners import capture
+from everytick.runners.context import Context, Halt
+from everytick.runners.forks import generation, leave_copy
+from everytick.runners.function import Call, call_of, raised
+from everytick.runners.outcomes import NOTHING, succeeded
+from everytick.runners.signature import may_ask_for_previous, signature_of
+from everytick.runners.transaction import ThreadSide
+
+_log = getLogger("everytick.runners.thread")
+
+STUCK_LIMIT = 500
+"""So many abandoned threads may still run; beyond it thread tasks fail at once instead of filling the machine."""
+
+
+class ThreadBody:
+    """Calls a plain function in a thread (S0-026).
+
+    A timeout abandons the thread at once (S0-066): it had its time. A cancel shows in
+    `ctx.canceled`, and the thread has the grace period to look at it.
+    """
+
+    __slots__ = ("_call", "_grace", "_pool", "wants_previous")
+
+    def __init__(self, function: Callable[..., Any], pool: "ThreadPool", grace: timedelta) -> None:
+        signature = signature_of(function)
+        self._call: Call = call_of(function, signature)
+        self._pool, self._grace = pool, grace.total_seconds()
+        self.wants_previous = may_ask_for_previous(function, signature)
+
+    async def run(self, context: Context) -> Outcome:
+        """Call the function in a thread and wait for it."""
+        loop = asyncio.get_running_loop()
+        context.thread = ThreadSide(loop)
+        errand = Errand(self._call, context, loop)
+        try:
+            self._pool.begin(errand)
+        except NoThread as error:
+            return Failed(str(error))
+        try:
+            return await errand.future
+        except asyncio.CancelledError:
+            outcome = await self._stop(errand)
+            if outcome is None or getattr(context, "told", False):
+                raise
+            return outcome
+
+    async def _stop(self, errand: "Errand") -> Outcome | None:
+        """Return how the task ended by itself, or None once it is certain that nobody waits for it any more."""
+        if self._pool.drop(errand):
+            return None
+        try:
+            if errand.context.halt in (Halt.CANCEL, Halt.SHUTDOWN):
+                await errand.ended_within(self._grace)
+        finally:
+            abandoned = self._pool.abandon(errand)
+        if abandoned:
+            return None
+        if errand.outcome is None:  # it ended a moment ago, and the loop has not heard of it yet
+            await errand.ended_within(None)
+        return errand.outcome
+
+
+class State(Enum):
+    """How far one call has come."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    ENDED = "ended"
+    ABANDONED = "abandoned"
+    DROPPED = "dropped"
+
+
+class Errand:
+    """One call to be made in a thread."""
+
+    __slots__ = ("_call", "_carried", "_loop", "context", "future", "outcome", "state", "thread")
+
+    def __init__(self, call: Call, context: Context, loop: asyncio.AbstractEventLoop) -> None:
+        self._call, self.context, self._loop = call, context, loop
+        self._carried = contextvars.copy_context()
+        self.future: asyncio.Future[Outcome] = loop.create_future()
+        self.outcome: Outcome | None = None
+        self.state = State.WAITING
+        self.thread: threading.Thread | None = None
+
+    def carry_out(self, echo: bool) -> Outcome:
+        """Make the call, in this thread."""
+        born = generation.number
+        capture.begin(self.context.output, echo=echo)
+        try:
+            outcome = self._carried.run(self._called)
+        finally:
+            capture.end()
+        if generation.number != born:
+            leave_copy()
+        return outcome
+
+    def _called(self) -> Outcome:
+        try:
+            result = self._call(self.context)
+        except BaseException as error:  # noqa: BLE001 - sys.exit in a task ends the task, not the thread
+            return raised(error)
+        if result is None:
+            return NOTHING
+        return _never_awaited(result) if isawaitable(result) else succeeded(result)
+
+    def tell(self, outcome: Outcome) -> None:
+        """Let the loop know, from the thread."""
+        try:
+            self._loop.call_soon_threadsafe(self._told, outcome)
+        except RuntimeError:  # the loop is closed, and nobody is left to know
+            return
+
+    def _told(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        if not self.future.done():
+            self.future.set_result(outcome)
+
+    async def ended_within(self, seconds: float | None) -> None:
+        """Wait until the loop knows the outcome, or so many seconds; a cancel took the first future with it."""
+        if self.outcome is None:
+            self.future = self._loop.create_future()
+            await asyncio.wait((self.future,), timeout=seconds)
+
+
+class NoThread(Exception):
+    """No thread can take the call."""
+
+
+class ThreadPool:
+    """At most `size` threads that take calls, begun when they are needed and kept for the next call.
+
+    `abandoned` counts the threads left to themselves since the start, `stuck` those of
+    them that still run.
+    """
+
+    def __init__(self, size: int, *, echo: bool = True) -> None:
+        self._size, self._echo = size, echo
+        self._lock = threading.Lock()
+        self._errands: SimpleQueue[Errand | None] = SimpleQueue()
+        # Both change under the lock, together with what they count: a thread that has been
+        # promised to a call is never counted as idle for the next.
+        self._waiting = 0
+        self._idle = 0
+        self._alive = 0
+        self._begun = 0
+        self._closed = False
+        self.stuck = 0
+        self.abandoned = 0
+        capture.streams.enter()
+
+    def begin(self, errand: Errand) -> None:
+        """Have the call made by the next free thread."""
+        with self._lock:
+            if self._closed:
+                raise NoThread("the node has stopped: nothing is begun any more")
+            if self.stuck >= STUCK_LIMIT:
+                raise NoThread(
+                    f"{self.stuck} threads of timed-out or canceled tasks still run on this node, no more are begun: "
+                    'end them by a restart, and give such tasks runner="process", which can be ended'
+                )
+            if self._waiting >= self._idle and self._alive < self._size:
+                self._add_thread()
+            self._waiting += 1
+            self._errands.put(errand)
+
+    def drop(self, errand: Errand) -> bool:
+        """Say whether the call had not been begun; it never will be."""
+        with self._lock:
+            if errand.state is not State.WAITING:
+                return False
+            errand.state = State.DROPPED
+            return True
+
+    def abandon(self, errand: Errand) -> bool:
+        """Say whether the call still runs; its thread is then left to itself, and another may take its place."""
+        with self._lock:
+            if errand.state is not State.RUNNING:
+                return False
+            errand.state = State.ABANDONED
+            self.stuck += 1
+            self.abandoned += 1
+            self._alive -= 1
+            if self._waiting > self._idle and not self._closed:
+                self._replace()
+        context = errand.context
+        context.abandon()
+        if errand.thread is not None:
+            errand.thread.name = f"everytick abandoned: {context.job}, {context.task}"
+        _log.warning(
+            "the thread of job '%s', task '%s' did not end with attempt %d and is left to itself; %d such threads run",
+            context.job,
+            context.task,
+            context.attempt,
+            self.stuck,
+            extra={"job": context.job, "task": context.task, "occurrence": context.occurrence_id},
+        )
+        return True
+
+    def close(self) -> None:
+        """Begin nothing more; idle threads end now, busy ones after their call."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            for _ in range(self._alive):
+                self._errands.put(None)
+        capture.streams.leave()
+
+    def _add_thread(self) -> None:
+        self._begun += 1
+        thread = threading.Thread(target=self._work, name=f"everytick thread {self._begun}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # the machine has no more
+            if self._alive == 0:
+                raise NoThread(f"no thread can be started on this node: {error}") from error
+        else:
+            self._alive += 1
+            self._idle += 1
+
+    def _replace(self) -> None:
+        try:
+            self._add_thread()
+        except NoThread:
+            _log.exception("what waits for a thread goes on waiting")
+
+    def _work(self) -> None:
+        """Take calls until there are none, or until this thread was given up."""
+        while (errand := self._errands.get()) is not None:
+            if self._began(errand):
+                outcome = errand.carry_out(self._echo)
+                if not self._ended(errand):
+                    return
+                errand.tell(outcome)
+
+    def _began(self, errand: Errand) -> bool:
+        with self._lock:
+            self._waiting -= 1
+            if errand.state is not State.WAITING:
+                return False
+            self._idle -= 1
+            errand.state, errand.thread = State.RUNNING, threading.current_thread()
+            return True
+
+    def _ended(self, errand: Errand) -> bool:
+        """Say whether anybody still wants to know; an abandoned thread ends here."""
+        with self._lock:
+            if errand.state is State.ABANDONED:
+                self.stuck -= 1
+                return False
+            errand.state = State.ENDED
+            self._idle += 1
+            return True
+
+
+def _never_awaited(result: Any) -> Failed:
+    if hasattr(result, "close"):
+        result.close()
+    return Failed(
+        f"the function returned a {type(result).__name__} that nobody awaited: write it as `async def`, "
+        'or set runner="function"',
+        give_up=True,
+    )

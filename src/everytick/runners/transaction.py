@@ -1,0 +1,183 @@
+"""The one transaction of an attempt, for both colours: `async with` in a coroutine, `with` in a thread.
+
+A thread's transaction lives in one task on the event loop, which the thread asks to do
+one thing after another. If the thread is abandoned, that task is canceled, and what the
+thread wrote is taken back.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any, Protocol, TypeAlias
+
+
+class TaskTransaction(Protocol):
+    """The store's own transaction: what is written in it and the attempt's success commit together."""
+
+    @property
+    def connection(self) -> Any:
+        """The driver's connection; it must not commit."""
+        ...
+
+    async def execute(self, sql: str, *arguments: object) -> None:
+        """Carry out one statement."""
+        ...
+
+    async def fetch(self, sql: str, *arguments: object) -> Any:
+        """Return the rows of one question."""
+        ...
+
+    def result(self, value: object) -> None:
+        """Make this the task's result; what the function returns afterwards is not looked at."""
+        ...
+
+
+_Begin: TypeAlias = Callable[[], AbstractAsyncContextManager[TaskTransaction]]
+_Request: TypeAlias = Callable[[TaskTransaction], Awaitable[Any]]
+
+
+class ThreadSide:
+    """What an attempt in a thread has of the event loop: a way to ask it for things."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._open: Future[None] | None = None
+        self._why_not: Exception | None = None
+
+    def serve(self, bridge: "_Bridge") -> "Future[None]":
+        """Begin the transaction on the loop."""
+        if self._why_not is not None:
+            raise self._why_not
+        self._open = asyncio.run_coroutine_threadsafe(bridge.serve(), self.loop)
+        return self._open
+
+    def abandon(self, why: Exception) -> None:
+        """Take back what the thread has written so far, and let it write nothing more."""
+        self._why_not = why
+        if self._open is not None:
+            self._open.cancel()
+
+
+class Transaction:
+    """What `ctx.transaction()` gives: to be entered once, in the colour of the task."""
+
+    def __init__(self, begin: _Begin, side: ThreadSide | None) -> None:
+        self._begin, self._side = begin, side
+        self._entered: AbstractAsyncContextManager[TaskTransaction] | None = None
+        self._bridge: _Bridge | None = None
+
+    async def __aenter__(self) -> TaskTransaction:
+        if self._side is not None:
+            raise RuntimeError("this task runs in a thread: write `with ctx.transaction()`, without async")
+        self._entered = self._begin()
+        return await self._entered.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        assert self._entered is not None, "a transaction is entered before it is left"
+        return await self._entered.__aexit__(kind, error, trace)
+
+    def __enter__(self) -> "ThreadTransaction":
+        if self._side is None:
+            raise RuntimeError("this task runs on the event loop: write `async with ctx.transaction()`")
+        self._bridge = _Bridge(self._begin)
+        return ThreadTransaction(self._bridge, self._bridge.enter(self._side))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._bridge is not None, "a transaction is entered before it is left"
+        self._bridge.leave(error)
+
+
+class ThreadTransaction:
+    """The transaction as a thread sees it: the same verbs, each waiting until it is done."""
+
+    def __init__(self, bridge: "_Bridge", transaction: TaskTransaction) -> None:
+        self._bridge, self._transaction = bridge, transaction
+
+    def execute(self, sql: str, *arguments: object) -> None:
+        """Carry out one statement."""
+        self._bridge.ask(lambda transaction: transaction.execute(sql, *arguments))
+
+    def fetch(self, sql: str, *arguments: object) -> Any:
+        """Return the rows of one question."""
+        return self._bridge.ask(lambda transaction: transaction.fetch(sql, *arguments))
+
+    def result(self, value: object) -> None:
+        """Make this the task's result; what the function returns afterwards is not looked at."""
+        self._transaction.result(value)
+
+
+class _Bridge:
+    """One transaction in one task on the loop, and the thread that asks it."""
+
+    def __init__(self, begin: _Begin) -> None:
+        self._begin = begin
+        self._entered: Future[TaskTransaction] = Future()
+        self._requests: asyncio.Queue[tuple[_Request, Future[Any]] | None] = asyncio.Queue()
+        self._error: BaseException | None = None
+        self._side: ThreadSide | None = None
+        self._ended: Future[None] | None = None
+        self._awaited: Future[Any] = self._entered
+
+    # In the thread
+
+    def enter(self, side: ThreadSide) -> TaskTransaction:
+        self._side, self._ended = side, side.serve(self)
+        # Whatever the thread waits for then never comes.
+        self._ended.add_done_callback(lambda ended: self._awaited.cancel())
+        found: TaskTransaction = self._answer(self._entered)
+        return found
+
+    def ask(self, request: _Request) -> Any:
+        assert self._ended is not None, "asked before it was entered"
+        answer: Future[Any] = Future()
+        self._awaited = answer
+        if self._ended.done():
+            answer.cancel()
+        self._send((request, answer))
+        return self._answer(answer)
+
+    def leave(self, error: BaseException | None) -> None:
+        """End the transaction; raise what the commit raised. The thread's own error goes on by itself."""
+        assert self._ended is not None, "left before it was entered"
+        self._error = error
+        self._send(None)
+        try:
+            self._ended.result()
+        except BaseException as raised:
+            if raised is not error:
+                raise
+
+    def _answer(self, answer: "Future[Any]") -> Any:
+        """Wait for the answer; where the transaction ended instead, raise why."""
+        try:
+            return answer.result()
+        except BaseException:
+            if answer.cancelled() and self._ended is not None:
+                self._ended.result()
+            raise
+
+    def _send(self, request: "tuple[_Request, Future[Any]] | None") -> None:
+        assert self._side is not None, "sent before it was entered"
+        self._side.loop.call_soon_threadsafe(self._requests.put_nowait, request)
+
+    # On the loop
+
+    async def serve(self) -> None:
+        async with self._begin() as transaction:
+            self._entered.set_result(transaction)
+            while (asked := await self._requests.get()) is not None:
+                request, answer = asked
+                try:
+                    found = await request(transaction)
+                except Exception as error:  # noqa: BLE001 - what a statement raises is the thread's to handle
+                    answer.set_exception(error)
+                else:
+                    answer.set_result(found)
+            if self._error is not None:
+                raise self._error
