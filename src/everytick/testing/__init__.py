@@ -1,7 +1,7 @@
 """The test kit: jobs of an application run in tests, on a clock that the test moves.
 
 `simulate` runs hours or years of an application in a moment; `drain` runs what is due now.
-Both answer with a History, which can be asked what ran, what did not, and why. The names
+Both answer with a Chronicle, which can be asked what ran, what did not, and why. The names
 are resolved when they are first asked for: the pytest plugin costs a test run nothing.
 """
 
@@ -9,17 +9,17 @@ TYPE_CHECKING = False  # as in everytick itself
 
 if TYPE_CHECKING:
     from everytick.stores.memory import MemoryStore
+    from everytick.testing.chronicle import Chronicle, Entry, chronicle_of
     from everytick.testing.clock import ManualClock
-    from everytick.testing.history import Entry, History, history_of
 
 _HOMES = {
     "stores.memory": ("MemoryStore",),
     "testing.clock": ("ManualClock",),
-    "testing.history": ("Entry", "History", "history_of"),
+    "testing.chronicle": ("Chronicle", "Entry", "chronicle_of"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = ["Entry", "History", "ManualClock", "MemoryStore", "history_of"]
+__all__ = ["Chronicle", "Entry", "ManualClock", "MemoryStore", "chronicle_of"]
 
 
 def __getattr__(name: str) -> object:

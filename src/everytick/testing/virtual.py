@@ -7,6 +7,7 @@ coroutine that sleeps for an hour has slept an hour, and no second has passed.
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
+from math import ceil
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -34,7 +35,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def jump(self, seconds: float) -> None:
         """Let that much virtual time pass."""
-        self._virtual = round(self._virtual + seconds, 6)
+        # Up to the next microsecond: a timer that rang too early would be wound again, for ever.
+        self._virtual = ceil((self._virtual + seconds) * 1e6 - 1e-3) / 1e6
 
     @property
     def is_alone(self) -> bool:

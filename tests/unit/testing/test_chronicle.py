@@ -1,11 +1,11 @@
-"""History: what ran, what did not, why, and assertions that say what happened instead."""
+"""Chronicle: what ran, what did not, why, and assertions that say what happened instead."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from everytick.domain.outcome import Failed
-from everytick.testing import Entry, History, ManualClock, history_of
+from everytick.testing import Chronicle, Entry, ManualClock, chronicle_of
 from tests.stores.acting import FAILED, AnyStore, job, plan_once, run_one
 
 NINE = datetime(2026, 11, 16, 9, tzinfo=UTC)
@@ -16,60 +16,73 @@ def at(hour: int) -> datetime:
 
 
 RAN = Entry("backup", at(9), "completed", "on time", started_at=at(9), ended_at=at(9), attempts={"main": 1})
-BROKE = Entry("backup", at(10), "failed", "on time", started_at=at(10), error="disk full", attempts={"main": 3})
+BROKE = Entry(
+    "backup",
+    at(10),
+    "failed",
+    "on time",
+    started_at=at(10),
+    error="aborting",
+    attempts={"main": 3},
+    errors={"main": "Traceback\nOSError: disk full\n"},
+)
 SKIPPED = Entry("backup", at(11), "skipped", "overlap behind occ_1")
 MISSED = Entry("backup", at(12), "missed", "missed")
 WAITS = Entry("backup", at(13), "queued", "on time")
-HISTORY = History([WAITS, SKIPPED, RAN, BROKE, MISSED], jobs=["idle"])
+CHRONICLE = Chronicle([WAITS, SKIPPED, RAN, BROKE, MISSED], jobs=["idle"])
 
 
 def test_entries_come_in_order_of_time() -> None:
-    assert list(HISTORY) == [RAN, BROKE, SKIPPED, MISSED, WAITS]
-    assert len(HISTORY) == 5
-    assert repr(HISTORY) == "History(5 entries of 2 jobs)"
+    assert list(CHRONICLE) == [RAN, BROKE, SKIPPED, MISSED, WAITS]
+    assert len(CHRONICLE) == 5
+    assert repr(CHRONICLE) == "Chronicle(5 entries of 2 jobs)"
 
 
 def test_what_ran_and_what_did_not_are_apart_and_what_waits_is_neither() -> None:
-    assert HISTORY.ran("backup") == (RAN, BROKE)
-    assert HISTORY.skipped("backup") == (SKIPPED, MISSED)
-    assert HISTORY.of("idle") == ()
+    assert CHRONICLE.ran("backup") == (RAN, BROKE)
+    assert CHRONICLE.skipped("backup") == (SKIPPED, MISSED)
+    assert CHRONICLE.of("idle") == ()
 
 
 def test_a_name_that_no_job_has_is_refused() -> None:
     with pytest.raises(LookupError, match=r"no job is named 'bakup' \(did you mean 'backup'\?\)"):
-        HISTORY.ran("bakup")
+        CHRONICLE.ran("bakup")
     with pytest.raises(LookupError, match="no job is named 'x'; there are: backup, idle"):
-        HISTORY.of("x")
+        CHRONICLE.of("x")
     with pytest.raises(LookupError, match="no job is named 'x'; there are: none"):
-        History([]).of("x")
+        Chronicle([]).of("x")
 
 
 def test_what_is_true_passes() -> None:
-    HISTORY.assert_ran("backup")
-    HISTORY.assert_ran("backup", "2026-11-16T09:00:00Z", at(10))
-    HISTORY.assert_ran("backup", times=2)
-    HISTORY.assert_ran("idle", times=0)
-    HISTORY.assert_skipped("backup")
-    HISTORY.assert_skipped("backup", at(11), at(12))
-    HISTORY.assert_skipped("backup", at(11), why="overlap")
-    HISTORY.assert_skipped("backup", times=1, why="missed")
-    HISTORY.assert_skipped("backup", times=0, why="paused")
-    HISTORY.assert_failed("backup")
-    HISTORY.assert_failed("backup", error="full")
-    History([RAN]).assert_ran("backup", status="completed")
+    CHRONICLE.assert_ran("backup")
+    CHRONICLE.assert_ran("backup", "2026-11-16T09:00:00Z", at(10))
+    CHRONICLE.assert_ran("backup", times=2)
+    CHRONICLE.assert_ran("idle", times=0)
+    CHRONICLE.assert_skipped("backup")
+    CHRONICLE.assert_skipped("backup", at(11), at(12))
+    CHRONICLE.assert_skipped("backup", at(11), why="overlap")
+    CHRONICLE.assert_skipped("backup", times=1, why="missed")
+    CHRONICLE.assert_skipped("backup", times=0, why="paused")
+    CHRONICLE.assert_failed("backup")
+    CHRONICLE.assert_failed("backup", error="disk full")
+    CHRONICLE.assert_failed("backup", error="aborting")
+    Chronicle([RAN]).assert_ran("backup", status="completed")
 
 
 @pytest.mark.parametrize(
     ("claim", "said"),
     [
-        (lambda: HISTORY.assert_ran("idle"), "idle: should run, and never did\nwhat happened to idle:\n  nothing"),
-        (lambda: HISTORY.assert_ran("backup", at(9)), "backup: should run exactly at 2026-11-16 09:00:00"),
-        (lambda: HISTORY.assert_ran("backup", times=3), "backup: should run 3 times, and it was 2 times"),
-        (lambda: HISTORY.assert_ran("backup", status="completed"), "every run should have ended completed, and 1 did"),
-        (lambda: HISTORY.assert_skipped("backup", why="paused"), "should be skipped (paused), and never did"),
-        (lambda: HISTORY.assert_skipped("backup", at(12), why="overlap"), "should be skipped (overlap) exactly at"),
-        (lambda: HISTORY.assert_failed("backup", error="net"), "no run failed with 'net' in its error"),
-        (lambda: HISTORY.assert_failed("idle"), "idle: no run failed\n"),
+        (lambda: CHRONICLE.assert_ran("idle"), "idle: should run, and never did\nwhat happened to idle:\n  nothing"),
+        (lambda: CHRONICLE.assert_ran("backup", at(9)), "backup: should run exactly at 2026-11-16 09:00:00"),
+        (lambda: CHRONICLE.assert_ran("backup", times=3), "backup: should run 3 times, and it was 2 times"),
+        (
+            lambda: CHRONICLE.assert_ran("backup", status="completed"),
+            "every run should have ended completed, and 1 did",
+        ),
+        (lambda: CHRONICLE.assert_skipped("backup", why="paused"), "should be skipped (paused), and never did"),
+        (lambda: CHRONICLE.assert_skipped("backup", at(12), why="overlap"), "should be skipped (overlap) exactly at"),
+        (lambda: CHRONICLE.assert_failed("backup", error="net"), "no run failed with 'net' in its error"),
+        (lambda: CHRONICLE.assert_failed("idle"), "idle: no run failed\n"),
     ],
 )
 def test_what_is_not_true_fails_with_what_happened(claim: object, said: str) -> None:
@@ -79,11 +92,14 @@ def test_what_is_not_true_fails_with_what_happened(claim: object, said: str) -> 
 
     assert said in str(failure.value)
     if "idle" not in said:
-        assert "  2026-11-16 10:00:00  failed                 on time; disk full; main 3×\n" in str(failure.value)
+        assert (
+            "  2026-11-16 10:00:00  failed                 on time; aborting; main: OSError: disk full; main tried 3×\n"
+            in str(failure.value)
+        )
 
 
 def test_many_instants_in_one_entry_are_counted() -> None:
-    rows = History(
+    rows = Chronicle(
         [Entry("a", at(9), "missed", "missed", count=400), Entry("b", at(9), "missed", "missed", count=None)]
     )
 
@@ -97,7 +113,7 @@ def clock() -> ManualClock:
     return ManualClock(NINE)
 
 
-async def test_a_store_tells_its_history(store: AnyStore, clock: ManualClock) -> None:
+async def test_a_store_tells_all_it_knows(store: AnyStore, clock: ManualClock) -> None:
     """S0-093, S0-094, C-36: what was skipped is shown as single entries."""
     await store.put(job("hourly"))
     await store.put(job("lax", recovery="mark_as_missed"))
@@ -105,10 +121,11 @@ async def test_a_store_tells_its_history(store: AnyStore, clock: ManualClock) ->
     await plan_once(store)
     await run_one(store, FAILED)
 
-    told = await history_of(store)
+    told = await chronicle_of(store)
 
     told.assert_ran("hourly", at(12))
     told.assert_failed("hourly", error="aborting due to fail-fast")
+    told.assert_failed("hourly", error="boom")
     told.assert_skipped("hourly", at(10), at(11), why="not last")
     told.assert_skipped("lax", at(10), at(11), at(12), why="missed")
     told.assert_ran("lax", times=0)
@@ -126,18 +143,18 @@ async def test_removed_and_changed_jobs_are_told_too(store: AnyStore, clock: Man
     await store.put(job("changed", "*/15 * * * *", recovery="mark_as_missed"))
     assert changed.changed
 
-    told = await history_of(store)
+    told = await chronicle_of(store)
 
     told.assert_ran("gone", times=1)
     told.assert_skipped("changed", times=2)
     assert [entry.count for entry in told.skipped("changed")] == [2], "its definition is another by now"
 
 
-async def test_a_long_history_is_read_page_by_page(store: AnyStore, clock: ManualClock) -> None:
+async def test_a_long_past_is_read_page_by_page(store: AnyStore, clock: ManualClock) -> None:
     await store.put(job("often", "every 1s", recovery="execute_all", overlap="allow"))
     await plan_once(store)
     for _ in range(12):
         clock.advance(timedelta(seconds=100))
         await plan_once(store)
 
-    assert len((await history_of(store)).of("often")) == 1200
+    assert len((await chronicle_of(store)).of("often")) == 1200

@@ -1,6 +1,8 @@
 """What happened to every instant of every job, to be read and asserted on."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -24,8 +26,9 @@ class Readable(JobStore, HistoryStore, Protocol):
 class Entry:
     """One instant of one job: an occurrence that exists, or why there is none.
 
-    `attempts` counts the tries of each task by its name. `count` is more than one, or None
-    for more than can be counted, where a row of instants that did not run stands for many.
+    `attempts` counts the tries of each task by its name, `errors` holds what the tasks said
+    that failed. `count` is more than one, or None for more than can be counted, where a row of
+    instants that did not run stands for many.
     """
 
     job: str
@@ -38,7 +41,8 @@ class Entry:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     error: str | None = None
-    attempts: Mapping[str, int] | None = None
+    attempts: Mapping[str, int] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
     count: int | None = 1
 
     @property
@@ -48,20 +52,21 @@ class Entry:
 
     def __str__(self) -> str:
         many = "" if self.count == 1 else f" ({'more than ' if self.count is None else ''}{self.count or _COUNTED})"
-        tries = ", ".join(f"{task} {number}×" for task, number in (self.attempts or {}).items() if number > 1)
-        said = "; ".join(part for part in (self.why, self.error or "", tries) if part)
+        tries = [f"{task} tried {number}×" for task, number in self.attempts.items() if number > 1]
+        errors = [f"{task}: {error.strip().splitlines()[-1]}" for task, error in self.errors.items() if error.strip()]
+        said = "; ".join(part for part in (self.why, self.error, *errors, *tries) if part)
         return f"{self.scheduled_for:%Y-%m-%d %H:%M:%S}  {self.status:21}  {said}{many}"
 
 
-class History:
-    """Every instant that was decided, in order of time."""
+class Chronicle:
+    """Every instant that was decided, in order of time; `print` shows it whole."""
 
     def __init__(self, entries: Iterable[Entry], jobs: Iterable[str] = ()) -> None:
         self.entries = tuple(sorted(entries, key=lambda entry: (entry.scheduled_for, entry.job)))
         self._jobs = {*jobs, *(entry.job for entry in self.entries)}
 
     def __repr__(self) -> str:
-        return f"History({len(self.entries)} entries of {len(self._jobs)} jobs)"
+        return f"Chronicle({len(self.entries)} entries of {len(self._jobs)} jobs)"
 
     def __str__(self) -> str:
         return "\n".join(f"{entry.job}: {entry}" for entry in self.entries)
@@ -113,7 +118,8 @@ class History:
     def assert_failed(self, job: str, *, error: str | None = None) -> None:
         """Fail unless a run of the job failed, with this text in its error if one is given."""
         failed = [entry for entry in self.ran(job) if entry.status in _FAILED]
-        if not any(error is None or error in (entry.error or "") for entry in failed):
+        said = ["\n".join([entry.error or "", *entry.errors.values()]) for entry in failed]
+        if not any(error is None or error in each for each in said):
             self._fail(job, "no run failed" + ("" if error is None else f" with {error!r} in its error"))
 
     def _check(
@@ -141,7 +147,7 @@ def _listed(instants: Iterable[datetime]) -> str:
     return ", ".join(f"{each:%Y-%m-%d %H:%M:%S}" for each in instants)
 
 
-async def history_of(store: Readable) -> History:
+async def chronicle_of(store: Readable) -> Chronicle:
     """Return everything a store knows of the past, whole: meant for the few jobs of a test."""
     occurrences = [each async for each in _occurrences(store)]
     known = {record.job.id: record for record in await store.list()}
@@ -150,7 +156,7 @@ async def history_of(store: Readable) -> History:
     for job_id, record in known.items():
         for span in await store.spans(job_id, _BEGIN, _END):
             entries += _of_span(span, record)
-    return History(entries, (record.job.name for record in known.values()))
+    return Chronicle(entries, (record.job.name for record in known.values()))
 
 
 async def _occurrences(store: HistoryStore) -> AsyncIterator[Occurrence]:
@@ -166,9 +172,7 @@ async def _occurrences(store: HistoryStore) -> AsyncIterator[Occurrence]:
 
 async def _of_occurrence(store: HistoryStore, occurrence: Occurrence, record: JobRecord) -> Entry:
     whole = await store.whole(occurrence.id)
-    attempts: dict[str, int] = {}
-    for task, _ in whole.attempts:
-        attempts[task] = attempts.get(task, 0) + 1
+    names = {task.id: task.name for task in record.job.tasks}
     return Entry(
         record.job.name,
         occurrence.scheduled_for,
@@ -180,7 +184,8 @@ async def _of_occurrence(store: HistoryStore, occurrence: Occurrence, record: Jo
         occurrence.started_at,
         occurrence.ended_at,
         occurrence.error,
-        attempts,
+        dict(Counter(task for task, _ in whole.attempts)),
+        {names.get(run.task_id, run.task_id): run.error for run in whole.runs if run.error},
     )
 
 
