@@ -143,8 +143,8 @@ async def read_history(store: AnyStore, asked: Asked, cursor: str | None) -> His
         singles = await _singles(store, asked.record, asked, place.before, floor)
     merged = sorted([*rows, *singles], key=lambda each: each.scheduled_for, reverse=True)
     shown = merged[: asked.limit]
-    used = sum(each in rows for each in shown)
-    told = [each for each in shown if each not in rows]
+    told = [each for each in shown if each.created_at is None]
+    used = len(shown) - len(told)
     before = told[-1].scheduled_for if told else place.before
     if used == len(rows) and page.cursor is not None:
         following = Place(page.cursor, 0, before)
@@ -161,7 +161,7 @@ async def _singles(
     found: list[Occurrence] = []
     now = await store.now()
     end = min(filter(None, (asked.through, None if before is None else before - _TICK, now)))
-    first = max(_BEGINNING, *filter(None, (asked.after, None if floor is None else floor - _TICK)))
+    first = max(filter(None, (_BEGINNING, asked.after, None if floor is None else floor - _TICK)))
     snapshot = (await store.look([record.job.id])).get(record.job.id)
     step = timedelta(days=1)
     while end > first and len(found) <= asked.limit:
@@ -218,7 +218,7 @@ def _taken_apart(
 
 
 def _single(job_id: str, span: Span, instant: datetime) -> Occurrence:
-    """One instant that did not run, as an entry of its own."""
+    """One instant that did not run, as an entry of its own; no row was ever created for it."""
     reason = f"{span.why}, {span.detail}" if span.detail else str(span.why)
     return Occurrence(
         occurrence_id(job_id, instant), job_id, span.version, instant, span.status, reason=reason, line_at=instant

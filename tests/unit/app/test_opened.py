@@ -1,0 +1,265 @@
+"""The application's store: where it is, when it is opened, and on which loop."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from everytick.app import Everytick
+from everytick.errors import (
+    InvalidDuration,
+    InvalidPolicies,
+    InvalidSetting,
+    NotFound,
+    SchemaMismatch,
+    StoreUnavailable,
+)
+from everytick.schedules.interval import every
+from everytick.stores.memory import MemoryStore
+from everytick.stores.sqlite.store import SqliteStore
+from tests.stores.acting import plan_once, run_one
+from tests.stores.clock import ManualClock
+
+
+def work() -> None:
+    """Do nothing."""
+
+
+def application(path: Path) -> Everytick:
+    tick = Everytick(f"sqlite:///{path}", name="shop")
+    tick.job(every("1h"), name="report")(work)
+    return tick
+
+
+@contextmanager
+def running_elsewhere() -> Iterator[asyncio.AbstractEventLoop]:
+    """A loop that runs in another thread, as an application in the background has."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    yield loop
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+# ------------------------------------------------------------------------------------------------ when it is opened
+
+
+async def test_the_first_operation_opens_the_store(tmp_path: Path) -> None:
+    """Making an application and defining jobs touches nothing."""
+    tick = application(tmp_path / "jobs.db")
+    assert not (tmp_path / "jobs.db").exists()
+    await tick.sync()
+    assert (tmp_path / "jobs.db").exists()
+    await tick.close()
+    await tick.close()
+    assert [record.job.name for record in await tick.jobs()] == ["report"]
+    await tick.close()
+
+
+async def test_many_who_ask_at_once_open_it_once(tmp_path: Path) -> None:
+    """And one of them that is canceled disturbs no other."""
+    tick = application(tmp_path / "jobs.db")
+    first = asyncio.create_task(tick.jobs())
+    others = [asyncio.create_task(tick.jobs()) for _ in range(5)]
+    await asyncio.sleep(0)
+    first.cancel()
+    assert await asyncio.gather(*others) == [[]] * 5
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    await tick.close()
+
+
+async def test_a_store_that_cannot_be_opened_says_so_each_time(tmp_path: Path) -> None:
+    """And is tried anew by the next who asks."""
+    path = tmp_path / "jobs.db"
+    path.write_text("this is no database at all, and long enough to be looked at")
+    tick = application(path)
+    for _ in range(2):
+        with pytest.raises(SchemaMismatch, match="is no SQLite database"):
+            await tick.jobs()
+    path.unlink()
+    assert await tick.jobs() == []
+    await tick.close()
+    with pytest.raises(StoreUnavailable):
+        await Everytick(f"sqlite:///{tmp_path}/no/such/folder/x.db").open()
+
+
+async def test_a_store_that_was_made_elsewhere_is_used_as_it_is(tmp_path: Path) -> None:
+    """Whoever made it opens and closes it."""
+    store = SqliteStore(tmp_path / "a.db")
+    await store.open()
+    tick = Everytick(store)
+    await tick.open()
+    await tick.close()
+    assert await store.list() == []
+    await store.close()
+
+
+def test_a_store_outlives_the_loop_that_opened_it(tmp_path: Path) -> None:
+    """A script may call asyncio.run many times: memory keeps what it has, a file is opened anew."""
+    for address in ("memory://", f"sqlite:///{tmp_path}/jobs.db"):
+        tick = Everytick(address, name="shop")
+        tick.job(every("1h"), name="report")(work)
+        asyncio.run(asyncio.wait_for(tick.sync(), 10))
+        assert [record.job.name for record in asyncio.run(asyncio.wait_for(tick.jobs(), 10))] == ["report"]
+        asyncio.run(tick.close())
+
+
+def test_whoever_asks_on_another_loop_is_answered_from_the_store_s_own(tmp_path: Path) -> None:
+    """A driver's connections belong to one loop; handles work there too."""
+    tick = application(tmp_path / "jobs.db")
+    with running_elsewhere() as home:
+        asyncio.run_coroutine_threadsafe(tick.open(), home).result(10)
+
+        async def ask() -> None:
+            assert (await tick.sync())[0].kind == "added"
+            handle = await tick.trigger("report")
+            store: Any = await tick._opened()
+            await store.commit_steps([])
+            with pytest.raises(NotFound, match="there is no occurrence"):
+                await tick.cancel("occ_00000000-0000-5000-8000-000000000000")
+            with pytest.raises(TimeoutError):
+                await handle.wait("20ms")
+
+        asyncio.run(asyncio.wait_for(ask(), 10))
+        asyncio.run_coroutine_threadsafe(tick.close(), home).result(10)
+
+
+# ------------------------------------------------------------------------------------------------ from any thread
+
+
+def test_wait_gives_a_thread_the_answer_and_the_end(tmp_path: Path) -> None:
+    """`tick.wait(tick.trigger(…))`, and of a handle its end."""
+    tick = application(tmp_path / "jobs.db")
+    with running_elsewhere() as home:
+        asyncio.run_coroutine_threadsafe(tick.open(), home).result(10)
+        handle = tick.wait(tick.trigger("report"))
+
+        async def run() -> None:
+            store: Any = await tick._opened()
+            await plan_once(store)
+            await run_one(store)
+
+        tick.wait(run())
+        assert tick.wait(handle, timeout="10s").status == "completed"
+        endless = tick.wait(tick.trigger("report"))
+        with pytest.raises(TimeoutError):
+            tick.wait(endless, timeout="50ms")
+        tick.wait(tick.close())
+
+
+async def test_wait_refuses_to_wait_for_itself() -> None:
+    """Inside the loop it would stand still for ever; without one there is nobody to answer."""
+    tick = Everytick(MemoryStore(ManualClock()))
+    await tick.open()
+    with pytest.raises(RuntimeError, match="needs the application to run in another thread: use await here"):
+        tick.wait(tick.jobs())
+
+
+def test_wait_needs_somebody_who_answers() -> None:
+    with pytest.raises(RuntimeError, match=r"call start_background\(\) first"):
+        Everytick("memory://").wait(Everytick("memory://").jobs())
+
+
+# -------------------------------------------------------------------------------------------------- where it is
+
+
+def test_without_an_address_the_store_is_beside_the_script(tmp_path: Path) -> None:
+    """Wherever the script is started from."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "jobs.py").write_text(
+        "import asyncio\nfrom everytick import Everytick\ntick = Everytick()\nasyncio.run(tick.open())\n"
+        "asyncio.run(tick.close())\n"
+    )
+    subprocess.run([sys.executable, str(folder / "jobs.py")], cwd=tmp_path, check=True)
+    assert (folder / "everytick.db").exists()
+
+
+def test_a_relative_address_begins_where_the_program_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tick = Everytick("sqlite:///here.db")
+    asyncio.run(tick.open())
+    asyncio.run(tick.close())
+    assert (tmp_path / "here.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("jobs.db", "is not an address; write one like sqlite:///path, memory://"),
+        ("sqlite://jobs.db", r"must name a file: sqlite:///jobs\.db \(relative\)"),
+        ("sqlite:///", "must name a file"),
+        ("sqlite:///:memory:", "write memory://"),
+        ("sqlite:///a.db?mode=fast", "knows one option"),
+        ("memory://here", "has nothing to name after memory://"),
+        ("redis://localhost", "the store in Redis comes with a later version; today there are sqlite"),
+        ("mysql://ada:secret@db/x", r"store=mysql://…@db/x names no store that is known"),
+        (5, "must be an address"),
+    ],
+)
+def test_an_address_that_names_no_store_is_refused_when_the_application_is_made(address: Any, reason: str) -> None:
+    """With what to write instead, and without the password in it."""
+    with pytest.raises(InvalidSetting, match=reason) as refusal:
+        Everytick(address)
+    assert "secret" not in str(refusal.value)
+
+
+def test_an_address_may_ask_every_commit_to_wait_for_the_disk(tmp_path: Path) -> None:
+    tick = Everytick(f"sqlite:///{tmp_path}/a%20b.db?synchronous=full")
+    asyncio.run(tick.open())
+    asyncio.run(tick.close())
+    assert (tmp_path / "a b.db").exists()
+
+
+# -------------------------------------------------------------------------------------------------- the settings
+
+
+def test_settings_of_the_node_are_read_and_checked_when_the_application_is_made() -> None:
+    """S0-104: slots is MaxConcurrentJobs."""
+    tick = Everytick("memory://", slots=5, grace_period="1m", queues=["a", "b"], log_folder="logs")
+    assert (tick.settings.slots, tick.settings.queues) == (5, ("a", "b"))
+    assert tick.settings.grace_period == timedelta(minutes=1)
+    assert Everytick("memory://").settings.slots == 50
+    assert Everytick("memory://", max_concurrent_jobs=7).settings.slots == 7
+    assert Everytick("memory://", slots=7, max_concurrent_jobs=7).settings.slots == 7
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "reason"),
+    [
+        ({"slots": 0}, InvalidSetting, "slots=0 must be a whole number"),
+        ({"slots": 5, "max_concurrent_jobs": 6}, InvalidSetting, "is also given as max_concurrent_jobs=6"),
+        ({"node_timeout": "10s"}, InvalidSetting, "shorter than three heartbeats"),
+        ({"poll": 5}, InvalidDuration, "is a bare number"),
+        ({"timezone_data": "2020a"}, InvalidSetting, 'must be "system"'),
+        ({"retention": {}, "defaults": {"retention": {}}}, InvalidSetting, "is also given in defaults"),
+        ({"retention": {"sucess": "1d"}}, InvalidPolicies, "retention"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], error: type[Exception], reason: str) -> None:
+    with pytest.raises(error, match=reason):
+        Everytick("memory://", **settings)
+
+
+def test_the_retention_of_an_application_is_that_of_its_jobs() -> None:
+    tick = Everytick("memory://", retention={"success": "1d"})
+    assert tick.define("etl", every("1h")).job.settings.retention.success == timedelta(days=1)
+
+
+async def test_an_application_opens_and_closes_with_its_block(tmp_path: Path) -> None:
+    tick = application(tmp_path / "jobs.db")
+    async with tick as same:
+        assert same is tick
+        assert [record.job.name for record in await tick.jobs()] in ([], ["report"])

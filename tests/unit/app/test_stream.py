@@ -1,0 +1,86 @@
+"""The stream of events."""
+
+import asyncio
+import gc
+import threading
+from datetime import UTC, datetime
+
+import pytest
+
+from everytick.app import Everytick
+from everytick.app.stream import MOST_KEPT
+from everytick.node.events import Event, Happening
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def event(job: str, kind: Happening = Happening.STARTED) -> Event:
+    return Event(kind, AT, job)
+
+
+async def test_a_stream_gives_what_happens_from_the_moment_it_was_asked_for() -> None:
+    """S0-039, C-39: the stream of ticks; of one job or of all."""
+    tick = Everytick("memory://")
+    tick._events.tell(event("before"))
+    every_one, one = tick.events(), tick.events("etl")
+    for name in ("etl", "other", "etl"):
+        tick._events.tell(event(name))
+    assert [(await anext(every_one)).job for _ in range(3)] == ["etl", "other", "etl"]
+    assert [(await anext(one)).job for _ in range(2)] == ["etl", "etl"]
+    await one.aclose()
+    tick._events.tell(event("etl"))
+    with pytest.raises(StopAsyncIteration):
+        await anext(one)
+
+
+async def test_a_reader_that_waits_is_woken_from_another_thread() -> None:
+    """A node in the background has a loop of its own."""
+    tick = Everytick("memory://")
+    stream = tick.events()
+    waiting = asyncio.ensure_future(anext(stream))
+    await asyncio.sleep(0)
+    thread = threading.Thread(target=tick._events.tell, args=(event("etl"),))
+    thread.start()
+    assert (await asyncio.wait_for(waiting, 10)).job == "etl"
+    thread.join()
+
+
+async def test_closing_ends_a_reader_that_waits() -> None:
+    tick = Everytick("memory://")
+    stream = tick.events()
+
+    async def read() -> list[Event]:
+        return [each async for each in stream]
+
+    reading = asyncio.create_task(read())
+    await asyncio.sleep(0)
+    await stream.aclose()
+    assert await asyncio.wait_for(reading, 10) == []
+
+
+def test_a_stream_that_nobody_holds_is_forgotten_and_a_slow_reader_loses_the_oldest() -> None:
+    """Nothing grows without bound."""
+    tick = Everytick("memory://")
+    stream = tick.events()
+    for number in range(MOST_KEPT + 5):
+        tick._events.tell(event(str(number)))
+    assert len(stream._kept) == MOST_KEPT
+    assert stream._kept[0].job == "5"
+    del stream
+    gc.collect()
+    tick._events.tell(event("etl"))
+    assert not tick._events.wanted
+
+
+def test_a_function_may_listen_too() -> None:
+    """It is called with every event; one that raises disturbs nobody."""
+    tick = Everytick("memory://")
+    told = []
+
+    @tick.on_event
+    def listen(event: Event) -> None:
+        told.append(event.job)
+
+    tick._events.tell(event("etl"))
+    assert told == ["etl"]
+    assert callable(listen)
