@@ -5,7 +5,7 @@ of (line_at, id). Only here does the number of busy occurrences rise.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Protocol
 
 from everytick.domain.config import Settings
@@ -17,6 +17,7 @@ from everytick.domain.statuses import OccurrenceStatus
 
 PENDING, QUEUED = OccurrenceStatus.PENDING, OccurrenceStatus.QUEUED
 _STARTED = frozenset({OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY})
+_ANY_TIME = datetime.max.replace(tzinfo=UTC)
 
 
 class Lined(Protocol):
@@ -57,15 +58,20 @@ class Line:
     """The busy and the waiting of one job, as they change while a plan is made.
 
     `displaced` are newcomers of this very plan that had to give way again, each with the reason:
-    they shall not come to exist.
+    they shall not come to exist. Of very many a snapshot names only some: the rest of the busy is
+    asked to stop by `cancels_before`, and where the rest of the line must give way too, the line
+    `is_cut`: whoever displaces it comes in with a later plan.
     """
 
     __slots__ = (
         "busy",
         "busy_count",
         "cancels",
+        "cancels_before",
         "displaced",
         "endings",
+        "is_crowded",
+        "is_cut",
         "max_concurrent",
         "max_queued",
         "newcomers",
@@ -87,6 +93,9 @@ class Line:
         self.releases: list[str] = []
         self.endings: list[Ending] = []
         self.cancels: list[str] = []
+        self.cancels_before: datetime | None = None
+        self.is_crowded = self.busy_count > len(self.busy)
+        self.is_cut = False
 
     @property
     def has_room(self) -> bool:
@@ -117,9 +126,11 @@ class Line:
         for each in self.busy:
             if each.id not in self.cancels and (before is None or each.line_at < before):
                 self.cancels.append(each.id)
+        if self.is_crowded:
+            self.cancels_before = max(filter(None, (before or _ANY_TIME, self.cancels_before)))
 
     def admit(self, newcomer: Lined, rule: Overlap) -> OccurrenceStatus | Refusal:
-        """Return pending or queued, or why it is turned away."""
+        """Return pending or queued, or why it is turned away; it counts only if the line is not cut afterwards."""
         if rule is Overlap.ALLOW:
             fits = self.max_concurrent is None or self.busy_count < self.max_concurrent
         else:
@@ -130,10 +141,11 @@ class Line:
             case Overlap.SKIP:
                 return Why.OVERLAP, self.behind()
             case Overlap.QUEUE_LATEST:
-                self._supersede([each for each in self.waiting if each.cause is Cause.SCHEDULE], newcomer.scheduled_for)
+                scheduled = [each for each in self.waiting if each.cause is Cause.SCHEDULE]
+                self._displace_from_line(scheduled, newcomer.scheduled_for)
             case Overlap.CANCEL_RUNNING:
                 self._supersede([each for each in self.busy if each.status not in _STARTED], newcomer.scheduled_for)
-                self._supersede(list(self.waiting), newcomer.scheduled_for)
+                self._displace_from_line(list(self.waiting), newcomer.scheduled_for)
                 self.cancel_all()
                 if self.has_room:
                     return self._come_in(newcomer)
@@ -159,6 +171,11 @@ class Line:
         self.waiting.append(newcomer)
         self.waiting_count += 1
         return QUEUED
+
+    def _displace_from_line(self, them: Sequence[Lined], by: datetime) -> None:
+        """Let these give way; if others wait whom the snapshot does not name, their turn is in the next plan."""
+        self._supersede(them, by)
+        self.is_cut = bool(them) and self.waiting_count > len(self.waiting)
 
     def _supersede(self, them: Sequence[Lined], by: datetime) -> None:
         for each in them:

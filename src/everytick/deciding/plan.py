@@ -134,6 +134,8 @@ class _Decided:
             if room <= 0:
                 break
             verdict = self._verdict(newcomer)
+            if self.line.is_cut:
+                break
             settled.append(newcomer)
             verdicts.append(verdict)
             if not isinstance(verdict, tuple) or not newcomer.is_instant:
@@ -204,6 +206,7 @@ class _Decided:
             tuple(self._answers()) if snapshot.requests else (),
             tuple(self._used()) if snapshot.adjustments else (),
             snapshot.reschedule is not None and self._is_done(snapshot.reschedule, watermark),
+            line.cancels_before,
         )
 
     def _decided_through(self) -> datetime:

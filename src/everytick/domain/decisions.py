@@ -100,7 +100,11 @@ class Answer:
 
 @value
 class Plan:
-    """What one look at a job decided; it is committed whole or, from an old snapshot, not at all."""
+    """What one look at a job decided; it is committed whole or, from an old snapshot, not at all.
+
+    `cancels_before` asks everybody to stop who was busy before anything else of this plan is
+    written and stood in line before that moment: a snapshot does not name all of very many.
+    """
 
     job_id: str
     revision: int
@@ -115,3 +119,4 @@ class Plan:
     answers: tuple[Answer, ...] = ()
     used: tuple[Adjustment, ...] = ()
     rescheduled: bool = False
+    cancels_before: datetime | None = None

@@ -187,6 +187,9 @@ class MemoryStore:
         active = sorted(self._active(row.id), key=lambda each: (each.record.line_at, each.record.id))
         busy = [_active(each) for each in active if each.record.status in BUSY]
         waiting = [_active(each) for each in active if each.record.status is _S.QUEUED]
+        paused = self._pause_of(row, self._now()) is not None
+        # A pause holds the schedule and not people: what they asked for must be in view, however long the line is.
+        shown = [each for each in waiting if each.cause is not Cause.SCHEDULE] if paused else waiting
         requests = list(row.requests.values())
         return JobSnapshot(
             job_id=row.id,
@@ -203,7 +206,7 @@ class MemoryStore:
             more_requests=len(requests) > PLAN_LIMIT,
             busy=tuple(busy[:_BUSY_SHOWN]),
             busy_count=len(busy),
-            waiting=tuple(waiting[:PLAN_LIMIT] + waiting[PLAN_LIMIT:][-1:]),
+            waiting=tuple(shown[:PLAN_LIMIT] + shown[PLAN_LIMIT:][-1:]),
             waiting_count=len(waiting),
             last_end=row.last_end,
             last_success=row.last_success,
@@ -215,6 +218,8 @@ class MemoryStore:
             return Commit.STALE
         assert plan.watermark >= row.watermark, f"{row.name}: the watermark moved back"
         now = self._now()
+        if plan.cancels_before is not None:
+            self._ask_all_to_stop(row, plan.cancels_before)
         for creation in plan.creations:
             self._create(row, creation, now)
         # What somebody canceled or claimed meanwhile stays as it is: these writes name what they expect.
@@ -237,6 +242,12 @@ class MemoryStore:
         row.wake_at = plan.wake_at if row.woken == plan.woken else now
         self._ring()
         return Commit.COMMITTED
+
+    def _ask_all_to_stop(self, row: _JobRow, before: datetime) -> None:
+        for each in self._active(row.id):
+            line_at = each.record.line_at
+            if each.record.status in BUSY and each.cancel is None and line_at is not None and line_at < before:
+                each.cancel = "asked by the schedule"
 
     def _settle_facts(self, row: _JobRow, plan: Plan) -> None:
         """Forget the facts that are decided: nothing at or before the watermark is asked about again."""
