@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from everytick.app.lookups import moment_of
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from everytick.app.history import History
     from everytick.app.stream import Stream
     from everytick.deciding.explain import Explanation
-    from everytick.node.events import Events, Listener
+    from everytick.node.events import Listener
     from everytick.stores.base import JobRecord, NodeRecord, Whole
 
 L = TypeVar("L", bound="Listener")
@@ -136,9 +135,3 @@ class Questions(Opened):
         """Call the function with every event of this node, on its loop; what it raises is logged."""
         self._events.listen(listener)
         return listener
-
-    @cached_property
-    def _events(self) -> Events:
-        from everytick.node.events import Events
-
-        return Events()
