@@ -3,31 +3,36 @@
 A store may hold any text; what it means is decided here, and only here: a function of
 the application itself, a command, a request, or a function of a package that the node
 allows. Nothing else is ever looked up, imported or run (threat model, S10).
+
+What only some tasks need is loaded with the first of them: most applications have neither
+commands nor requests, and the first job should not wait for either.
 """
+
+from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
+from functools import cached_property
 from importlib import import_module
-from importlib.metadata import entry_points
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from everytick.domain.job import Job, Task
 from everytick.errors import EverytickError, shown
-from everytick.runners.addresses import AddressRules
-from everytick.runners.base import Body
-from everytick.runners.children import AVAILABLE
-from everytick.runners.command import CommandBody
 from everytick.runners.function import FunctionBody, LoopBody
-from everytick.runners.guard import Guard
-from everytick.runners.http import HttpBody
-from everytick.runners.process import ProcessBody, ProcessPool, unreachable
-from everytick.runners.scratch import Scratch
 from everytick.runners.signature import is_async
-from everytick.runners.targets import CallTarget, CommandTarget, FunctionTarget, HttpTarget, Target, read_target
-from everytick.runners.thread import ThreadBody, ThreadPool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from everytick.domain.job import Job, Task
+    from everytick.runners.addresses import AddressRules
+    from everytick.runners.base import Body
+    from everytick.runners.guard import Guard
+    from everytick.runners.process import ProcessPool
+    from everytick.runners.scratch import Scratch
+    from everytick.runners.targets import Target
+    from everytick.runners.thread import ThreadPool
 
 _REMEMBERED = 20_000
 """So many versions of jobs are kept ready; the oldest make room."""
@@ -64,25 +69,57 @@ class Catalogue:
         echo: bool = True,
     ) -> None:
         self._functions, self._grace = functions, grace
-        self._threads_wanted, self._echo = threads, echo
-        self._allow_calls = tuple(allow_calls)
-        self._addresses = AddressRules(allow_addresses)
-        self._guard = Guard()
-        self._scratch = Scratch(scratch)
-        self._processes = ProcessPool(processes, self._guard, grace)
-        self._threads: ThreadPool | None = None
+        self._thread_count, self._process_count, self._echo = threads, processes, echo
+        self._allow_calls, self._allow_addresses = tuple(allow_calls), tuple(allow_addresses)
+        self._scratch_folder = scratch
         self._known: dict[tuple[str, int], tuple[Body, ...]] = {}
         self._is_closed = False
+        if self._allow_addresses:
+            _ = self._addresses  # what is no network is refused here, not with the first request
+
+    @cached_property
+    def _threads(self) -> ThreadPool:
+        from everytick.runners.thread import ThreadPool
+
+        return ThreadPool(self._thread_count, echo=self._echo)
+
+    @cached_property
+    def _processes(self) -> ProcessPool:
+        from everytick.runners.process import ProcessPool
+
+        return ProcessPool(self._process_count, self._guard, self._grace)
+
+    @cached_property
+    def _guard(self) -> Guard:
+        from everytick.runners.guard import Guard
+
+        return Guard()
+
+    @cached_property
+    def _scratch(self) -> Scratch:
+        from everytick.runners.scratch import Scratch
+
+        return Scratch(self._scratch_folder)
+
+    @cached_property
+    def _addresses(self) -> AddressRules:
+        from everytick.runners.addresses import AddressRules
+
+        return AddressRules(self._allow_addresses)
+
+    def _has(self, part: str) -> bool:
+        """Whether anybody has needed this part so far."""
+        return part in self.__dict__
 
     @property
     def abandoned(self) -> int:
         """How many threads were left to themselves since the start, because their task did not end in time."""
-        return 0 if self._threads is None else self._threads.abandoned
+        return self._threads.abandoned if self._has("_threads") else 0
 
     @property
     def stuck(self) -> int:
         """How many of them still run."""
-        return 0 if self._threads is None else self._threads.stuck
+        return self._threads.stuck if self._has("_threads") else 0
 
     def bodies(self, job: Job) -> tuple[Body, ...] | None:
         """Return a body for each task of the job, in their order; None if one of them cannot be run here."""
@@ -104,18 +141,18 @@ class Catalogue:
 
     def forget(self, occurrence_id: str) -> None:
         """The occurrence is over on this node: its scratch folder goes."""
-        self._scratch.forget(occurrence_id)
+        if self._has("_scratch"):
+            self._scratch.forget(occurrence_id)
 
     def close(self) -> None:
         """End idle threads and all processes; busy threads are left to themselves."""
         if self._is_closed:
             return
         self._is_closed = True
-        self._processes.close()
-        if self._threads is not None:
-            self._threads.close()
-        self._guard.close()
-        self._scratch.close()
+        # The guard after those it watches, the folders after those who write to them.
+        for part in ("_processes", "_threads", "_guard", "_scratch"):
+            if self._has(part):
+                getattr(self, part).close()
 
     def _look_up(self, job: Job) -> tuple[Body, ...]:
         """Only what was found is remembered: what is missing now may be installed, or imported, the next time."""
@@ -137,6 +174,8 @@ class Catalogue:
         function = self._functions.get(job.id, {}).get(task.name)
         if function is not None:
             return self._function_body(task, function, place_of(function))
+        from everytick.runners.targets import CallTarget, FunctionTarget, read_target
+
         target = read_target(task.target, job.name)
         match target:
             case FunctionTarget(path):
@@ -153,26 +192,38 @@ class Catalogue:
             case "thread":
                 if is_async(function):
                     raise CannotRun('an async function does not run in a thread: leave out runner="thread"')
-                return ThreadBody(function, self._thread_pool(), self._grace)
+                from everytick.runners.thread import ThreadBody
+
+                return ThreadBody(function, self._threads, self._grace)
             case "process":
+                from everytick.runners.process import ProcessBody, unreachable
+
                 if reason := _no_processes() or unreachable(place):
                     raise CannotRun(reason)
                 return ProcessBody(function, place, self._processes)
         return self._plugin(runner, task, function)
 
     def _other_body(self, task: Task, target: Target) -> Body:
+        from everytick.runners.targets import CommandTarget, HttpTarget
+
         runner = task.settings.runner
         match target:
             case CommandTarget() if runner in (None, "command"):
                 if reason := _no_processes():
                     raise CannotRun(reason)
+                from everytick.runners.command import CommandBody
+
                 return CommandBody(target, self._scratch, self._guard, self._grace)
             case HttpTarget() if runner in (None, "http"):
+                from everytick.runners.http import HttpBody
+
                 return HttpBody(target, self._addresses)
         assert runner is not None, "a target without a runner is a command or a request"
         return self._plugin(runner, task, None)
 
     def _plugin(self, runner: str, task: Task, function: Callable[..., Any] | None) -> Body:
+        from importlib.metadata import entry_points
+
         found = entry_points(group=_PLUGINS)
         names = sorted(found.names)
         if runner not in names:
@@ -183,11 +234,6 @@ class Catalogue:
         except Exception as error:
             raise CannotRun(f"runner '{shown(runner)}' could not be loaded: {shown(str(error))}") from error
         return made
-
-    def _thread_pool(self) -> ThreadPool:
-        if self._threads is None:
-            self._threads = ThreadPool(self._threads_wanted, echo=self._echo)
-        return self._threads
 
     def _own(self, path: str) -> Callable[..., Any]:
         """A function of the application under another job or name; where two are found, neither is meant."""
@@ -233,4 +279,4 @@ def _is_of(function: Any, allowed: tuple[str, ...]) -> bool:
 
 
 def _no_processes() -> str | None:
-    return None if AVAILABLE and os.name == "posix" else f"processes and commands do not run on {sys.platform}"
+    return None if os.name == "posix" else f"processes and commands do not run on {sys.platform}"

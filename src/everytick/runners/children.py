@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -14,9 +13,6 @@ from everytick.runners.guard import Guard
 _CHUNK = 64 * 1024
 _DRAINED = 64
 """So many chunks are read after the end at most: somebody else may still write to the same pipe, for ever."""
-
-AVAILABLE = sys.platform != "win32"
-"""Process groups, and pipes that an event loop can read, are not everywhere."""
 
 
 class Child:

@@ -50,19 +50,14 @@ class Guard:
         self._groups.clear()
         if process is None:
             return
-        assert process.stdin is not None, "the guard listens on its standard input"
-        try:
-            process.stdin.close()
-        except OSError:
-            _log.debug("the guard was gone before it was told to leave")
-        process.wait()
+        _leave(process)
 
     def _tell(self, line: str) -> None:
         try:
             self._write(line)
         except OSError as error:
             if self._process is not None:
-                self._process.wait()
+                _leave(self._process)
                 self._process = None
             _log.warning("the guard of this node's processes was gone (%s): another one takes its place", error)
             self._begin_anew()
@@ -80,9 +75,16 @@ class Guard:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
+                bufsize=0,
                 start_new_session=True,
                 cwd="/",
             )
         assert self._process.stdin is not None, "the guard listens on its standard input"
         self._process.stdin.write(text.encode())
-        self._process.stdin.flush()
+
+
+def _leave(process: "subprocess.Popen[bytes]") -> None:
+    """Let go of the pipe, upon which the guard does its last duty and ends."""
+    assert process.stdin is not None, "the guard listens on its standard input"
+    process.stdin.close()
+    process.wait()

@@ -129,11 +129,14 @@ async def test_a_timeout_kills_the_process_with_everything_it_started(guard: Gua
     context = attempt(services=services)
     running = begun(body(process_tasks.hangs, pool), context)
     await services.heard(b"ready\n")
+    await services.heard(b"]\n")
     pids = json.loads(next(line for line in services.written.splitlines() if line.startswith(b"[")))
+    handles = [os.pidfd_open(pid) for pid in pids]
 
     assert await stopped(running, context, Halt.TIMEOUT) is None
 
-    assert [alive(pid) for pid in pids] == [False, False]
+    for handle in handles:
+        await gone(handle)
     assert value_of(await carried_out(body(process_tasks.pid, pool))) not in pids
     pool.close()
 
