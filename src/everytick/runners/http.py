@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
@@ -48,7 +49,7 @@ class HttpBody:
                 return await self._answered(context)
         except TimeoutError:
             return _failed(target, f"no answer within {format_duration(target.timeout)}")
-        except (Forbidden, Unresolved) as error:
+        except (Forbidden, Unresolved, _Missing) as error:
             return _failed(target, str(error), give_up=isinstance(error, Forbidden))
         except InvalidPolicies as error:
             return _failed(target, f"a redirect leads to nowhere: {error}", give_up=True)
@@ -69,7 +70,7 @@ class HttpBody:
         url, method = self._target.url, self._target.method
         body = None if self._target.body is None else self._target.body.text
         headers = _headers(self._target)
-        async with self._http.AsyncClient(trust_env=False, follow_redirects=False, timeout=None) as client:
+        async with self._http.AsyncClient(verify=_certificates(), trust_env=False, timeout=None) as client:
             for _ in range(_REDIRECTS + 1):
                 status, answer, data = await self._ask(client, method, url, headers, body)
                 context.output(f"{method} {_shown(url)} {status}, {len(data)} bytes\n".encode())
@@ -116,6 +117,12 @@ def http_library() -> Any:
         raise MissingExtra("an http task", "http") from None
 
 
+@cache
+def _certificates() -> Any:
+    """Whom to believe; read once, for reading them takes as long as a hundred requests."""
+    return http_library().create_ssl_context()
+
+
 async def _limited(answer: Any) -> bytes:
     data = b""
     async for chunk in answer.aiter_raw():
@@ -125,11 +132,19 @@ async def _limited(answer: Any) -> bytes:
     return data[:ANSWER_LIMIT]
 
 
+class _Missing(Exception):
+    """A variable that a header needs is not set."""
+
+
 def _headers(target: HttpTarget) -> dict[str, str]:
-    return {
-        name: os.environ.get(given.name, "") if isinstance(given, EnvironmentValue) else given
-        for name, given in target.headers
-    }
+    return {name: _value(given) if isinstance(given, EnvironmentValue) else given for name, given in target.headers}
+
+
+def _value(variable: EnvironmentValue) -> str:
+    found = os.environ.get(variable.name)
+    if found is None:
+        raise _Missing(f"the environment variable {variable.name} is not set on this node")
+    return found
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
