@@ -139,7 +139,7 @@ def explain(evidence: Evidence) -> Explanation:
     """
     found = _stored(evidence)
     if found is None:
-        found = _held_by_open_pause(evidence) or _unnamed(evidence)
+        found = _adjusted(evidence) or _held_by_open_pause(evidence) or _unnamed(evidence)
     if found is None:
         found = _told_late(evidence) if evidence.at <= evidence.now else _to_come(evidence)
     return found
@@ -175,49 +175,57 @@ def _span(evidence: Evidence) -> Span | None:
 
 
 def _of_occurrence(evidence: Evidence, found: Occurrence) -> Explanation:
-    verdict, behind = _OF_STATUS.get(found.status), None
-    said = f"occurrence {found.id} is {found.status}"
-    if verdict is Verdict.WAITING_FOR_A_SLOT:
-        held = evidence.snapshot.pauses and pause_at(evidence.snapshot, evidence.now)
-        text = "it is pending, and no node with a free slot of its queue has claimed it yet"
-        said = f"{text}; the schedule is paused" if held else text
-        if found.ready_at is not None and found.ready_at > evidence.now:
-            said = f"it is pending and may start at {found.ready_at.isoformat()}"
-    elif verdict is Verdict.WAITING_IN_LINE:
-        behind = _behind(found.reason or "") or next((each.id for each in evidence.snapshot.busy), None)
-        said = "it waits in line" + (f" behind {behind}" if behind else "")
-    elif verdict is Verdict.RUNNING:
-        said = f"it runs since {_when(found.started_at)}" + (f" on {found.owner}" if found.owner else "")
-        said = f"it waits for a retry, as {found.id}" if found.status is _S.AWAITING_RETRY else said
-    elif verdict is Verdict.SUPERSEDED:
-        said = f"it was superseded before it ran: {found.error or found.reason or 'a newer one took its place'}"
-    elif found.status in (_S.SKIPPED, _S.MISSED):
-        verdict, behind = _of_reason(found.reason or ""), _behind(found.reason or "")
-        said = f"it was {found.status}: {found.reason}"
-    elif found.started_at is None:
-        verdict, said = Verdict.CANCELED, f"it was {found.status} before it started: {found.error or found.reason}"
-    else:
-        verdict = Verdict.RAN
-        late = ", late" if found.late else ""
-        said = f"it ran as {found.id}, from {_when(found.started_at)} to {_when(found.ended_at)}{late}: {found.status}"
-        said += f" ({found.error})" if found.error else ""
-    assert verdict is not None, f"{found.status} has no verdict"
+    verdict, said = _verdict_of(evidence, found), _story_of(evidence, found)
+    asked = "" if found.cause is Cause.SCHEDULE else f"; it was asked for as a {found.cause}"
     moved = _moved_here(evidence)
-    return _answer(evidence, verdict, said + (f"; {moved}" if moved else ""), occurrence=found, behind=behind)
+    behind = _behind(found.reason or "")
+    if behind is None and verdict is Verdict.WAITING_IN_LINE:
+        behind = next((each.id for each in evidence.snapshot.busy), None)
+    return _answer(evidence, verdict, said + asked + (f"; {moved}" if moved else ""), occurrence=found, behind=behind)
+
+
+def _verdict_of(evidence: Evidence, found: Occurrence) -> Verdict:
+    if found.status in _OF_STATUS:
+        return _OF_STATUS[found.status]
+    if found.status in (_S.SKIPPED, _S.MISSED):
+        return _of_reason(found.reason or "")
+    return Verdict.CANCELED if found.started_at is None else Verdict.RAN
+
+
+def _story_of(evidence: Evidence, found: Occurrence) -> str:
+    match found.status:
+        case _S.PENDING if found.ready_at is not None and found.ready_at > evidence.now:
+            return f"it is pending and may start at {found.ready_at.isoformat()}"
+        case _S.PENDING:
+            return "it is pending, and no node with a free slot of its queue has claimed it yet"
+        case _S.QUEUED:
+            return f"it waits in line ({found.reason})"
+        case _S.RUNNING:
+            return f"it runs since {_when(found.started_at)} on {found.owner}"
+        case _S.AWAITING_RETRY:
+            return f"it waits for a retry at {_when(found.ready_at)}"
+        case _S.SUPERSEDED:
+            return f"it gave way before it ran: {found.error or found.reason}"
+        case _S.SKIPPED | _S.MISSED:
+            return f"it was {found.status}: {found.reason}"
+    why = f" ({found.error})" if found.error else ""
+    if found.started_at is None:
+        return f"it was {found.status} before it started{why}"
+    late = ", late" if found.late else ""
+    return f"it ran as {found.id}, from {_when(found.started_at)} to {_when(found.ended_at)}{late}: {found.status}{why}"
 
 
 def _of_reason(reason: str) -> Verdict:
     """The verdict of an entry that was asked for by hand and turned away; its reason begins with the word."""
-    for why, verdict in _OF_SPAN.items():
-        if reason == why or reason.startswith(f"{why},"):
-            return verdict
-    return Verdict.MISSED
+    found = next((why for why in _OF_SPAN if reason == why or reason.startswith(f"{why},")), Why.MISSED)
+    return _OF_SPAN[found]
 
 
 def _of_span(evidence: Evidence, span: Span) -> Explanation:
-    verdict = _OF_SPAN[span.why]
+    verdict, moved_to = _OF_SPAN[span.why], None
     said = _words(span.why, span.detail)
-    moved_to = None
+    if all(job.version != span.version for job in evidence.definitions):
+        said += f" (by version {span.version} of its definition)"
     if span.why in (Why.MOVED, Why.RESCHEDULED) and span.detail.startswith("to "):
         moved_to = datetime.fromisoformat(span.detail.removeprefix("to "))
     return _answer(evidence, verdict, said, span=span, behind=_behind(span.detail), moved_to=moved_to)
@@ -273,6 +281,8 @@ def _unnamed(evidence: Evidence) -> Explanation | None:
         said = f"it does not run: {found.text}" + (f", at {found.moved_to.isoformat()}" if found.moved_to else "")
         return _answer(evidence, _OF_SCHEDULE[found.taken], said, moved_to=found.moved_to)
     said = f"the schedule ({job.schedule.describe()}) names no such instant"
+    if job.version > 1 and job.updated_at is not None and at <= job.updated_at:
+        said += f", by version {job.version} of its definition, the oldest at hand"
     if waits_for_end(job.schedule) and snapshot.busy_count:
         said = "the next instant follows from the end of the occurrence that is not over yet"
     near = [each.isoformat() for each in _neighbours(schedule, at) if each is not None]
@@ -303,13 +313,25 @@ def _moved_here(evidence: Evidence) -> str | None:
 # ------------------------------------------------------------------------------------------ what the planner says
 
 
+def _adjusted(evidence: Evidence) -> Explanation | None:
+    """What somebody has said about this single instant: of all that can hold it back, a plan asks this first."""
+    for each in evidence.snapshot.adjustments:
+        if each.at == evidence.at and each.vacates and evidence.at > evidence.snapshot.watermark:
+            by = " ".join(filter(None, (each.by and f" by {each.by}", each.reason and f"({each.reason})")))
+            if each.to is not None:
+                said = f"it is moved to {each.to.isoformat()}{by}"
+                return _answer(evidence, Verdict.MOVED_BY_HAND, said, moved_to=each.to)
+            return _answer(evidence, Verdict.SKIPPED_BY_HAND, f"it is skipped{by}")
+    return None
+
+
 def _held_by_open_pause(evidence: Evidence) -> Explanation | None:
     """A pause that no plan has written down yet: that happens when it ends."""
     snapshot, at = evidence.snapshot, evidence.at
     pause = pause_at(snapshot, at)
-    if pause is None or at <= snapshot.watermark or not names(_at_the_time(evidence)[1], at):
+    if pause is None or at <= snapshot.watermark:
         return None
-    if any(each.at == at and each.vacates for each in snapshot.adjustments):
+    if not names(_at_the_time(evidence)[1], at) and at not in _set_by_hand(snapshot):
         return None
     by = f" by {pause.by}" if pause.by else ""
     until = "until somebody resumes it" if pause.until is None else f"until {pause.until.isoformat()}"

@@ -133,7 +133,7 @@ async def test_what_was_canceled_before_it_started_is_told_by_whom(told: Told) -
     await told.tick.cancel(waiting.id, by="ada")
     found = await told.asked(at(10))
     assert found.verdict is Verdict.CANCELED
-    assert found.text.endswith("it was canceled before it started: canceled by ada")
+    assert found.text.endswith("it was canceled before it started (canceled by ada)")
 
 
 @pytest.mark.parametrize(

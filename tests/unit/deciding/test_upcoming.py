@@ -1,0 +1,81 @@
+"""When a job runs next."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from everytick.deciding.upcoming import is_active, pause_at, upcoming
+from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition, Missed, Pause, Reschedule
+from tests.unit.deciding.planning import active, at, job, snapshot_of
+
+NOW = at("09:30")
+
+
+def test_the_next_instants_are_those_of_the_schedule() -> None:
+    """None before now, though they may not be decided yet."""
+    assert upcoming(snapshot_of(job(), at("07:00")), NOW, 2) == [at("10:00"), at("11:00")]
+    assert upcoming(snapshot_of(job(), at("07:00")), NOW, 0) == []
+
+
+def test_an_edit_that_is_to_come_is_seen() -> None:
+    """The definition in force at an instant names it."""
+    later = replace(job("30 * * * *"), version=2)
+    editions = (Edition(job()), Edition(later, at("11:15")))
+    found = upcoming(snapshot_of(job(), NOW, editions=editions), NOW, 4)
+    assert found == [at("10:00"), at("11:00"), at("11:30"), at("12:30")]
+
+
+def test_what_is_skipped_moved_or_rescheduled_is_seen() -> None:
+    """A move that had its effect, and one onto its own place, change nothing."""
+    said = (
+        Adjustment(at("11:00"), AdjustmentKind.SKIP),
+        Adjustment(at("12:00"), AdjustmentKind.MOVE, at("12:20")),
+        Adjustment(at("13:00"), AdjustmentKind.MOVE, at("13:00")),
+        Adjustment(at("09:00"), AdjustmentKind.MOVE, at("09:45"), done=True),
+        Adjustment(at("08:00"), AdjustmentKind.MOVE, at("09:20")),
+    )
+    snapshot = snapshot_of(job(), NOW, adjustments=said, reschedule=Reschedule(NOW, at("10:30")))
+    assert upcoming(snapshot, NOW, 3) == [at("10:30"), at("12:20"), at("13:00")]
+
+
+@pytest.mark.parametrize("missed", Missed)
+def test_nothing_runs_inside_a_pause(missed: Missed) -> None:
+    """Its end is still inside; one without an end holds everything, also what was set by hand."""
+    moved = (Adjustment(at("10:00"), AdjustmentKind.MOVE, at("10:20")),)
+    ending = snapshot_of(job(), NOW, pauses=(Pause(at("09:00"), at("11:00"), missed),), adjustments=moved)
+    assert upcoming(ending, NOW, 2) == [at("12:00"), at("13:00")]
+    endless = snapshot_of(job(), NOW, pauses=(Pause(at("09:00"), None, missed),), adjustments=moved)
+    assert upcoming(endless, NOW, 2) == []
+
+
+def test_a_removed_job_runs_no_more_and_a_complete_one_neither() -> None:
+    assert upcoming(snapshot_of(job(), NOW, retire_at=at("09:40")), NOW, 2) == []
+    assert upcoming(snapshot_of(job("once: 2026-11-16T09:00:00Z"), NOW), NOW, 2) == []
+
+
+def test_very_many_skipped_instants_end_the_search() -> None:
+    """Bounded: nobody walks through a year of seconds."""
+    second = timedelta(seconds=1)
+    said = tuple(Adjustment(NOW + n * second, AdjustmentKind.SKIP) for n in range(1, 10_050))
+    assert upcoming(snapshot_of(job("every 1s"), NOW, adjustments=said), NOW, 1) == []
+
+
+def test_a_pause_begins_after_its_start_and_holds_through_its_end() -> None:
+    pause = Pause(at("09:00"), at("10:00"))
+    snapshot = snapshot_of(job(), NOW, pauses=(pause,))
+    assert [pause_at(snapshot, at(text)) for text in ("09:00", "10:00", "10:01")] == [None, pause, None]
+
+
+def test_a_job_is_active_while_its_schedule_has_something_to_come_inside_its_window() -> None:
+    """S0-045, S0-052; what runs or was set by hand keeps it active."""
+    over = job("once: 2026-11-16T09:00:00Z")
+    assert is_active(snapshot_of(job(), NOW), NOW)
+    assert not is_active(snapshot_of(job(start=at("10:00")), NOW), NOW)
+    assert not is_active(snapshot_of(job("cron: 0 * * * *; start=2026-11-16T10:00:00Z"), NOW), NOW)
+    assert not is_active(snapshot_of(job(), NOW, retire_at=at("10:00")), NOW)
+    assert not is_active(snapshot_of(over, NOW), NOW)
+    assert is_active(snapshot_of(over, NOW, active=(active("a", at("09:00")),)), NOW)
+    assert is_active(snapshot_of(over, NOW, reschedule=Reschedule(NOW, at("10:30"))), NOW)
+    assert is_active(snapshot_of(job("after: 10m"), NOW), NOW)
+    assert not is_active(snapshot_of(job("after: 10m", end=at("09:00")), NOW), NOW)
