@@ -44,10 +44,10 @@ select gen_random_uuid(), 1 + n % 50, 1, at, case when n % 50 = 0 then 0 else 4 
 """
 
 PLANS = {
-    "claim": (("node", ["default"], 100, []), "occurrence_ready"),
+    "claim": (("node", ["default"], 100, [], False), "occurrence_ready"),
     "hold_due": ((START, 100), "job_state_due"),
     "active": (([1, 2, 3],), "occurrence_active"),
-    "reports": ((100, []), "occurrence_report"),
+    "reports": ((100, []), "report_pkey"),
     "step_marks": (([1, 2, 3],), "occurrence_pkey"),
 }
 

@@ -1,13 +1,14 @@
 """What every part of the store stands on: the door, the queries and the definitions it has compiled."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from everytick.domain.steps import RunState, rules_of, snapshot_of
+from everytick.domain.steps import RunState
 from everytick.errors import NotFound
 from everytick.stores.base import Claim
 from everytick.stores.postgres import rows
+from everytick.stores.postgres.claims import claim
 from everytick.stores.postgres.compiled import Compiled, Kept
 from everytick.stores.postgres.door import Connection, Door
 from everytick.stores.postgres.rows import Row
@@ -34,16 +35,16 @@ class Base:
         """Return occurrences as their owner needs them, and the keys of those whose definition cannot be read."""
         if not found:
             return [], []
-        definitions, _ = await self._compiled.read(db, {(row["job"], row["version"]) for row in found})
-        runs = await self._runs(db, [row["seq"] for row in found if row["number"]])
+        definitions, _ = await self._compiled.read(db, {(row[2], row[3]) for row in found})
+        runs = await self._runs(db, [row[0] for row in found if row["number"]])
         claims: list[Claim] = []
         unreadable: list[int] = []
         for row in found:
-            kept = definitions.get((row["job"], row["version"]))
+            kept = definitions.get((row[2], row[3]))
             if kept is None:
-                unreadable.append(row["seq"])
+                unreadable.append(row[0])
             else:
-                claims.append(_claim(row, kept, runs.get(row["seq"], {})))
+                claims.append(claim(row, kept, runs.get(row[0])))
         return claims, unreadable
 
     async def _runs(self, db: Connection, handles: Sequence[int]) -> dict[int, dict[str, RunState]]:
@@ -52,20 +53,6 @@ class Base:
             for row in await db.fetch(self._sql.runs, handles):
                 found.setdefault(row["occurrence"], {})[row["task"]] = rows.run_state(row)
         return found
-
-
-def _claim(row: Row, kept: Kept, runs: Mapping[str, RunState]) -> Claim:
-    record = rows.occurrence(row)
-    seen = snapshot_of(
-        record,
-        rules_of(kept.job, record.overrides) if record.overrides.items else kept.rules,
-        runs,
-        number=row["number"],
-        claimed_at=row["claimed_at"],
-        lost=row["lost"],
-        cancel=row["cancel"],
-    )
-    return Claim(row["seq"], record.fence, record, seen, kept.job)
 
 
 def occurrence_key(occurrence_id: str) -> str:
@@ -84,6 +71,22 @@ def columns(found: Iterable[Sequence[Any]], width: int) -> Sequence[Sequence[Any
     """
     sent = [None if _is_empty(column) else column for column in zip(*found, strict=True)]
     return sent or [()] * width
+
+
+def lean_columns(found: Iterable[Sequence[Any]]) -> list[Sequence[Any] | None]:
+    """Return the same, with one value for a column, behind the first, that has the same throughout.
+
+    Most of what ends together ends alike; the statement must know (`throughout`).
+    """
+    first, *rest = zip(*found, strict=True)
+    return [first, *(_lean(column) for column in rest)]
+
+
+def _lean(column: Sequence[Any]) -> Sequence[Any] | None:
+    one = column[0]
+    if one != column[-1] or column.count(one) != len(column):
+        return column
+    return None if one is None else column[:1]
 
 
 def _is_empty(column: Sequence[Any]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from everytick.domain.job import Job
-from everytick.domain.steps import Rules, rules_of
+from everytick.domain.steps import NOT_STARTED, Rules, RunState, rules_of
 from everytick.domain.values import value
 from everytick.errors import EverytickError, shown
 from everytick.stores.definitions import read_definition
@@ -18,11 +18,12 @@ _UNREADABLE = (EverytickError, ValueError, KeyError, TypeError, AttributeError, 
 
 @value
 class Kept:
-    """A definition ready for use, and since when it is in force."""
+    """A definition ready for use, since when it is in force, and where its runs stand before anything began."""
 
     job: Job
     rules: Rules
     in_force_after: datetime | None
+    unstarted: tuple[RunState, ...]
 
 
 class Compiled:
@@ -70,4 +71,4 @@ def _compile(row: Connection) -> Kept:
         created_at=row["created_at"],
         updated_at=row["updated_at"],
     )
-    return Kept(job, rules_of(job), row["in_force_after"])
+    return Kept(job, rules_of(job), row["in_force_after"], (NOT_STARTED,) * len(job.tasks))

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from everytick.domain.values import value
 from everytick.errors import InvalidName, MissingExtra, StoreUnavailable
+from everytick.stores.postgres.codecs import set_codecs
 from everytick.stores.postgres.queries import Queries, in_schema, queries_in
 
 try:
@@ -112,6 +113,7 @@ class Door:
                 self.address.url,
                 min_size=1,
                 max_size=self._connections,
+                init=set_codecs,
                 reset=_nothing,
                 timeout=10,
                 **self._options(),

@@ -33,7 +33,11 @@ class History(Base):
         codes = [STATUS_CODE[status] for status in statuses]
         kind = None if cause is None else CAUSE_CODE[cause]
         async with self._door.connection() as db:
-            found = await db.fetch(self._sql.history, job_id, codes, kind, after, through, at, id_, limit + 1)
+            asked = codes, kind, after, through, at, id_, limit + 1
+            if job_id is None:
+                found = await db.fetch(self._sql.history, *asked)
+            else:
+                found = await db.fetch(self._sql.history_of, *asked, job_id)
         page = tuple(map(rows.occurrence, found[:limit]))
         return Page(page, _cursor(page[-1]) if page and len(found) > limit else None)
 

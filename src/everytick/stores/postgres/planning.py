@@ -21,6 +21,7 @@ HELD_FOR = timedelta(seconds=5)
 """A planner that falls silent while it holds jobs loses them after this time, and another one takes its turn."""
 
 _BUSY_SHOWN = 100
+_ASKED = "asked by the schedule"
 _WELL = (STATUS_CODE[OccurrenceStatus.COMPLETED], STATUS_CODE[OccurrenceStatus.COMPLETED_WITH_ERRORS])
 
 
@@ -53,6 +54,35 @@ class _Held:
     plan: Plan
     snapshot: JobSnapshot
     ends: _Ends
+
+
+@dataclass(slots=True)
+class _Moves:
+    """What plans change of occurrences that exist already, by their keys."""
+
+    stops: list[tuple[int, datetime]]
+    releases: list[str]
+    endings: list[tuple[str, int, str | None]]
+    cancels: list[str]
+
+    @classmethod
+    def of(cls, held: Sequence[_Held]) -> "_Moves":
+        return cls(
+            [(each.job, each.plan.cancels_before) for each in held if each.plan.cancels_before is not None],
+            [occurrence_key(id_) for each in held for id_ in each.plan.releases],
+            [
+                (occurrence_key(end.id), STATUS_CODE[end.status], rows.text(f"{end.why} {end.detail}".strip()))
+                for each in held
+                for end in each.plan.endings
+            ],
+            [occurrence_key(id_) for each in held for id_ in each.plan.cancels],
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.stops or self.releases or self.endings or self.cancels)
+
+    def ids(self) -> list[str]:
+        return [*self.releases, *self.cancels, *(end[0] for end in self.endings)]
 
 
 class Planning(Base):
@@ -181,9 +211,14 @@ class Planning(Base):
 
     async def _write(self, db: Connection, held: Sequence[_Held]) -> None:
         await self._fold_wakes(db, held)
+        moved = _Moves.of(held)
+        if moved:
+            await db.execute(self._sql.hold_occurrences, moved.ids(), *columns(moved.stops, 2))
+        if moved.stops:
+            await db.execute(self._sql.ask_all_to_stop, *columns(moved.stops, 2), _ASKED)
         if created := [_created(each, creation) for each in held for creation in each.plan.creations]:
             await db.execute(self._sql.create_occurrences, held[0].now, *columns(created, 18))
-        await self._move_occurrences(db, held)
+        await self._move_occurrences(db, held, moved)
         if spans := [_spanned(each.job, span) for each in held for span in each.plan.spans]:
             await db.execute(self._sql.add_spans, *columns(spans, 8))
         await self._answer(db, held)
@@ -200,26 +235,16 @@ class Planning(Base):
             if row["ended_at"] is not None:
                 each.ends.note(row, row["well"])
 
-    async def _move_occurrences(self, db: Connection, held: Sequence[_Held]) -> None:
-        releases = [occurrence_key(id_) for each in held for id_ in each.plan.releases]
-        cancels = [occurrence_key(id_) for each in held for id_ in each.plan.cancels]
-        endings = [
-            (occurrence_key(end.id), STATUS_CODE[end.status], rows.text(f"{end.why} {end.detail}".strip()))
-            for each in held
-            for end in each.plan.endings
-        ]
-        if not (releases or cancels or endings):
-            return
+    async def _move_occurrences(self, db: Connection, held: Sequence[_Held], moved: "_Moves") -> None:
         now = held[0].now
-        await db.execute(self._sql.hold_occurrences, [*releases, *cancels, *(end[0] for end in endings)])
-        if releases:
-            await db.execute(self._sql.release, releases, now)
-        if endings:
+        if moved.releases:
+            await db.execute(self._sql.release, moved.releases, now)
+        if moved.endings:
             by_key = {each.job: each for each in held}
-            for row in await db.fetch(self._sql.end_unowned, *columns(endings, 3), now):
+            for row in await db.fetch(self._sql.end_unowned, *columns(moved.endings, 3), now):
                 by_key[row["job"]].ends.note(row, row["status"] in _WELL)
-        if cancels:
-            await db.execute(self._sql.ask_to_stop, cancels, "asked by the schedule")
+        if moved.cancels:
+            await db.execute(self._sql.ask_to_stop, moved.cancels, _ASKED)
 
     async def _answer(self, db: Connection, held: Sequence[_Held]) -> None:
         answers = [(each.job, a.key, a.done_through) for each in held for a in each.plan.answers]
@@ -284,7 +309,7 @@ def _snapshot(row: Row, definitions: dict[Key, Kept], facts: _Facts) -> JobSnaps
         more_requests=len(requests) > PLAN_LIMIT,
         busy=tuple(map(rows.active, busy[:_BUSY_SHOWN])),
         busy_count=busy[0]["of"] if busy else 0,
-        waiting=tuple(map(rows.active, waiting)),
+        waiting=tuple(rows.active(each) for each in waiting if each["shown"]),
         waiting_count=waiting[0]["of"] if waiting else 0,
         last_end=rows.ended(row, "end"),
         last_success=rows.ended(row, "success"),

@@ -30,6 +30,7 @@ class Queries:
     fold_wakes: str
     create_occurrences: str
     hold_occurrences: str
+    ask_all_to_stop: str
     release: str
     end_unowned: str
     ask_to_stop: str
@@ -41,6 +42,7 @@ class Queries:
     settle_pauses: str
     settle_plans: str
     claim: str
+    ripen: str
     runs: str
     give_back: str
     commit_steps: str
@@ -82,6 +84,7 @@ class Queries:
     adjust: str
     hold_occurrence: str
     history: str
+    history_of: str
     occurrence: str
     attempts: str
     spans: str

@@ -25,9 +25,12 @@ select moment.now,
        (select s.wake_at from everytick.job_state s
          where s.wake_at > moment.now and not exists (select from everytick.wake w where w.job = s.job)
          order by s.wake_at limit 1) as wake_at,
-       (select min(r.ready_at) from everytick.occurrence r
-         where (r.status = 0 or (r.status = 3 and r.owner is null))
-           and r.ready_at > moment.now and r.queue = any($1::text[])) as ready_at
+       (select min(r.ready_at)
+          from unnest($1::text[]) q(queue)
+         cross join lateral (select e.ready_at from everytick.occurrence e
+                              where e.early and (e.status = 0 or (e.status = 3 and e.owner is null))
+                                and e.queue = q.queue and e.ready_at > moment.now
+                              order by e.ready_at limit 1) r) as ready_at
   from moment;
 
 -- ------------------------------------------------------------------------------------- the planner
@@ -73,13 +76,22 @@ select d.job, d.version, d.definition, d.in_force_after, d.updated_at, j.id, j.c
 
 -- active --
 -- Returns of each job the first 100 that are busy, the first 100 that wait and the last, and how many there are.
+-- A pause holds the schedule and not people: while it lasts, what they asked for is shown of those that wait, and of
+-- the schedule's own only one, not `shown`, that tells how many there are.
 select *
-  from (select o.job, o.id, o.line_at, o.scheduled_for, o.status, o.cause, o.superseded_by_next,
-               row_number() over place as place, count(*) over (partition by o.job, o.status = 1) as of
-          from everytick.occurrence o
-         where o.job = any($1::int[]) and o.status < 4
-        window place as (partition by o.job, o.status = 1 order by o.line_at, o.id)) a
- where a.place <= 100 or (a.status = 1 and a.place = a.of)
+  from (select s.*, row_number() over place as place,
+               count(*) over (partition by s.job, s.waits, s.shown) as alike,
+               count(*) over (partition by s.job, s.waits) as of
+          from (select o.job, o.id, o.line_at, o.scheduled_for, o.status, o.cause, o.superseded_by_next,
+                       o.status = 1 as waits,
+                       not (o.status = 1 and o.cause = 0 and o.job = any(array(
+                           select p.job from everytick.pause p
+                            where p.job = any($1::int[])
+                              and (p.until is null or everytick.everytick_now() < p.until)))) as shown
+                  from everytick.occurrence o
+                 where o.job = any($1::int[]) and o.status < 4) s
+        window place as (partition by s.job, s.waits, s.shown order by s.line_at, s.id)) a
+ where case when a.shown then a.place <= 100 or (a.waits and a.place = a.alike) else a.place = 1 end
  order by a.job, a.place;
 
 -- pauses --
@@ -121,9 +133,10 @@ select * from gone order by job, seq;
 -- Absent ones only: the id is made of job and instant, so a repeated commit is harmless.
 insert into everytick.occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
                                   ended_at, covers_after, covers_through, created_at, updated_at, queue, reason,
-                                  overrides, payload, replay_of)
+                                  overrides, payload, replay_of, early)
 select c.id, c.job, c.version, c.scheduled_for, c.status, c.cause, c.priority, c.late, c.line_at, c.ready_at,
-       c.ended_at, c.covers_after, c.covers_through, $1, $1, c.queue, c.reason, c.overrides, c.payload, c.replay_of
+       c.ended_at, c.covers_after, c.covers_through, $1, $1, c.queue, c.reason, c.overrides, c.payload, c.replay_of,
+       coalesce(c.ready_at > $1, false)
   from unnest($2::uuid[], $3::int[], $4::int[], $5::timestamptz[], $6::smallint[], $7::smallint[], $8::int[],
               $9::bool[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[],
               $14::timestamptz[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[])
@@ -132,21 +145,42 @@ select c.id, c.job, c.version, c.scheduled_for, c.status, c.cause, c.priority, c
 on conflict (id) do nothing;
 
 -- hold_occurrences --
--- Locks these occurrences in order, before a plan changes some of them.
-select seq from everytick.occurrence where id = any($1::uuid[]) order by seq for no key update;
+-- Locks in order, before a plan changes some of them, these occurrences and the busy ones of these jobs that stood in
+-- line before a moment.
+select seq from everytick.occurrence
+ where seq = any(array(
+       select o.seq from everytick.occurrence o where o.id = any($1::uuid[])
+       union
+       select a.seq from unnest($2::int[], $3::timestamptz[]) p(job, before)
+         join everytick.occurrence a on a.job = p.job and a.status < 4 and a.status <> 1 and a.line_at < p.before))
+ order by seq
+   for no key update;
+
+-- ask_all_to_stop --
+-- Notes that the owners of all that were busy and stood in line before a moment shall stop; a reason that was given
+-- before stays.
+update everytick.occurrence o set cancel = $3
+  from unnest($1::int[], $2::timestamptz[]) p(job, before)
+ where o.job = p.job and o.job = any($1::int[]) and o.status < 4 and o.status <> 1 and o.cancel is null
+   and o.line_at < p.before;
 
 -- release --
 -- Lets those into a place that still wait in line; what was canceled meanwhile stays so.
-update everytick.occurrence set status = 0, updated_at = $2 where id = any($1::uuid[]) and status = 1;
+update everytick.occurrence set status = 0, early = coalesce(ready_at > $2, false), updated_at = $2
+ where id = any($1::uuid[]) and status = 1;
 
 -- end_unowned --
 -- Ends what no node runs and fences out whoever waits with it; what is over or was claimed meanwhile stays.
-update everytick.occurrence o
-   set status = e.status, error = e.error, ended_at = $4, updated_at = $4, owner = null, fence = o.fence + 1,
-       report_due = true
-  from unnest($1::uuid[], $2::smallint[], $3::text[]) e(id, status, error)
- where o.id = e.id and o.status in (0, 1, 3)
-returning o.job, o.id, o.status, o.scheduled_for, o.started_at, o.ended_at;
+with ended as (
+    update everytick.occurrence o
+       set status = e.status, error = e.error, ended_at = $4, updated_at = $4, owner = null, fence = o.fence + 1
+      from unnest($1::uuid[], $2::smallint[], $3::text[]) e(id, status, error)
+     where o.id = e.id and o.id = any($1::uuid[]) and o.status in (0, 1, 3)
+    returning o.seq, o.job, o.id, o.status, o.scheduled_for, o.started_at, o.ended_at
+), owed as (
+    insert into everytick.report (ended_at, occurrence) select ended_at, seq from ended
+)
+select * from ended;
 
 -- ask_to_stop --
 -- Notes that the owners of these shall stop; the next beat tells them.
@@ -222,8 +256,15 @@ update everytick.job_state s
 -- claim --
 -- Gives ready occurrences to one node, by priority, then age; what another claims at this moment is passed over.
 -- It is a sign of life: a node that was silent for long must not lose at once what it just took.
+-- Where the time of early ones has come, it gives nothing and says so: `ripen` lets them stand in line with the
+-- others, and the claim that follows takes them as they are.
 with moment as materialized (
     select everytick.everytick_now() as now
+), unripe as materialized (
+    select not $5::bool and exists (
+           select from everytick.occurrence e
+            where e.early and (e.status = 0 or (e.status = 3 and e.owner is null))
+              and e.queue = any($2::text[]) and e.ready_at <= (select now from moment)) as found
 ), taken as (
     update everytick.occurrence o
        set status = 2, owner = $1, fence = o.fence + 1, started_at = coalesce(o.started_at, moment.now),
@@ -232,20 +273,37 @@ with moment as materialized (
      where o.seq = any(array(
            select r.seq
              from everytick.occurrence r
-            where (r.status = 0 or (r.status = 3 and r.owner is null))
-              and (r.ready_at is null or r.ready_at <= (select now from moment))
+            where not (select found from unripe)
+              and not r.early and (r.status = 0 or (r.status = 3 and r.owner is null))
               and r.queue = any($2::text[])
               and r.job <> all(array(select j.seq from everytick.job j where j.id = any($4::text[])))
             order by r.priority desc, r.line_at, r.id
             limit $3
               for update skip locked))
-    returning o.*
+    returning o.seq, o.id, o.job, o.version, o.scheduled_for, o.status, o.cause, o.late, o.covers_after, o.covers_through,
+              o.line_at, o.ready_at, o.owner, o.fence, o.started_at, o.ended_at, o.error, o.overrides, o.payload, o.replay_of,
+              o.reason, o.created_at, o.updated_at, o.number, o.claimed_at, o.lost, o.cancel, o.priority
 ), known as (
     insert into everytick.node (id, beat_at)
     select $1, moment.now from moment where exists (select from taken)
     on conflict (id) do update set beat_at = excluded.beat_at
 )
-select taken.*, j.id as job_id from taken join everytick.job j on j.seq = taken.job;
+select taken.*, unripe.found from unripe left join taken on true;
+
+-- ripen --
+-- Lets early ones whose time has come stand in line, the longest-waiting first; what another holds is passed over.
+with moment as materialized (
+    select everytick.everytick_now() as now
+)
+update everytick.occurrence o set early = false
+ where o.seq = any(array(
+       select e.seq
+         from everytick.occurrence e
+        where e.early and (e.status = 0 or (e.status = 3 and e.owner is null))
+          and e.queue = any($1::text[]) and e.ready_at <= (select now from moment)
+        order by e.ready_at
+        limit 5000
+          for no key update skip locked));
 
 -- runs --
 -- Returns where the tasks of these occurrences stand.
@@ -260,10 +318,28 @@ update everytick.occurrence set status = 1, owner = null, updated_at = everytick
 -- Writes each step whose claim still holds the fence and whose number is new, and returns those: the rest is
 -- either known already or stale. One row per task, by rising key; what concerns the occurrence stands on the first
 -- of a step, whose `move` says whether it keeps its owner (0), is given back (1), parked (2) or ended (3).
--- The lateral lock finds each row by its key whatever the statistics say; a column that is null throughout may be
--- left out, as unnest fills it up.
-with held as materialized (
-    select s.*
+-- The lateral lock and the array of keys find each row by its key whatever the statistics say. A column that is
+-- null throughout may be left out, as unnest fills it up; one that is the same throughout may be sent as one value.
+with sent as (
+    select s.occurrence, everytick.throughout($2, s.fence) as fence, everytick.throughout($3, s.number) as number,
+           everytick.throughout($4, s.move) as move, everytick.throughout($5, s.status) as status,
+           everytick.throughout($6, s.ready_at) as ready_at, everytick.throughout($7, s.ended_at) as ended_at,
+           everytick.throughout($8, s.error) as error, everytick.throughout($9, s.lost) as lost,
+           everytick.throughout($10, s.superseded_by_next) as superseded_by_next,
+           everytick.throughout($11, s.task) as task, everytick.throughout($12, s.run_status) as run_status,
+           everytick.throughout($13, s.attempts) as attempts, everytick.throughout($14, s.retries) as retries,
+           everytick.throughout($15, s.last) as last, everytick.throughout($16, s.out_of_time) as out_of_time,
+           everytick.throughout($17, s.resume_at) as resume_at,
+           everytick.throughout($18, s.run_started_at) as run_started_at,
+           everytick.throughout($19, s.attempt_started_at) as attempt_started_at,
+           everytick.throughout($20, s.run_ended_at) as run_ended_at,
+           everytick.throughout($21, s.run_error) as run_error, everytick.throughout($22, s.because_of) as because_of,
+           everytick.throughout($23, s.result) as result, everytick.throughout($24, s.waits) as waits,
+           everytick.throughout($25, s.attempt) as attempt,
+           everytick.throughout($26, s.attempt_status) as attempt_status,
+           everytick.throughout($27, s.started_at) as started_at,
+           everytick.throughout($28, s.attempt_ended_at) as attempt_ended_at,
+           everytick.throughout($29, s.attempt_error) as attempt_error
       from unnest($1::bigint[], $2::int[], $3::int[], $4::smallint[], $5::smallint[],
                   $6::timestamptz[], $7::timestamptz[], $8::text[], $9::int[], $10::bool[],
                   $11::text[], $12::smallint[], $13::int[], $14::int[], $15::smallint[], $16::bool[],
@@ -276,6 +352,9 @@ with held as materialized (
              resume_at, run_started_at, attempt_started_at, run_ended_at, run_error,
              because_of, result, waits,
              attempt, attempt_status, started_at, attempt_ended_at, attempt_error)
+), held as materialized (
+    select s.*
+      from sent s
      cross join lateral (
            select from everytick.occurrence o
             where o.seq = s.occurrence and o.fence = s.fence and o.number < s.number
@@ -306,17 +385,19 @@ with held as materialized (
            superseded_by_next = coalesce(h.superseded_by_next, false),
            owner = case when h.move = 0 then o.owner end,
            ready_at = coalesce(h.ready_at, o.ready_at),
+           early = h.move < 3 and coalesce(coalesce(h.ready_at, o.ready_at) > everytick.everytick_now(), false),
            fence = case when h.move = 3 then o.fence + 1 else o.fence end,
-           report_due = h.move = 3,
            ended_at = h.ended_at, error = h.error, updated_at = everytick.everytick_now()
       from held h
-     where h.move is not null and o.seq = h.occurrence
-    returning o.job, h.move, o.status, o.scheduled_for, o.started_at, o.ended_at, o.updated_at
+     where h.move is not null and o.seq = h.occurrence and o.seq = any(array(select occurrence from held))
+    returning o.seq, o.job, h.move, o.status, o.scheduled_for, o.started_at, o.ended_at, o.updated_at
 ), woken as (
     insert into everytick.wake (job, at, scheduled_for, started_at, ended_at, well)
     select job, updated_at, case when move = 3 then scheduled_for end, case when move = 3 then started_at end,
            case when move = 3 then ended_at end, move = 3 and status in (4, 5)
       from moved where move >= 2
+), owed as (
+    insert into everytick.report (ended_at, occurrence) select ended_at, seq from moved where move = 3
 ), bell as (
     select everytick.ring() where exists (select from moved where move > 0)
 )
@@ -341,16 +422,19 @@ with heard as (
 select seq, cancel from everytick.occurrence where status < 4 and owner = $1 order by seq;
 
 -- claims_of --
--- Returns these occurrences as their owner needs them.
-select o.*, j.id as job_id
-  from everytick.occurrence o join everytick.job j on j.seq = o.job
- where o.seq = any($1::bigint[]) and o.owner = $2
- order by o.seq;
+-- Returns these occurrences as their owner needs them, in the columns of a claim.
+select seq, id, job, version, scheduled_for, status, cause, late, covers_after, covers_through,
+       line_at, ready_at, owner, fence, started_at, ended_at, error, overrides, payload, replay_of,
+       reason, created_at, updated_at, number, claimed_at, lost, cancel, priority
+  from everytick.occurrence
+ where seq = any($1::bigint[]) and owner = $2
+ order by seq;
 
 -- release_waits --
 -- Frees what silent nodes only waited with: no attempt of it was running. Returns how many.
 update everytick.occurrence o
-   set owner = null, fence = o.fence + 1, updated_at = everytick.everytick_now()
+   set owner = null, fence = o.fence + 1, early = coalesce(o.ready_at > everytick.everytick_now(), false),
+       updated_at = everytick.everytick_now()
  where o.seq = any(array(
        select w.seq
          from everytick.occurrence w left join everytick.node n on n.id = w.owner
@@ -377,7 +461,8 @@ returning o.seq;
 -- release_waits_of --
 -- Frees what other nodes only wait with of these jobs: no attempt of it is running. Returns how many.
 update everytick.occurrence o
-   set owner = null, fence = o.fence + 1, updated_at = everytick.everytick_now()
+   set owner = null, fence = o.fence + 1, early = coalesce(o.ready_at > everytick.everytick_now(), false),
+       updated_at = everytick.everytick_now()
  where o.seq = any(array(
        select w.seq
          from everytick.occurrence w
@@ -426,16 +511,21 @@ on conflict (occurrence, task, number) do update
        log_node = coalesce(excluded.log_node, a.log_node), log_path = coalesce(excluded.log_path, a.log_path);
 
 -- reports --
--- Returns ended occurrences whose report nobody delivered yet, oldest end first.
-select o.*, j.id as job_id
-  from everytick.occurrence o join everytick.job j on j.seq = o.job
- where o.report_due and j.id <> all($2::text[])
- order by o.ended_at, o.id
+-- Returns ended occurrences whose report nobody delivered yet, oldest end first, in the columns of a claim.
+select o.seq, o.id, o.job, o.version, o.scheduled_for, o.status, o.cause, o.late, o.covers_after, o.covers_through,
+       o.line_at, o.ready_at, o.owner, o.fence, o.started_at, o.ended_at, o.error, o.overrides, o.payload, o.replay_of,
+       o.reason, o.created_at, o.updated_at, o.number, o.claimed_at, o.lost, o.cancel, o.priority
+  from everytick.report r
+  join everytick.occurrence o on o.seq = r.occurrence
+ where o.job <> all(array(select j.seq from everytick.job j where j.id = any($2::text[])))
+ order by r.ended_at, o.id
  limit $1;
 
 -- reported --
 -- Notes that these reports were delivered.
-update everytick.occurrence set report_due = false where id = any($1::uuid[]) and report_due;
+delete from everytick.report r
+ using everytick.occurrence o
+ where o.id = any($1::uuid[]) and r.ended_at = o.ended_at and r.occurrence = o.seq;
 
 -- ---------------------------------------------------------------------------------------- the jobs
 
@@ -601,17 +691,55 @@ select job, status, owner, everytick.everytick_now() as now from everytick.occur
 -- ------------------------------------------------------------------------------------- the history
 
 -- history --
--- Returns a page of occurrences, newest first, after the place the last page ended at.
+-- Returns a page of occurrences of all jobs, newest first, after the place the last page ended at: what is over by an
+-- index in this order, and what is not, which is never much beside it.
 select o.*, j.id as job_id
-  from everytick.occurrence o join everytick.job j on j.seq = o.job
- where ($1::text is null or o.job = (select seq from everytick.job where id = $1))
-   and (cardinality($2::smallint[]) = 0 or o.status = any($2::smallint[]))
-   and ($3::smallint is null or o.cause = $3)
-   and ($4::timestamptz is null or o.scheduled_for > $4)
-   and ($5::timestamptz is null or o.scheduled_for <= $5)
-   and ($6::timestamptz is null or (o.scheduled_for, o.id) < ($6, $7::uuid))
+  from ((select * from everytick.occurrence o
+         where o.status >= 4
+           and (o.scheduled_for, o.id) < (coalesce($5, 'infinity'::timestamptz), $6::uuid)
+           and o.scheduled_for > coalesce($3, '-infinity'::timestamptz)
+           and o.scheduled_for <= coalesce($4, 'infinity'::timestamptz)
+           and (cardinality($1::smallint[]) = 0 or o.status = any($1::smallint[]))
+           and ($2::smallint is null or o.cause = $2)
+         order by o.scheduled_for desc, o.id desc limit $7)
+        union all
+        (select * from everytick.occurrence o
+         where o.status < 4
+           and (o.scheduled_for, o.id) < (coalesce($5, 'infinity'::timestamptz), $6::uuid)
+           and o.scheduled_for > coalesce($3, '-infinity'::timestamptz)
+           and o.scheduled_for <= coalesce($4, 'infinity'::timestamptz)
+           and (cardinality($1::smallint[]) = 0 or o.status = any($1::smallint[]))
+           and ($2::smallint is null or o.cause = $2)
+         order by o.scheduled_for desc, o.id desc limit $7)) o
+  join everytick.job j on j.seq = o.job
  order by o.scheduled_for desc, o.id desc
- limit $8;
+ limit $7;
+
+-- history_of --
+-- Returns the same of one job.
+select o.*, j.id as job_id
+  from ((select * from everytick.occurrence o
+         where o.status >= 4
+           and o.job = (select seq from everytick.job where id = $8)
+           and (o.scheduled_for, o.id) < (coalesce($5, 'infinity'::timestamptz), $6::uuid)
+           and o.scheduled_for > coalesce($3, '-infinity'::timestamptz)
+           and o.scheduled_for <= coalesce($4, 'infinity'::timestamptz)
+           and (cardinality($1::smallint[]) = 0 or o.status = any($1::smallint[]))
+           and ($2::smallint is null or o.cause = $2)
+         order by o.scheduled_for desc, o.id desc limit $7)
+        union all
+        (select * from everytick.occurrence o
+         where o.status < 4
+           and o.job = (select seq from everytick.job where id = $8)
+           and (o.scheduled_for, o.id) < (coalesce($5, 'infinity'::timestamptz), $6::uuid)
+           and o.scheduled_for > coalesce($3, '-infinity'::timestamptz)
+           and o.scheduled_for <= coalesce($4, 'infinity'::timestamptz)
+           and (cardinality($1::smallint[]) = 0 or o.status = any($1::smallint[]))
+           and ($2::smallint is null or o.cause = $2)
+         order by o.scheduled_for desc, o.id desc limit $7)) o
+  join everytick.job j on j.seq = o.job
+ order by o.scheduled_for desc, o.id desc
+ limit $7;
 
 -- occurrence --
 -- Returns one occurrence.
@@ -648,7 +776,9 @@ with old as materialized (
                           where h.job = s.job and h.status >= 4
                           order by h.scheduled_for desc, h.id desc offset s.keep_last limit 1) b
      cross join lateral (select h.seq from everytick.occurrence h
-                          where h.job = s.job and h.status >= 4 and not h.report_due
+                          where h.job = s.job and h.status >= 4
+                            and not exists (select from everytick.report r
+                                             where r.ended_at = h.ended_at and r.occurrence = h.seq)
                             and (h.scheduled_for, h.id) <= (b.scheduled_for, b.id)
                             and everytick.everytick_now() - h.ended_at >
                                 case when h.status in (4, 5, 9) then s.keep_success else s.keep_failure end

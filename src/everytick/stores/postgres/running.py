@@ -10,15 +10,15 @@ from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.domain.steps import Row as Written
 from everytick.stores.base import Claim, Commit, Orders, Transaction
 from everytick.stores.postgres import rows
-from everytick.stores.postgres.base import Base, columns, occurrence_key
+from everytick.stores.postgres.base import Base, columns, lean_columns, occurrence_key
+from everytick.stores.postgres.claims import FOUND, place_in_line
 from everytick.stores.postgres.door import Connection
 from everytick.stores.postgres.marks import is_repeat
-from everytick.stores.postgres.rows import ATTEMPT_CODE, RUN_CODE, STATUS_CODE
+from everytick.stores.postgres.rows import ATTEMPT_CODE, RUN_CODE, STATUS_CODE, Row
 from everytick.stores.postgres.transaction import TaskTransaction
 
 Steps = Sequence[tuple[Claim, Step]]
 
-_WIDTH = 29
 _NO_TASK = (None,) * 19
 _NO_MOVE = (None,) * 7
 _KEPT, _GIVEN_BACK, _PARKED, _ENDED = range(4)
@@ -30,12 +30,22 @@ class Running(Base):
     async def claim(self, node: str, queues: Collection[str], limit: int, unknown: Collection[str] = ()) -> list[Claim]:
         """Give the node up to `limit` ready occurrences of these queues, by priority, then age."""
         async with self._door.connection() as db:
-            found = await db.fetch(self._sql.claim, node, list(queues), limit, list(unknown))
-            found.sort(key=lambda row: (-row["priority"], row["line_at"], row["id"]))
+            found = await self._take_ready(db, node, list(queues), limit, list(unknown))
+            found.sort(key=place_in_line)
             claims, unreadable = await self._claims(db, found)
             if unreadable:
                 await db.execute(self._sql.give_back, unreadable, node)
         return claims
+
+    async def _take_ready(
+        self, db: Connection, node: str, queues: list[str], limit: int, unknown: list[str]
+    ) -> list[Row]:
+        """Claim; where early ones have become ready, let them stand in line first."""
+        found = await db.fetch(self._sql.claim, node, queues, limit, unknown, False)
+        if found[0][FOUND]:
+            await db.execute(self._sql.ripen, queues)
+            found = await db.fetch(self._sql.claim, node, queues, limit, unknown, True)
+        return [] if found[0][0] is None else list(found)
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
         """Write each step, on the condition that the claim's fence is still the occurrence's."""
@@ -130,7 +140,7 @@ class Running(Base):
 
     async def _write_steps(self, db: Connection, steps: Steps) -> set[int]:
         entries = [entry for claim, step in sorted(steps, key=_handle) for entry in _entries(claim, step)]
-        return {row["occurrence"] for row in await db.fetch(self._sql.commit_steps, *columns(entries, _WIDTH))}
+        return {row[0] for row in await db.fetch(self._sql.commit_steps, *lean_columns(entries))}
 
 
 def _noted(notes: Sequence[tuple[Claim, Note]]) -> list[tuple[object, ...]]:

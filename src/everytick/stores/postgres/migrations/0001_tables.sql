@@ -15,6 +15,10 @@ create sequence everytick.pulse;
 create function everytick.ring() returns void
     language sql volatile as $$ select nextval('everytick.pulse'); select pg_notify('everytick.bell', '') $$;
 
+-- The value of a column that was sent as one value where it is the same throughout.
+create function everytick.throughout(sent anyarray, own anyelement) returns anyelement
+    language sql immutable as $$ select case when cardinality(sent) = 1 then sent[1] else own end $$;
+
 -- --------------------------------------------------------------------------------------------- jobs
 
 -- Who a job is. A planner holds this row while it decides, so that verbs on job_state need not wait for it.
@@ -144,6 +148,8 @@ create table everytick.span (
 -- -------------------------------------------------------------------------------------- occurrences
 
 -- Status: 0 pending, 1 queued, 2 running, 3 awaiting_retry; from 4 on it is over and never changes again.
+-- One is early when its ready_at had not come as it was written: parked retries and jitter stand apart, in an index
+-- of their own, so that a claim does not walk past them; whoever finds that the time has come ends it.
 create table everytick.occurrence (
     seq                bigint generated always as identity primary key,
     id                 uuid not null unique,
@@ -158,7 +164,7 @@ create table everytick.occurrence (
     lost               integer not null default 0,
     late               boolean not null,
     superseded_by_next boolean not null default false,
-    report_due         boolean not null default false,
+    early              boolean not null default false,
     line_at            timestamptz not null,
     ready_at           timestamptz,
     started_at         timestamptz,
@@ -179,10 +185,20 @@ create table everytick.occurrence (
 );
 
 create index occurrence_ready on everytick.occurrence (priority desc, line_at, id)
-    where status = 0 or (status = 3 and owner is null);
+    where not early and (status = 0 or (status = 3 and owner is null));
+create index occurrence_early on everytick.occurrence (queue, ready_at)
+    where early and (status = 0 or (status = 3 and owner is null));
 create index occurrence_active on everytick.occurrence (job, line_at) where status < 4;
 create index occurrence_history on everytick.occurrence (job, scheduled_for, id) where status >= 4;
-create index occurrence_report on everytick.occurrence (ended_at, id) where report_due;
+create index occurrence_newest on everytick.occurrence (scheduled_for, id) where status >= 4;
+
+-- Who still waits for the report of an ended occurrence. A table of its own: a delivery takes a narrow row away and
+-- leaves the occurrence, with all its indexes, alone.
+create table everytick.report (
+    ended_at   timestamptz not null,
+    occurrence bigint not null,
+    primary key (ended_at, occurrence)
+);
 
 create table everytick.task_run (
     occurrence         bigint not null,
@@ -262,7 +278,9 @@ select j.seq as job, j.id, j.name, j.created_at, s.version, s.first_version, s.r
 create view everytick.jobs as
 select v.id, v.name, d.kind, d.schedule, d.enabled and v.removed_at is null as enabled, v.version, v.revision,
        v.wake_at as next_run, v.end_started_at as last_run, v.end_at as last_end,
-       (select max(o.created_at) from everytick.occurrence o where o.job = v.job) as last_enqueued,
+       greatest((select max(o.created_at) from everytick.occurrence o where o.job = v.job and o.status < 4),
+                (select max(o.created_at) from everytick.occurrence o where o.job = v.job and o.status >= 4))
+           as last_enqueued,
        (select min(p.since) from everytick.pause p
          where p.job = v.job and (p.until is null or p.until > everytick.everytick_now())) as paused_since,
        v.watermark, v.removed_at, v.parked, v.created_at, d.updated_at
@@ -273,7 +291,9 @@ create view everytick.occurrences as
 select 'occ_' || o.id as id, j.id as job_id, j.name as job, o.version, o.scheduled_for,
        everytick.occurrence_status(o.status) as status, everytick.cause(o.cause) as cause, o.late, o.priority,
        o.queue, o.owner, o.fence, o.ready_at, o.started_at, o.ended_at, o.covers_after, o.covers_through,
-       o.error, o.reason, o.payload, o.overrides, o.replay_of, o.report_due, o.created_at, o.updated_at
+       o.error, o.reason, o.payload, o.overrides, o.replay_of,
+       exists (select from everytick.report r where r.ended_at = o.ended_at and r.occurrence = o.seq) as report_due,
+       o.created_at, o.updated_at
   from everytick.occurrence o
   join everytick.job j on j.seq = o.job;
 
