@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from everytick.app.definition import Definition, JobMaker, job_function, name_of
 from everytick.app.lookups import common, in_zone, readable, schedule_of
 from everytick.app.operations import Operations
 from everytick.app.questions import Questions
+from everytick.app.running import Running
 from everytick.domain.config import Level, overrides
 from everytick.domain.contradictions import surprises
 from everytick.domain.job import Job, TaskDefinition, define_job
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from datetime import timedelta, tzinfo
     from pathlib import Path
-    from types import TracebackType
 
     from everytick.domain.keywords import JobPolicies
     from everytick.domain.policies import Retention
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 DEFAULT_STORE = "sqlite:///everytick.db"
 
 
-class Everytick(Operations, Questions):
+class Everytick(Operations, Questions, Running):
     """An application: its jobs, its store, and the node that runs them here.
 
     `store` is an address; without one it is `everytick.db` beside the script. `timezone` is
@@ -162,15 +162,6 @@ class Everytick(Operations, Questions):
             depth = 3 if function is None else 4
             warnings.warn(f"job '{shown(job.name)}': {sentence}", DefinitionWarning, stacklevel=depth)
         return definition
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 def _store_maker(given: object, module: Mapping[str, Any]) -> tuple[Callable[[], AnyStore], bool]:

@@ -112,6 +112,11 @@ class Executor:
         return self._busy
 
     @property
+    def stuck(self) -> int:
+        """How many attempts were told to stop and have not."""
+        return self._workers.stuck
+
+    @property
     def unknown(self) -> Sequence[str]:
         """The jobs this node has found that it cannot run."""
         return list(self._unknown)
@@ -464,6 +469,7 @@ class Executor:
     async def close(self) -> None:
         """End what is left of this executor; whatever did not end is left to another node's reaper."""
         self._workers.close()
+        await self._workers.closed()
         for held in list(self._held.values()):
             held.is_gone = True
         if self._noting is not None:

@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from secrets import token_hex
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from everytick.domain.texts import RECOVERY_FAILED
 from everytick.errors import StoreUnavailable
@@ -25,7 +25,7 @@ from everytick.node.reaper import Reaper
 from everytick.node.reporter import Hooks, Reporter
 from everytick.node.settings import NodeSettings
 from everytick.runners.base import Repertoire
-from everytick.stores.base import HistoryStore, JobStore, PlanStore, RunStore, Store
+from everytick.stores.addresses import AnyStore
 
 _log = logging.getLogger("everytick.node")
 
@@ -34,12 +34,9 @@ StopMode: TypeAlias = Literal["cancel", "drain", "at once"]
 _JANITOR_EVERY = 60.0
 _REPORTS_EVERY = 30.0
 _LOOK_AGAIN_AT_UNKNOWN = 60.0
+_MANY = 50
 _REST = 4.0
 _LONGEST_REST = 0.25
-
-
-class WholeStore(Store, PlanStore, RunStore, JobStore, HistoryStore, Protocol):
-    """Every verb of the seam."""
 
 
 def node_name() -> str:
@@ -52,7 +49,7 @@ class Node:
 
     def __init__(
         self,
-        store: WholeStore,
+        store: AnyStore,
         catalogue: Repertoire,
         settings: NodeSettings,
         *,
@@ -191,12 +188,15 @@ class Node:
             await self._plan_now.wait()
             self._plan_now.clear()
             began = self.clock.monotonic()
-            while await self.planner.round() >= BATCH:
-                pass
+            planned = last = await self.planner.round()
+            while last >= BATCH:
+                # Between two batches the executor begins what the first one made.
+                await asyncio.sleep(0)
+                last = await self.planner.round()
+                planned += last
             self.health.answered()
-            took = self.clock.monotonic() - began
-            if took > 0.01:
-                await asyncio.sleep(min(_REST * took, _LONGEST_REST))
+            if planned >= _MANY:
+                await asyncio.sleep(min(_REST * (self.clock.monotonic() - began), _LONGEST_REST))
 
     async def _listen(self) -> None:
         """Sleep until something is due, a bell or the poll; then let the others look."""

@@ -21,6 +21,7 @@ _IN_A_ROW = 64
 """So many attempts a worker carries out before it lets the loop turn, if none of them waited."""
 
 _IDLE_KEPT = 64
+_LAST_MOMENT = 0.5
 
 
 class Workers:
@@ -33,11 +34,15 @@ class Workers:
         self._tasks: set[asyncio.Task[None]] = set()
         self.pace = 0.0
         self.latest: Running | None = None
-        self._is_closed = False
+        self._is_closed = self._is_turning = False
 
     def put(self, running: Running) -> None:
         """Carry out the attempt."""
         self._ready.append(running)
+        if self._is_turning:
+            # Whoever has just ended an attempt takes the first that follows from it.
+            self._is_turning = False
+            return
         while self._idle:
             waiter = self._idle.pop()
             if not waiter.done():
@@ -63,11 +68,21 @@ class Workers:
         )
         self._ended(running, _stopped(running))
 
+    @property
+    def stuck(self) -> int:
+        """How many workers are still held by what they carry out."""
+        return sum(not task.done() for task in self._tasks)
+
     def close(self) -> None:
-        """End every worker, whatever it does."""
+        """Tell every worker to end, whatever it does."""
         self._is_closed = True
         for task in list(self._tasks):
             task.cancel()
+
+    async def closed(self) -> None:
+        """Return when the workers have ended that can end."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_LAST_MOMENT)
 
     def _hire(self) -> None:
         # In a context of its own: what one attempt sets there must not reach the next.
@@ -88,7 +103,9 @@ class Workers:
                     return
                 took = self._monotonic() - began
                 self.pace += (took - self.pace) / 16
+                self._is_turning = True
                 self._ended(running, outcome)
+                self._is_turning = False
                 if len(contextvars.copy_context()) > 1:
                     # It set a variable: whoever is next gets a fresh worker.
                     if self._ready:

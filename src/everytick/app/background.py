@@ -1,0 +1,73 @@
+"""The background: a thread with a loop in which an application runs beside the program that started it."""
+
+import asyncio
+import atexit
+import logging
+import threading
+from typing import Protocol
+
+from everytick.node.node import StopMode
+
+_log = logging.getLogger("everytick")
+
+
+class Startable(Protocol):
+    """An application, as far as this thread knows it."""
+
+    async def start(self) -> None:
+        """Begin."""
+        ...
+
+    async def stop(self, mode: StopMode = "cancel") -> None:
+        """End."""
+        ...
+
+
+class Background:
+    """A thread with a loop in which the application runs."""
+
+    def __init__(self, app: Startable) -> None:
+        self._app = app
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._mode: StopMode = "cancel"
+        self._started = threading.Event()
+        self._failed: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="everytick", daemon=True)
+
+    def start(self) -> None:
+        """Return once it runs, or raise what kept it from running."""
+        self._thread.start()
+        self._started.wait()
+        if self._failed is not None:
+            self._thread.join()
+            raise self._failed
+        atexit.register(self.stop)
+
+    def stop(self, mode: StopMode = "cancel") -> None:
+        """Return once it has stopped."""
+        atexit.unregister(self.stop)
+        self._mode = mode
+        loop, stop = self._loop, self._stop
+        if self._thread.is_alive() and loop is not None and stop is not None:
+            loop.call_soon_threadsafe(stop.set)
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._live())
+        except BaseException as error:  # noqa: BLE001, raised again by whoever waits for the start
+            if self._started.is_set():
+                _log.exception("everytick ended in its background thread")
+            self._failed = error
+        finally:
+            self._started.set()
+
+    async def _live(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        try:
+            await self._app.start()
+            self._started.set()
+            await self._stop.wait()
+        finally:
+            await self._app.stop(self._mode)

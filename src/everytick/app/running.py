@@ -1,0 +1,150 @@
+"""Running: the node of an application, in the foreground, in the background or inside another program's loop."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+from everytick.app.opened import Opened
+from everytick.domain.texts import ALREADY_RUNNING
+from everytick.errors import AlreadyRunning
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+    from types import TracebackType
+
+    from everytick.app.background import Background
+    from everytick.node.events import Events
+    from everytick.node.node import Node, StopMode
+    from everytick.node.settings import NodeSettings
+    from everytick.stores.addresses import AnyStore
+
+
+class Running(Opened):
+    """Starts and stops the node; one application has one node in a process."""
+
+    settings: NodeSettings
+    _events: Events
+    _node: Node | None = None
+    _is_starting = False
+    _background: Background | None = None
+
+    if TYPE_CHECKING:
+
+        async def sync(self) -> Any:
+            """Bring the definitions of this application into the store; operations know how."""
+
+    @property
+    def node(self) -> Node | None:
+        """The node, while it runs."""
+        return self._node
+
+    async def start(self) -> None:
+        """Open the store, bring this application's definitions into it, and begin to plan and run."""
+        if self._node is not None or self._is_starting:
+            raise AlreadyRunning(ALREADY_RUNNING)
+        self._is_starting = True
+        try:
+            store = await self._opened()
+            await self.sync()
+            node = self._made_node(store)
+            await node.start()
+            self._node = node
+        finally:
+            self._is_starting = False
+
+    async def stop(self, mode: StopMode = "cancel") -> None:
+        """Stop planning and claiming, then what runs, and close the store; stopping twice is harmless.
+
+        `cancel` tells what runs to stop and waits the grace period, `drain` waits for it first.
+        """
+        node, self._node = self._node, None
+        if node is not None:
+            await node.stop(mode)
+        await self.close()
+
+    def run(self, *, drain: bool = False) -> None:
+        """Run until somebody says stop: the first Ctrl-C or SIGTERM stops cleanly, a second leaves at once.
+
+        With `drain` a clean stop lets everything that runs finish first.
+        """
+        from everytick.app.foreground import run
+
+        if self._node is not None or self._is_starting or self._background is not None:
+            raise AlreadyRunning(ALREADY_RUNNING)
+        run(self, drain=drain)
+
+    def start_background(self) -> None:
+        """Run in a thread with a loop of its own, and return once it runs; it stops when the process ends."""
+        from everytick.app.background import Background
+
+        if self._background is not None or self._node is not None:
+            raise AlreadyRunning(ALREADY_RUNNING)
+        self._background = Background(self)
+        try:
+            self._background.start()
+        except BaseException:
+            self._background = None
+            raise
+
+    def stop_background(self, mode: StopMode = "cancel") -> None:
+        """Stop what `start_background` began; stopping twice is harmless."""
+        background, self._background = self._background, None
+        if background is not None:
+            background.stop(mode)
+
+    @asynccontextmanager
+    async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
+        """Run as long as a web application does: `FastAPI(lifespan=tick.lifespan)`.
+
+        Any number of web workers may do so: each occurrence is claimed by one of them.
+        """
+        await self.start()
+        try:
+            yield
+        finally:
+            await self.stop()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def _made_node(self, store: AnyStore) -> Node:
+        from everytick.node.node import Node
+        from everytick.runners.catalogue import Catalogue
+
+        settings = self.settings
+        if settings.log_folder is None:
+            settings = replace(settings, log_folder=_log_folder(store))
+        functions = {definition.job.id: definition.functions for definition in self._definitions.values()}
+        hooks = {definition.job.id: definition.hooks for definition in self._definitions.values() if definition.hooks}
+        catalogue = Catalogue(
+            functions,
+            threads=settings.threads,
+            grace=settings.grace_period,
+            allow_calls=settings.allow_calls,
+        )
+        return Node(store, catalogue, settings, hooks=hooks, events=self._events)
+
+
+def _log_folder(store: AnyStore) -> Path | None:
+    """Where output is kept unless told: beside the file of a store in a file, else where programs keep their state."""
+    import os
+    from pathlib import Path
+
+    from everytick.stores.memory import MemoryStore
+    from everytick.stores.sqlite.store import SqliteStore
+
+    if isinstance(store, MemoryStore):
+        return None
+    if isinstance(store, SqliteStore):
+        return store.path.with_name(f"{store.path.stem}-logs")
+    state = os.environ.get("XDG_STATE_HOME")
+    return (Path(state) if state else Path.home() / ".local/state") / "everytick/logs"

@@ -1,0 +1,379 @@
+"""What becomes of attempts: timeouts, retries, order, results, what leaks and what does not."""
+
+import asyncio
+from contextvars import ContextVar
+from datetime import datetime, timedelta
+
+import pytest
+
+from everytick.domain.payload import payload
+from everytick.domain.retry import Retry
+from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
+from everytick.errors import GiveUp, TryAgain
+from everytick.runners.context import Context, current
+from tests.unit.node.worlds import World, living, pause
+
+
+def test_an_attempt_that_takes_too_long_is_ended_and_tried_again() -> None:
+    """S0-065, S0-066: canceled at its timeout, recorded as such, and the retry policy applies."""
+
+    async def story(world: World) -> None:
+        begun: list[datetime] = []
+
+        async def body() -> None:
+            begun.append(world.now())
+            await asyncio.sleep(3600)
+
+        job = await world.define("slow", body, task_timeout="10s", retry=Retry(1, "2s"))
+        node = world.node()
+        await node.start()
+        asked = await world.trigger(job)
+        ended = await world.ended(asked)
+        assert ended.status is OccurrenceStatus.FAILED
+        whole = await world.store.whole(asked)
+        assert [run.status for run in whole.runs] == [RunStatus.TIMEOUT]
+        assert [attempt.status for _, attempt in whole.attempts] == [AttemptStatus.TIMEOUT] * 2
+        assert {attempt.error for _, attempt in whole.attempts} == {"task execution timeout"}
+        assert [round((at - begun[0]).total_seconds()) for at in begun] == [0, 12]
+        await node.stop()
+
+    living(story)
+
+
+def test_a_timeout_shorter_than_a_moment_holds_too() -> None:
+    """S0-066: a tenth of a second is a timeout like any other."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            await asyncio.sleep(3600)
+
+        job = await world.define("slow", body, task_timeout="100ms")
+        node = world.node()
+        await node.start()
+        asked = await world.trigger(job)
+        await world.ended(asked, "1s")
+        await node.stop()
+
+    living(story)
+
+
+def test_the_deadline_of_an_occurrence_ends_all_its_tasks() -> None:
+    """S0-067: start plus execution_timeout, whatever the tasks' own timeouts."""
+
+    async def story(world: World) -> None:
+        stopped: list[float] = []
+
+        async def body() -> None:
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                stopped.append(world.loop.time())
+
+        tasks = {"a": body, "b": body}
+        job = await world.define("both", tasks, mode="parallel", execution_timeout="30s", task_timeout="1h")
+        node = world.node()
+        await node.start()
+        asked = await world.trigger(job)
+        ended = await world.ended(asked)
+        assert (ended.status, ended.error) == (OccurrenceStatus.FAILED, "Execution exceeded timeout")
+        assert [round(at) for at in stopped] == [30, 30]
+        await node.stop()
+
+    living(story)
+
+
+def test_a_far_retry_holds_no_slot_and_comes_in_time() -> None:
+    """S0-083…: 1m, 2m, 4m; meanwhile the only slot belongs to others."""
+
+    async def story(world: World) -> None:
+        tries: list[float] = []
+
+        async def flaky() -> None:
+            tries.append(world.loop.time())
+            if len(tries) < 4:
+                raise ValueError("not yet")
+
+        async def other() -> None:
+            await asyncio.sleep(1)
+
+        job = await world.define("flaky", flaky, retry=Retry(3, "1m", factor=2.0))
+        filler = await world.define("filler", other)
+        node = world.node(slots=1)
+        await node.start()
+        asked = await world.trigger(job)
+        await pause("10s")
+        assert await world.status(asked) is OccurrenceStatus.AWAITING_RETRY
+        assert node.executor.handles == []
+        between = await world.trigger(filler)
+        assert (await world.ended(between, "5s")).status is OccurrenceStatus.COMPLETED
+        assert (await world.ended(asked)).status is OccurrenceStatus.COMPLETED
+        waits = [round(later - earlier) for earlier, later in zip(tries, tries[1:], strict=False)]
+        assert waits == [60, 120, 240]
+        await node.stop()
+
+    living(story)
+
+
+def test_a_task_steers_its_own_retries() -> None:
+    """TryAgain brings its own wait and counts; GiveUp ends the run whatever is left."""
+
+    async def story(world: World) -> None:
+        tries: list[float] = []
+
+        async def again() -> None:
+            tries.append(world.loop.time())
+            if len(tries) == 1:
+                raise TryAgain("3s")
+            raise GiveUp("no use")
+
+        job = await world.define("steered", again, retry=Retry(5, "1h"))
+        node = world.node()
+        await node.start()
+        ended = await world.ended(await world.trigger(job))
+        assert ended.status is OccurrenceStatus.FAILED
+        assert [round(at - tries[0]) for at in tries] == [0, 3]
+        await node.stop()
+
+    living(story)
+
+
+def test_nothing_starts_that_the_store_does_not_know() -> None:
+    """Intent first: when a task begins, the store has the end of the one before it."""
+
+    async def story(world: World) -> None:
+        known: list[list[tuple[str, RunStatus]]] = []
+
+        async def body(ctx: Context) -> int:
+            whole = await world.store.whole(ctx.occurrence_id)
+            known.append([(run.task_id, run.status) for run in whole.runs if run.status is RunStatus.SUCCESS])
+            return ctx.attempt
+
+        names = ["a", "b", "c"]
+        job = await world.define("steps", dict.fromkeys(names, body))
+        node = world.node()
+        await node.start()
+        ended = await world.ended(await world.trigger(job))
+        assert ended.status is OccurrenceStatus.COMPLETED
+        assert [len(each) for each in known] == [0, 1, 2]
+        await node.stop()
+
+    living(story)
+
+
+def test_a_task_sees_what_those_before_it_returned() -> None:
+    """Results by task name; one that did not succeed is absent."""
+
+    async def story(world: World) -> None:
+        seen: list[dict[str, object]] = []
+
+        async def one() -> dict[str, int]:
+            return {"rows": 3}
+
+        async def bad() -> None:
+            raise ValueError
+
+        async def last(ctx: Context) -> None:
+            seen.append(dict(ctx.results))
+
+        job = await world.define("results", {"one": one, "bad": bad, "last": last}, failure="continue")
+        node = world.node()
+        await node.start()
+        ended = await world.ended(await world.trigger(job))
+        assert ended.status is OccurrenceStatus.COMPLETED_WITH_ERRORS
+        assert seen == [{"one": {"rows": 3}}]
+        await node.stop()
+
+    living(story)
+
+
+def test_the_context_says_what_this_attempt_is() -> None:
+    """S0-027, C-14: both times, the ids, the payload, the cause, what ended last."""
+
+    async def story(world: World) -> None:
+        seen: list[Context] = []
+        inside: list[Context] = []
+
+        async def body(ctx: Context, x: int) -> None:
+            seen.append(ctx)
+            inside.append(current())
+            assert x == 7
+
+        job = await world.define("ctx", body, payload={"x": 7})
+        node = world.node()
+        await node.start()
+        first = await world.trigger(job, "one")
+        await world.ended(first)
+        second = await world.trigger(job, "two", payload=payload({"x": 7}))
+        await world.ended(second)
+        earlier, ctx = seen
+        assert inside == seen
+        assert (ctx.job, ctx.task, ctx.attempt, ctx.occurrence_id) == ("ctx", "a", 1, second)
+        assert ctx.payload == {"x": 7}
+        assert (ctx.cause, ctx.late, ctx.canceled) == ("trigger", False, False)
+        assert ctx.run_id == ctx.idempotency_key
+        assert (await world.store.whole(second)).attempts[0][1].id == ctx.attempt_id
+        assert earlier.previous is None
+        assert ctx.previous == earlier.scheduled_for
+        assert ctx.started_at >= ctx.scheduled_for
+        assert ctx.covers[1] == ctx.scheduled_for
+        await node.stop()
+
+    living(story)
+
+
+def test_ten_in_parallel_and_the_cleanup_runs_though_the_seventh_failed() -> None:
+    """S0-030, S0-031: the peers are canceled, task 10 whose strategy is continue is not."""
+
+    async def story(world: World) -> None:
+        ended: list[str] = []
+
+        def named(name: str):  # type: ignore[no-untyped-def]
+            async def body() -> None:
+                await asyncio.sleep(1 if name == "t7" else 10)
+                if name == "t7":
+                    raise ValueError("seven")
+                ended.append(name)
+
+            return body
+
+        names = [f"t{n}" for n in range(1, 11)]
+        job = await world.define(
+            "ten", {name: named(name) for name in names}, mode="parallel", own={"t10": {"failure": "continue"}}
+        )
+        node = world.node(slots=1)
+        await node.start()
+        asked = await world.trigger(job)
+        done = await world.ended(asked)
+        assert (done.status, done.error) == (OccurrenceStatus.FAILED, "task t7 failed, aborting due to fail-fast")
+        assert ended == ["t10"]
+        statuses = [run.status for run in (await world.store.whole(asked)).runs]
+        assert statuses.count(RunStatus.CANCELED) == 8
+        assert statuses.count(RunStatus.SUCCESS) == statuses.count(RunStatus.FAILED) == 1
+        await node.stop()
+
+    living(story)
+
+
+def test_what_an_attempt_sets_in_its_context_does_not_reach_the_next() -> None:
+    """Workers are kept, variables are not: each attempt begins with none of another's."""
+    variable: ContextVar[str] = ContextVar("variable", default="clean")
+
+    async def story(world: World) -> None:
+        found: list[str] = []
+
+        async def body() -> None:
+            found.append(variable.get())
+            variable.set("dirty")
+
+        job = await world.define("leak", body)
+        node = world.node()
+        await node.start()
+        for number in range(5):
+            await world.ended(await world.trigger(job, f"k{number}"))
+        assert found == ["clean"] * 5
+        await node.stop()
+
+    living(story)
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), BaseException("odd"), GeneratorExit()])
+def test_whatever_a_task_raises_the_node_lives(error: BaseException) -> None:
+    """User code may raise anything: the attempt is accounted for, and the next one runs."""
+
+    async def story(world: World) -> None:
+        async def bad() -> None:
+            raise error
+
+        async def good() -> None:
+            return
+
+        broken, fine = await world.define("bad", bad), await world.define("good", good)
+        node = world.node()
+        await node.start()
+        assert (await world.ended(await world.trigger(broken))).status is OccurrenceStatus.FAILED
+        assert (await world.ended(await world.trigger(fine))).status is OccurrenceStatus.COMPLETED
+        await node.stop()
+
+    living(story)
+
+
+def test_an_attempt_that_will_not_stop_is_left_behind() -> None:
+    """It swallowed its cancel: after the grace period it is recorded as timed out, and its slot is free."""
+
+    async def story(world: World) -> None:
+        is_over = False
+
+        async def stubborn() -> None:
+            while not is_over:
+                try:
+                    await asyncio.sleep(100)
+                except asyncio.CancelledError:
+                    continue
+
+        async def good() -> None:
+            return
+
+        bad, fine = await world.define("bad", stubborn, task_timeout="5s"), await world.define("good", good)
+        node = world.node(slots=1, grace_period="10s")
+        await node.start()
+        asked = await world.trigger(bad)
+        assert (await world.ended(asked, "30s")).status is OccurrenceStatus.FAILED
+        assert (await world.ended(await world.trigger(fine), "5s")).status is OccurrenceStatus.COMPLETED
+        is_over = True
+        await node.stop()
+
+    living(story)
+
+
+def test_people_see_what_has_run_for_a_while() -> None:
+    """Rows of attempts that have run for about a second are there while they run, with their progress."""
+
+    async def story(world: World) -> None:
+        async def body(ctx: Context) -> None:
+            ctx.progress(1, 4, note="first")
+            await asyncio.sleep(5)
+            ctx.progress(2, 4)
+            await asyncio.sleep(5)
+
+        job = await world.define("long", body)
+        node = world.node()
+        await node.start()
+        asked = await world.trigger(job)
+        await pause("2500ms")
+        [(_, attempt)] = (await world.store.whole(asked)).attempts
+        assert attempt.status is AttemptStatus.RUNNING
+        assert attempt.progress is not None
+        assert (attempt.progress.done, attempt.progress.total, attempt.progress.text) == (1, 4, "first")
+        await pause("5s")
+        [(_, attempt)] = (await world.store.whole(asked)).attempts
+        assert attempt.progress is not None
+        assert attempt.progress.done == 2
+        await world.ended(asked)
+        await node.stop()
+
+    living(story)
+
+
+def test_a_retry_the_owner_waits_for_begins_when_its_time_has_come() -> None:
+    """At most five seconds away it keeps its place: recorded as awaiting_retry with an owner."""
+
+    async def story(world: World) -> None:
+        tries: list[float] = []
+
+        async def body() -> None:
+            tries.append(world.loop.time())
+            if len(tries) == 1:
+                raise ValueError
+
+        job = await world.define("near", body, retry=Retry(1, "4s"))
+        node = world.node()
+        await node.start()
+        asked = await world.trigger(job)
+        await pause("2s")
+        found = (await world.store.whole(asked)).occurrence
+        assert (found.status, found.owner) == (OccurrenceStatus.AWAITING_RETRY, node.name)
+        await world.ended(asked)
+        assert timedelta(seconds=4) <= timedelta(seconds=tries[1] - tries[0]) < timedelta(seconds=4.1)
+        await node.stop()
+
+    living(story)

@@ -1,0 +1,209 @@
+"""When things start: at their instant, never before it, without drift, in order, as many as there are slots."""
+
+import asyncio
+from datetime import datetime, timedelta
+
+import pytest
+
+from everytick.domain.policies import Overlap
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.schedules.interval import every
+from tests.unit.node.worlds import NOON, World, living, pause
+
+
+def test_every_instant_starts_on_time_and_none_early() -> None:
+    """C-20, B6–B9: hundreds of ticks later the start is as near its instant as at first, and never before it."""
+
+    async def story(world: World) -> None:
+        started: list[datetime] = []
+
+        async def body() -> None:
+            started.append(world.now())
+
+        job = await world.define("tick", body, every("7s", start=NOON))
+        node = world.node()
+        await node.start()
+        await pause("2100s")
+        await node.stop()
+        instants = [each.scheduled_for for each in await world.history(job)]
+        assert len(started) >= 299
+        assert instants == [NOON + timedelta(seconds=7 * (n + 1)) for n in range(len(instants))]
+        late = [begun - instant for begun, instant in zip(started, instants, strict=True)]
+        assert min(late) >= timedelta(0)
+        assert max(late) < timedelta(milliseconds=50)
+
+    living(story)
+
+
+def test_what_takes_long_holds_up_nobody_else() -> None:
+    """D9: one job that never ends does not make another late."""
+
+    async def story(world: World) -> None:
+        late: list[timedelta] = []
+
+        async def hog() -> None:
+            await asyncio.sleep(100_000)
+
+        await world.define("hog", hog, every("1m", start=NOON), task_timeout="1d")
+        quick = await world.define("quick", _noted(world, late), every("10s", start=NOON))
+        node = world.node(slots=2)
+        await node.start()
+        await pause("300s")
+        assert len(late) == len(await world.history(quick)) >= 29
+        assert max(late) < timedelta(seconds=1)
+        await node.stop()
+
+    living(story)
+
+
+def _noted(world: World, late: list[timedelta]):  # type: ignore[no-untyped-def]
+    from everytick.runners.context import Context
+
+    async def body(ctx: Context) -> None:
+        late.append(world.now() - ctx.scheduled_for)
+
+    return body
+
+
+@pytest.mark.parametrize("slots", [1, 3])
+def test_no_more_run_at_once_than_there_are_slots(slots: int) -> None:
+    """S0-104: what finds no slot waits, and everything runs in the end."""
+
+    async def story(world: World) -> None:
+        running, most, done = 0, 0, 0
+
+        async def body() -> None:
+            nonlocal running, most, done
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(5)
+            running -= 1
+            done += 1
+
+        job = await world.define("many", body, overlap="allow")
+        node = world.node(slots=slots)
+        await node.start()
+        for number in range(10):
+            await world.trigger(job, f"k{number}", overlap=Overlap.ALLOW)
+        await pause("60s")
+        assert (most, done) == (slots, 10)
+        await node.stop()
+
+    living(story)
+
+
+def test_the_more_important_goes_first_then_the_older() -> None:
+    """Priority, then age: among what waits for a slot."""
+
+    async def story(world: World) -> None:
+        order: list[str] = []
+
+        def named(name: str):  # type: ignore[no-untyped-def]
+            async def body() -> None:
+                order.append(name)
+                await asyncio.sleep(10)
+
+            return body
+
+        jobs = [
+            await world.define(name, named(name), overlap="allow", priority=priority)
+            for name, priority in (("low", 0), ("first", 5), ("second", 5), ("high", 9))
+        ]
+        node = world.node(slots=1)
+        for job in jobs:
+            await world.trigger(job)
+            await pause("1s")
+        await node.start()
+        await pause("60s")
+        assert order == ["high", "first", "second", "low"]
+        await node.stop()
+
+    living(story)
+
+
+def test_an_ending_releases_the_next_in_line_at_once() -> None:
+    """S0-062: the one that waited does not wait for the next poll."""
+
+    async def story(world: World) -> None:
+        begun: list[datetime] = []
+
+        async def body() -> None:
+            begun.append(world.now())
+            await asyncio.sleep(3)
+
+        job = await world.define("line", body, overlap="queue")
+        node = world.node(poll="1h")
+        await node.start()
+        for number in range(3):
+            await world.trigger(job, f"k{number}")
+        await pause("20s")
+        assert [round((at - begun[0]).total_seconds()) for at in begun] == [0, 3, 6]
+        await node.stop()
+
+    living(story)
+
+
+def test_a_schedule_that_raises_disturbs_no_other_job(caplog: pytest.LogCaptureFixture) -> None:
+    """S1-013, D7: it is logged as the contract says and looked at again later; the others are on time."""
+
+    class Broken:
+        def next_after(self, moment: datetime) -> datetime | None:
+            if moment >= NOON:
+                raise ValueError("out of order")
+            return NOON
+
+        def last_at(self, moment: datetime) -> datetime | None:
+            raise ValueError("out of order")
+
+        def instants(self, after: datetime, through: datetime, limit: int | None = None) -> list[datetime]:
+            raise ValueError("out of order")
+
+        def describe(self) -> str:
+            return "broken"
+
+    async def story(world: World) -> None:
+        late: list[timedelta] = []
+
+        async def never() -> None:
+            raise AssertionError
+
+        await world.define("broken", never, Broken())
+        good = await world.define("good", _noted(world, late), every("10s", start=NOON))
+        node = world.node()
+        await node.start()
+        await pause("100s")
+        assert len(await world.history(good)) >= 9
+        assert max(late) < timedelta(seconds=1)
+        await node.stop()
+
+    living(story)
+    said = [record.getMessage() for record in caplog.records if "failed to claim schedule" in record.getMessage()]
+    assert 1 <= len(said) <= 3, "told, and not in a busy loop"
+    assert "broken" in said[0]
+
+
+def test_what_this_node_cannot_run_is_left_to_one_that_can() -> None:
+    """C-21: it is given back untouched, and the other node runs it."""
+
+    async def story(world: World) -> None:
+        ran: list[str] = []
+
+        async def body() -> None:
+            ran.append("here")
+
+        job = await world.define("elsewhere", body)
+        ignorant = world.node(knows={})
+        await ignorant.start()
+        asked = await world.trigger(job)
+        await pause("10s")
+        assert await world.status(asked) is OccurrenceStatus.PENDING
+        assert not ran
+        able = world.node()
+        await able.start()
+        assert (await world.ended(asked)).status is OccurrenceStatus.COMPLETED
+        whole = await world.store.whole(asked)
+        assert [attempt.number for _, attempt in whole.attempts] == [1]
+        await ignorant.stop()
+        await able.stop()
+
+    living(story)

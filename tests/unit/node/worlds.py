@@ -1,0 +1,98 @@
+"""Nodes that live in a test: real loops on a store in memory, on virtual time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from everytick.domain.durations import duration
+from everytick.domain.job import Job, define_job, define_task
+from everytick.domain.occurrence import Cause, Occurrence
+from everytick.domain.schedule import Schedule
+from everytick.domain.snapshots import Request
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.errors import NotFound
+from everytick.node.node import Node
+from everytick.node.settings import node_settings
+from everytick.runners.catalogue import Catalogue
+from everytick.schedules.interval import every
+from everytick.stores.memory import MemoryStore
+from everytick.testing.virtual import VirtualLoop, run_virtually
+
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+Function = Callable[..., Awaitable[Any]]
+
+
+class World:
+    """One store and the nodes on it; time passes only while everything waits."""
+
+    def __init__(self, loop: VirtualLoop, store: type[MemoryStore] = MemoryStore) -> None:
+        self.loop = loop
+        self.store = store(self.now)
+        self.functions: dict[str, dict[str, Function]] = {}
+        self.hooks: dict[str, dict[str, Callable[..., Any]]] = {}
+
+    def now(self) -> datetime:
+        return NOON + timedelta(seconds=self.loop.time())
+
+    async def define(
+        self,
+        name: str,
+        tasks: Function | Mapping[str, Function],
+        schedule: Schedule | None = None,
+        *,
+        own: Mapping[str, Mapping[str, object]] | None = None,
+        **policies: object,
+    ) -> Job:
+        """Store a job of these tasks; without a schedule it is due once a year, so that it only runs when asked."""
+        named = tasks if isinstance(tasks, Mapping) else {"a": tasks}
+        written = []
+        for task in named:
+            settings = dict((own or {}).get(task, {}))
+            written.append(define_task(name, task, after=settings.pop("after", ()), policies=settings))
+        job = define_job(name, schedule or every("P1Y", start=NOON), policies=policies, tasks=written)
+        await self.store.put(job)
+        self.functions[job.id] = dict(named)
+        return job
+
+    def node(self, *, knows: Mapping[str, Mapping[str, Function]] | None = None, **settings: Any) -> Node:
+        """Return a node that has not been started; it knows every function unless told which."""
+        catalogue = Catalogue(self.functions if knows is None else knows, grace=timedelta(seconds=1))
+        return Node(self.store, catalogue, node_settings(**settings), hooks=self.hooks, monotonic=self.loop.time)
+
+    async def trigger(self, job: Job, key: str = "k", **given: Any) -> str:
+        return await self.store.request(job.id, Request(key, Cause.TRIGGER, self.now(), **given))
+
+    async def status(self, occurrence_id: str) -> OccurrenceStatus:
+        return (await self.store.whole(occurrence_id)).occurrence.status
+
+    async def ended(self, occurrence_id: str, within: str = "1h") -> Occurrence:
+        """Return the occurrence once it is over."""
+        deadline = self.now() + duration(within)
+        found: Occurrence | None = None
+        while found is None or found.ended_at is None:
+            assert self.now() < deadline, f"{occurrence_id} is still {found}"
+            await pause("100ms")
+            # A request is an occurrence only once it was planned.
+            with suppress(NotFound):
+                found = (await self.store.whole(occurrence_id)).occurrence
+        return found
+
+    async def history(self, job: Job) -> list[Occurrence]:
+        """The job's occurrences, oldest first."""
+        return list(reversed((await self.store.history(job_id=job.id, limit=10_000)).occurrences))
+
+
+async def pause(length: str) -> None:
+    """Let virtual time pass."""
+    await asyncio.sleep(duration(length).total_seconds())
+
+
+def living(story: Callable[[World], Coroutine[Any, Any, None]], store: type[MemoryStore] = MemoryStore) -> None:
+    """Let the story happen in a world of its own."""
+
+    async def main(loop: VirtualLoop) -> None:
+        await story(World(loop, store))
+
+    run_virtually(main)
