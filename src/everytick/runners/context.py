@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from everytick.domain import ids
+from everytick.domain.config import UNSET
 from everytick.domain.job import Job
 from everytick.domain.notes import Progress
 from everytick.domain.occurrence import Cause, Occurrence
@@ -148,7 +149,9 @@ class Context:
     @property
     def payload(self) -> Any:
         """What the occurrence was given: the trigger's payload, else the definition's; a fresh copy."""
-        found = self.occurrence.settings(self.definition, self.definition.tasks[self.place]).payload
+        # Merging all settings for one of them would cost more than most bodies.
+        own = self.occurrence.overrides.get("payload") if self.occurrence.overrides.items else UNSET
+        found = self.definition.settings.payload if own is UNSET else own
         return None if found is None else found.read()
 
     @property
