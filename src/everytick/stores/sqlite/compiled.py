@@ -7,7 +7,7 @@ from datetime import datetime
 from threading import Lock
 
 from everytick.domain.job import Job
-from everytick.domain.steps import Rules, rules_of
+from everytick.domain.steps import NOT_STARTED, Rules, RunState, rules_of
 from everytick.domain.values import value
 from everytick.errors import shown
 from everytick.stores.definitions import read_definition
@@ -19,11 +19,12 @@ MOST_KEPT = 10_000
 
 @value
 class Compiled:
-    """One version of a job, since when it is in force, and the rules of its occurrences that override nothing."""
+    """One version of a job, since when it is in force, and what its occurrences that override nothing begin with."""
 
     job: Job
     rules: Rules
     in_force_after: datetime | None
+    not_started: tuple[RunState, ...]
 
 
 @value
@@ -40,7 +41,8 @@ class Definitions:
 
     def __init__(self, most: int = MOST_KEPT) -> None:
         self._most = most
-        self._kept: dict[tuple[int, int], Compiled] = {}
+        self._young: dict[tuple[int, int], Compiled] = {}
+        self._old: dict[tuple[int, int], Compiled] = {}
         self._unreadable: dict[tuple[int, int], Unreadable] = {}
         self._unshown: list[Unreadable] = []
         self._lock = Lock()
@@ -48,20 +50,30 @@ class Definitions:
     def get(self, connection: sqlite3.Connection, job: int, version: int) -> Compiled | None:
         """Return one version, or None if it cannot be read: then `unshown` tells of it."""
         key = (job, version)
+        found = self._young.get(key)
+        if found is not None:
+            return found
         with self._lock:
             if key in self._unreadable:
                 return None
-            # Taken out and put back, so that what was used last stays longest.
-            found = self._kept.pop(key, None)
+            found = self._old.get(key)
             if found is not None:
-                self._kept[key] = found
+                self._keep(key, found)
                 return found
         return self._read(connection, job, version)
+
+    def _keep(self, key: tuple[int, int], compiled: Compiled) -> None:
+        """What was not used while half of all that may be kept was, is forgotten; what is used needs no lock."""
+        if len(self._young) >= self._most // 2:
+            self._old, self._young = self._young, {}
+        self._young[key] = compiled
 
     def refuse(self, job: int, version: int, reason: str) -> None:
         """Set a version apart: this process leaves it to others."""
         refused = Unreadable(job, version, reason)
         with self._lock:
+            self._young.pop((job, version), None)
+            self._old.pop((job, version), None)
             if (job, version) not in self._unreadable:
                 self._unreadable[job, version] = refused
                 self._unshown.append(refused)
@@ -88,12 +100,12 @@ class Definitions:
             read = read_definition(
                 text, id=id_, version=version, created_at=moment(created_at), updated_at=moment(made_at)
             )
-            compiled = Compiled(read, rules_of(read), moment_or_none(in_force_after))
+            rules = rules_of(read)
+            not_started = (NOT_STARTED,) * len(rules.tasks)
+            compiled = Compiled(read, rules, moment_or_none(in_force_after), not_started)
         except Exception as error:  # noqa: BLE001  whatever is wrong with it, the other jobs go on
             self.refuse(job, version, shown(f"{type(error).__name__}: {error}", 500))
             return None
         with self._lock:
-            while len(self._kept) >= self._most:
-                del self._kept[next(iter(self._kept))]
-            self._kept[job, version] = compiled
+            self._keep((job, version), compiled)
         return compiled

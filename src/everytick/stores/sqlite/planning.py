@@ -22,16 +22,20 @@ from everytick.stores.sqlite.writer import Transaction
 T = TypeVar("T")
 
 
-def due(connection: sqlite3.Connection, definitions: Definitions, now: datetime, limit: int) -> list[JobSnapshot]:
-    """Return snapshots of up to `limit` due jobs, all of one moment."""
+def due(
+    connection: sqlite3.Connection, definitions: Definitions, now: datetime, limit: int, clock: int
+) -> list[JobSnapshot]:
+    """Return snapshots of up to `limit` due jobs, all of one moment, which is now by the store's clock."""
     found = connection.execute(Q.due_jobs, (micros(now), definitions.refused(), limit)).fetchall()
-    return _snapshots(connection, definitions, found)
+    return _snapshots(connection, definitions, found, clock)
 
 
-def look(connection: sqlite3.Connection, definitions: Definitions, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
+def look(
+    connection: sqlite3.Connection, definitions: Definitions, job_ids: Collection[str], clock: int
+) -> dict[str, JobSnapshot]:
     """Return snapshots of those of the jobs that exist, due or not, all of one moment."""
     found = connection.execute(Q.look_at_jobs, (json.dumps(list(job_ids)),)).fetchall()
-    seen = {snapshot.job_id: snapshot for snapshot in _snapshots(connection, definitions, found)}
+    seen = {snapshot.job_id: snapshot for snapshot in _snapshots(connection, definitions, found, clock)}
     return {id_: seen[id_] for id_ in job_ids if id_ in seen}
 
 
@@ -43,9 +47,11 @@ def ahead(connection: sqlite3.Connection, now: int, queues: Collection[str]) -> 
     return Ahead(rows.moment(now), rows.moment_or_none(wake_at), rows.moment_or_none(ready_at))
 
 
-def _snapshots(connection: sqlite3.Connection, definitions: Definitions, found: Sequence[Columns]) -> list[JobSnapshot]:
+def _snapshots(
+    connection: sqlite3.Connection, definitions: Definitions, found: Sequence[Columns], clock: int
+) -> list[JobSnapshot]:
     jobs = json.dumps([row[0] for row in found])
-    facts = _Facts(connection, jobs)
+    facts = _Facts(connection, jobs, clock)
     snapshots = []
     for row in found:
         editions = _editions(connection, definitions, row)
@@ -57,12 +63,12 @@ def _snapshots(connection: sqlite3.Connection, definitions: Definitions, found: 
 class _Facts:
     """What stands beside the jobs of one batch, read in one statement per table."""
 
-    def __init__(self, connection: sqlite3.Connection, jobs: str) -> None:
+    def __init__(self, connection: sqlite3.Connection, jobs: str, clock: int) -> None:
         self.pauses = _by_job(connection.execute(Q.pauses_of_jobs, (jobs,)), rows.pause)
         self.adjustments = _by_job(connection.execute(Q.adjustments_of_jobs, (jobs,)), rows.adjustment)
         self.requests = _by_job(connection.execute(Q.requests_of_jobs, (jobs,)), rows.request)
         self.active = _by_job(
-            connection.execute(Q.active_of_jobs, (jobs,)), lambda row: (rows.active(row[:6]), int(row[6]))
+            connection.execute(Q.active_of_jobs, (clock, jobs)), lambda row: (rows.active(row), row[6], row[7])
         )
 
 
@@ -106,9 +112,9 @@ def _snapshot(row: Columns, editions: tuple[Edition, ...], facts: _Facts) -> Job
         reschedule=rows.reschedule(row[9:12]),
         requests=tuple(requests[:PLAN_LIMIT]),
         more_requests=len(requests) > PLAN_LIMIT,
-        busy=tuple(each for each, _ in busy),
+        busy=tuple(each for each, _, _ in busy),
         busy_count=busy[0][1] if busy else 0,
-        waiting=tuple(each for each, _ in waiting),
+        waiting=tuple(each for each, _, hidden in waiting if not hidden),
         waiting_count=waiting[0][1] if waiting else 0,
         last_end=rows.ended(row[12:15]),
         last_success=rows.ended(row[15:18]),
@@ -152,6 +158,9 @@ class _Writing:
         through, now = micros(plan.watermark), self._transaction.now
         assert through >= watermark, f"{plan.job_id}: the watermark moved back"
         self._written.add(job)
+        if plan.cancels_before is not None:
+            asked = ("asked by the schedule", job, micros(plan.cancels_before))
+            self._transaction.execute(Q.ask_all_to_cancel, asked)
         if plan.creations:
             compiled = self._definitions.get(self._transaction.connection, job, version)
             assert compiled is not None, f"{plan.job_id}: planned by a definition that cannot be read"

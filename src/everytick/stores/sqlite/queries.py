@@ -27,6 +27,7 @@ class Queries:
     release_occurrence: str
     end_occurrence: str
     ask_to_cancel: str
+    ask_all_to_cancel: str
     add_span: str
     use_adjustment: str
     forget_adjustments: str
@@ -35,19 +36,21 @@ class Queries:
     forget_editions: str
     come_of_age: str
     ready_occurrences: str
-    own_occurrence: str
-    records: str
+    own_occurrences: str
+    held_occurrences: str
     record_of_id: str
     runs: str
     attempts: str
     fences: str
     advance_occurrence: str
+    end_owned: str
     write_run: str
     write_attempt: str
     note_attempt: str
     wake_job: str
     wake_and_revise_job: str
     note_end: str
+    wake_after_wait: str
     wake_after_end: str
     wake_after_success: str
     beat: str

@@ -1,4 +1,6 @@
 -- Lists are given as one JSON text and read by json_each, so that every statement has one text and one plan.
+-- Where rows come by the thousand, nothing is given as -9223372036854775808 or as char(0) instead of null, since the
+-- driver takes longer over one null than the statement over the rest of its row.
 -- `indexed by` stands where the planner would rather read a job's whole history than the few that are active.
 
 -- latest_time --
@@ -37,14 +39,19 @@ select ready_at from occurrence
 
 -- active_of_jobs --
 -- Of each job's busy and waiting ones the first hundred in line, and the newest that waits; the counts are whole.
-select job, id, line_at, scheduled_for, status, cause, superseded_by_next, total
-  from (select job, id, line_at, scheduled_for, status, cause, superseded_by_next,
-               row_number() over (partition by job, status = 3 order by line_at, id) as place,
-               count(*) over (partition by job, status = 3) as total
-          from occurrence indexed by occurrence_active
-         where job in (select value from json_each(?)) and status < 4)
- where place <= 100 or (status = 3 and place = total)
- order by job, place;
+-- What the schedule of a paused job put in line is hidden, but for one that brings the count along.
+select job, id, line_at, scheduled_for, status, cause, superseded_by_next, total, hidden
+  from (select *, row_number() over (partition by job, status = 3, hidden order by line_at, id) as place,
+               count(*) over (partition by job, status = 3) as total,
+               count(*) over (partition by job, status = 3, hidden) as alike
+          from (select job, id, line_at, scheduled_for, status, cause, superseded_by_next,
+                       status = 3 and cause = 0 and exists (
+                         select 1 from pause p
+                          where p.job = o.job and (p.until_at is null or p.until_at > ?)) as hidden
+                  from occurrence o indexed by occurrence_active
+                 where job in (select value from json_each(?)) and status < 4))
+ where iif(hidden, place = 1, place <= 100 or (status = 3 and place = alike))
+ order by job, hidden, place;
 
 -- pauses_of_jobs --
 -- The pauses still to be decided, in the order in which they were made.
@@ -120,6 +127,11 @@ returning job, scheduled_for, started_at;
 -- The owner is told by its next beat; what has ended is not asked.
 update occurrence set cancel = ? where id = ? and status < 4;
 
+-- ask_all_to_cancel --
+-- Everybody of the job who is busy and stood in line before this moment is asked, whom a snapshot named or not.
+update occurrence indexed by occurrence_active set cancel = ?
+ where job = ? and status < 3 and status < 4 and cancel is null and line_at < ?;
+
 -- add_span --
 -- Instants that do not run, with their reason.
 insert into span (job, version, status, why, detail, covers_after, covers_through, count)
@@ -157,25 +169,28 @@ update job_state
 update occurrence set later = 0 where later = 1 and queue = ? and ready_at <= ?;
 
 -- ready_occurrences --
--- What may start now of one queue, higher priority first, then the oldest in line; columns as in occurrence_record.
-select seq, id, null, version, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
+-- What may start now of one queue, higher priority first, then the oldest in line; without some jobs, and versions.
+select seq, job, version, id, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
        owner, fence, started_at, ended_at, error, overrides, payload, replay_of, reason, created_at, updated_at,
-       number, claimed_at, lost, cancel, job, priority
+       number, claimed_at, lost, cancel, priority
   from occurrence
  where queue = ? and later = 0 and (status = 0 or (status = 2 and owner is null))
-   and job not in (select j.job from job j where j.id in (select value from json_each(?)))
-   and (job || ':' || version) not in (select value from json_each(?))
+   and (? or job not in (select j.job from job j where j.id in (select value from json_each(?))))
+   and (? or (job || ':' || version) not in (select value from json_each(?)))
  order by priority desc, line_at, id limit ?;
 
--- own_occurrence --
+-- own_occurrences --
 -- The durable start: from now on only this node writes, under a fence that nobody had before.
 update occurrence
    set status = 1, owner = ?, fence = fence + 1, claimed_at = ?, started_at = coalesce(started_at, ?), updated_at = ?
- where seq = ? and status < 4;
+ where seq in (select value from json_each(?)) and status < 4;
 
--- records --
--- Occurrences by their handles.
-select * from occurrence_record where seq in (select value from json_each(?));
+-- held_occurrences --
+-- Occurrences by their handles; columns as in ready_occurrences, without the last.
+select seq, job, version, id, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
+       owner, fence, started_at, ended_at, error, overrides, payload, replay_of, reason, created_at, updated_at,
+       number, claimed_at, lost, cancel
+  from occurrence where seq in (select value from json_each(?));
 
 -- record_of_id --
 -- One occurrence by its public id.
@@ -195,21 +210,31 @@ select task, number, status, started_at, ended_at, error, progress_done, progres
 
 -- fences --
 -- What the steps of owners are conditional on; under the write lock nobody can change it before we write.
-select seq, fence, number, status, ready_at, job, scheduled_for, started_at
-  from occurrence where seq in (select value from json_each(?));
+select seq, fence, number, status from occurrence where seq in (select value from json_each(?));
 
 -- advance_occurrence --
--- One step of the owner, by key and fence only: an end raises the fence, so a finished row matches no owner.
+-- One step of the owner that is not its last, by key and fence; one that was written before changes nothing.
 update occurrence
-   set status = ?, owner = case when ? then null else owner end, ready_at = ?, later = ?, ended_at = ?, error = ?,
-       number = ?, lost = ?, superseded_by_next = ?, updated_at = ?, fence = fence + ?, report_due = max(report_due, ?)
- where seq = ? and fence = ? and status < 4;
+   set status = ?, owner = iif(?, null, owner), ready_at = coalesce(nullif(?, -9223372036854775808), ready_at),
+       later = coalesce(nullif(?, -9223372036854775808), ready_at, 0) > ?, error = nullif(?, char(0)), number = ?,
+       lost = ?, superseded_by_next = ?, updated_at = ?
+ where seq = ? and fence = ? and number < ? and status < 4;
+
+-- end_owned --
+-- The owner's last step, by key and fence: it raises the fence, so that a finished row matches no owner.
+update occurrence
+   set status = ?, owner = null, ready_at = coalesce(nullif(?, -9223372036854775808), ready_at), later = 0,
+       ended_at = ?, error = nullif(?, char(0)), number = ?, lost = ?, superseded_by_next = ?, updated_at = ?,
+       fence = fence + 1, report_due = 1
+ where seq = ? and fence = ? and number < ? and status < 4;
 
 -- write_run --
 -- Where a task's run stands now.
 insert into task_run (occurrence, task, place, status, attempts, retries, last, resume_at, started_at,
                       attempt_started_at, ended_at, error, result, waits, because_of, out_of_time)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+values (?, ?, ?, ?, ?, ?, nullif(?, -9223372036854775808), nullif(?, -9223372036854775808),
+        nullif(?, -9223372036854775808), nullif(?, -9223372036854775808), nullif(?, -9223372036854775808),
+        nullif(?, char(0)), nullif(?, char(0)), nullif(?, char(0)), nullif(?, char(0)), ?)
 on conflict (occurrence, task) do update
    set status = excluded.status, attempts = excluded.attempts, retries = excluded.retries, last = excluded.last,
        resume_at = excluded.resume_at, started_at = excluded.started_at,
@@ -220,7 +245,7 @@ on conflict (occurrence, task) do update
 -- write_attempt --
 -- One try; what has ended is never overwritten, and what was noted of it stays.
 insert into attempt (occurrence, task, number, place, status, started_at, ended_at, error)
-values (?, ?, ?, ?, ?, ?, ?, ?)
+values (?, ?, ?, ?, ?, nullif(?, -9223372036854775808), nullif(?, -9223372036854775808), nullif(?, char(0)))
 on conflict (occurrence, task, number) do update
    set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at, error = excluded.error
  where attempt.status < 2;
@@ -252,18 +277,24 @@ update job_state set woken = woken + 1, revision = revision + 1, wake_at = ? whe
 -- The job's last end.
 update job_state set last_end_for = ?, last_end_started_at = ?, last_end_at = ? where job = ?;
 
+-- wake_after_wait --
+-- The job is looked at again, since an occurrence of it is parked.
+update job_state set woken = woken + ?, wake_at = ? where id = ?;
+
 -- wake_after_end --
 -- The job is looked at again, and its last end is noted.
 update job_state
-   set woken = woken + ?, wake_at = ?, last_end_for = ?, last_end_started_at = ?, last_end_at = ?
- where job = ?;
+   set woken = woken + ?, wake_at = ?, last_end_for = ?, last_end_started_at = nullif(?, -9223372036854775808),
+       last_end_at = ?
+ where id = ?;
 
 -- wake_after_success --
 -- The same, where the last good end is noted too.
 update job_state
-   set woken = woken + ?, wake_at = ?, last_end_for = ?, last_end_started_at = ?, last_end_at = ?,
-       last_success_for = ?, last_success_started_at = ?, last_success_at = ?
- where job = ?;
+   set woken = woken + ?, wake_at = ?, last_end_for = ?, last_end_started_at = nullif(?, -9223372036854775808),
+       last_end_at = ?, last_success_for = ?, last_success_started_at = nullif(?, -9223372036854775808),
+       last_success_at = ?
+ where id = ?;
 
 -- beat --
 -- The node was heard of.

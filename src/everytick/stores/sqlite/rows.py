@@ -50,11 +50,33 @@ assert {status for status in ATTEMPT_STATUSES if ATTEMPT_CODE[status] >= 2} == A
 
 _NOTHING = Overrides(Level.OCCURRENCE)
 
+NEVER = -(2**63)
+"""No moment, in the statements that come by the thousand: far before the calendar begins."""
+
+NO_TEXT = "\0"
+"""No text, in the same statements."""
+
+
+class Moments(dict[int | None, Any]):
+    """The moments of one batch by their microseconds: its rows share most of theirs, and nothing stays nothing."""
+
+    def __init__(self) -> None:
+        super().__init__({None: None})
+
+    def __missing__(self, stored: int) -> datetime:
+        made = self[stored] = EPOCH + timedelta(microseconds=stored)
+        return made
+
 
 def micros(moment: datetime) -> int:
     """Return the moment as whole microseconds since 1970."""
     since = moment - EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def micros_or_never(moment: datetime | None) -> int:
+    """Return the moment as microseconds, or `NEVER`."""
+    return NEVER if moment is None else micros(moment)
 
 
 def micros_or_none(moment: datetime | None) -> int | None:
@@ -115,11 +137,11 @@ def read_overrides(rest: str | None, payload: str | None) -> Overrides:
     return Overrides(Level.OCCURRENCE, items)
 
 
-def occurrence(row: Columns, job_id: str | None = None) -> Occurrence:
-    """Return the record of a row of the view `occurrence_record`, or of one without its job's id."""
+def occurrence(row: Columns) -> Occurrence:
+    """Return the record of a row of the view `occurrence_record`."""
     return Occurrence(
         id_text(row[1]),
-        row[2] if job_id is None else job_id,
+        row[2],
         row[3],
         moment(row[4]),
         STATUSES[row[5]],
@@ -143,7 +165,9 @@ def occurrence(row: Columns, job_id: str | None = None) -> Occurrence:
 
 
 def run_columns(seq: int, task: str, place: int, run: RunState) -> Columns:
-    """Return the columns of a task's run."""
+    """Return the columns of a task's run, with `NEVER` and `NO_TEXT` for what it has not."""
+    began, again, error, because_of = run.started_at, run.attempt_started_at, run.error, run.because_of
+    started_at = NEVER if began is None else micros(began)
     return (
         seq,
         task,
@@ -151,16 +175,16 @@ def run_columns(seq: int, task: str, place: int, run: RunState) -> Columns:
         RUN_CODE[run.status],
         run.attempts,
         run.retries,
-        None if run.last is None else ATTEMPT_CODE[run.last],
-        micros_or_none(run.resume_at),
-        micros_or_none(run.started_at),
-        micros_or_none(run.attempt_started_at),
-        micros_or_none(run.ended_at),
-        run.error,
-        None if run.result is None else run.result.text,
-        json.dumps([length(wait) for wait in run.waits]) if run.waits else None,
-        run.because_of,
-        run.out_of_time,
+        NEVER if run.last is None else ATTEMPT_CODE[run.last],
+        NEVER if run.resume_at is None else micros(run.resume_at),
+        started_at,
+        started_at if again is began else micros_or_never(again),
+        NEVER if run.ended_at is None else micros(run.ended_at),
+        NO_TEXT if error is None else error,
+        NO_TEXT if run.result is None else run.result.text,
+        json.dumps([length(wait) for wait in run.waits]) if run.waits else NO_TEXT,
+        NO_TEXT if because_of is None else because_of,
+        1 if run.out_of_time else 0,
     )
 
 

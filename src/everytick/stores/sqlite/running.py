@@ -2,35 +2,47 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 from everytick.domain.notes import Note
+from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.statuses import OccurrenceStatus, may_move
-from everytick.domain.steps import OccurrenceSnapshot, RunState, Step, rules_of, snapshot_of
+from everytick.domain.steps import NOT_STARTED, OccurrenceSnapshot, RunState, Step, rules_of
+from everytick.domain.values import value
 from everytick.stores.base import Claim, Commit, Orders
 from everytick.stores.sqlite import rows
-from everytick.stores.sqlite.compiled import Definitions
+from everytick.stores.sqlite.compiled import Compiled, Definitions
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import (
     ATTEMPT_CODE,
+    CAUSES,
     FIRST_END,
+    NEVER,
+    NO_TEXT,
     STATUS_CODE,
     STATUSES,
     Columns,
-    micros_or_none,
+    micros,
+    micros_or_never,
 )
 from everytick.stores.sqlite.writer import Transaction
 
 _WELL = frozenset({OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS})
 _AWAITING_RETRY = STATUS_CODE[OccurrenceStatus.AWAITING_RETRY]
 _RUNNING = STATUS_CODE[OccurrenceStatus.RUNNING]
+_HELD = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
 
-# Places of columns in occurrence_record; the last one is there for what is ready only.
-_SEQ, _ID, _VERSION, _STATUS, _LINE_AT, _OWNER, _FENCE, _STARTED_AT = 0, 1, 3, 5, 10, 12, 13, 14
-_UPDATED_AT, _NUMBER, _CLAIMED_AT, _JOB, _PRIORITY = 22, 23, 24, 27, 28
+# Places of columns in ready_occurrences and held_occurrences.
+_SEQ, _JOB, _VERSION, _ID, _LINE_AT, _STARTED_AT, _NUMBER, _PRIORITY = 0, 1, 2, 3, 10, 14, 23, 27
+
+# What the step of an owner may come to: it holds what runs, and the waits that it keeps.
+_STEP_CODE = {
+    status: code
+    for status, code in STATUS_CODE.items()
+    if status in _HELD or any(may_move(held, status) for held in _HELD)
+}
 
 
 def claim(
@@ -46,72 +58,163 @@ def claim(
     ready = _ready(transaction, definitions, queues, limit, unknown)
     if not ready:
         return []
-    transaction.executemany(Q.own_occurrence, [(node, now, now, now, row[_SEQ]) for row in ready])
+    transaction.execute(Q.own_occurrences, (node, now, now, now, json.dumps([row[_SEQ] for row in ready])))
     # A claim is a sign of life: a node that was silent for long must not lose at once what it just took.
     transaction.execute(Q.beat, (node, now))
-    for row in ready:
-        # What own_occurrence has just written: reading it back would cost as much again.
-        row[_STATUS], row[_OWNER], row[_FENCE] = _RUNNING, node, row[_FENCE] + 1
-        row[_STARTED_AT] = now if row[_STARTED_AT] is None else row[_STARTED_AT]
-        row[_UPDATED_AT] = row[_CLAIMED_AT] = now
-    return _claims(transaction.connection, definitions, ready)
+    return _claims(transaction.connection, definitions, ready, _Owned(node, now))
 
 
 def _ready(
     transaction: Transaction, definitions: Definitions, queues: Collection[str], limit: int, unknown: Collection[str]
-) -> list[list[Any]]:
+) -> list[Columns]:
     """Return the rows of what can start; look again as long as a definition turns out to be unreadable."""
-    transaction.executemany(Q.come_of_age, [(queue, transaction.now) for queue in queues])
+    wanted = tuple(dict.fromkeys(queues))
+    transaction.executemany(Q.come_of_age, [(queue, transaction.now) for queue in wanted])
     while True:
-        asked = (json.dumps(list(unknown)), definitions.refused(), max(limit, 0))
-        found = [
-            list(row)
-            for queue in dict.fromkeys(queues)
-            for row in transaction.execute(Q.ready_occurrences, (queue, *asked))
-        ]
-        found.sort(key=lambda row: (-row[_PRIORITY], row[_LINE_AT], row[_ID]))
+        refused = definitions.refused()
+        asked = (not unknown, json.dumps(list(unknown)), refused == "[]", refused, max(limit, 0))
+        found: list[Columns] = []
+        for queue in wanted:
+            found += transaction.execute(Q.ready_occurrences, (queue, *asked)).fetchall()
+        if len(wanted) > 1:
+            found.sort(key=lambda row: (-row[_PRIORITY], row[_LINE_AT], row[_ID]))
         chosen = found[: max(limit, 0)]
         versions = {(row[_JOB], row[_VERSION]) for row in chosen}
         if all(definitions.get(transaction.connection, *version) is not None for version in versions):
             return chosen
 
 
+@value
+class _Owned:
+    """What own_occurrences has just written: reading it back would cost as much again."""
+
+    node: str
+    now: int
+
+
 def claims(connection: sqlite3.Connection, definitions: Definitions, handles: Sequence[int]) -> list[Claim]:
     """Return these occurrences as their owner sees them, in this order; without those that cannot be read."""
-    found = {row[_SEQ]: row for row in connection.execute(Q.records, (json.dumps(handles),))}
+    found = {row[_SEQ]: row for row in connection.execute(Q.held_occurrences, (json.dumps(handles),))}
     return _claims(connection, definitions, [found[seq] for seq in handles if seq in found])
 
 
-def _claims(connection: sqlite3.Connection, definitions: Definitions, found: Sequence[Columns]) -> list[Claim]:
+def _claims(
+    connection: sqlite3.Connection, definitions: Definitions, found: Sequence[Columns], owned: _Owned | None = None
+) -> list[Claim]:
     begun = [row[_SEQ] for row in found if row[_NUMBER]]
     runs: dict[int, dict[str, RunState]] = {}
     if begun:
         for row in connection.execute(Q.runs, (json.dumps(begun),)):
             runs.setdefault(row[0], {})[row[1]] = rows.run_state(row[2:])
-    made = (_claim(connection, definitions, row, runs.get(row[_SEQ], {})) for row in found)
-    return [each for each in made if each is not None]
+    moments, made = rows.Moments(), []
+    for row in found:
+        compiled = definitions.get(connection, row[_JOB], row[_VERSION])
+        if compiled is not None:
+            made.append(_claim(compiled, row, runs.get(row[_SEQ]), moments, owned))
+    return made
 
 
 def _claim(
-    connection: sqlite3.Connection, definitions: Definitions, row: Columns, runs: dict[str, RunState]
-) -> Claim | None:
-    compiled = definitions.get(connection, row[_JOB], row[_VERSION])
-    if compiled is None:
-        return None
-    record = rows.occurrence(row, compiled.job.id)
-    seen = snapshot_of(
-        record,
-        rules_of(compiled.job, record.overrides) if record.overrides.items else compiled.rules,
-        runs,
-        number=row[_NUMBER],
-        claimed_at=rows.moment_or_none(row[_CLAIMED_AT]),
-        lost=row[25],
-        cancel=row[26],
+    compiled: Compiled,
+    row: Columns,
+    runs: Mapping[str, RunState] | None,
+    moments: rows.Moments,
+    owned: _Owned | None,
+) -> Claim:
+    """Return one occurrence as its owner sees it; every value is made once, from the places of its columns."""
+    (
+        seq, _, version, id_, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
+        owner, fence, started_at, ended_at, error, overrides, payload, replay_of, reason, created_at, updated_at,
+        number, claimed_at, lost, cancel, *_
+    ) = row  # fmt: skip
+    if owned is not None:
+        status, owner, fence = _RUNNING, owned.node, fence + 1
+        updated_at = claimed_at = owned.now
+        if started_at is None:
+            started_at = owned.now
+    stands, caused, instant = STATUSES[status], CAUSES[cause], moments[scheduled_for]
+    ready, began, ended = moments[ready_at], moments[started_at], moments[ended_at]
+    given = rows.read_overrides(overrides, payload)
+    record = Occurrence(
+        rows.id_text(id_),
+        compiled.job.id,
+        version,
+        instant,
+        stands,
+        caused,
+        late == 1,
+        moments[covers_after],
+        moments[covers_through],
+        moments[line_at],
+        ready,
+        owner,
+        fence,
+        began,
+        ended,
+        error,
+        given,
+        replay_of,
+        reason,
+        moments[created_at],
+        moments[updated_at],
     )
-    return Claim(row[_SEQ], record.fence, record, seen, compiled.job)
+    rules = rules_of(compiled.job, given) if given.items else compiled.rules
+    seen = OccurrenceSnapshot(
+        record.id,
+        instant,
+        rules,
+        compiled.not_started if runs is None else tuple(runs.get(task.name, NOT_STARTED) for task in rules.tasks),
+        stands,
+        number,
+        owner is not None,
+        ready,
+        began,
+        moments[claimed_at],
+        ended,
+        error,
+        lost,
+        cancel,
+        late == 1 and caused is Cause.SCHEDULE,
+        job_id=compiled.job.id,
+    )
+    return Claim(seq, fence, record, seen, compiled.job)
 
 
 # ------------------------------------------------------------------------------------------------------- the steps
+
+
+class NotAllWritten(Exception):
+    """Some step of a batch was stale or written before, so the batch is undone and looked at one by one."""
+
+
+def commit_steps(transaction: Transaction, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
+    """Write each step, on the condition that the claim's fence is still the occurrence's.
+
+    Nearly always all of them hold: then the number of rows that changed says so, and
+    nothing is read before. Else the batch is undone, and begun again behind a savepoint.
+    """
+    if not transaction.is_alone:
+        _write(transaction, steps)
+        return [Commit.COMMITTED] * len(steps)
+    asked = json.dumps([claim.handle for claim, _ in steps])
+    held = {row[0]: _Held(*row[1:]) for row in transaction.execute(Q.fences, (asked,))}
+    answers, new = [], []
+    for claim, step in steps:
+        answer, is_new = _judged(held.get(claim.handle), claim, step)
+        answers.append(answer)
+        if is_new:
+            new.append((claim, step))
+    _write(transaction, new)
+    return answers
+
+
+def commit_new(transaction: Transaction, claim: Claim, step: Step) -> bool:
+    """Write a step and return True; False, and nothing is written, if it is stale or was written before."""
+    row = transaction.execute(Q.fences, (json.dumps([claim.handle]),)).fetchone()
+    _, is_new = _judged(None if row is None else _Held(*row[1:]), claim, step)
+    if is_new:
+        _write(transaction, [(claim, step)])
+    return is_new
 
 
 @dataclass(slots=True)
@@ -121,10 +224,115 @@ class _Held:
     fence: int
     number: int
     status: int
-    ready_at: int | None
-    job: int
-    scheduled_for: int
-    started_at: int | None
+
+
+def _judged(held: _Held | None, claim: Claim, step: Step) -> tuple[Commit, bool]:
+    """Return the answer to a step, and whether it is to be written."""
+    if held is None:
+        return Commit.STALE, False
+    if held.fence != claim.fence:
+        # An end raises the fence and keeps the number: its repeat finds its own effect.
+        again = held.status >= FIRST_END and held.fence == claim.fence + 1 and held.number == step.number
+        return Commit.COMMITTED if again else Commit.STALE, False
+    if step.number <= held.number:
+        return Commit.COMMITTED, False
+    before, after = STATUSES[held.status], step.after.status
+    assert after is before or may_move(before, after), f"{claim.occurrence.id}: {before} cannot become {after}"
+    held.number, held.status = step.number, STATUS_CODE[after]
+    held.fence += step.end is not None
+    return Commit.COMMITTED, True
+
+
+def _write(transaction: Transaction, steps: Sequence[tuple[Claim, Step]]) -> None:
+    """Write these steps, all of them; one that does not hold any more raises, and whoever called undoes the rest."""
+    now = transaction.now
+    advances: list[Columns] = []
+    ends: list[Columns] = []
+    runs: list[Columns] = []
+    attempts: list[Columns] = []
+    jobs: dict[str, _Job] = {}
+    for claim, step in steps:
+        handle = claim.handle
+        _add_rows(runs, attempts, handle, step)
+        if step.end is not None:
+            ends.append(_end_columns(claim, step, now))
+            _note(jobs, claim, step)
+        else:
+            advances.append(_advance_columns(claim, step, now))
+            if step.resume_at is not None:
+                _note(jobs, claim, step)
+        if step.end is not None or step.resume_at is not None or step.release:
+            transaction.rang = True
+    many = transaction.executemany
+    written = (many(Q.advance_occurrence, advances).rowcount if advances else 0) + (
+        many(Q.end_owned, ends).rowcount if ends else 0
+    )
+    if written != len(steps):
+        raise NotAllWritten
+    many(Q.write_run, runs)
+    many(Q.write_attempt, attempts)
+    _wake(transaction, jobs)
+
+
+def _add_rows(runs: list[Columns], attempts: list[Columns], handle: int, step: Step) -> None:
+    places = step.after.rules.places
+    for row in step.rows:
+        task, run = row.task, row.run
+        place = places[task]
+        columns = rows.run_columns(handle, task, place, run)
+        runs.append(columns)
+        if row.attempt is not None:
+            began, over, error = row.started_at, row.ended_at, row.error
+            attempts.append(
+                (
+                    handle,
+                    task,
+                    row.number,
+                    place,
+                    ATTEMPT_CODE[row.attempt],
+                    columns[9] if began is run.attempt_started_at else micros_or_never(began),
+                    columns[10] if over is run.ended_at else micros_or_never(over),
+                    NO_TEXT if error is None else error,
+                )
+            )
+
+
+def _advance_columns(claim: Claim, step: Step, now: int) -> Columns:
+    after, error = step.after, step.after.error
+    ready_at = micros_or_never(step.resume_at or after.ready_at)
+    return (
+        _STEP_CODE[after.status],
+        1 if step.resume_at is not None or step.release else 0,
+        ready_at,
+        ready_at,
+        now,
+        NO_TEXT if error is None else error,
+        step.number,
+        after.lost,
+        1 if step.superseded_by_next else 0,
+        now,
+        claim.handle,
+        claim.fence,
+        step.number,
+    )
+
+
+def _end_columns(claim: Claim, step: Step, now: int) -> Columns:
+    after, error = step.after, step.after.error
+    assert after.ended_at is not None, f"{claim.occurrence.id} has ended and does not say when"
+    return (
+        _STEP_CODE[after.status],
+        NEVER if after.ready_at is None else micros(after.ready_at),
+        micros(after.ended_at),
+        NO_TEXT if error is None else error,
+        step.number,
+        after.lost,
+        1 if step.superseded_by_next else 0,
+        now,
+        claim.handle,
+        claim.fence,
+        step.number,
+    )
 
 
 @dataclass(slots=True)
@@ -136,117 +344,34 @@ class _Job:
     success: Columns | None = None
 
 
-def commit_steps(transaction: Transaction, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
-    """Write each step, on the condition that the claim's fence is still the occurrence's."""
-    asked = json.dumps([claim.handle for claim, _ in steps])
-    held = {row[0]: _Held(*row[1:]) for row in transaction.execute(Q.fences, (asked,))}
-    writing = _Writing(transaction)
-    answers = [writing.step(held.get(claim.handle), claim, step) for claim, step in steps]
-    writing.finish()
-    return answers
+def _note(jobs: dict[str, _Job], claim: Claim, step: Step) -> None:
+    """The job is woken; if this was an end, it is the job's last one."""
+    noted = jobs.get(claim.occurrence.job_id)
+    if noted is None:
+        noted = jobs[claim.occurrence.job_id] = _Job()
+    noted.wakes += 1
+    after = step.after
+    if step.end is not None and after.ended_at is not None:
+        noted.end = (micros(after.scheduled_for), micros_or_never(after.started_at), micros(after.ended_at))
+        if after.status in _WELL:
+            noted.success = noted.end
 
 
-def commit_new(transaction: Transaction, claim: Claim, step: Step) -> bool:
-    """Write a step and return True; False, and nothing is written, if it is stale or was written before."""
-    row = transaction.execute(Q.fences, (json.dumps([claim.handle]),)).fetchone()
-    held = None if row is None else _Held(*row[1:])
-    if held is None or held.fence != claim.fence or step.number <= held.number:
-        return False
-    writing = _Writing(transaction)
-    writing.step(held, claim, step)
-    writing.finish()
-    return True
-
-
-class _Writing:
-    """The rows of one batch of steps, in order, gathered until all of them are known."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-        self._advances: list[Columns] = []
-        self._runs: list[Columns] = []
-        self._attempts: list[Columns] = []
-        self._jobs: dict[int, _Job] = {}
-
-    def step(self, held: _Held | None, claim: Claim, step: Step) -> Commit:
-        """Take one step, or say that it is stale or was written before."""
-        if held is None:
-            return Commit.STALE
-        if held.fence != claim.fence:
-            # An end raises the fence and keeps the number: its repeat finds its own effect.
-            again = held.status >= FIRST_END and held.fence == claim.fence + 1 and held.number == step.number
-            return Commit.COMMITTED if again else Commit.STALE
-        if step.number <= held.number:
-            return Commit.COMMITTED
-        self._write_rows(claim.handle, step)
-        self._advance(held, claim, step)
-        if step.end is not None or step.resume_at is not None:
-            self._note(held, step)
-        if step.end is not None or step.resume_at is not None or step.release:
-            self._transaction.rang = True
-        return Commit.COMMITTED
-
-    def finish(self) -> None:
-        """Write what was gathered."""
-        many, execute, now = self._transaction.executemany, self._transaction.execute, self._transaction.now
-        many(Q.advance_occurrence, self._advances)
-        many(Q.write_run, self._runs)
-        many(Q.write_attempt, self._attempts)
-        for job, noted in self._jobs.items():
-            if noted.success is not None:
-                execute(Q.wake_after_success, (noted.wakes, now, *(noted.end or ()), *noted.success, job))
-            elif noted.end is not None:
-                execute(Q.wake_after_end, (noted.wakes, now, *noted.end, job))
-            else:
-                execute(Q.wake_job, (noted.wakes, now, job))
-
-    def _write_rows(self, handle: int, step: Step) -> None:
-        places = step.after.rules.places
-        for row in step.rows:
-            place = places[row.task]
-            self._runs.append(rows.run_columns(handle, row.task, place, row.run))
-            if row.attempt is not None:
-                code, began = ATTEMPT_CODE[row.attempt], micros_or_none(row.started_at)
-                over = micros_or_none(row.ended_at)
-                self._attempts.append((handle, row.task, row.number, place, code, began, over, row.error))
-
-    def _advance(self, held: _Held, claim: Claim, step: Step) -> None:
-        after, before = step.after, STATUSES[held.status]
-        is_end = step.end is not None
-        assert after.status is before or may_move(before, after.status), (
-            f"{claim.occurrence.id}: {before} cannot become {after.status}"
-        )
-        ready_at = step.resume_at or after.ready_at
-        held.status, held.number = STATUS_CODE[after.status], step.number
-        held.ready_at = held.ready_at if ready_at is None else rows.micros(ready_at)
-        self._advances.append(
-            (
-                held.status,
-                is_end or step.resume_at is not None or step.release,
-                held.ready_at,
-                not is_end and held.ready_at is not None and held.ready_at > self._transaction.now,
-                micros_or_none(after.ended_at),
-                after.error,
-                step.number,
-                after.lost,
-                step.superseded_by_next,
-                self._transaction.now,
-                is_end,
-                is_end,
-                claim.handle,
-                claim.fence,
-            )
-        )
-        held.fence += is_end
-
-    def _note(self, held: _Held, step: Step) -> None:
-        """The job is woken; if this was an end, it is the job's last one."""
-        noted = self._jobs.setdefault(held.job, _Job())
-        noted.wakes += 1
-        if step.end is not None and step.after.ended_at is not None:
-            noted.end = (held.scheduled_for, held.started_at, rows.micros(step.after.ended_at))
-            if step.after.status in _WELL:
-                noted.success = noted.end
+def _wake(transaction: Transaction, jobs: Mapping[str, _Job]) -> None:
+    now = transaction.now
+    waits: list[Columns] = []
+    ends: list[Columns] = []
+    successes: list[Columns] = []
+    for id_, noted in jobs.items():
+        if noted.end is None:
+            waits.append((noted.wakes, now, id_))
+        elif noted.success is None:
+            ends.append((noted.wakes, now, *noted.end, id_))
+        else:
+            successes.append((noted.wakes, now, *noted.end, *noted.success, id_))
+    transaction.executemany(Q.wake_after_wait, waits)
+    transaction.executemany(Q.wake_after_end, ends)
+    transaction.executemany(Q.wake_after_success, successes)
 
 
 # ------------------------------------------------------------------------------------------- beats, orphans, reports

@@ -63,6 +63,11 @@ class SqliteStore:
         self._planner: Reader | None = None
         self._people: Reader | None = None
 
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
+
     # ------------------------------------------------------------------------------------------------ the store
 
     async def open(self) -> None:
@@ -134,7 +139,9 @@ class SqliteStore:
     @asynccontextmanager
     async def due(self, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
         """Give up to `limit` jobs whose `wake_at` has come, longest-waiting first; nothing is held meanwhile."""
-        yield await self._ask(self._planner, lambda reading: planning.due(reading, self._definitions, now, limit))
+        yield await self._ask(
+            self._planner, lambda reading: planning.due(reading, self._definitions, now, limit, self._clock.now())
+        )
 
     async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
         """Write each plan whole, on the condition that its job's revision is still the snapshot's."""
@@ -214,7 +221,9 @@ class SqliteStore:
 
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
         """Return what a plan would see of those jobs that exist now, due or not, and hold nothing."""
-        return await self._ask(self._people, lambda reading: planning.look(reading, self._definitions, job_ids))
+        return await self._ask(
+            self._people, lambda reading: planning.look(reading, self._definitions, job_ids, self._clock.now())
+        )
 
     async def rename(self, job_id: str, name: str, *, by: str = "") -> None:
         """Give the job another name; its id and history stay."""

@@ -39,15 +39,20 @@ LARGEST_LOG = 64 * 1024 * 1024
 
 
 class Transaction:
-    """What one call may do: run statements, know the time, and ask for the bell once it is committed."""
+    """What one call may do: run statements, know the time, and ask for the bell once it is committed.
 
-    __slots__ = ("connection", "execute", "executemany", "now", "rang")
+    If it fails while it is not `is_alone`, everything is undone and it is run again, alone
+    behind a savepoint.
+    """
 
-    def __init__(self, connection: sqlite3.Connection, now: int) -> None:
+    __slots__ = ("connection", "execute", "executemany", "is_alone", "now", "rang")
+
+    def __init__(self, connection: sqlite3.Connection, now: int, *, is_alone: bool = True) -> None:
         self.connection = connection
         self.execute = connection.execute
         self.executemany = connection.executemany
         self.now = now
+        self.is_alone = is_alone
         self.rang = False
 
 
@@ -177,7 +182,7 @@ class Writer:
         """Return what the calls came to; None as soon as one of them fails."""
         answers: list[Answer] = []
         for each in calls:
-            answer = self._run(connection, each)
+            answer = self._run(connection, each, is_alone=False)
             if answer.error is not None:
                 return None
             answers.append(answer)
@@ -188,16 +193,16 @@ class Writer:
         answers: list[Answer] = []
         for each in calls:
             connection.execute("savepoint one_call")
-            answers.append(self._run(connection, each))
+            answers.append(self._run(connection, each, is_alone=True))
             if answers[-1].error is not None:
                 connection.execute("rollback to one_call")
             connection.execute("release one_call")
         return answers
 
-    def _run(self, connection: sqlite3.Connection, call: _Call) -> Answer:
-        transaction = Transaction(connection, self._clock.now())
+    def _run(self, connection: sqlite3.Connection, asked: _Call, *, is_alone: bool) -> Answer:
+        transaction = Transaction(connection, self._clock.now(), is_alone=is_alone)
         try:
-            result = call.work(transaction)
+            result = asked.work(transaction)
         except (sqlite3.OperationalError, sqlite3.InternalError):
             raise
         except Exception as error:  # noqa: BLE001  handed to the caller, who asked for this work
