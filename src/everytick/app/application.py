@@ -144,10 +144,16 @@ class Everytick(Operations, Questions, Running):
         looked_up = {key: readable(key, written) for key, written in policies.items()}
         read = dict(overrides(Level.JOB, looked_up, checked_name("job", name)).items)
 
-        def build(tasks: tuple[TaskDefinition, ...]) -> Job:
-            whose = f"code:{self.name}" if owner is None else owner
+        def build(tasks: tuple[TaskDefinition, ...], reports: bool) -> Job:
             return define_job(
-                name, found, policies=read, tasks=tasks, application=self._defaults, owner=whose, in_zone=in_zone
+                name,
+                found,
+                policies=read,
+                tasks=tasks,
+                application=self._defaults,
+                owner=f"code:{self.name}" if owner is None else owner,
+                in_zone=in_zone,
+                reports=reports,
             )
 
         definition = Definition(build)

@@ -76,12 +76,12 @@ class JobMaker:
 class Definition:
     """The handle of one job: adds tasks and hooks to it."""
 
-    def __init__(self, build: Callable[[tuple[TaskDefinition, ...]], Job]) -> None:
+    def __init__(self, build: Callable[[tuple[TaskDefinition, ...], bool], Job]) -> None:
         self._build = build
         self._tasks: tuple[TaskDefinition, ...] = ()
         self._functions: dict[str, Callable[..., Any]] = {}
         self._hooks: dict[str, Callable[..., Any]] = {}
-        self._alone = build(())
+        self._alone = build((), False)
         self._job: Job | None = self._alone
         self.name = self._alone.name
 
@@ -92,7 +92,7 @@ class Definition:
     def job(self) -> Job:
         """The definition as it stands now; an `after` that names no task is refused here, since it might have come."""
         if self._job is None:
-            self._job = self._build(self._tasks)
+            self._job = self._build(self._tasks, "on_complete" in self._hooks)
         return self._job
 
     @property
@@ -203,7 +203,7 @@ class Definition:
     def _hook(self, kind: str, function: F) -> F:
         if kind in self._hooks:
             raise DuplicateDefinition(f"job '{shown(self.name)}' has two {kind} hooks: call both from one function")
-        self._hooks[kind] = function
+        self._hooks[kind], self._job = function, None
         return function
 
 

@@ -136,7 +136,7 @@ async def read_history(store: AnyStore, asked: Asked, cursor: str | None) -> His
         cursor=place.cursor,
     )
     rows = page.occurrences[place.given :]
-    # As long as the store has more, nothing older than its last may be told.
+    # As long as the store has more, its part fills the page: nothing older than its last needs to be looked for.
     floor = rows[-1].scheduled_for if rows and page.cursor is not None else None
     singles: list[Occurrence] = []
     if asked.with_spans and asked.record is not None:

@@ -212,6 +212,7 @@ class Draft:
             before.is_recovery_run,
             self.expired,
             self.stop if self.held else None,
+            before.job_id,
         )
         return Step(
             number,

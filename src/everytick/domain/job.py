@@ -50,6 +50,7 @@ class Job:
 
     `application` and `overrides` are the two diffs it was made of, `settings` is what they
     come to. The version counts edits; the times are the store's, None until it has them.
+    `reports` says that somebody waits for the report of every occurrence.
     """
 
     id: str
@@ -63,6 +64,7 @@ class Job:
     owner: str = "code"
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    reports: bool = False
 
     @property
     def kind(self) -> Literal["task", "flow"]:
@@ -118,6 +120,7 @@ def define_job(
     application: Overrides = _NOTHING,
     owner: str = "code",
     in_zone: InZone = lambda schedule, zone: schedule,
+    reports: bool = False,
 ) -> Job:
     """Return the definition, whole and checked: settings merged, zone settled, tasks in order.
 
@@ -146,6 +149,7 @@ def define_job(
         overrides=set_here,
         application=application,
         owner=checked_name("owner", owner),
+        reports=reports,
     )
     _refuse_silence(job)
     return job
@@ -169,6 +173,7 @@ def restored_job(
     in_zone: InZone,
     created_at: datetime | None = None,
     updated_at: datetime | None = None,
+    reports: bool = False,
 ) -> Job:
     """Return a definition from what a store kept of it: it was checked when it was made, and is believed now."""
     settings = _with_zone(Settings().overridden_by(application).overridden_by(overrides), in_zone)
@@ -187,6 +192,7 @@ def restored_job(
         owner=owner,
         created_at=created_at,
         updated_at=updated_at,
+        reports=reports,
     )
 
 

@@ -69,6 +69,7 @@ class Rules:
     max_lost: int | None
     tasks: tuple[TaskRules, ...]
     walk: tuple[int, ...]
+    reports: bool
     places: Mapping[str, int] = field(repr=False, compare=False)
 
 
@@ -86,6 +87,7 @@ def rules_of(job: Job, overrides: Overrides = _NOTHING) -> Rules:
         max_lost=settings.max_lost,
         tasks=ruled,
         walk=_walk(ruled),
+        reports=job.reports,
         places=MappingProxyType(places),
     )
 

@@ -39,6 +39,7 @@ def write_definition(job: Job) -> str:
         "application": job.application.as_data(),
         "policies": job.overrides.as_data(),
         "owner": job.owner,
+        "reports": job.reports,
         "tasks": [
             {
                 "name": task.name,
@@ -70,6 +71,7 @@ def read_definition(
         in_zone=lambda each, name: in_zone(each, zone(name)),
         created_at=created_at,
         updated_at=updated_at,
+        reports=data["reports"],
     )
 
 

@@ -435,7 +435,7 @@ class MemoryStore:
             updated_at=now,
         )
         if step.end is not None:
-            row.report_due = True
+            row.report_due = after.rules.reports
             self._note_end(row)
         if step.end is not None or step.resume_at is not None:
             self._wake(self._jobs[row.record.job_id], now)
@@ -776,7 +776,7 @@ class MemoryStore:
         if row.record.status in ENDED:
             return
         self._move(row, status)
-        row.report_due = True
+        row.report_due = self._jobs[row.record.job_id].versions[row.record.version].reports
         row.record = replace(row.record, owner=None, fence=row.record.fence + 1, ended_at=now, error=reason)
         self._note_end(row)
 
@@ -832,4 +832,4 @@ def _same(one: Job, other: Job) -> bool:
 
 def _content(job: Job) -> tuple[object, ...]:
     tasks = tuple((task.name, task.target, task.after, task.overrides) for task in job.tasks)
-    return job.name, job.schedule, job.owner, job.overrides, job.application, tasks
+    return job.name, job.schedule, job.owner, job.overrides, job.application, tasks, job.reports
