@@ -4,7 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -22,6 +22,7 @@ from everytick.errors import (
     StoreUnavailable,
 )
 from everytick.schedules.interval import every
+from everytick.stores.base import JobRecord
 from everytick.stores.memory import MemoryStore
 from everytick.stores.sqlite.store import SqliteStore
 from tests.stores.acting import plan_once, run_one
@@ -132,6 +133,32 @@ def test_whoever_asks_on_another_loop_is_answered_from_the_store_s_own(tmp_path:
 
         asyncio.run(asyncio.wait_for(ask(), 10))
         asyncio.run_coroutine_threadsafe(tick.close(), home).result(10)
+
+
+class Particular(MemoryStore):
+    """A store that notes on which loop it is asked, as one with connections would mind."""
+
+    def __init__(self) -> None:
+        super().__init__(ManualClock())
+        self.asked_on: list[asyncio.AbstractEventLoop] = []
+
+    async def list(self) -> Sequence[JobRecord]:
+        self.asked_on.append(asyncio.get_running_loop())
+        return await super().list()
+
+
+def test_every_verb_is_carried_out_on_the_loop_that_opened_the_store() -> None:
+    store = Particular()
+    tick = Everytick(store)
+    with running_elsewhere() as home:
+        asyncio.run_coroutine_threadsafe(tick.open(), home).result(10)
+        asyncio.run(asyncio.wait_for(_twice(tick), 10))
+        assert store.asked_on == [home, home]
+
+
+async def _twice(tick: Everytick) -> None:
+    await tick.jobs()
+    await tick.jobs()
 
 
 # ------------------------------------------------------------------------------------------------ from any thread
