@@ -122,6 +122,20 @@ async def test_what_an_operator_disabled_stays_so_after_a_deploy(store: AnyStore
     assert (await spoken.job("report")).job.enabled
 
 
+async def test_a_hook_that_comes_or_goes_is_a_change_and_an_edit_keeps_it(store: AnyStore) -> None:
+    """The store must know whether somebody waits for reports."""
+    plain, hooked = Everytick(store, name="shop"), Everytick(store, name="shop")
+    for tick in (plain, hooked):
+        definition = tick.define("etl", every("1h"))
+        definition.task(work)
+        if tick is hooked:
+            definition.on_complete(work)
+    await plain.sync()
+    assert [each.kind for each in await hooked.sync()] == ["changed"]
+    await hooked.update("etl", overlap="queue")
+    assert (await hooked.job("etl")).job.reports is True
+
+
 # --------------------------------------------------------------------------------------------- pause, enable, resume
 
 
