@@ -7,10 +7,17 @@ import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from logging import getLogger
 
 from everytick.runners.guard import Guard
 
+_log = getLogger("everytick.runners.children")
+
 _CHUNK = 64 * 1024
+_DYING = 5.0
+_DYING_NOW = 0.5
+"""So many seconds a killed process has to be gone, where others can go on meanwhile and where they cannot."""
+
 _DRAINED = 64
 """So many chunks are read after the end at most: somebody else may still write to the same pipe, for ever."""
 
@@ -70,15 +77,21 @@ class Child:
         self._signal(signal.SIGTERM)
         try:
             await asyncio.wait((self.exited, self.silent), timeout=grace)
+            self._signal(signal.SIGKILL)
+            await asyncio.wait((self.exited,), timeout=_DYING)
         finally:
             self.kill()
 
     def kill(self) -> None:
-        """Kill the whole group, now; the process is gone afterwards."""
+        """Kill the whole group, now."""
         if self._output < 0:
             return
         self._signal(signal.SIGKILL)
-        self._ended(self._process.wait())
+        try:
+            self._ended(self._process.wait(_DYING_NOW))
+        except subprocess.TimeoutExpired:
+            # The kernel holds it, for as long as some disk or network share does not answer.
+            _log.warning("process %d was killed and does not end: it waits inside the kernel", self.group)
         self.close()
 
     def drain(self) -> None:
@@ -88,7 +101,7 @@ class Child:
                 return
 
     def close(self) -> None:
-        """Read what is left of a process that has ended; others of its group may go on, unheard."""
+        """Read what is left, and let go of the process; others of its group may go on, unheard."""
         if self._output < 0:
             return
         self.drain()
@@ -96,7 +109,7 @@ class Child:
         os.close(self._output)
         self._output = -1
         if self._handle >= 0:
-            self._reap(self._handle)
+            self._let_go_of_handle()
         if not self.silent.done():
             self.silent.set_result(None)
         self._guard.release(self.group)
@@ -125,18 +138,20 @@ class Child:
     def _watch_exit(self) -> None:
         """Learn of the end from the kernel, or from a thread where it offers no such thing."""
         try:
-            handle = os.pidfd_open(self._process.pid)
+            self._handle = os.pidfd_open(self._process.pid)
         except (AttributeError, OSError):
             threading.Thread(target=self._wait, name=f"everytick child {self.group}", daemon=True).start()
             return
-        self._handle = handle
-        self._loop.add_reader(handle, self._reap, handle)
+        self._loop.add_reader(self._handle, self._reap)
 
-    def _reap(self, handle: int) -> None:
-        self._loop.remove_reader(handle)
-        os.close(handle)
-        self._handle = -1
+    def _reap(self) -> None:
+        self._let_go_of_handle()
         self._ended(self._process.wait())
+
+    def _let_go_of_handle(self) -> None:
+        self._loop.remove_reader(self._handle)
+        os.close(self._handle)
+        self._handle = -1
 
     def _wait(self) -> None:
         code = self._process.wait()

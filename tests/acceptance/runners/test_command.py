@@ -175,6 +175,37 @@ async def gone_by_number(pid: int) -> None:
     await gone(handle)
 
 
+async def test_the_end_of_a_command_is_learned_also_where_the_kernel_does_not_tell(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def untold(pid: int) -> int:
+        raise OSError("no such thing here")
+
+    monkeypatch.setattr(os, "pidfd_open", untold)
+    services = Remembering()
+    context = attempt(services=services)
+
+    assert await carried_out(kit.body("exit 3")) == Failed("exit code 3")
+    running = begun(kit.body("echo ready; sleep 1000"), context)
+    await services.heard(b"ready\n")
+    assert await stopped(running, context, Halt.CANCEL) is None
+
+
+async def test_commands_leave_no_file_open_behind_them(kit: Kit) -> None:
+    """T12"""
+    await carried_out(kit.body("true"))
+    before = len(os.listdir("/proc/self/fd"))
+
+    for _ in range(5):
+        await carried_out(kit.body("true"))
+        context = attempt()
+        running = begun(kit.body("sleep 1000", grace=NONE), context)
+        await asyncio.sleep(0)
+        await stopped(running, context, Halt.CANCEL)
+
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 async def test_a_canceled_command_may_clean_up_within_the_grace_period(kit: Kit) -> None:
     services = Remembering()
     context = attempt(services=services)

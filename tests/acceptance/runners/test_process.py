@@ -243,6 +243,21 @@ async def test_a_child_that_ended_while_idle_is_replaced(pool: ProcessPool) -> N
     assert value_of(outcome) != before
 
 
+async def test_processes_leave_no_file_open_behind_them(guard: Guard) -> None:
+    """T12"""
+    pool = ProcessPool(2, guard, NONE)
+    guard.watch(999_999_999)  # nobody's, so that the guard's own pipe is open already
+    guard.release(999_999_999)
+    before = len(os.listdir("/proc/self/fd"))
+
+    for how in ("os._exit", "close", "kill"):
+        await carried_out(body(process_tasks.dies, pool), attempt(payload_given={"how": how}))
+    await carried_out(body(process_tasks.pid, pool))
+    pool.close()
+
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 async def test_a_stopped_pool_begins_nothing(guard: Guard) -> None:
     """H4"""
     pool = ProcessPool(1, guard, LONG)
