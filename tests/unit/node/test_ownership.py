@@ -1,0 +1,274 @@
+"""Who owns what: orphans, zombies, lost replies, and a store that falls silent."""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+
+import pytest
+
+from everytick.domain.statuses import AttemptStatus, OccurrenceStatus
+from everytick.domain.steps import Step
+from everytick.errors import StoreUnavailable
+from everytick.node.node import Node
+from everytick.schedules.interval import every
+from everytick.stores.base import Ahead, Claim, Commit
+from everytick.stores.memory import MemoryStore
+from tests.unit.node.worlds import NOON, World, living, pause
+
+
+class Unsteady(MemoryStore):
+    """A store that can be cut off, and that can lose a reply after it did what was asked."""
+
+    is_down = False
+    loses_next_claim = False
+    loses_next_commit = False
+
+    def _answer(self) -> None:
+        if self.is_down:
+            raise StoreUnavailable("the store", "cut off")
+
+    async def now(self) -> datetime:
+        self._answer()
+        return await super().now()
+
+    async def ahead(self, queues: Collection[str]) -> Ahead:
+        self._answer()
+        return await super().ahead(queues)
+
+    async def claim(self, node: str, queues: Collection[str], limit: int, unknown: Collection[str] = ()) -> list[Claim]:
+        self._answer()
+        found = await super().claim(node, queues, limit, unknown)
+        if self.loses_next_claim and found:
+            self.loses_next_claim = False
+            raise StoreUnavailable("the store", "the reply was lost")
+        return found
+
+    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
+        self._answer()
+        found = await super().commit_steps(steps)
+        if self.loses_next_commit:
+            self.loses_next_commit = False
+            raise StoreUnavailable("the store", "the reply was lost")
+        return found
+
+    async def beat(self, node: str, held: Collection[int]):  # type: ignore[no-untyped-def]
+        self._answer()
+        return await super().beat(node, held)
+
+
+async def _silence(node: Node) -> None:
+    """Stop the beat and everything that would write, as if the process were frozen."""
+    await node._beat.stop()
+    await node._end("bell", "planner", "reaper", "janitor", "reports", "unknown", "claims", "writer")
+
+
+@pytest.mark.parametrize(
+    ("on_orphan", "ends", "runs"),
+    [
+        ("fail", OccurrenceStatus.FAILED_STALE, 1),
+        ("restart", OccurrenceStatus.COMPLETED, 2),
+        ("resume", OccurrenceStatus.COMPLETED, 2),
+    ],
+)
+def test_what_a_silent_node_ran_is_settled_within_thirty_seconds(
+    on_orphan: str, ends: OccurrenceStatus, runs: int
+) -> None:
+    """E1, C-10: the open attempt is lost, and on_orphan says what becomes of the rest; the zombie records nothing."""
+
+    async def story(world: World) -> None:
+        begun: list[float] = []
+
+        async def body() -> None:
+            begun.append(world.loop.time())
+            await asyncio.sleep(60 if len(begun) == 1 else 1)
+
+        job = await world.define("work", body, on_orphan=on_orphan)
+        dying, living_on = world.node(), world.node()
+        await dying.start()
+        asked = await world.trigger(job)
+        await pause("2s")
+        await living_on.start()
+        await _silence(dying)
+        fell_silent = world.loop.time()
+        ended = await world.ended(asked, "40s")
+        assert world.loop.time() - fell_silent < 31
+        assert ended.status is ends
+        assert len(begun) == runs
+        await pause("100s")
+        whole = await world.store.whole(asked)
+        assert whole.occurrence == ended, "the zombie has ended meanwhile, and recorded nothing"
+        assert whole.attempts[0][1].status is AttemptStatus.LOST
+        await living_on.stop()
+
+    living(story)
+
+
+def test_a_node_that_wakes_again_stops_what_is_no_longer_its_own() -> None:
+    """E8: its beat tells it, the body is canceled, and nothing of it is written."""
+
+    async def story(world: World) -> None:
+        stopped: list[float] = []
+
+        async def body() -> None:
+            try:
+                await asyncio.sleep(1000)
+            except asyncio.CancelledError:
+                stopped.append(world.loop.time())
+                raise
+
+        job = await world.define("work", body, task_timeout="1h")
+        frozen, other = world.node(), world.node()
+        await frozen.start()
+        asked = await world.trigger(job)
+        await pause("2s")
+        await _silence(frozen)
+        await other.start()
+        await world.ended(asked, "40s")
+        assert stopped == []
+        frozen.executor.obey(await world.store.beat(frozen.name, frozen.executor.handles))
+        await pause("1s")
+        assert len(stopped) == 1
+        assert frozen.executor.handles == []
+        await other.stop()
+
+    living(story)
+
+
+def test_a_claim_whose_reply_was_lost_is_adopted_and_run_once() -> None:
+    """E2: without this it would be running for ever beside a healthy beat."""
+
+    async def story(world: World) -> None:
+        begun: list[float] = []
+
+        async def body() -> None:
+            begun.append(world.loop.time())
+
+        store = world.store
+        assert isinstance(store, Unsteady)
+        job = await world.define("work", body)
+        node = world.node()
+        await node.start()
+        store.loses_next_claim = True
+        asked = await world.trigger(job)
+        ended = await world.ended(asked, "30s")
+        assert ended.status is OccurrenceStatus.COMPLETED
+        assert len(begun) == 1
+        await node.stop()
+
+    living(story, Unsteady)
+
+
+def test_a_commit_whose_reply_was_lost_is_not_a_lost_race() -> None:
+    """G9, E11: the step is sent again and finds its own effect; the body ran once and the end stands."""
+
+    async def story(world: World) -> None:
+        begun: list[float] = []
+
+        async def body() -> None:
+            begun.append(world.loop.time())
+
+        store = world.store
+        assert isinstance(store, Unsteady)
+        job = await world.define("work", {"a": body, "b": body})
+        node = world.node()
+        await node.start()
+        store.loses_next_commit = True
+        asked = await world.trigger(job)
+        ended = await world.ended(asked, "30s")
+        assert ended.status is OccurrenceStatus.COMPLETED
+        assert len(begun) == 2
+        await node.stop()
+
+    living(story, Unsteady)
+
+
+@pytest.mark.parametrize(("recovery", "made_up"), [("execute_all", 7), ("execute_last", 1), ("mark_as_missed", 0)])
+def test_an_outage_of_the_store_stops_firing_and_is_recovered_by_the_strategy(recovery: str, made_up: int) -> None:
+    """C-28, G1, G2: red meanwhile, firing again within ten seconds, the outage decided as the job says."""
+
+    async def story(world: World) -> None:
+        begun: list[float] = []
+        store = world.store
+        assert isinstance(store, Unsteady)
+
+        async def body() -> None:
+            begun.append(world.loop.time())
+
+        job = await world.define("tick", body, every("10s", start=NOON), recovery=recovery, grace="1s")
+        node = world.node()
+        await node.start()
+        await pause("35s")
+        assert node.health.is_ready
+        store.is_down = True
+        await pause("15s")
+        assert not node.health.is_ready
+        before = len(begun)
+        await pause("52s")
+        assert len(begun) == before, "nothing fires without the store"
+        store.is_down = False
+        await pause("10s")
+        assert node.health.is_ready
+        await pause("57s")
+        # Instants at 40 … 100 fell into the outage; 110 … 170 are live again.
+        late = [each for each in await world.history(job) if each.late]
+        assert len(late) == made_up
+        spans = await world.store.spans(job.id, NOON, world.now())
+        decided = len(await world.history(job)) + sum(span.count or 0 for span in spans)
+        assert decided == int((world.now() - NOON) / timedelta(seconds=10))
+        await node.stop()
+
+    living(story, Unsteady)
+
+
+def test_many_nodes_run_every_instant_once() -> None:
+    """C1, C6, V1: five nodes, one store, each occurrence claimed by one of them."""
+
+    async def story(world: World) -> None:
+        seen: list[str] = []
+
+        from everytick.runners.context import Context
+
+        async def body(ctx: Context) -> None:
+            seen.append(ctx.occurrence_id)
+            await asyncio.sleep(1)
+
+        jobs = [await world.define(f"tick-{n}", body, every("7s", start=NOON)) for n in range(5)]
+        nodes = [world.node(slots=3) for _ in range(5)]
+        for node in nodes:
+            await node.start()
+        await pause("210s")
+        for node in nodes:
+            await node.stop("drain")
+        made = [each.id for job in jobs for each in await world.history(job)]
+        assert len(made) >= 5 * 29
+        assert sorted(seen) == sorted(made)
+
+    living(story)
+
+
+def test_five_reapers_settle_an_orphan_once() -> None:
+    """C11: one outcome, one event."""
+
+    async def story(world: World) -> None:
+        told: list[str] = []
+
+        async def body() -> None:
+            await asyncio.sleep(1000)
+
+        job = await world.define("work", body, task_timeout="1h")
+        dying = world.node()
+        await dying.start()
+        asked = await world.trigger(job)
+        await pause("2s")
+        reapers = [world.node() for _ in range(5)]
+        for node in reapers:
+            node.events.listen(lambda event: told.append(event.kind) if event.kind == "lost" else None)
+            await node.start()
+        await _silence(dying)
+        await world.ended(asked, "40s")
+        await pause("30s")
+        assert told == ["lost"]
+        for node in reapers:
+            await node.stop()
+
+    living(story)

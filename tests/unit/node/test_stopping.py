@@ -1,0 +1,201 @@
+"""How a node stops: in order, within its grace period, and so that nothing is lost."""
+
+import asyncio
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from everytick.domain.statuses import AttemptStatus, OccurrenceStatus
+from everytick.errors import NotFound
+from everytick.schedules.interval import every
+from tests.unit.node.worlds import NOON, World, living, pause
+
+
+@pytest.mark.parametrize(
+    ("on_orphan", "becomes"),
+    [
+        ("fail", OccurrenceStatus.CANCELED),
+        ("restart", OccurrenceStatus.PENDING),
+        ("resume", OccurrenceStatus.PENDING),
+    ],
+)
+def test_a_stop_cancels_what_runs_and_its_job_says_what_becomes_of_it(
+    on_orphan: str, becomes: OccurrenceStatus
+) -> None:
+    """H1, C-17: the attempt ends as canceled by the shutdown, the occurrence follows on_orphan."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            await asyncio.sleep(3600)
+
+        job = await world.define("long", body, on_orphan=on_orphan, task_timeout="2h")
+        node = world.node()
+        await node.start()
+        asked = await world.trigger(job)
+        await pause("10s")
+        before = world.loop.time()
+        await node.stop()
+        assert world.loop.time() - before < 2
+        whole = await world.store.whole(asked)
+        assert whole.occurrence.status is becomes
+        assert whole.occurrence.owner is None
+        [(_, attempt)] = whole.attempts
+        assert (attempt.status, attempt.error) == (AttemptStatus.CANCELED, "shutdown")
+
+    living(story)
+
+
+def test_a_drain_lets_what_runs_finish() -> None:
+    """`stop("drain")`: no cancel, nothing new, and the end is recorded."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            await asyncio.sleep(100)
+
+        job = await world.define("long", body)
+        node = world.node()
+        await node.start()
+        running = await world.trigger(job, "running")
+        await pause("10s")
+        late = await world.trigger(job, "late")
+        await node.stop("drain")
+        assert await world.status(running) is OccurrenceStatus.COMPLETED
+        with pytest.raises(NotFound):
+            await world.status(late)
+
+    living(story)
+
+
+def test_what_had_not_begun_is_given_back_untouched() -> None:
+    """H1: claimed ahead, not started: another node finds it pending, with no attempt used up."""
+
+    async def story(world: World) -> None:
+        async def quick() -> None:
+            await asyncio.sleep(0.001)
+
+        async def long() -> None:
+            await asyncio.sleep(3600)
+
+        fast, slow = await world.define("fast", quick), await world.define("slow", long)
+        node = world.node(slots=2)
+        await node.start()
+        for number in range(20):
+            await world.ended(await world.trigger(fast, f"w{number}"))
+        # It has learned that bodies are short, and claims ahead.
+        jobs = [await world.define(f"slow-{number}", long) for number in range(10)]
+        asked = [await world.trigger(job) for job in (slow, *jobs)]
+        await pause("1s")
+        assert len(node.executor.handles) > 2
+        await node.stop()
+        found = [(await world.store.whole(id_)).occurrence.status for id_ in asked]
+        assert found.count(OccurrenceStatus.CANCELED) == 2
+        assert found.count(OccurrenceStatus.PENDING) == 9
+        for id_, status in zip(asked, found, strict=True):
+            if status is OccurrenceStatus.PENDING:
+                assert (await world.store.whole(id_)).attempts == ()
+
+    living(story)
+
+
+def test_nothing_starts_after_a_stop_has_returned() -> None:
+    """H4: neither a tick nor a retry that was waited for."""
+
+    async def story(world: World) -> None:
+        begun: list[float] = []
+
+        async def body() -> None:
+            begun.append(world.loop.time())
+            raise ValueError
+
+        await world.define("tick", body, every("3s", start=NOON), retry={"max": 5, "interval": "2s"})
+        node = world.node()
+        await node.start()
+        await pause("4s")
+        await node.stop()
+        known = len(begun)
+        assert known >= 1
+        await pause("60s")
+        assert len(begun) == known
+
+    living(story)
+
+
+def test_the_heartbeat_stops_last() -> None:
+    """E7: while a stopping node waits for what runs, it still beats, so that nobody takes its work."""
+
+    async def story(world: World) -> None:
+        async def stubborn() -> None:
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                await asyncio.sleep(25)
+                raise
+
+        job = await world.define("long", stubborn, task_timeout="2h")
+        node, other = world.node(), world.node()
+        await node.start()
+        asked = await world.trigger(job)
+        await pause("5s")
+        await other.start()
+        await node.stop()
+        assert await world.status(asked) is OccurrenceStatus.CANCELED
+        await other.stop()
+
+    living(story)
+
+
+def test_a_cancel_stops_what_runs_and_ends_what_does_not() -> None:
+    """Cancel: the coroutine is canceled within a beat; what nobody has claimed ends in the verb itself."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            await asyncio.sleep(3600)
+
+        job = await world.define("long", body, overlap="queue", task_timeout="2h")
+        node = world.node()
+        await node.start()
+        first = await world.trigger(job, "one")
+        await pause("1s")
+        second = await world.trigger(job, "two")
+        await pause("5s")
+        assert await world.status(second) is OccurrenceStatus.QUEUED
+        assert await world.store.cancel(second)
+        assert await world.status(second) is OccurrenceStatus.CANCELED
+        assert await world.store.cancel(first, "enough")
+        ended = await world.ended(first, "10s")
+        assert (ended.status, ended.error) == (OccurrenceStatus.CANCELED, "enough")
+        await node.stop()
+
+    living(story)
+
+
+def test_stopping_again_and_again_loses_nothing() -> None:
+    """C4, D3, H1: a job every ten seconds, a node that lives for a few seconds at a time: every instant once."""
+
+    async def story(world: World) -> None:
+        seen: list[Any] = []
+
+        from everytick.runners.context import Context
+
+        async def body(ctx: Context) -> None:
+            seen.append(ctx.scheduled_for)
+
+        job = await world.define("tick", body, every("10s", start=NOON), recovery="execute_all")
+        for length in (3, 7, 1, 13, 2, 29, 5, 11, 17, 4):
+            node = world.node()
+            await node.start()
+            await pause(f"{length}s")
+            await node.stop()
+            await pause("4s")
+        node = world.node()
+        await node.start()
+        await pause("1s")
+        await node.stop()
+        instants = [each.scheduled_for for each in await world.history(job)]
+        assert sorted(seen) == instants
+        assert len(set(seen)) == len(seen)
+        apart = {(later - earlier).total_seconds() for earlier, later in pairwise(instants)}
+        assert apart == {10.0}
+
+    living(story)
