@@ -10,6 +10,7 @@ from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.kit import opened
+from tests.stores.postgres.proxy import Proxy, proxied
 
 
 @pytest.fixture
@@ -33,3 +34,15 @@ async def db(postgres: Server, store: PostgresStore) -> AsyncIterator[Any]:
     made = await asyncpg.connect(postgres.address, server_settings={"search_path": store.schema})
     yield made
     await made.close()
+
+
+@pytest.fixture
+async def through(
+    postgres: Server, store: PostgresStore, clock: ManualClock
+) -> AsyncIterator[tuple[Proxy, PostgresStore]]:
+    """A proxy, and another node on the same tables that reaches the server through it."""
+    async with proxied(postgres) as proxy:
+        made = PostgresStore(proxy.address, schema=store.schema, clock=clock)
+        await made.open()
+        yield proxy, made
+        await made.close()

@@ -1,7 +1,7 @@
 """A proxy before the server that cuts the line exactly where it hurts: around a COMMIT."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from enum import Enum
 from urllib.parse import urlsplit, urlunsplit
@@ -20,13 +20,19 @@ class Cut(Enum):
 
 
 class Proxy:
-    """Hands bytes on; once armed, it breaks every connection on which a commit is sent, until it is disarmed."""
+    """Hands bytes on; once armed, it breaks the connections on which the next commits are sent."""
 
     def __init__(self, address: str) -> None:
         self._target = urlsplit(address)
-        self.cut: Cut | None = None
+        self._cut = Cut.BEFORE
+        self._left = 0
+        self._meanwhile: Callable[[], None] = lambda: None
         self.cuts = 0
         self.port = 0
+
+    def arm(self, cut: Cut, times: int = 1, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Break the line at so many of the next commits; `meanwhile` is done before the client can notice."""
+        self._cut, self._left, self._meanwhile = cut, times, meanwhile
 
     @property
     def address(self) -> str:
@@ -64,7 +70,7 @@ class Proxy:
             while True:
                 header = await client.readexactly(_HEADER)
                 body = await client.readexactly(int.from_bytes(header[1:]) - 4)
-                if self.cut is not None and _is_commit(header, body):
+                if self._left and _is_commit(header, body):
                     await self._break(header + body, forward, back, server)
                     return
                 forward.write(header + body)
@@ -73,14 +79,14 @@ class Proxy:
     async def _break(
         self, message: bytes, forward: asyncio.StreamWriter, back: asyncio.Task[None], server: asyncio.StreamReader
     ) -> None:
-        self.cuts += 1
-        if self.cut is Cut.BEFORE:
-            return
+        self.cuts, self._left = self.cuts + 1, self._left - 1
         back.cancel()
         with suppress(asyncio.CancelledError):
             await back
-        forward.write(message)
-        await server.readexactly(_HEADER)  # the server has answered, so the commit is done; nobody will hear of it
+        if self._cut is Cut.AFTER:
+            forward.write(message)
+            await server.readexactly(_HEADER)  # the server has answered, so the commit is done; nobody will hear of it
+        self._meanwhile()
 
 
 async def _hand_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

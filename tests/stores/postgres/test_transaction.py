@@ -1,7 +1,6 @@
 """A task's transaction: its rows and its success together, or neither, whatever is cut and whoever takes over."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +14,7 @@ from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
 from tests.stores.acting import QUEUES, began, ended, job, plan_once, statuses
 from tests.stores.clock import ManualClock
-from tests.stores.postgres.proxy import Cut, Proxy, proxied
+from tests.stores.postgres.proxy import Cut, Proxy
 
 
 @pytest.fixture
@@ -33,17 +32,6 @@ async def running(store: PostgresStore, clock: ManualClock) -> tuple[Claim, Step
     await plan_once(store)
     [claim] = await store.claim("node-1", QUEUES, 1)
     return claim, ended(began(claim, clock.time), clock.time)
-
-
-@pytest.fixture
-async def through(postgres: Server, store: PostgresStore, clock: ManualClock) -> AsyncIterator[tuple[Proxy, Any]]:
-    """The proxy, and a store that reaches the server through it."""
-    async with proxied(postgres) as proxy:
-        made = PostgresStore(proxy.address, schema=store.schema, clock=clock)
-        await made.open()
-        yield proxy, made
-        proxy.cut = None
-        await made.close()
 
 
 async def seats(db: Any) -> list[int]:
@@ -180,7 +168,7 @@ async def test_a_commit_whose_reply_is_lost_is_committed(
     (proxy, store), (claim, step) = through, running
     async with store.transaction(claim) as begun:
         await begun.execute(f"insert into {book} values (7)")
-        proxy.cut = Cut.AFTER
+        proxy.arm(Cut.AFTER)
         assert await begun.commit(step) is Commit.COMMITTED
     assert proxy.cuts == 1
     assert await seats(db) == [7]
@@ -193,11 +181,10 @@ async def test_a_commit_that_never_reached_the_server_is_unavailable_and_nothing
     (proxy, store), (claim, step) = through, running
     async with store.transaction(claim) as begun:
         await begun.execute(f"insert into {book} values (7)")
-        proxy.cut = Cut.BEFORE
+        proxy.arm(Cut.BEFORE)
         with pytest.raises(StoreUnavailable):
             await begun.commit(step)
     assert proxy.cuts == 1
-    proxy.cut = None
     assert await seats(db) == []
     assert await store.commit_steps([(claim, step)]) == [Commit.COMMITTED]
 

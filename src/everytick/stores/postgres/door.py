@@ -4,11 +4,13 @@ Nothing here knows a table but the clock's.
 """
 
 import asyncio
+import random
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
-from typing import Any, TypeAlias
+from functools import wraps
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from everytick.domain.values import value
@@ -20,6 +22,9 @@ try:
     import asyncpg
 except ImportError:  # pragma: no cover - told once, with what to install
     raise MissingExtra("the PostgreSQL store", "postgres") from None
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Connection: TypeAlias = Any
 """An asyncpg connection; the driver ships no types."""
@@ -49,13 +54,37 @@ _CUT = (
     asyncpg.IdleInTransactionSessionTimeoutError,
 )
 _CONTENDED = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
-"""Our locks are taken in one order, so neither is expected of our statements; whoever meets one asks again."""
+_PAUSES = (0.01, 0.05, 0.25)
 
 _CLOCK = """
 create table if not exists everytick.clock (at timestamptz not null);
 create or replace function everytick.everytick_now() returns timestamptz
     language sql volatile as $$ select at from everytick.clock $$;
 """
+
+
+class Contended(StoreUnavailable):
+    """Somebody else was in the way: nothing was written, and the same may well succeed now."""
+
+
+def patiently(verb: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Let a verb that met a deadlock or a failed serialization try again a few times before it says so.
+
+    Our own locks are taken in one order, so neither is expected; other programs may lock
+    our rows, and a server may be set to a stricter isolation than ours.
+    """
+
+    @wraps(verb)
+    async def tried(*arguments: P.args, **named: P.kwargs) -> T:
+        for pause in _PAUSES:
+            try:
+                return await verb(*arguments, **named)
+            except Contended:
+                # Whoever met us waits another while than we do.
+                await asyncio.sleep(pause * (0.5 + random.random()))
+        return await verb(*arguments, **named)
+
+    return tried
 
 
 @value
@@ -175,7 +204,9 @@ class Door:
         """Name every way in which a server fails to answer `StoreUnavailable`."""
         try:
             yield
-        except (*_SILENT, *_CONTENDED) as error:
+        except _CONTENDED as error:
+            raise Contended(str(self.address), str(error)) from error
+        except _SILENT as error:
             raise self._unavailable(error) from error
 
     @contextmanager
@@ -192,6 +223,14 @@ class Door:
 
     def _unavailable(self, error: Exception) -> StoreUnavailable:
         return StoreUnavailable(str(self.address), str(error) or type(error).__name__)
+
+    async def fate(self, db: Connection, transaction: str) -> str | None:
+        """Tell what became of a transaction; None where this server does not know of it, or no longer."""
+        try:
+            found: str | None = await db.fetchval(self.sql.fate, transaction)
+        except asyncpg.InvalidParameterValueError:
+            return None  # another server took over that never saw it
+        return found
 
     async def set_clock(self) -> None:
         """Put the clock that was given in the place of the server's, in this schema only."""

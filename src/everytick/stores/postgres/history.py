@@ -11,12 +11,14 @@ from everytick.errors import NotFound
 from everytick.stores.base import NodeRecord, Page, Whole
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, occurrence_key
+from everytick.stores.postgres.door import patiently
 from everytick.stores.postgres.rows import CAUSE_CODE, STATUS_CODE
 
 
 class History(Base):
     """What people ask of the past."""
 
+    @patiently
     async def history(
         self,
         *,
@@ -41,6 +43,7 @@ class History(Base):
         page = tuple(map(rows.occurrence, found[:limit]))
         return Page(page, _cursor(page[-1]) if page and len(found) > limit else None)
 
+    @patiently
     async def whole(self, occurrence_id: str) -> Whole:
         """Return one occurrence with its runs and attempts, in the order of its job's tasks."""
         async with self._door.connection() as db:
@@ -64,6 +67,7 @@ class History(Base):
             tuple((each["task"], rows.attempt(each, run_ids[each["task"]])) for each in attempts),
         )
 
+    @patiently
     async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
         """Return the spans of instants that did not run and touch `(after, through]`, in order."""
         async with self._door.connection() as db:
@@ -72,11 +76,13 @@ class History(Base):
                 raise NotFound("job", job_id)
             return [rows.span(row) for row in await db.fetch(self._sql.spans, job, after, through)]
 
+    @patiently
     async def nodes(self) -> Sequence[NodeRecord]:
         """Return the nodes that were heard of."""
         async with self._door.connection() as db:
             return [NodeRecord(row["id"], row["beat_at"], row["holds"]) for row in await db.fetch(self._sql.nodes)]
 
+    @patiently
     async def prune(self, limit: int = 1000) -> int:
         """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""
         async with self._door.connection() as db:

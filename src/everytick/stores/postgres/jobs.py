@@ -30,7 +30,7 @@ from everytick.stores.definitions import write_definition
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, occurrence_key
 from everytick.stores.postgres.defining import definition_row
-from everytick.stores.postgres.door import Connection, Taken
+from everytick.stores.postgres.door import Connection, Taken, patiently
 from everytick.stores.postgres.rows import FIRST_ENDED, STATUS_CODE, Row
 
 
@@ -39,6 +39,7 @@ class Jobs(Base):
 
     # ------------------------------------------------------------------------------------------------ definitions
 
+    @patiently
     async def put(self, job: Job, *, expected_version: int | None = None, by: str = "") -> Stored:
         """Create the job or make this its next version; an equal definition changes nothing."""
         while True:
@@ -97,6 +98,7 @@ class Jobs(Base):
         await self._wake(db, seq, now)
         return Stored(newest["id"], version, changed=True)
 
+    @patiently
     async def rename(self, job_id: str, name: str, *, by: str = "") -> None:
         """Give the job another name; its id and history stay."""
         async with self._door.transaction() as db:
@@ -117,6 +119,7 @@ class Jobs(Base):
         if renamed is None:
             raise DuplicateDefinition(f"there is a job named '{name}' already: remove or rename it first")
 
+    @patiently
     async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
         """Return those of the jobs that exist and can be read."""
         async with self._door.connection() as db:
@@ -124,6 +127,7 @@ class Jobs(Base):
         by_id = {record.job.id: record for record in found}
         return {id_: by_id[id_] for id_ in job_ids if id_ in by_id}
 
+    @patiently
     async def list(self) -> Sequence[JobRecord]:
         """Return every job that is not removed and can be read, by name; the view `jobs` shows the others too."""
         async with self._door.connection() as db:
@@ -147,6 +151,7 @@ class Jobs(Base):
             if (row["job"], row["version"]) in definitions
         ]
 
+    @patiently
     async def remove(self, job_id: str, *, retire_after: timedelta = timedelta(0), by: str = "") -> None:
         """Take the job out of service: nothing new is created, what was not claimed is canceled."""
         async with self._door.transaction() as db:
@@ -156,6 +161,7 @@ class Jobs(Base):
 
     # ---------------------------------------------------------------------------------------------------- requests
 
+    @patiently
     async def pause(
         self,
         job_id: str,
@@ -175,6 +181,7 @@ class Jobs(Base):
             await db.execute(self._sql.put_back_in_line, job, now)
             await self._revise(db, job, now)
 
+    @patiently
     async def resume(self, job_id: str, *, by: str = "") -> bool:
         """End a pause now; return whether there was one."""
         async with self._door.transaction() as db:
@@ -184,6 +191,7 @@ class Jobs(Base):
             await self._revise(db, row["job"], row["now"])
             return True
 
+    @patiently
     async def request(self, job_id: str, request: Request) -> str:
         """Ask for an occurrence and return its id; the same key again answers with the same one."""
         async with self._door.transaction() as db:
@@ -218,6 +226,7 @@ class Jobs(Base):
             return None
         return (None if found["payload"] is None else Payload(found["payload"]),)
 
+    @patiently
     async def adjust(self, job_id: str, adjustment: Adjustment) -> None:
         """Skip or move one single future instant; what was said of it before is replaced."""
         overrides, payload = rows.write_overrides(adjustment.overrides)
@@ -237,6 +246,7 @@ class Jobs(Base):
             )
             await self._revise(db, row["job"], row["now"])
 
+    @patiently
     async def reschedule(self, job_id: str, to: datetime, *, by: str = "") -> None:
         """Set the next run; the instants before it give way."""
         async with self._door.transaction() as db:
@@ -244,6 +254,7 @@ class Jobs(Base):
             await db.execute(self._sql.reschedule_job, row["job"], row["now"], to, rows.text(by))
             await self._wake(db, row["job"], row["now"])
 
+    @patiently
     async def cancel(self, occurrence_id: str, reason: str = "canceled") -> bool:
         """End what nobody has claimed, or ask its owner to stop; return whether it was still active."""
         key, why = occurrence_key(occurrence_id), rows.text(reason)

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from everytick.domain.decisions import Creation, Plan, Span
@@ -14,7 +14,7 @@ from everytick.stores.beginnings import own_overrides
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, columns, occurrence_key
 from everytick.stores.postgres.compiled import Kept, Key
-from everytick.stores.postgres.door import Connection
+from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.postgres.rows import CAUSE_CODE, STATUS_CODE, Row
 
 HELD_FOR = timedelta(seconds=5)
@@ -29,6 +29,14 @@ class Batch(list[JobSnapshot]):
     """Snapshots, and the connection whose transaction holds their jobs until the batch ends."""
 
     held: Connection | None = None
+
+
+@dataclass(slots=True)
+class _Written:
+    """What was written and not yet known to be committed: by which transaction, and what it answered."""
+
+    by: str | None = None
+    answers: list[Commit] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -111,23 +119,31 @@ class Planning(Base):
             await self._door.give_back(db)
         await self._park(broken)
 
+    @patiently
     async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
         """Write each plan whole, on the condition that its job's revision is still the snapshot's.
 
         Ends the batch: its jobs are free again. A hold that was lost meanwhile costs
-        nothing but time, since the revision decides.
+        nothing but time, since the revision decides. A commit that was cut off is looked
+        up: it may have been written, and then it is not stale.
         """
         if not plans:
             return []
+        written = _Written()
         if isinstance(batch, Batch) and batch.held is not None:
             try:
                 with self._door.answering():
-                    return await self._commit_held(batch, batch.held, plans)
+                    return await self._commit_held(batch, batch.held, plans, written)
             except StoreUnavailable:
                 await self._let_go(batch)
-        async with self._door.transaction() as db:
-            return await self._commit(db, batch, plans)
+        try:
+            return await self._commit_anew(batch, plans, written)
+        except StoreUnavailable:
+            if written.by is None:
+                raise
+        return await self._commit_anew(batch, plans, written)
 
+    @patiently
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
         """Return what a plan would see of those jobs that exist now and can be read, and hold nothing."""
         async with self._door.connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
@@ -135,12 +151,30 @@ class Planning(Base):
             found = {seen.job_id: seen for seen in await self._seen(db, standing, {})}
         return {id_: found[id_] for id_ in job_ids if id_ in found}
 
-    async def _commit_held(self, batch: Batch, db: Connection, plans: Sequence[Plan]) -> list[Commit]:
+    async def _commit_held(
+        self, batch: Batch, db: Connection, plans: Sequence[Plan], written: _Written
+    ) -> list[Commit]:
         await self._door.tell_time(db)
-        done = await self._commit(db, batch, plans)
+        done = await self._commit(db, batch, plans, written)
         await db.execute("commit")
         batch.held = None
         return done
+
+    async def _commit_anew(
+        self, batch: Sequence[JobSnapshot], plans: Sequence[Plan], written: _Written
+    ) -> list[Commit]:
+        """Commit in a transaction of its own, unless it turns out that the one before was written."""
+        before = replace(written)
+        async with self._door.connection() as db:
+            if await self._is_written(db, before):
+                return before.answers
+            async with db.transaction():
+                answers = await self._commit(db, batch, plans, written)
+            # Ours waited for the locks of the one before, if that was still under way: now its fate is known.
+            return before.answers if await self._is_written(db, before) else answers
+
+    async def _is_written(self, db: Connection, before: _Written) -> bool:
+        return before.by is not None and await self._door.fate(db, before.by) == "committed"
 
     def _patience(self) -> int:
         return max(int(self.held_for / timedelta(milliseconds=1)), 1)
@@ -189,7 +223,9 @@ class Planning(Base):
 
     # ---------------------------------------------------------------------------------------------------- the commit
 
-    async def _commit(self, db: Connection, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
+    async def _commit(
+        self, db: Connection, batch: Sequence[JobSnapshot], plans: Sequence[Plan], written: _Written
+    ) -> list[Commit]:
         snapshots = {snapshot.job_id: snapshot for snapshot in batch}
         locked = await db.fetch(
             self._sql.hold_plans, [plan.job_id for plan in plans], [plan.revision for plan in plans]
@@ -207,6 +243,7 @@ class Planning(Base):
                 held.append(_Held(row["job"], row["now"], row["woken"], plan, seen, _Ends()))
         if held:
             await self._write(db, held)
+            written.by, written.answers = (await db.fetchrow(self._sql.ring_by_name))[1], answers
         return answers
 
     async def _write(self, db: Connection, held: Sequence[_Held]) -> None:
@@ -224,7 +261,6 @@ class Planning(Base):
         await self._answer(db, held)
         await self._settle_facts(db, held)
         await db.execute(self._sql.settle_plans, *columns(map(_settled, held), 11))
-        await db.execute(self._sql.ring)
 
     async def _fold_wakes(self, db: Connection, held: Sequence[_Held]) -> None:
         """Count the facts into `woken` and keep what the endings among them said."""

@@ -15,6 +15,8 @@ class Queries:
 
     now: str
     ring: str
+    ring_by_name: str
+    fate: str
     pulse: str
     ahead: str
     hold_due: str

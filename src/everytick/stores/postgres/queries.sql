@@ -11,6 +11,14 @@ select everytick.everytick_now();
 -- Tells every node that something changed, at the commit and once per commit.
 select everytick.ring();
 
+-- ring_by_name --
+-- Rings, and returns the number of the transaction, by which its fate can be asked for when its end was not heard.
+select everytick.ring(), pg_current_xact_id()::text;
+
+-- fate --
+-- Returns what became of a transaction: committed, aborted, or still in progress.
+select pg_xact_status($1::text::xid8);
+
 -- pulse --
 -- Returns how often the bell was rung, for those who cannot listen.
 select case when is_called then last_value else 0 end from everytick.pulse;

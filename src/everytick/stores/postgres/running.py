@@ -12,7 +12,7 @@ from everytick.stores.base import Claim, Commit, Orders, Transaction
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, columns, lean_columns, occurrence_key
 from everytick.stores.postgres.claims import FOUND, place_in_line
-from everytick.stores.postgres.door import Connection
+from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.postgres.marks import is_repeat
 from everytick.stores.postgres.rows import ATTEMPT_CODE, RUN_CODE, STATUS_CODE, Row
 from everytick.stores.postgres.transaction import TaskTransaction
@@ -27,6 +27,7 @@ _KEPT, _GIVEN_BACK, _PARKED, _ENDED = range(4)
 class Running(Base):
     """What the executor and the reaper ask."""
 
+    @patiently
     async def claim(self, node: str, queues: Collection[str], limit: int, unknown: Collection[str] = ()) -> list[Claim]:
         """Give the node up to `limit` ready occurrences of these queues, by priority, then age."""
         async with self._door.connection() as db:
@@ -47,6 +48,7 @@ class Running(Base):
             found = await db.fetch(self._sql.claim, node, queues, limit, unknown, True)
         return [] if found[0][0] is None else list(found)
 
+    @patiently
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
         """Write each step, on the condition that the claim's fence is still the occurrence's."""
         answers: dict[int, Commit] = {}
@@ -56,6 +58,7 @@ class Running(Base):
                 answers.update(zip(places, written, strict=True))
         return [answers[place] for place in range(len(steps))]
 
+    @patiently
     async def beat(self, node: str, held: Collection[int]) -> Orders:
         """Say that the node lives and what it holds; the answer says what the store knows better."""
         named = set(held)
@@ -73,6 +76,7 @@ class Running(Base):
             adopt=tuple(adopted),
         )
 
+    @patiently
     async def orphans(self, node: str, limit: int, silence: timedelta) -> list[Claim]:
         """Take over what silent nodes held, with a new fence: of many reapers one gets it.
 
@@ -87,6 +91,7 @@ class Running(Base):
             claims, _ = await self._claims(db, await db.fetch(self._sql.claims_of, taken, node))
         return claims
 
+    @patiently
     async def take(self, node: str, job_ids: Collection[str], limit: int) -> list[Claim]:
         """Take over what other nodes hold of these jobs, silent or not, as `orphans` does for the silent."""
         jobs = list(job_ids)
@@ -99,6 +104,7 @@ class Running(Base):
             claims, _ = await self._claims(db, await db.fetch(self._sql.claims_of, taken, node))
         return claims
 
+    @patiently
     async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
         """Show people what is running: make or change the attempt's row, under the claim's fence."""
         if notes:
@@ -116,12 +122,14 @@ class Running(Base):
         finally:
             await begun.leave()
 
+    @patiently
     async def reports(self, limit: int, unknown: Collection[str] = ()) -> list[OccurrenceSnapshot]:
         """Return ended occurrences whose report was not delivered yet, oldest end first."""
         async with self._door.connection() as db:
             claims, _ = await self._claims(db, await db.fetch(self._sql.reports, limit, list(unknown)))
         return [claim.snapshot for claim in claims]
 
+    @patiently
     async def reported(self, occurrence_ids: Collection[str]) -> None:
         """Note that these reports were delivered; a report may come twice, but never not at all."""
         async with self._door.connection() as db:

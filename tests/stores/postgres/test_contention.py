@@ -1,0 +1,91 @@
+"""Somebody else in the way: deadlocks and failed serializations are tried again before anybody hears of them."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from everytick.errors import StoreUnavailable
+from everytick.stores.base import Claim, Commit
+from everytick.stores.postgres.door import Contended, patiently
+from everytick.stores.postgres.store import PostgresStore
+from tests.servers.launch import Server
+from tests.stores.acting import QUEUES, began, ended, job, plan_once
+from tests.stores.clock import ManualClock
+
+WAITS = "select exists (select from pg_locks where not granted)"
+
+
+async def claimed(store: PostgresStore, clock: ManualClock) -> list[Claim]:
+    """Return two claims."""
+    await store.put(job(recovery="execute_all", overlap="allow"))
+    clock.move(hours=2)
+    await plan_once(store)
+    return await store.claim("node-1", QUEUES, 2)
+
+
+async def until(db: Any, asked: str) -> None:
+    while not await db.fetchval(asked):
+        pass
+
+
+async def test_steps_that_meet_a_deadlock_are_written_all_the_same(
+    postgres: Server, store: PostgresStore, clock: ManualClock, db: Any
+) -> None:
+    """Another program locks our rows the other way round; our statement is the one that the server ends."""
+    claims = await claimed(store, clock)
+    hasty = PostgresStore(postgres.address, schema=store.schema, clock=clock, settings={"deadlock_timeout": "10ms"})
+    await hasty.open()
+    await db.execute("set deadlock_timeout = '1h'")
+    before = await db.fetchval("select deadlocks from pg_stat_database where datname = current_database()")
+    first, last = sorted(claim.handle for claim in claims)
+    async with db.transaction():
+        await db.execute("select from occurrence where seq = $1 for update", last)
+        committing = asyncio.create_task(
+            hasty.commit_steps([(claim, ended(began(claim, clock.time), clock.time)) for claim in claims])
+        )
+        other = store._door
+        async with other.connection() as watcher:
+            await until(watcher, WAITS)
+        await db.execute("select from occurrence where seq = $1 for update", first)
+    assert await committing == [Commit.COMMITTED] * 2
+    told = "select deadlocks > $1 from pg_stat_database where datname = current_database()"
+    while not await db.fetchval(told, before):
+        pass
+    await hasty.close()
+
+
+async def test_a_server_that_isolates_more_strictly_gives_the_same_answers(
+    postgres: Server, store: PostgresStore, clock: ManualClock, db: Any
+) -> None:
+    """There a zombie's step, waiting behind a take-over, fails to serialize instead of finding its fence gone."""
+    claim = (await claimed(store, clock))[0]
+    strict = PostgresStore(
+        postgres.address,
+        schema=store.schema,
+        clock=clock,
+        settings={"default_transaction_isolation": "repeatable read"},
+    )
+    await strict.open()
+    async with db.transaction():
+        await db.execute("update occurrence set fence = fence + 1, owner = 'other' where seq = $1", claim.handle)
+        late = ended(began(claim, clock.time), clock.time)
+        committing = asyncio.create_task(strict.commit_steps([(claim, late)]))
+        async with store._door.connection() as watcher:
+            await until(watcher, WAITS)
+    assert await committing == [Commit.STALE]
+    await strict.close()
+
+
+async def test_what_stays_in_the_way_is_unavailable_in_the_end() -> None:
+    calls = 0
+
+    @patiently
+    async def verb() -> None:
+        nonlocal calls
+        calls += 1
+        raise Contended("a store", "deadlock detected")
+
+    with pytest.raises(StoreUnavailable, match="deadlock detected"):
+        await verb()
+    assert calls == 4

@@ -1,0 +1,124 @@
+"""A line that is cut, a process that is killed, around a commit: all of it is there or nothing, and who asks knows."""
+
+import asyncio
+import os
+import signal
+import sys
+from typing import Any
+
+import pytest
+
+from everytick.deciding.plan import plan
+from everytick.errors import StoreUnavailable
+from everytick.stores.base import Commit
+from everytick.stores.postgres.store import PostgresStore
+from tests.servers.launch import Server
+from tests.stores.acting import job, plan_once, statuses
+from tests.stores.clock import ManualClock
+from tests.stores.postgres.proxy import Cut, Proxy, proxied
+
+JOBS = 5
+
+
+async def define(store: PostgresStore, clock: ManualClock) -> None:
+    """Make jobs that are due."""
+    for number in range(JOBS):
+        await store.put(job(f"job-{number}"))
+    await plan_once(store)
+    clock.move(hours=1)
+    await store.now()  # by which the tables learn the time, for whoever else looks at them
+
+
+async def revisions(db: Any) -> set[int]:
+    return {row["revision"] for row in await db.fetch("select revision from job_state")}
+
+
+@pytest.mark.parametrize("held", [True, False], ids=["held", "free"])
+@pytest.mark.parametrize("cut", Cut)
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_plan_whose_commit_is_cut_off_is_written_once_and_answered_so(
+    through: tuple[Proxy, PostgresStore], clock: ManualClock, db: Any, cut: Cut, times: int, held: bool
+) -> None:
+    """G9: whether the server never heard of it or nobody heard its answer, and whether that happens twice."""
+    proxy, store = through
+    await define(store, clock)
+    async with store.due(clock.time, 10) as batch:
+        plans = [plan(snapshot, clock.time) for snapshot in batch]
+        proxy.arm(cut, times)
+        if held:
+            answers = await store.commit_plans(batch, plans)
+    if not held:
+        try:
+            answers = await store.commit_plans(list(batch), plans)
+        except StoreUnavailable:
+            assert (cut, times) == (Cut.BEFORE, 2), "two chances, and both were lost"
+            assert await revisions(db) == {2}
+            return
+    assert answers == [Commit.COMMITTED] * JOBS
+    assert await revisions(db) == {3}
+    assert await statuses(store) == ["pending"] * JOBS
+    assert proxy.cuts >= 1
+
+
+async def test_a_plan_that_was_stale_before_the_line_was_cut_is_stale(
+    through: tuple[Proxy, PostgresStore], clock: ManualClock
+) -> None:
+    proxy, store = through
+    await define(store, clock)
+    async with store.due(clock.time, 10) as batch:
+        plans = [plan(snapshot, clock.time) for snapshot in batch]
+        await store.remove(batch[0].job_id)
+        proxy.arm(Cut.AFTER)
+        answers = await store.commit_plans(batch, plans)
+    assert proxy.cuts == 1
+    assert answers == [Commit.STALE, *[Commit.COMMITTED] * (JOBS - 1)]
+
+
+async def test_a_server_that_never_saw_the_transaction_knows_nothing_of_its_fate(store: PostgresStore, db: Any) -> None:
+    """A standby that took over without the last transactions: the plan is then simply committed anew."""
+    door = store._door
+    assert await door.fate(db, str(2**40)) is None
+    async with db.transaction():
+        name = await db.fetchval("select pg_current_xact_id()::text")
+    assert await door.fate(db, name) == "committed"
+
+
+async def killed(proxy: Proxy, schema: str, deed: str, cut: Cut) -> None:
+    """Let a victim do its deed and kill it, with no chance to clean up, when it sends its commit."""
+    victim = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.stores.postgres.victim", proxy.address, schema, deed)
+    )
+    proxy.arm(cut, meanwhile=lambda: os.kill(victim.pid, signal.SIGKILL))
+    assert await victim.wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("cut", Cut)
+async def test_a_planner_that_is_killed_at_its_commit_leaves_all_or_nothing(
+    postgres: Server, store: PostgresStore, clock: ManualClock, db: Any, cut: Cut
+) -> None:
+    """V1, G9: afterwards another node finds every instant once."""
+    await define(store, clock)
+    async with proxied(postgres) as proxy:
+        await killed(proxy, store.schema, "plan", cut)
+    made = await db.fetchval("select count(*) from occurrence")
+    assert (made, await revisions(db)) == ((JOBS, {3}) if cut is Cut.AFTER else (0, {2}))
+    while await revisions(db) != {3}:
+        await plan_once(store)
+    assert await statuses(store) == ["pending"] * JOBS
+
+
+@pytest.mark.parametrize("cut", Cut)
+async def test_a_task_that_is_killed_at_its_commit_leaves_all_or_nothing(
+    postgres: Server, store: PostgresStore, clock: ManualClock, db: Any, cut: Cut
+) -> None:
+    """Its own row, the run, the attempt and the end of the occurrence: together, or none of them."""
+    await define(store, clock)
+    await plan_once(store)
+    await db.execute("create table booking (seat int)")
+    async with proxied(postgres) as proxy:
+        await killed(proxy, store.schema, "run", cut)
+    written = [
+        await db.fetchval(f"select count(*) from {table}")
+        for table in ("booking", "task_run", "attempt", "report", "occurrence where status = 4", "wake")
+    ]
+    assert written == ([1] * 6 if cut is Cut.AFTER else [0] * 6)
