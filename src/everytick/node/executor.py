@@ -45,7 +45,8 @@ from everytick.node.workers import Workers
 from everytick.node.writer import Writer
 from everytick.runners.base import Repertoire
 from everytick.runners.context import Halt, TaskTransaction
-from everytick.stores.base import Claim, Commit, Orders, RunStore
+from everytick.stores.addresses import AnyStore
+from everytick.stores.base import Claim, Commit, Orders
 
 _log = logging.getLogger("everytick.executor")
 
@@ -65,7 +66,7 @@ class Executor:
 
     def __init__(
         self,
-        store: RunStore,
+        store: AnyStore,
         node: str,
         settings: NodeSettings,
         catalogue: Repertoire,
@@ -221,7 +222,7 @@ class Executor:
         timeout = held.snapshot.rules.execution_timeout
         if timeout is not None and not held.is_gone and held.snapshot.deadline is not None:
             seconds = self._clock.seconds_until(held.snapshot.deadline)
-            held.alarms.append(self._alarms.after(seconds, partial(self.feed, held, DeadlinePassed())))
+            self._remind(held, seconds, DeadlinePassed())
 
     # --------------------------------------------------------------------------------------------------- one life
 
@@ -253,17 +254,20 @@ class Executor:
             if running is not None and running.number == cancel.number:
                 self._halt(running, Halt.SHUTDOWN if step.after.stop is not None else Halt.CANCEL, cancel.reason)
             else:
-                held.called_off.add((cancel.task, cancel.number))
+                held.called_off = {*(held.called_off or ()), (cancel.task, cancel.number)}
         for wait in step.waits:
-            seconds = self._clock.seconds_until(wait.until)
-            held.alarms.append(self._alarms.after(seconds, partial(self.feed, held, WaitOver(wait.task))))
+            self._remind(held, self._clock.seconds_until(wait.until), WaitOver(wait.task))
         if step.end is not None or step.resume_at is not None or step.release:
             self._free(held)
 
+    def _remind(self, held: Held, seconds: float, event: Event) -> None:
+        alarm = self._alarms.after(seconds, partial(self.feed, held, event))
+        held.alarms = [*(held.alarms or ()), alarm]
+
     def _free(self, held: Held) -> None:
-        for alarm in held.alarms:
+        for alarm in held.alarms or ():
             alarm.turn_off()
-        held.alarms.clear()
+        held.alarms = None
         if held.is_begun:
             held.is_begun = False
             self._busy -= 1
@@ -273,7 +277,7 @@ class Executor:
                 self._wake.set()
 
     def _start(self, held: Held, start: Start) -> None:
-        if (start.task, start.number) in held.called_off:
+        if held.called_off is not None and (start.task, start.number) in held.called_off:
             self.feed(held, AttemptEnded(start.task, start.number, Canceled("canceled")))
             return
         place = held.snapshot.rules.places[start.task]

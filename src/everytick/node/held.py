@@ -1,7 +1,6 @@
 """What a node keeps of an occurrence it owns, and of each attempt that is open on it."""
 
 import asyncio
-from collections import deque
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from logging import Logger
@@ -56,8 +55,9 @@ class Held:
     )
 
     open: "dict[int, Running]"
-    steps: deque[Step]
-    alarms: list[Alarm]
+    steps: tuple[Step, ...]
+    called_off: set[tuple[str, int]] | None
+    alarms: list[Alarm] | None
     snapshot: OccurrenceSnapshot
     deferred: list[Event] | None
     turn: asyncio.Lock | None
@@ -65,9 +65,9 @@ class Held:
 
     def __init__(self, claim: Claim, bodies: tuple[Body, ...]) -> None:
         self.claim, self.bodies, self.snapshot = claim, bodies, claim.snapshot
-        self.open, self.steps, self.alarms = {}, deque(), []
-        self.called_off: set[tuple[str, int]] = set()
-        self.deferred = self.turn = self.written = None
+        # Made when they are needed: most occurrences need none, and each container is one more for the collector.
+        self.open, self.steps = {}, ()
+        self.alarms = self.called_off = self.deferred = self.turn = self.written = None
         self.is_begun = self.is_gone = self.is_queued = False
 
 

@@ -1,18 +1,21 @@
 """`ctx.transaction()`: a task's writes, its success and the step that follows from it, in one commit."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from everytick.deciding.advance import advance
 from everytick.domain.outcome import Succeeded
 from everytick.domain.payload import Payload, payload
+from everytick.domain.statuses import AttemptStatus
 from everytick.domain.steps import AttemptEnded, Event, Step
-from everytick.errors import Fenced
+from everytick.errors import Fenced, StoreUnavailable
+from everytick.node.backoff import Backoff
 from everytick.node.clock import NodeClock
 from everytick.node.held import Held, Running
-from everytick.stores.base import Commit, RunStore, Transaction
+from everytick.stores.addresses import AnyStore
+from everytick.stores.base import Commit, Transaction
 
 
 class Owner(Protocol):
@@ -58,7 +61,7 @@ class _TaskTransaction:
 
 @asynccontextmanager
 async def transaction(
-    owner: Owner, store: RunStore, clock: NodeClock, running: Running
+    owner: Owner, store: AnyStore, clock: NodeClock, running: Running
 ) -> AsyncIterator[_TaskTransaction]:
     """Give the attempt its one transaction; meanwhile no other event of the occurrence is decided.
 
@@ -82,7 +85,7 @@ async def transaction(
                 yield task
                 ended = AttemptEnded(running.task, running.number, Succeeded(task.given))
                 decided = advance(held.snapshot, ended, clock.now())
-                if await _whatever_comes(inner.commit(decided)) is Commit.STALE:
+                if await _whatever_comes(_committed(store, inner, decided, running)) is Commit.STALE:
                     raise Fenced(held.claim.occurrence.id)
                 step = decided
                 running.is_settled = True
@@ -94,11 +97,32 @@ async def transaction(
                 owner.feed(held, event)
 
 
-async def _whatever_comes(commit: Any) -> Commit:
+async def _committed(store: AnyStore, inner: Transaction, step: Step, running: Running) -> Commit:
+    """Commit; where the answer was lost, look whether the success is there, since it came with the task's writes.
+
+    To write the step again without them would record a success of something that is not there.
+    """
+    try:
+        return await inner.commit(step)
+    except StoreUnavailable as lost:
+        backoff = Backoff()
+        while True:
+            try:
+                whole = await store.whole(running.context.occurrence_id)
+            except StoreUnavailable:
+                await asyncio.sleep(backoff.failed())
+                continue
+            of_this = (each for _, each in whole.attempts if each.id == running.context.attempt_id)
+            if any(each.status is AttemptStatus.SUCCESS for each in of_this):
+                return Commit.COMMITTED
+            raise lost from None
+
+
+async def _whatever_comes(commit: Coroutine[Any, Any, Commit]) -> Commit:
     """Return what became of the commit, also to a task that is told to stop meanwhile: it must be known."""
     under_way = asyncio.ensure_future(commit)
     try:
-        found: Commit = await asyncio.shield(under_way)
+        found = await asyncio.shield(under_way)
     except asyncio.CancelledError:
         found = await under_way
     return found

@@ -38,7 +38,7 @@ class Writer:
 
     def put(self, held: Held, step: Step) -> None:
         """Write the step behind those that wait."""
-        held.steps.append(step)
+        held.steps = (*held.steps, step) if held.steps else (step,)
         if not held.is_queued:
             held.is_queued = True
             self._queue.append(held)
@@ -62,12 +62,12 @@ class Writer:
     async def _write(self, batch: list[Held]) -> None:
         steps = [(held.claim, held.steps[0]) for held in batch]
         for held, (_, step), commit in zip(batch, steps, await self._commit(steps), strict=True):
-            held.steps.popleft()
+            held.steps = held.steps[1:]
             if held.steps and commit is Commit.COMMITTED:
                 self._queue.append(held)
             else:
                 held.is_queued = False
-                held.steps.clear()
+                held.steps = ()
             self._committed(held, step, commit)
 
     async def _commit(self, steps: list[tuple[Claim, Step]]) -> Sequence[Commit | None]:

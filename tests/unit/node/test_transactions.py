@@ -1,0 +1,231 @@
+"""ctx.transaction(): the task's writes, its success and what follows from it, in one commit."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from everytick.domain.job import Job, define_job, define_task
+from everytick.domain.occurrence import Cause
+from everytick.domain.retry import Retry
+from everytick.domain.snapshots import Request
+from everytick.domain.statuses import ENDED, AttemptStatus, OccurrenceStatus
+from everytick.errors import Fenced, NotFound, TransactionsUnsupported
+from everytick.node.node import Node
+from everytick.node.settings import node_settings
+from everytick.runners.catalogue import Catalogue
+from everytick.runners.context import Context
+from everytick.schedules.interval import every
+from everytick.stores.base import Whole
+from everytick.stores.sqlite.store import SqliteStore
+from tests.unit.node.worlds import NOON, Function, World, living
+
+
+class Bench:
+    """A SQLite file with a table of the user's own, and a node on it."""
+
+    def __init__(self, file: Path, store: SqliteStore) -> None:
+        self.file, self.store = file, store
+        self.functions: dict[str, dict[str, Function]] = {}
+
+    async def define(self, tasks: dict[str, Function], **policies: object) -> Job:
+        written = [define_task("bank", name) for name in tasks]
+        job = define_job("bank", every("P1Y", start=NOON), policies=policies, tasks=written)
+        await self.store.put(job)
+        self.functions[job.id] = tasks
+        return job
+
+    def rows(self) -> list[int]:
+        with sqlite3.connect(self.file) as db:
+            return [row[0] for row in db.execute("select amount from money order by amount")]
+
+    async def ended(self, job: Job, key: str = "k") -> Whole:
+        asked = await self.store.request(job.id, Request(key, Cause.TRIGGER, await self.store.now()))
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    whole = await self.store.whole(asked)
+                except NotFound:
+                    whole = None
+                if whole is not None and whole.occurrence.status in ENDED:
+                    return whole
+                await self.store.bell(0.2)
+
+
+@asynccontextmanager
+async def bench(file: Path) -> AsyncIterator[Bench]:
+    store = SqliteStore(file)
+    await store.open()
+    with sqlite3.connect(file) as db:
+        db.execute("create table money (amount integer)")
+    made = Bench(file, store)
+    node = Node(store, Catalogue(made.functions), node_settings(grace_period="1s"))
+    await node.start()
+    try:
+        yield made
+    finally:
+        await node.stop()
+        await store.close()
+
+
+async def test_the_writes_and_the_success_are_one_commit(tmp_path: Path) -> None:
+    """C-15: the result given to the transaction is the task's, and the next task sees it."""
+    async with bench(tmp_path / "e.db") as world:
+        seen: list[object] = []
+
+        async def pay(ctx: Context) -> None:
+            async with ctx.transaction() as tx:
+                await tx.execute("insert into money values (?)", 5)
+                assert await tx.fetch("select amount from money") == [(5,)]
+                tx.result({"paid": 5})
+
+        async def look(ctx: Context) -> None:
+            seen.append(ctx.results["pay"])
+
+        job = await world.define({"pay": pay, "look": look})
+        whole = await world.ended(job)
+        assert whole.occurrence.status is OccurrenceStatus.COMPLETED
+        assert world.rows() == [5]
+        assert seen == [{"paid": 5}]
+
+
+async def test_what_raises_inside_writes_nothing_and_is_tried_again(tmp_path: Path) -> None:
+    """The block is left by an error: rolled back, a failed attempt like any other."""
+    async with bench(tmp_path / "e.db") as world:
+        tries = 0
+
+        async def pay(ctx: Context) -> None:
+            nonlocal tries
+            tries += 1
+            async with ctx.transaction() as tx:
+                await tx.execute("insert into money values (?)", tries)
+                if tries == 1:
+                    raise ValueError("not this time")
+
+        job = await world.define({"pay": pay}, retry=Retry(1, "10ms"))
+        whole = await world.ended(job)
+        assert whole.occurrence.status is OccurrenceStatus.COMPLETED
+        assert world.rows() == [2]
+        assert [attempt.status for _, attempt in whole.attempts] == [AttemptStatus.FAILED, AttemptStatus.SUCCESS]
+
+
+async def test_what_is_raised_afterwards_changes_nothing(tmp_path: Path) -> None:
+    """The success is committed when the block is left; the function's last words are only logged."""
+    async with bench(tmp_path / "e.db") as world:
+
+        async def pay(ctx: Context) -> None:
+            async with ctx.transaction() as tx:
+                await tx.execute("insert into money values (1)")
+            raise ValueError("too late")
+
+        whole = await world.ended(await world.define({"pay": pay}))
+        assert whole.occurrence.status is OccurrenceStatus.COMPLETED
+        assert world.rows() == [1]
+
+
+async def test_a_second_transaction_of_one_attempt_is_refused(tmp_path: Path) -> None:
+    """At most one, and last."""
+    async with bench(tmp_path / "e.db") as world:
+        refused: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        async def pay(ctx: Context) -> None:
+            async with ctx.transaction() as tx:
+                await tx.execute("insert into money values (1)")
+            try:
+                async with ctx.transaction():
+                    raise AssertionError
+            except RuntimeError as error:
+                refused.set_result(str(error))
+
+        await world.ended(await world.define({"pay": pay}))
+        async with asyncio.timeout(5):
+            assert "one transaction" in await refused
+        assert world.rows() == [1]
+
+
+async def test_parallel_tasks_take_turns_and_all_is_written(tmp_path: Path) -> None:
+    """Steps of one occurrence are numbered: two transactions at once, and an end between them, all hold."""
+    async with bench(tmp_path / "e.db") as world:
+
+        def paying(amount: int) -> Function:
+            async def pay(ctx: Context) -> None:
+                async with ctx.transaction() as tx:
+                    await tx.execute("insert into money values (?)", amount)
+                    await asyncio.sleep(0)
+
+            return pay
+
+        async def plain() -> None:
+            return
+
+        tasks: dict[str, Function] = {f"pay-{n}": paying(n) for n in range(5)}
+        tasks["plain"] = plain
+        whole = await world.ended(await world.define(tasks, mode="parallel"))
+        assert whole.occurrence.status is OccurrenceStatus.COMPLETED
+        assert world.rows() == [0, 1, 2, 3, 4]
+        assert len(whole.attempts) == 6
+
+
+async def test_a_task_that_was_taken_over_writes_nothing(tmp_path: Path) -> None:
+    """Fenced: the other node's fence is newer, so everything is rolled back and the task is told."""
+    async with bench(tmp_path / "e.db") as world:
+        told: asyncio.Future[type[BaseException]] = asyncio.get_running_loop().create_future()
+
+        async def pay(ctx: Context) -> None:
+            other = SqliteStore(world.file)
+            await other.open()
+            try:
+                claims = await other.orphans("other", 10, timedelta(seconds=-1))
+                assert [claim.occurrence.id for claim in claims] == [ctx.occurrence_id]
+                async with ctx.transaction() as tx:
+                    await tx.execute("insert into money values (1)")
+            except BaseException as error:
+                told.set_result(type(error))
+                raise
+            finally:
+                await other.close()
+
+        job = await world.define({"pay": pay})
+        await world.store.request(job.id, Request("k", Cause.TRIGGER, await world.store.now()))
+        async with asyncio.timeout(10):
+            assert await told is Fenced
+        assert world.rows() == []
+
+
+def test_a_store_without_transactions_says_so() -> None:
+    """On memory the attempt fails with what to use instead."""
+
+    async def story(world: World) -> None:
+        raised: list[BaseException] = []
+
+        async def pay(ctx: Context) -> None:
+            try:
+                async with ctx.transaction():
+                    raise AssertionError
+            except TransactionsUnsupported as error:
+                raised.append(error)
+
+        job = await world.define("bank", pay)
+        node = world.node()
+        await node.start()
+        assert (await world.ended(await world.trigger(job))).status is OccurrenceStatus.COMPLETED
+        assert "sqlite:///" in str(raised[0])
+        await node.stop()
+
+    living(story)
+
+
+async def test_a_timeout_inside_a_transaction_takes_it_back(tmp_path: Path) -> None:
+    """A block that is held too long ends with the attempt, and others can write again."""
+    async with bench(tmp_path / "e.db") as world:
+
+        async def pay(ctx: Context) -> None:
+            async with ctx.transaction() as tx:
+                await tx.execute("insert into money values (1)")
+                await asyncio.Event().wait()
+
+        whole = await world.ended(await world.define({"pay": pay}, task_timeout="300ms"))
+        assert whole.occurrence.status is OccurrenceStatus.FAILED
+        assert world.rows() == []
