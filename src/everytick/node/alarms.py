@@ -5,18 +5,16 @@ import heapq
 from collections.abc import Callable
 from itertools import count
 
+_SWEPT_FROM = 64
+
 
 class Alarm:
-    """Something to call at a moment; turning it off is free."""
+    """Something to call at a moment."""
 
     __slots__ = ("call",)
 
     def __init__(self, call: Callable[[], None]) -> None:
         self.call: Callable[[], None] | None = call
-
-    def turn_off(self) -> None:
-        """Call nothing."""
-        self.call = None
 
 
 class Alarms:
@@ -26,6 +24,7 @@ class Alarms:
         self._monotonic = monotonic
         self._heap: list[tuple[float, int, Alarm]] = []
         self._numbers = count()
+        self._off = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
 
@@ -35,6 +34,20 @@ class Alarms:
         heapq.heappush(self._heap, (at, next(self._numbers), alarm))
         self._wind()
         return alarm
+
+    def turn_off(self, alarm: Alarm) -> None:
+        """Call nothing; once half of all alarms are turned off, they are taken out together."""
+        if alarm.call is None:
+            return
+        alarm.call = None
+        self._off += 1
+        if self._off >= _SWEPT_FROM and 2 * self._off > len(self._heap):
+            self._heap = [each for each in self._heap if each[2].call is not None]
+            heapq.heapify(self._heap)
+            self._off = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
 
     def stop(self) -> None:
         """Forget every alarm."""
@@ -60,6 +73,9 @@ class Alarms:
         now = self._monotonic()
         while self._heap and self._heap[0][0] <= now:
             _, _, alarm = heapq.heappop(self._heap)
-            if alarm.call is not None:
-                alarm.call()
+            if alarm.call is None:
+                self._off -= 1
+            else:
+                call, alarm.call = alarm.call, None
+                call()
         self._wind()

@@ -10,7 +10,7 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from logging import Logger
 
@@ -266,7 +266,7 @@ class Executor:
 
     def _free(self, held: Held) -> None:
         for alarm in held.alarms or ():
-            alarm.turn_off()
+            self._alarms.turn_off(alarm)
         held.alarms = None
         if held.is_begun:
             held.is_begun = False
@@ -295,6 +295,8 @@ class Executor:
         held = running.held
         if held.open.get(running.place) is running:
             del held.open[running.place]
+        if running.alarm is not None:
+            self._alarms.turn_off(running.alarm)
         self._logs.close(running)
         if running.log_place is not None or running.progress_made is not None:
             self._note(running)
@@ -355,8 +357,10 @@ class Executor:
             return
         self._workers.halt(running, why, reason)
         grace = self._settings.grace_period.total_seconds()
+        if running.alarm is not None:
+            self._alarms.turn_off(running.alarm)
         # The body itself may need the whole grace period to end what it began.
-        self._alarms.after(grace + 1.0, partial(self._abandon, running))
+        running.alarm = self._alarms.after(grace + 1.0, partial(self._abandon, running))
 
     def _halt_all(self, held: Held, why: Halt, reason: str) -> None:
         for running in list(held.open.values()):
@@ -376,20 +380,22 @@ class Executor:
         """Look at it again only if it is still open in a moment: most attempts are over by then."""
         timeout = running.held.snapshot.rules.tasks[running.place].timeout
         if timeout is not None and timeout < _SHORT and running.until is not None:
-            self._alarms.after(self._clock.seconds_until(running.until), partial(self._time_out, running))
-            running.until = None
+            self._limit(running, running.until)
         self._young.append(running)
         if not self._is_sweeping:
             self._is_sweeping = True
             self._alarms.after(_SWEEP, self._sweep)
+
+    def _limit(self, running: Running, until: datetime) -> None:
+        running.alarm = self._alarms.after(self._clock.seconds_until(until), partial(self._time_out, running))
 
     def _sweep(self) -> None:
         """Wind the timeout of what is still open, and show people what has run for a second."""
         for running in self._young:
             if running.held.open.get(running.place) is running:
                 self._old.append(running)
-                if running.until is not None:
-                    self._alarms.after(self._clock.seconds_until(running.until), partial(self._time_out, running))
+                if running.until is not None and running.alarm is None:
+                    self._limit(running, running.until)
         self._young.clear()
         self._old = [running for running in self._old if running.held.open.get(running.place) is running]
         now = self._clock.monotonic()

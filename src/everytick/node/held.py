@@ -75,6 +75,7 @@ class Running:
     """One open attempt; the services its context speaks to."""
 
     __slots__ = (
+        "alarm",
         "attends",
         "body",
         "context",
@@ -98,6 +99,7 @@ class Running:
         self.body = held.bodies[place]
         claim = held.claim
         self.context = Context(claim.job, place, number, claim.occurrence, held.snapshot, claim.fence, self)
+        self.alarm: Alarm | None = None
         self.worker: asyncio.Task[None] | None = None
         self.reason = ""
         self.since = 0.0
