@@ -11,15 +11,17 @@ if TYPE_CHECKING:
     from everytick.stores.memory import MemoryStore
     from everytick.testing.chronicle import Chronicle, Entry, chronicle_of
     from everytick.testing.clock import ManualClock
+    from everytick.testing.running import drain, on_store, simulate
 
 _HOMES = {
     "stores.memory": ("MemoryStore",),
     "testing.clock": ("ManualClock",),
     "testing.chronicle": ("Chronicle", "Entry", "chronicle_of"),
+    "testing.running": ("drain", "on_store", "simulate"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = ["Chronicle", "Entry", "ManualClock", "MemoryStore", "chronicle_of"]
+__all__ = ["Chronicle", "Entry", "ManualClock", "MemoryStore", "chronicle_of", "drain", "on_store", "simulate"]
 
 
 def __getattr__(name: str) -> object:

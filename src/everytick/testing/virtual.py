@@ -7,7 +7,6 @@ coroutine that sleeps for an hour has slept an hour, and no second has passed.
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
-from math import ceil
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -30,13 +29,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._clock_resolution = 1e-6
 
     def time(self) -> float:
-        """Return the virtual seconds since this loop was made, in whole microseconds."""
+        """Return the virtual seconds since this loop was made."""
         return self._virtual
 
     def jump(self, seconds: float) -> None:
         """Let that much virtual time pass."""
-        # Up to the next microsecond: a timer that rang too early would be wound again, for ever.
-        self._virtual = ceil((self._virtual + seconds) * 1e6 - 1e-3) / 1e6
+        # To whole microseconds, but never short of the timer by a rounding: it would be wound again, for ever.
+        reached = self._virtual + seconds
+        self._virtual = max(reached, round(reached, 6))
 
     @property
     def is_alone(self) -> bool:

@@ -2,21 +2,16 @@
 
 import asyncio
 import time
+from functools import partial
 from threading import Event, get_ident
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from everytick.node.alarms import Alarms
 from everytick.testing.virtual import VirtualLoop, run_virtually
-
-
-async def until_rung(seconds: float) -> None:
-    """Return when a timer of so many seconds rings."""
-    loop = asyncio.get_running_loop()
-    rung = loop.create_future()
-    loop.call_later(seconds, rung.set_result, None)
-    await rung
+from tests.unit.testing.naps import until_rung
 
 
 def test_a_year_takes_no_time() -> None:
@@ -111,3 +106,23 @@ def test_every_timer_is_reached_however_far_it_is(lengths: list[float]) -> None:
     run_virtually(main)
 
     assert [abs(each) < 2e-6 for each in rung] == [True] * len(lengths)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(0, 10**12), min_size=1, max_size=8))
+def test_an_alarm_that_looks_at_the_clock_itself_is_reached(microseconds: list[int]) -> None:
+    """An alarm of a node rings only if the clock has passed it, to the last bit of a float, and else winds again."""
+    rung: list[float] = []
+
+    async def main(loop: VirtualLoop) -> None:
+        alarms = Alarms(loop.time)
+        for each in microseconds:
+            done = loop.create_future()
+            alarms.after(each / 1e6, partial(done.set_result, None))
+            await done
+            rung.append(loop.time())
+
+    run_virtually(main)
+
+    assert len(rung) == len(microseconds)
+    assert rung == sorted(rung)

@@ -1,0 +1,97 @@
+"""The engine of the test kit: a node without its loops, which acts only when it is told to.
+
+It decides, claims and runs with the node's own planner and executor; what it leaves out is
+what a test does without: the heartbeat, the reaper and the janitor.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from types import TracebackType
+from typing import Self
+
+from everytick.app import Everytick
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.node.node import Node
+from everytick.runners.base import Repertoire
+from everytick.stores.addresses import AnyStore
+
+_SOON = 0.02
+"""Seconds of the wall between two looks, while something runs that may ring no bell."""
+
+_MOMENT = 1e-5
+"""Seconds on the store's clock in which everything happens that needs no time."""
+
+
+class Engine:
+    """Runs an application's jobs on a store, on the store's time."""
+
+    def __init__(self, app: Everytick, store: AnyStore, repertoire: Repertoire, monotonic: Callable[[], float]) -> None:
+        hooks = {definition.job.id: definition.hooks for definition in app.definitions}
+        settings = replace(app.settings, log_folder=None)
+        self._store, self._queues, self._repertoire = store, settings.queues, repertoire
+        self._node = Node(store, repertoire, settings, hooks=hooks, monotonic=monotonic)
+        self._planner, self._executor, self._reporter = self._node.planner, self._node.executor, self._node._reporter
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        self._node.clock.learn(await self._store.now())
+        work = (self._executor.writer.run(), self._executor.run())
+        self._tasks = [asyncio.get_running_loop().create_task(each) for each in work]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop as a node does; what waits for a retry is given back."""
+        if error is None:
+            self._executor.stop()
+            await self._executor.emptied()
+            await self._executor.writer.flushed()
+            await self._reporter.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._executor.close()
+        self._repertoire.close()
+
+    async def settle(self) -> None:
+        """Plan and run until nothing is due, nothing runs and every report is delivered."""
+        while await self._act() or await self._runs() or await self._reports() or await self._act():
+            await self._store.bell(_SOON)
+
+    async def run_until(self, moment: datetime) -> None:
+        """Plan and run whatever comes until the store's clock shows this moment, its own instants included."""
+        while True:
+            await self._plan()
+            ahead = await self._store.ahead(self._queues)
+            moments = [each for each in (ahead.wake_at, ahead.ready_at, moment) if each is not None]
+            seconds = (min(moments) - ahead.now).total_seconds()
+            if not await self._store.bell(max(seconds, _MOMENT)):
+                if ahead.now >= moment:
+                    return
+                self._executor.wake()
+
+    async def _act(self) -> int:
+        """Plan what is due and claim what is ready; return how much there was."""
+        return await self._plan() + await self._executor.claim()
+
+    async def _plan(self) -> int:
+        # Nobody else listens for beats here, but a node that was not heard of claims nothing.
+        self._node.health.has_beaten()
+        planned = 0
+        while found := await self._planner.round():
+            planned += found
+        return planned
+
+    async def _runs(self) -> bool:
+        """Say whether anything of this engine runs, by what the store knows."""
+        await self._executor.writer.flushed()
+        page = await self._store.history(statuses=(OccurrenceStatus.RUNNING,), limit=1000)
+        return any(each.owner == self._node.name for each in page.occurrences)
+
+    async def _reports(self) -> int:
+        """Let every hook end, deliver what was left, and return how much that was."""
+        await self._reporter.close()
+        return await self._reporter.deliver_left()

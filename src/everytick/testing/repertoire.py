@@ -1,0 +1,72 @@
+"""What an application's tasks do in a simulation: its functions, called on the loop, one after another."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from everytick.app import Everytick
+from everytick.domain.job import Job
+from everytick.runners.base import Body
+from everytick.runners.function import FunctionBody, LoopBody
+from everytick.runners.signature import is_async
+
+Functions = Mapping[str, Callable[..., Any]]
+
+
+def functions_of(app: Everytick, instead: Functions) -> dict[str, dict[str, Callable[..., Any]]]:
+    """Return what to call, by job id and task; `instead` names a stand-in by job, or by `job.task`."""
+    known = {f"{each.name}.{task.name}" for each in app.definitions for task in each.job.tasks}
+    known |= {each.name for each in app.definitions}
+    for name in instead:
+        if name not in known:
+            raise LookupError(
+                f"instead={{{name!r}: …}} names no job and no task; there are: {', '.join(sorted(known))}"
+            )
+    return {
+        definition.job.id: {
+            task.name: found
+            for task in definition.job.tasks
+            if (found := _function(definition.name, task.name, definition.functions, instead)) is not None
+        }
+        for definition in app.definitions
+    }
+
+
+def _function(job: str, task: str, own: Functions, instead: Functions) -> Callable[..., Any] | None:
+    return instead.get(f"{job}.{task}") or instead.get(job) or own.get(task)
+
+
+class Inline:
+    """Runs functions on the loop, where time is virtual: no threads, no processes, no chance."""
+
+    def __init__(self, app: Everytick, instead: Functions) -> None:
+        self._functions = functions_of(app, instead)
+        for definition in app.definitions:
+            for task in definition.job.tasks:
+                if task.name not in self._functions[definition.job.id]:
+                    name = f"{definition.name}.{task.name}"
+                    raise LookupError(
+                        f"task '{task.name}' of job '{definition.name}' is no function, and a simulation runs only "
+                        f'those: say what to call in its place with instead={{"{name}": function}}'
+                    )
+        self._bodies: dict[str, tuple[Body, ...]] = {}
+
+    def bodies(self, job: Job) -> tuple[Body, ...] | None:
+        """Return what the tasks of the job do, in their order; None for a job of another application."""
+        if job.id not in self._functions:
+            return None
+        if job.id not in self._bodies:
+            own = self._functions[job.id]
+            tasks = sorted(job.tasks, key=lambda task: task.order)
+            self._bodies[job.id] = tuple(_body(own[task.name]) for task in tasks)
+        return self._bodies[job.id]
+
+    def why(self, job: Job) -> str:
+        """Say why the job cannot run here."""
+        return f"'{job.name}' is no job of this application"
+
+    def close(self) -> None:
+        """Return: nothing was kept ready."""
+
+
+def _body(function: Callable[..., Any]) -> Body:
+    return FunctionBody(function) if is_async(function) else LoopBody(function)

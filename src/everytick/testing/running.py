@@ -1,0 +1,139 @@
+"""`drain` and `simulate`: an application's jobs, run in a test."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from everytick.app import Everytick
+from everytick.domain.durations import instant
+from everytick.runners.catalogue import Catalogue
+from everytick.stores.addresses import AnyStore
+from everytick.stores.memory import MemoryStore
+from everytick.testing.chronicle import Chronicle, chronicle_of
+from everytick.testing.engine import Engine
+from everytick.testing.repertoire import Functions, Inline, functions_of
+from everytick.testing.virtual import VirtualLoop, run_virtually
+
+Moment = datetime | str
+Deed = Callable[[], Awaitable[Any]]
+
+
+@contextmanager
+def on_store(app: Everytick, store: AnyStore) -> Iterator[None]:
+    """Let everything the application does and asks go to this store, which is open, until the block ends."""
+    own = app._make_store, app._store_is_ours, app._home
+    app._make_store, app._store_is_ours, app._home = (lambda: store), False, None
+    try:
+        yield
+    finally:
+        app._make_store, app._store_is_ours, app._home = own
+
+
+async def drain(app: Everytick, store: AnyStore | None = None, *, instead: Functions | None = None) -> Chronicle:
+    """Plan and run what is due now, and what follows from it, until nothing is; return all that is known then.
+
+    Definitions are brought into the store first. Without `store` it is the application's own.
+    No time passes meanwhile: what waits for a retry is run by a later call, once the clock has
+    been moved. Tasks run as they would on a node; `instead` names functions to call in the
+    place of some, by job or by `job.task`.
+    """
+    if store is not None:
+        with on_store(app, store):
+            return await drain(app, instead=instead)
+    await app.sync()
+    opened = await app._opened()
+    settings = app.settings
+    catalogue = Catalogue(
+        functions_of(app, instead or {}),
+        threads=settings.threads,
+        grace=settings.grace_period,
+        allow_calls=settings.allow_calls,
+    )
+    async with Engine(app, opened, catalogue, monotonic=lambda: 0.0) as engine:
+        await engine.settle()
+    return await chronicle_of(opened)
+
+
+def simulate(
+    app: Everytick,
+    start: Moment,
+    until: Moment,
+    *,
+    instead: Functions | None = None,
+    outages: Iterable[tuple[Moment, Moment]] = (),
+    at: Mapping[str, Deed] | Mapping[datetime, Deed] | None = None,
+) -> Chronicle:
+    """Run the application from `start` through `until` on virtual time, and return what happened.
+
+    Its real functions are called, one after another, on an event loop whose waits take no
+    time: `asyncio.sleep(60)` is a minute of virtual time, while a plain function takes none.
+    The store is in memory and begins empty. `instead` names functions to call in the place of
+    tasks, by job or by `job.task`: commands and requests need one. During an outage no node
+    runs; what ran when it began is canceled, as by a stop. What `at` holds is awaited at its
+    moment, ten microseconds after whatever is due then:
+    `at={"2026-01-01T09:30:00Z": lambda: tick.pause("report")}`.
+    """
+    begin, end = instant(start), instant(until)
+    if end <= begin:
+        raise ValueError(f"until must be later than start, got {start} and {until}")
+    timeline = _timeline(begin, end, [(instant(down), instant(up)) for down, up in outages], at or {})
+    return run_virtually(partial(_simulated, app, begin, timeline, instead or {}))
+
+
+def _timeline(
+    begin: datetime,
+    end: datetime,
+    outages: list[tuple[datetime, datetime]],
+    at: Mapping[str, Deed] | Mapping[datetime, Deed],
+) -> list[tuple[datetime, bool | Deed | None]]:
+    """Return what happens from outside, in order of time: True and False where nodes come and go, None at the end."""
+    events: list[tuple[datetime, bool | Deed | None]] = [(instant(moment), deed) for moment, deed in at.items()]
+    last = begin
+    for down, up in sorted(outages):
+        if not last <= down < up:
+            raise ValueError(f"outages must lie one after another within the simulation, got {down} to {up}")
+        events += [(down, False), (up, True)]
+        last = up
+    outside = [moment for moment, _ in events if not begin <= moment <= end]
+    if outside:
+        raise ValueError(f"{outside[0]} lies outside of the simulation, which goes from {begin} to {end}")
+    return [*sorted(events, key=lambda event: event[0]), (end, None)]
+
+
+async def _simulated(
+    app: Everytick,
+    begin: datetime,
+    timeline: list[tuple[datetime, bool | Deed | None]],
+    instead: Functions,
+    loop: VirtualLoop,
+) -> Chronicle:
+    def clock() -> datetime:
+        return begin + timedelta(microseconds=round(loop.time() * 1e6))
+
+    store = MemoryStore(clock)
+    with on_store(app, store):
+        await app.sync()
+        async with AsyncExitStack() as nodes:
+            engine: Engine | None = await nodes.enter_async_context(_engine(app, store, instead, loop))
+            for moment, event in timeline:
+                if engine is not None:
+                    await engine.run_until(moment)
+                else:
+                    loop.jump(max(0.0, (moment - clock()).total_seconds()))
+                if event is False:
+                    await nodes.aclose()
+                    engine = None
+                elif event is True:
+                    engine = await nodes.enter_async_context(_engine(app, store, instead, loop))
+                elif event is not None:
+                    await event()
+            # Read before the node stops: what still runs is told so, and not as canceled.
+            return await chronicle_of(store)
+
+
+@asynccontextmanager
+async def _engine(app: Everytick, store: MemoryStore, instead: Functions, loop: VirtualLoop) -> AsyncIterator[Engine]:
+    async with Engine(app, store, Inline(app, instead), monotonic=loop.time) as engine:
+        yield engine
