@@ -70,9 +70,17 @@ class Opened:
 
     async def close(self) -> None:
         """Give back what opening took; closing twice is harmless, and the next operation opens it again."""
+        import asyncio
+
         home, self._home = self._home, None
-        if home is not None and self._store_is_ours:
-            await home.store.close()
+        if home is None or not self._store_is_ours:
+            return
+        if home.opening is not None and home.loop is asyncio.get_running_loop():
+            await asyncio.wait([home.opening])
+        if home.loop is not asyncio.get_running_loop() and home.loop.is_running():
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(home.store.close(), home.loop))
+        else:
+            await _left_behind(home)
 
     async def _opened(self) -> AnyStore:
         """Return the store, opened; on any loop but its own, a bridge to it."""
@@ -168,7 +176,7 @@ class Opened:
 
 
 async def _left_behind(home: Home) -> None:
-    """Close a store whose loop has ended, where that can be done: SQLite's threads are bound to no loop."""
+    """Close a store on this loop, where that can be done: of those whose own has ended, SQLite is bound to none."""
     from everytick.stores.sqlite.store import SqliteStore
 
     if isinstance(home.store, SqliteStore) or not home.loop.is_closed():

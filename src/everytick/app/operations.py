@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _RETIRE_AFTER = timedelta(minutes=10)
 _EDITS_TRIED = 5
 _SHOWN_INSTANTS = 10_000
+_PUT_AT_ONCE = 100
 
 
 @value
@@ -287,20 +288,30 @@ class Operations(Opened):
         store = await self._opened()
         known = {record.job.name: record.job for record in await store.list()}
         changes = []
-        for job in jobs:
-            before = known.get(job.name)
-            wanted = job if before is None else _as_enabled(job, before)
-            if before is not None and _says_the_same(wanted, before):
-                changes.append(Change(job.name, "unchanged", before.version))
-                continue
-            version = None if dry_run else (await store.put(wanted, by=by)).version
-            changes.append(Change(job.name, "added" if before is None else "changed", version))
+        for some in (jobs[place : place + _PUT_AT_ONCE] for place in range(0, len(jobs), _PUT_AT_ONCE)):
+            changes += await self._put(store, some, known, dry_run, by)
         named = {job.name for job in jobs}
         for gone in [each for each in known.values() if each.owner in owners and each.name not in named]:
             if not dry_run:
                 await store.remove(gone.id, retire_after=retire_after, by=by)
             changes.append(Change(gone.name, "removed", gone.version))
         return changes
+
+    async def _put(
+        self, store: AnyStore, jobs: list[Job], known: Mapping[str, Job], dry_run: bool, by: str
+    ) -> list[Change]:
+        """Store these definitions side by side, so that a store may commit them together."""
+        import asyncio
+
+        async def put(job: Job) -> Change:
+            before = known.get(job.name)
+            wanted = job if before is None else _as_enabled(job, before)
+            if before is not None and _says_the_same(wanted, before):
+                return Change(job.name, "unchanged", before.version)
+            version = None if dry_run else (await store.put(wanted, by=by)).version
+            return Change(job.name, "added" if before is None else "changed", version)
+
+        return await asyncio.gather(*map(put, jobs))
 
     async def update(
         self,

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from everytick.app import Everytick
+from everytick.app.opened import Opened
 from everytick.errors import (
     InvalidDuration,
     InvalidPolicies,
@@ -146,6 +147,9 @@ class Particular(MemoryStore):
         self.asked_on.append(asyncio.get_running_loop())
         return await super().list()
 
+    async def close(self) -> None:
+        self.asked_on.append(asyncio.get_running_loop())
+
 
 def test_every_verb_is_carried_out_on_the_loop_that_opened_the_store() -> None:
     store = Particular()
@@ -154,6 +158,16 @@ def test_every_verb_is_carried_out_on_the_loop_that_opened_the_store() -> None:
         asyncio.run_coroutine_threadsafe(tick.open(), home).result(10)
         asyncio.run(asyncio.wait_for(_twice(tick), 10))
         assert store.asked_on == [home, home]
+
+
+def test_a_store_is_closed_on_the_loop_that_opened_it() -> None:
+    """Whoever says so, wherever."""
+    store = Particular()
+    opened = Opened(lambda: store, is_ours=True)
+    with running_elsewhere() as home:
+        asyncio.run_coroutine_threadsafe(opened.open(), home).result(10)
+        asyncio.run(asyncio.wait_for(opened.close(), 10))
+        assert store.asked_on == [home]
 
 
 async def _twice(tick: Everytick) -> None:
