@@ -32,7 +32,6 @@ _log = logging.getLogger("everytick.node")
 StopMode: TypeAlias = Literal["cancel", "drain", "at once"]
 
 _JANITOR_EVERY = 60.0
-_REPORTS_EVERY = 30.0
 _LOOK_AGAIN_AT_UNKNOWN = 60.0
 _MANY = 50
 _REST = 4.0
@@ -78,7 +77,14 @@ class Node:
             self._reporter,
             self._logs,
         )
-        self.planner = Planner(store, self.clock, self.events, executor=self.executor, limit=settings.plan_limit)
+        self.planner = Planner(
+            store,
+            self.clock,
+            self.events,
+            executor=self.executor,
+            reporter=self._reporter,
+            limit=settings.plan_limit,
+        )
         self.reaper = Reaper(store, self.name, self.clock, self.events, settings.node_timeout)
         self.janitor = Janitor(store, self.clock, self._logs)
         self._beat = Beat(
@@ -113,9 +119,9 @@ class Node:
         self._spawn("claims", self._loop("claims", self.executor.run))
         self._spawn("planner", self._loop("planner", self._plan))
         self._spawn("bell", self._loop("bell", self._listen))
-        self._spawn("reaper", self._loop("reaper", self._every(interval, self.reaper.round)))
+        self._spawn("reaper", self._loop("reaper", self._every(interval, self._reap)))
         self._spawn("janitor", self._loop("janitor", self._every(_JANITOR_EVERY, self.janitor.round)))
-        self._spawn("reports", self._loop("reports", self._every(_REPORTS_EVERY, self._reporter.deliver_left)))
+        self._spawn("reports", self._loop("reports", self._reporter.run))
         self._spawn("unknown", self._loop("unknown", self._every(_LOOK_AGAIN_AT_UNKNOWN, self._learn_again)))
         self._wake()
 
@@ -214,6 +220,12 @@ class Node:
     def _wake(self) -> None:
         self._plan_now.set()
         self.executor.wake()
+
+    async def _reap(self) -> int:
+        settled = await self.reaper.round()
+        if settled:
+            self._reporter.wake()
+        return settled
 
     async def _learn_again(self) -> int:
         self.executor.learn_again()

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from everytick.deciding.plan import plan
 from everytick.domain.decisions import Plan, Why
-from everytick.domain.snapshots import JobSnapshot
+from everytick.domain.snapshots import PLAN_LIMIT, JobSnapshot
 from everytick.domain.statuses import ENDED
 from everytick.domain.texts import CLAIM_FAILED, CLAIMED, OVERLAP_SKIPPED, TAKEN_BY_ANOTHER
 from everytick.node.clock import NodeClock
@@ -34,10 +34,17 @@ class Planner:
     """Decides what is due, one batch at a time."""
 
     def __init__(
-        self, store: PlanStore, clock: NodeClock, events: Events, *, executor: Wakes | None = None, limit: int = 100
+        self,
+        store: PlanStore,
+        clock: NodeClock,
+        events: Events,
+        *,
+        executor: Wakes,
+        reporter: Wakes,
+        limit: int = PLAN_LIMIT,
     ) -> None:
         self._store, self._clock, self._events = store, clock, events
-        self._executor, self._limit = executor, limit
+        self._executor, self._reporter, self._limit = executor, reporter, limit
 
     async def round(self) -> int:
         """Plan one batch of what is due and return how many jobs it held; a full one says that more may be due."""
@@ -63,16 +70,19 @@ class Planner:
         self, batch: Sequence[JobSnapshot], plans: Sequence[Plan], commits: Sequence[Commit], now: datetime
     ) -> None:
         told = self._events.wanted or _log.isEnabledFor(logging.INFO)
-        created = False
+        created = ended = False
         for snapshot, made, commit in zip(batch, plans, commits, strict=True):
             if commit is Commit.STALE:
                 _log.debug(TAKEN_BY_ANOTHER)
                 continue
             created = created or bool(made.creations or made.releases or made.cancels)
+            ended = ended or bool(made.endings)
             if told:
                 self._tell_of(snapshot, made, now)
-        if created and self._executor is not None:
+        if created:
             self._executor.wake()
+        if ended:
+            self._reporter.wake()
 
     def _tell_of(self, snapshot: JobSnapshot, made: Plan, now: datetime) -> None:
         name = snapshot.editions[-1].job.name

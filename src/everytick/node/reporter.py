@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import Any
 
 from everytick.domain.steps import End, OccurrenceSnapshot
@@ -19,6 +20,7 @@ Hooks = Mapping[str, Mapping[str, Hook]]
 """By the job's id, then `on_start` or `on_complete`."""
 
 _DELIVERED_AT_ONCE = 100
+_LOOK_EVERY = 30.0
 
 
 class Reporter:
@@ -28,6 +30,21 @@ class Reporter:
         self._store, self._jobs, self._hooks, self._health = store, jobs, hooks, health
         self._tasks: set[asyncio.Task[None]] = set()
         self._under_way: set[str] = set()
+        self._look = asyncio.Event()
+
+    def wake(self) -> None:
+        """Look for reports that are due: the reaper or the planner has ended something."""
+        self._look.set()
+
+    async def run(self) -> None:
+        """Deliver for ever what nobody has delivered."""
+        while True:
+            while await self.deliver_left():
+                pass
+            self._look.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_EVERY):
+                    await self._look.wait()
 
     def started(self, claim: Claim, go: Callable[[], None]) -> None:
         """Go, after `on_start` where this is the first claim of an occurrence whose job has one."""

@@ -1,6 +1,7 @@
 """Alarms: each rings once, not before its moment, and those turned off leave nothing behind."""
 
 import asyncio
+from functools import partial
 
 from everytick.node.alarms import Alarms
 from everytick.testing.virtual import VirtualLoop, run_virtually
@@ -13,7 +14,7 @@ def test_alarms_ring_in_order_and_once() -> None:
         rung: list[tuple[str, float]] = []
         alarms = Alarms(loop.time)
         for name, seconds in (("c", 30.0), ("a", 10.0), ("b", 20.0), ("now", 0.0), ("past", -5.0)):
-            alarms.after(seconds, lambda name=name: rung.append((name, loop.time())))
+            alarms.after(seconds, partial(lambda name: rung.append((name, loop.time())), name))
         await asyncio.sleep(100)
         return rung
 
