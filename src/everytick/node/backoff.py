@@ -2,7 +2,7 @@
 
 from random import random
 
-_FIRST, _MOST = 0.1, 5.0
+_FIRST, _MOST = 0.1, 2.0
 
 
 class Backoff:
