@@ -1,0 +1,58 @@
+"""Very many at once: what a snapshot does not name is reached all the same."""
+
+from datetime import timedelta
+
+from everytick import schedule
+from everytick.domain.occurrence import Cause
+from everytick.domain.snapshots import PLAN_LIMIT, Request
+from everytick.stores.base import Commit
+from tests.stores.acting import QUEUES, AnyStore, began, ended, job, occurrences, plan_once
+from tests.stores.clock import ManualClock
+
+MANY = 150
+
+
+async def test_a_stop_reaches_those_whom_the_snapshot_does_not_name(store: AnyStore, clock: ManualClock) -> None:
+    """S2-022: of a hundred and fifty busy ones a snapshot shows a hundred."""
+    stops = schedule("30 12 * * *")
+    await store.put(job("crowd", "* * * * *", overlap="allow", recovery="execute_all", stop_schedule=stops))
+    clock.move(minutes=MANY)
+    while await plan_once(store):
+        pass
+    busy = {made.id for made in await occurrences(store)}
+    [first] = await store.claim("node-1", QUEUES, 1)
+    clock.move(minutes=60)
+    assert await plan_once(store) == [Commit.COMMITTED]
+
+    assert (await store.beat("node-1", [first.handle])).cancel == ((first.handle, "asked by the schedule"),)
+    claims = await store.claim("node-2", QUEUES, 1000)
+    asked = {claim.occurrence.id for claim in claims if claim.snapshot.cancel == "asked by the schedule"}
+    assert asked == busy - {first.occurrence.id}, "and nobody who came with the same plan"
+    assert len(claims) == MANY + 60 - 1
+
+
+async def test_while_paused_a_request_behind_a_long_line_is_seen(store: AnyStore, clock: ManualClock) -> None:
+    """S4-024: a pause holds the schedule, not people."""
+    stored = await store.put(job("crowd", "* * * * *", overlap="queue", recovery="execute_all"))
+    clock.move(minutes=MANY)
+    while await plan_once(store):
+        pass
+    [claim] = await store.claim("node-1", QUEUES, 10)
+    await store.request(stored.job_id, Request("key", Cause.TRIGGER, clock.time))
+    await plan_once(store)
+    seen = (await store.look([stored.job_id]))[stored.job_id]
+    assert (len(seen.waiting), seen.waiting_count) == (PLAN_LIMIT + 1, MANY)
+
+    await store.pause(stored.job_id)
+    seen = (await store.look([stored.job_id]))[stored.job_id]
+    assert ([each.cause for each in seen.waiting], seen.waiting_count) == ([Cause.TRIGGER], MANY)
+    await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time))])
+    await plan_once(store)
+    [asked] = await store.claim("node-1", QUEUES, 10)
+    assert asked.occurrence.cause is Cause.TRIGGER
+
+    await store.pause(stored.job_id, until=clock.time + timedelta(minutes=1))
+    clock.move(minutes=1)
+    seen = (await store.look([stored.job_id]))[stored.job_id]
+    assert len(seen.waiting) == PLAN_LIMIT + 1, "the pause is over"
+    assert len(await occurrences(store)) == MANY + 1
