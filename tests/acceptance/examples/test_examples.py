@@ -1,0 +1,94 @@
+"""The examples run as a user starts them: a process of their own, in a folder of their own."""
+
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> "Begin":
+    return Begin(tmp_path)
+
+
+class Begin:
+    """Starts a copy of an example, so that what it writes beside itself stays out of the repository."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, name: str) -> "subprocess.Popen[str]":
+        copy = shutil.copy(EXAMPLES / name, self.folder / name)
+        return subprocess.Popen(
+            [sys.executable, copy], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder
+        )
+
+    def finished(self, name: str) -> str:
+        """Run it to its end and return what it printed; it must end well and complain of nothing."""
+        with self(name) as child:
+            said, complaints = child.communicate(timeout=60)
+        assert (child.returncode, complaints) == (0, "")
+        return said
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_basic_ticks_until_somebody_stops_it(begin: Begin, number: signal.Signals) -> None:
+    """S0-130, S0-109: one signal stops it cleanly, and its jobs are kept beside it."""
+    with begin("basic.py") as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "tick\n"
+        child.send_signal(number)
+        _, complaints = child.communicate(timeout=60)
+
+    assert (child.returncode, complaints) == (0, "")
+    assert (begin.folder / "everytick.db").exists()
+
+
+def test_parallel_cleans_up_though_a_task_has_failed_for_good(begin: Begin) -> None:
+    """S0-130, S0-029…031, S0-033, S0-081: task 7 fails after three attempts, task 10 still runs."""
+    before, after = begin.finished("parallel.py").split("\n\n")
+
+    assert before.splitlines() == [
+        "copy-7: attempt 1 fails",
+        "copy-7: attempt 2 fails",
+        "copy-7: attempt 3 fails",
+        "clean-up-10: done, though a peer has failed",
+    ]
+    status, *tasks = after.splitlines()
+    assert status == "nightly is failed: task copy-7 failed, aborting due to fail-fast"
+    ended = {name: (how, int(attempts)) for name, how, _, attempts in (line.split() for line in tasks)}
+    assert ended.pop("copy-7") == ("failed", 3)
+    assert ended.pop("clean-up-10") == ("success", 1)
+    assert len(ended) == 8
+    assert set(ended.values()) == {("canceled", 1)}
+
+
+def test_recovery_shows_what_each_strategy_makes_of_an_outage(begin: Begin) -> None:
+    """S0-130, S0-090, S0-092…096: five hours down, hourly."""
+    late, recorded = begin.finished("recovery.py").split("\n\n")
+
+    assert recorded.splitlines() == [
+        "what is recorded:",
+        "  execute_all    5 of 5 run, 0 do not",
+        "  execute_last   1 of 5 run, 4 do not (skipped: not last)",
+        "  mark_as_missed 0 of 5 run, 5 do not (missed: missed)",
+        "  bounded_window 2 of 5 run, 3 do not (skipped: window)",
+        "  compressed     1 of 5 run, 4 do not (skipped: compressed)",
+    ]
+    assert len(late.splitlines()) == 1 + 5 + 1 + 2 + 1
+    assert "  compressed     runs late for 01:00 to 06:00" in late.splitlines()
+
+
+def test_the_time_engine_shows_itself(begin: Begin) -> None:
+    assert begin.finished("time_engine.py")
+
+
+def test_every_example_has_a_test() -> None:
+    text = Path(__file__).read_text()
+
+    assert [path.name for path in EXAMPLES.glob("*.py") if f'"{path.name}"' not in text] == []
