@@ -5,12 +5,15 @@ none is made.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import TypeAlias
 
+from everytick.domain.steps import Step
 from everytick.domain.values import value
+from everytick.stores.base import Claim
 
 _log = logging.getLogger("everytick.events")
 
@@ -45,6 +48,30 @@ class Event:
     attempt: int | None = None
     status: str = ""
     text: str = ""
+
+
+def events_of(claim: Claim, step: Step, at: datetime) -> Iterator[Event]:
+    """Give what a committed step of the claim means to others."""
+    occurrence = claim.occurrence
+    about = partial(
+        Event, at=at, job=claim.job.name, occurrence_id=occurrence.id, scheduled_for=occurrence.scheduled_for
+    )
+    for row in step.rows:
+        if row.attempt is not None and row.ended_at is not None:
+            ended = partial(about, Happening.ATTEMPT_ENDED, task=row.task, attempt=row.number)
+            yield ended(status=row.attempt, text=row.error or "")
+    for wait in step.waits:
+        yield about(Happening.RETRY_PLANNED, task=wait.task, attempt=wait.number, text=f"at {wait.until}")
+    if step.end is not None:
+        yield about(Happening.ENDED, status=step.end.status, text=step.end.error or "")
+
+
+def start_of(claim: Claim, task: str, attempt: int, at: datetime) -> Event:
+    """Return that an attempt begins."""
+    occurrence = claim.occurrence
+    return Event(
+        Happening.STARTED, at, claim.job.name, occurrence.id, occurrence.scheduled_for, task=task, attempt=attempt
+    )
 
 
 Listener: TypeAlias = Callable[[Event], None]

@@ -109,6 +109,11 @@ class Running:
         self.noted: tuple[Progress | None, Log | None] | None = None
 
     @property
+    def is_open(self) -> bool:
+        """Whether it has not ended."""
+        return self.held.open.get(self.place) is self
+
+    @property
     def task(self) -> str:
         """The task's name."""
         return self.held.snapshot.rules.tasks[self.place].name

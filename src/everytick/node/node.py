@@ -81,7 +81,7 @@ class Node:
             store,
             self.clock,
             self.events,
-            executor=self.executor,
+            executor=self.executor.claimer,
             reporter=self._reporter,
             limit=settings.plan_limit,
         )
@@ -116,7 +116,7 @@ class Node:
             raise RuntimeError(RECOVERY_FAILED.format(cause=error)) from error
         interval = self._settings.reaper_interval.total_seconds()
         self._spawn("writer", self.executor.writer.run())
-        self._spawn("claims", self._loop("claims", self.executor.run))
+        self._spawn("claims", self._loop("claims", self.executor.claimer.run))
         self._spawn("planner", self._loop("planner", self._plan))
         self._spawn("bell", self._loop("bell", self._listen))
         self._spawn("reaper", self._loop("reaper", self._every(interval, self._reap)))
@@ -219,7 +219,7 @@ class Node:
 
     def _wake(self) -> None:
         self._plan_now.set()
-        self.executor.wake()
+        self.executor.claimer.wake()
 
     async def _reap(self) -> int:
         settled = await self.reaper.round()
@@ -228,7 +228,7 @@ class Node:
         return settled
 
     async def _learn_again(self) -> int:
-        self.executor.learn_again()
+        self.executor.claimer.learn_again()
         return 0
 
     def _tell_of_store(self, answers: bool, reason: str) -> None:

@@ -103,9 +103,7 @@ class Workers:
                     return
                 took = self._monotonic() - began
                 self.pace += (took - self.pace) / 16
-                self._is_turning = True
-                self._ended(running, outcome)
-                self._is_turning = False
+                self._tell(running, outcome)
                 if len(contextvars.copy_context()) > 1:
                     # It set a variable: whoever is next gets a fresh worker.
                     if self._ready:
@@ -121,6 +119,14 @@ class Workers:
             self._idle.append(waiter)
             in_a_row = 0
             await waiter
+
+    def _tell(self, running: Running, outcome: Outcome) -> None:
+        self._is_turning = True
+        try:
+            self._ended(running, outcome)
+        except Exception:  # noqa: BLE001, a mistake of ours in one occurrence must not end the worker of others
+            _log.exception("occurrence %s stands still", running.held.claim.occurrence.id)
+        self._is_turning = False
 
     async def _carry_out(self, worker: "asyncio.Task[None]", running: Running) -> Outcome:
         """Return how the attempt ended; only the worker's own end gets out of here."""

@@ -37,7 +37,7 @@ class Engine:
 
     async def __aenter__(self) -> Self:
         self._node.clock.learn(await self._store.now())
-        work = (self._executor.writer.run(), self._executor.run())
+        work = (self._executor.writer.run(), self._executor.claimer.run())
         self._tasks = [asyncio.get_running_loop().create_task(each) for each in work]
         return self
 
@@ -71,11 +71,11 @@ class Engine:
             if not await self._store.bell(max(seconds, _MOMENT)):
                 if ahead.now >= moment:
                     return
-                self._executor.wake()
+                self._executor.claimer.wake()
 
     async def _act(self) -> int:
         """Plan what is due and claim what is ready; return how much there was."""
-        return await self._plan() + await self._executor.claim()
+        return await self._plan() + await self._executor.claimer.claim()
 
     async def _plan(self) -> int:
         # Nobody else listens for beats here, but a node that was not heard of claims nothing.

@@ -1,0 +1,162 @@
+"""The claimer: asks the store for what is ready, as much as there is room for, and no more often than it helps."""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from everytick.domain.job import Job
+from everytick.errors import StoreUnavailable
+from everytick.node.backoff import Backoff
+from everytick.node.health import Health
+from everytick.node.settings import NodeSettings
+from everytick.stores.base import Claim, RunStore
+
+_log = logging.getLogger("everytick.executor")
+
+AHEAD = 0.02
+"""So many seconds of work are claimed ahead of the slots; bodies that take longer get none."""
+
+_AT_ONCE = 500
+_UNWRITTEN = 2_000
+_UNKNOWN_KEPT = 1_000
+
+
+class Load(Protocol):
+    """How much the executor has to do, and who takes what was claimed."""
+
+    @property
+    def busy(self) -> int:
+        """How many slots are taken."""
+        ...
+
+    @property
+    def waiting(self) -> int:
+        """How many were claimed and wait for a slot."""
+        ...
+
+    @property
+    def unwritten(self) -> int:
+        """How many have something that is not written yet."""
+        ...
+
+    @property
+    def pace(self) -> float:
+        """How many seconds a body takes, of late."""
+        ...
+
+    def holds(self, handle: int) -> bool:
+        """Whether the node knows that it holds this."""
+        ...
+
+    def take(self, claims: Iterable[Claim]) -> None:
+        """Begin these as soon as there is a slot."""
+        ...
+
+
+class Claimer:
+    """Claims for one node."""
+
+    def __init__(self, store: RunStore, node: str, settings: NodeSettings, health: Health, load: Load) -> None:
+        self._store, self._node, self._settings, self._health, self._load = store, node, settings, health, load
+        self._unknown: dict[str, None] = {}
+        self._missing: dict[int, int] = {}
+        self._calls = self._calls_when_missing = 0
+        self._is_calling = self._is_behind = self._is_over = False
+        self._is_more = True
+        self._wake = asyncio.Event()
+
+    def wake(self) -> None:
+        """Look for something to claim now."""
+        self._wake.set()
+
+    def slot_is_free(self) -> None:
+        """Look again if the last look left something behind."""
+        if self._is_more and self._room():
+            self._wake.set()
+
+    def has_written(self) -> None:
+        """Go on once the writer has caught up."""
+        if self._is_behind and self._load.unwritten < _UNWRITTEN // 2:
+            self._is_behind = False
+            self._wake.set()
+
+    def stop(self) -> None:
+        """Claim nothing more."""
+        self._is_over = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Claim what is ready whenever there is room and a reason to look."""
+        backoff = Backoff()
+        while not self._is_over:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self.claim()
+                backoff.succeeded()
+            except StoreUnavailable as error:
+                self._health.failed(str(error))
+                await asyncio.sleep(backoff.failed())
+                self._wake.set()
+
+    async def claim(self) -> int:
+        """Claim until nothing is ready or there is no room; return how many came."""
+        came = 0
+        while not self._is_over and (room := self._room()):
+            self._is_calling, self._calls = True, self._calls + 1
+            try:
+                claims = await self._store.claim(self._node, self._settings.queues, room, self._unknown)
+            finally:
+                self._is_calling = False
+            self._health.answered()
+            came += len(claims)
+            self._is_more = len(claims) == room
+            self._arrived(claims)
+            if not self._is_more:
+                break
+        return came
+
+    def _room(self) -> int:
+        """Return how many to claim now; few at a time only where each takes long."""
+        load, slots = self._load, self._settings.slots
+        self._is_behind = self._is_behind or load.unwritten > _UNWRITTEN
+        if self._is_behind or self._health.silent_for > self._settings.node_timeout.total_seconds():
+            return 0
+        ahead = min(int(AHEAD / load.pace * slots), 8 * slots, _AT_ONCE) if 0 < load.pace < AHEAD else 0
+        free = slots + ahead - load.busy - load.waiting
+        least = (slots + ahead) // 4 if ahead and load.waiting else 1
+        return min(free, max(_AT_ONCE, slots)) if free >= least else 0
+
+    def _arrived(self, claims: Sequence[Claim]) -> None:
+        if self._missing:
+            for claim in claims:
+                self._missing.pop(claim.handle, None)
+        self._load.take(claims)
+
+    # ----------------------------------------------------------------------------------------- jobs of other nodes
+
+    def cannot_run(self, job: Job, why: str) -> None:
+        """Do not ask for this job again for a while: it is left to a node that knows what to call."""
+        _log.warning("job '%s' cannot run here and is left to other nodes: %s", job.name, why)
+        if len(self._unknown) >= _UNKNOWN_KEPT:
+            self._unknown.pop(next(iter(self._unknown)))
+        self._unknown[job.id] = None
+
+    def learn_again(self) -> None:
+        """Forget what could not be run: definitions may have changed."""
+        self._unknown.clear()
+
+    # ----------------------------------------------------------------------------------------------- lost replies
+
+    def adopt(self, claims: Sequence[Claim]) -> None:
+        """Take what was claimed in our name and never arrived, once no call under way can still bring it.
+
+        The beat before told of it too, it has not arrived since, and whatever call is under
+        way began after that: so its reply was lost.
+        """
+        if not self._is_calling or self._calls > self._calls_when_missing:
+            lost = [each for each in claims if self._missing.get(each.handle) == each.fence]
+            self._arrived(lost)
+        self._missing = {each.handle: each.fence for each in claims if not self._load.holds(each.handle)}
+        self._calls_when_missing = self._calls

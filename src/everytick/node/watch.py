@@ -1,0 +1,108 @@
+"""The watch: looks after attempts that have been open for a while.
+
+Most attempts are over within a moment and cost nothing here; what is still open then
+gets its timeout wound, and people see that it runs, how far it is and where its output is.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+
+from everytick.domain.notes import Note
+from everytick.errors import StoreUnavailable
+from everytick.node.alarms import Alarms
+from everytick.node.clock import NodeClock
+from everytick.node.health import Health
+from everytick.node.held import Running
+from everytick.stores.base import Claim, RunStore
+
+_ROUND = 0.25
+_SHORT = timedelta(seconds=2 * _ROUND)
+_SHOWN_AFTER = 1.0
+
+
+class Watch:
+    """Rings the timeouts of attempts and keeps their notes in the store."""
+
+    def __init__(
+        self,
+        store: RunStore,
+        clock: NodeClock,
+        alarms: Alarms,
+        health: Health,
+        time_out: Callable[[Running], None],
+    ) -> None:
+        self._store, self._clock, self._alarms, self._health, self._time_out = store, clock, alarms, health, time_out
+        self._young: list[Running] = []
+        self._old: list[Running] = []
+        self._notes: list[tuple[Claim, Note]] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._is_wound = False
+
+    def begun(self, running: Running) -> None:
+        """Look at it again in a moment; a timeout shorter than that is wound now."""
+        running.since = self._clock.monotonic()
+        timeout = running.held.snapshot.rules.tasks[running.place].timeout
+        if timeout is not None and timeout < _SHORT and running.until is not None:
+            self._limit(running, running.until)
+        self._young.append(running)
+        self._wind()
+
+    def ended(self, running: Running) -> None:
+        """Forget its alarm; what it said of itself is noted, even if it was over at once."""
+        if running.alarm is not None:
+            self._alarms.turn_off(running.alarm)
+        if running.log_place is not None or running.progress_made is not None:
+            self._note(running)
+            self._wind()
+
+    async def close(self) -> None:
+        """Write the last notes."""
+        if self._writing is not None:
+            await asyncio.gather(self._writing, return_exceptions=True)
+        if self._notes:
+            await self._write()
+
+    def _wind(self) -> None:
+        if not self._is_wound:
+            self._is_wound = True
+            self._alarms.after(_ROUND, self._round)
+
+    def _limit(self, running: Running, until: datetime) -> None:
+        running.alarm = self._alarms.after(self._clock.seconds_until(until), partial(self._time_out, running))
+
+    def _round(self) -> None:
+        for running in self._young:
+            if running.is_open:
+                self._old.append(running)
+                if running.until is not None and running.alarm is None:
+                    self._limit(running, running.until)
+        self._young.clear()
+        self._old = [running for running in self._old if running.is_open]
+        now = self._clock.monotonic()
+        for running in self._old:
+            if now - running.since >= _SHOWN_AFTER:
+                self._note(running)
+        if self._notes and self._writing is None:
+            self._writing = asyncio.get_running_loop().create_task(self._write())
+        self._is_wound = False
+        if self._old or self._notes:
+            self._wind()
+
+    def _note(self, running: Running) -> None:
+        known = running.progress_made, running.log_place
+        if running.noted != known:
+            running.noted = known
+            note = Note(running.task, running.number, running.context.started_at, *known)
+            self._notes.append((running.held.claim, note))
+
+    async def _write(self) -> None:
+        notes, self._notes = self._notes, []
+        try:
+            await self._store.note(notes)
+        except StoreUnavailable as error:
+            # For people only: the next change is shown again.
+            self._health.failed(str(error))
+        finally:
+            self._writing = None
