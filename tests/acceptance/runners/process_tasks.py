@@ -73,6 +73,12 @@ def dies(how: str) -> None:
             os.closerange(3, 1024)
 
 
+def tells_and_dies(ctx: Context) -> None:
+    for done in range(100):
+        ctx.progress(done)
+    os._exit(1)
+
+
 def hangs(ctx: Context) -> None:
     """Ignore every polite signal, with a child of its own that does the same."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -1,6 +1,7 @@
 """Requests to a real server on this machine."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
@@ -52,7 +53,13 @@ class Server:
         request.body = await reader.readexactly(int(request.headers.get("content-length", "0")))
         self.requests.append(request)
         path = request.path.partition("?")[0]
-        if path == "/silent":
+        if path == "/endless":
+            writer.write(b"HTTP/1.1 200 X\r\n\r\n")
+            with contextlib.suppress(ConnectionError):
+                while not writer.is_closing():
+                    writer.write(b"x" * 65_536)
+                    await writer.drain()
+        elif path == "/silent":
             self.silent.set()
             await reader.read()
         else:
@@ -248,6 +255,13 @@ async def test_an_answer_is_read_up_to_a_limit(server: Server, length: int) -> N
     assert outcome == Succeeded(payload({"status": 200, "body": kept}))
 
 
+async def test_an_answer_without_end_is_left_off(server: Server) -> None:
+    """F-18"""
+    outcome = await carried_out(body(server.url("/endless")))
+
+    assert outcome == Succeeded(payload({"status": 200, "body": None}))
+
+
 async def test_an_answer_that_no_result_can_hold_is_left_out(server: Server) -> None:
     server.answers["/deep"] = lambda: answer(200, b"[" * 5000 + b"]" * 5000, Content_Type="application/json")
     server.answers["/wrong"] = lambda: answer(200, b"{nope", Content_Type="application/json")
@@ -289,6 +303,12 @@ async def test_a_server_that_is_not_there_or_talks_nonsense_is_a_failure(server:
     assert "ConnectError" in refused
     assert "s3cret" not in refused
     assert "was not found" in error_of(await carried_out(body(f"{WEB}no-such-host.invalid/")))
+
+
+def test_an_error_that_repeats_the_address_is_not_repeated() -> None:
+    """S12"""
+    assert http._without_address(ValueError("no route to /x?key=s3cret")) == "the request failed"
+    assert http._without_address(ValueError("no route")) == "no route"
 
 
 async def test_a_certificate_is_asked_for_by_the_name_and_not_by_the_number() -> None:

@@ -123,6 +123,15 @@ async def test_a_process_that_ends_under_its_task_is_a_failure_and_is_replaced(
     assert value_of(await carried_out(body(process_tasks.pid, pool))) != before
 
 
+async def test_what_was_told_before_the_end_is_heard(pool: ProcessPool) -> None:
+    services = Remembering()
+
+    assert "exit code 1" in error_of(
+        await carried_out(body(process_tasks.tells_and_dies, pool), attempt(services=services))
+    )
+    assert [told.done for told in services.told] == list(range(100))
+
+
 async def test_a_timeout_kills_the_process_with_everything_it_started(guard: Guard) -> None:
     """S0-066, H2, H5: neither of them listens to TERM."""
     pool, services = ProcessPool(1, guard, NONE), Remembering()
@@ -198,8 +207,10 @@ async def test_a_flood_of_output_is_taken_in_whole_and_the_loop_goes_on(pool: Pr
 async def test_the_copy_of_a_function_that_forks_answers_nothing(pool: ProcessPool) -> None:
     before = value_of(await carried_out(body(process_tasks.pid, pool)))
 
-    assert value_of(await carried_out(body(process_tasks.forks, pool))) > 0
-    assert value_of(await carried_out(body(process_tasks.pid, pool))) == before
+    copy = value_of(await carried_out(body(process_tasks.forks, pool)))
+    for _ in range(5):
+        assert value_of(await carried_out(body(process_tasks.pid, pool))) == before
+    assert not alive(copy)
 
 
 async def test_a_child_that_sends_nonsense_is_ended(pool: ProcessPool, caplog: pytest.LogCaptureFixture) -> None:
@@ -231,6 +242,20 @@ async def test_whoever_stops_waiting_in_line_takes_no_turn_from_the_next(guard: 
     await stopped(running, first, Halt.CANCEL)
 
     assert value_of(await behind) > 0
+    pool.close()
+
+
+async def test_a_turn_that_came_too_late_goes_to_the_next_in_line(guard: Guard) -> None:
+    pool = ProcessPool(1, guard, NONE)
+    loop, first = asyncio.get_running_loop(), await pool.borrow()
+    second, third = loop.create_task(pool.borrow()), loop.create_task(pool.borrow())
+    await asyncio.sleep(0)
+
+    pool.give_back(first)  # the second's turn has come, and in the same moment it no longer wants it
+    second.cancel()
+
+    assert await third is first
+    assert second.cancelled()
     pool.close()
 
 

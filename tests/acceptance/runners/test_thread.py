@@ -4,6 +4,7 @@
 import asyncio
 import contextlib
 import contextvars
+import io
 import os
 import sys
 import threading
@@ -302,6 +303,25 @@ async def test_prints_are_shown_as_well_unless_told_otherwise(capsys: pytest.Cap
     assert capsys.readouterr().out == "tick\n"
 
 
+def test_outside_of_tasks_the_streams_are_what_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    original = io.TextIOWrapper(written, encoding="utf-8")
+    monkeypatch.setattr(sys, "stdout", original)
+    pool = ThreadPool(1)
+
+    sys.stdout.write("text\n")
+    sys.stdout.writelines(["lines\n"])
+    sys.stdout.flush()
+    sys.stdout.buffer.write(b"bytes\n")
+    assert (sys.stdout.encoding, sys.stdout.isatty(), sys.stdout.closed) == ("utf-8", False, False)
+    assert written.getvalue() == b"text\nlines\nbytes\n"
+    sys.stdout.close()
+
+    assert original.closed
+    assert sys.stdout.closed
+    pool.close()
+
+
 async def test_progress_and_log_come_from_the_thread(pool: ThreadPool) -> None:
     services = Remembering()
 
@@ -368,6 +388,25 @@ async def test_an_abandoned_thread_in_its_transaction_commits_nothing(pool: Thre
     await asyncio.to_thread(ended.wait)
 
     assert (services.statements, services.committed, raised) == ([], [], ["CancelledError"])
+
+
+async def test_an_abandoned_thread_is_not_kept_waiting_for_its_statement(pool: ThreadPool) -> None:
+    inside, ended = threading.Event(), threading.Event()
+
+    def writes(ctx: Context) -> None:
+        try:
+            with ctx.transaction() as tx:
+                inside.set()
+                tx.execute("endless")
+        finally:
+            ended.set()
+
+    context = attempt()
+    running = begun(body(writes, pool), context)
+    await asyncio.to_thread(inside.wait)
+    await stopped(running, context, Halt.TIMEOUT)
+
+    await asyncio.to_thread(ended.wait)
 
 
 async def test_the_wrong_colour_of_transaction_is_refused_with_the_right_one(pool: ThreadPool) -> None:

@@ -91,6 +91,8 @@ class _Written:
     async def execute(self, sql: str, *arguments: object) -> None:
         if sql == "wrong":
             raise ValueError("wrong")
+        if sql == "endless":
+            await asyncio.Event().wait()
         self.statements.append(sql)
 
     async def fetch(self, sql: str, *arguments: object) -> Any:

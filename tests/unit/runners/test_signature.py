@@ -147,6 +147,10 @@ def hands_on(ctx: Context) -> object:
     return asks_directly(ctx)
 
 
+def hands_on_beside(ctx: Context) -> object:
+    return print(ctx, ctx.attempt)  # noqa: T201 - never called
+
+
 def closes_over(ctx: Context) -> object:
     return lambda: ctx.previous
 
@@ -169,7 +173,7 @@ def asks_for_others(ctx: Context) -> object:
     return ctx.results["a"] if ctx.late else ctx.payload
 
 
-@pytest.mark.parametrize("function", [asks_directly, hands_on, closes_over, keeps, uses_current, len])
+@pytest.mark.parametrize("function", [asks_directly, hands_on, hands_on_beside, closes_over, keeps, uses_current, len])
 def test_a_function_that_could_ask_for_the_previous_occurrence_is_known(function: Callable[..., Any]) -> None:
     """S0-027: the last run time is looked up for those who may want it."""
     assert may_ask_for_previous(function, signature_of(function))
