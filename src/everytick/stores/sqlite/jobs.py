@@ -95,7 +95,7 @@ def _create(transaction: Transaction, job: Job, by: str) -> Stored:
         nth += 1
     made = replace(under_id(job, id_), version=1)
     [key] = transaction.execute(Q.add_job, (id_, *_words(made), now)).fetchone()
-    transaction.execute(Q.add_version, (key, 1, write_definition(made), _config(made), None, now, by))
+    transaction.execute(Q.add_version, (key, 1, write_definition(made), _config(made), made.reports, None, now, by))
     transaction.execute(Q.add_job_state, (key, id_, micros(first_watermark(made, rows.moment(now)))))
     if made.settings.on_create.begin is FirstSight.IMMEDIATELY:
         asked = Request("create", Cause.CREATE, rows.moment(now))
@@ -111,7 +111,8 @@ def _edit(transaction: Transaction, definitions: Definitions, row: _JobRow, job:
         raise TooManyEditions(row.name, MAX_EDITIONS)
     version, now = newest + 1, transaction.now
     made = replace(under_id(job, row.id), version=version)
-    transaction.execute(Q.add_version, (row.key, version, write_definition(made), _config(made), now, now, by))
+    columns = (row.key, version, write_definition(made), _config(made), made.reports, now, now, by)
+    transaction.execute(Q.add_version, columns)
     transaction.execute(Q.edit_job, (*_words(made), row.key))
     settings = made.settings
     transaction.execute(Q.give_new_version, (version, settings.priority, settings.queue, row.key))

@@ -16,7 +16,7 @@ from everytick.stores.beginnings import own_overrides
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.queries import Q
-from everytick.stores.sqlite.rows import STATUS_CODE, Columns, micros, micros_or_none
+from everytick.stores.sqlite.rows import NEVER, NO_TEXT, STATUS_CODE, Columns, micros, micros_or_never
 from everytick.stores.sqlite.writer import Transaction
 
 T = TypeVar("T")
@@ -132,8 +132,11 @@ def commit_plans(
     Creations, spans and watermarks of all plans go down in one go each; nothing reads them in between.
     """
     seen = {snapshot.job_id: snapshot for snapshot in batch}
+    asked = json.dumps([plan.job_id for plan in plans])
+    states = {state[0]: state for state in transaction.execute(Q.states_of_jobs, (asked,))}
     writing = _Writing(transaction, definitions)
-    answers = [writing.plan(plan, seen.get(plan.job_id)) for plan in plans]
+    # Of two plans of one job the second comes from a snapshot that the first has made old.
+    answers = [writing.plan(plan, states.pop(plan.job_id, None), seen.get(plan.job_id)) for plan in plans]
     writing.finish()
     return answers
 
@@ -143,21 +146,18 @@ class _Writing:
 
     def __init__(self, transaction: Transaction, definitions: Definitions) -> None:
         self._transaction, self._definitions = transaction, definitions
-        self._written: set[int] = set()
         self._creations: list[Columns] = []
         self._spans: list[Columns] = []
         self._moves: list[Columns] = []
         self._editions: list[Columns] = []
 
-    def plan(self, plan: Plan, snapshot: JobSnapshot | None) -> Commit:
+    def plan(self, plan: Plan, state: Columns | None, snapshot: JobSnapshot | None) -> Commit:
         """Take one plan, or say that it is stale."""
-        state = self._transaction.execute(Q.state_of_job, (plan.job_id,)).fetchone()
-        if state is None or state[1] != plan.revision or state[0] in self._written:
+        if state is None or state[2] != plan.revision:
             return Commit.STALE
-        job, _, _, watermark, version, oldest = state
+        _, job, _, watermark, version, oldest = state
         through, now = micros(plan.watermark), self._transaction.now
         assert through >= watermark, f"{plan.job_id}: the watermark moved back"
-        self._written.add(job)
         if plan.cancels_before is not None:
             asked = ("asked by the schedule", job, micros(plan.cancels_before))
             self._transaction.execute(Q.ask_all_to_cancel, asked)
@@ -170,10 +170,11 @@ class _Writing:
              micros(each.through), each.count)
             for each in plan.spans
         ]  # fmt: skip
-        self._moves.append((through, plan.woken, micros_or_none(plan.wake_at), now, job))
+        self._moves.append((through, plan.woken, micros_or_never(plan.wake_at), now, job))
         if oldest != version:
             self._editions.append((job,))
-        self._change_others(job, plan)
+        if plan.releases or plan.endings or plan.cancels or plan.answers:
+            self._change_others(job, plan)
         # The revision says that the facts are still those of the snapshot: what it had none of needs no statement.
         if snapshot is None or plan.used or snapshot.adjustments:
             self._settle_adjustments(job, plan, through)
@@ -216,33 +217,38 @@ class _Writing:
 
 
 def _creation(job: int, definition: Job, creation: Creation, now: int) -> Columns:
-    settings = definition.settings
-    given = own_overrides(creation, settings)
-    overrides, payload = rows.write_overrides(given)
-    own = settings.overridden_by(given) if given.items else settings
-    ready_at = micros(creation.ready_at)
+    """Return the columns of a new occurrence, with `NEVER` and `NO_TEXT` for what it has not."""
+    own, overrides, payload = definition.settings, None, None
+    if creation.overrides is not None or creation.payload is not None:
+        given = own_overrides(creation, own)
+        overrides, payload = rows.write_overrides(given)
+        own = own.overridden_by(given)
+    instant, status = creation.scheduled_for, creation.status
+    scheduled_for = micros(instant)
+    line_at = scheduled_for if creation.line_at is instant else micros(creation.line_at)
+    ready_at = scheduled_for if creation.ready_at is instant else micros(creation.ready_at)
     return (
-        rows.id_bytes(creation.id),
+        rows.new_id(creation.id),
         job,
         creation.version,
-        micros(creation.scheduled_for),
-        STATUS_CODE[creation.status],
+        scheduled_for,
+        STATUS_CODE[status],
         rows.CAUSE_CODE[creation.cause],
-        creation.late,
-        micros_or_none(creation.covers_after),
-        micros(creation.covers_through),
-        micros(creation.line_at),
+        1 if creation.late else 0,
+        micros_or_never(creation.covers_after),
+        scheduled_for if creation.covers_through is instant else micros(creation.covers_through),
+        line_at,
         ready_at,
-        now if creation.status in ENDED else None,
-        overrides,
-        payload,
-        creation.replay_of,
+        now if status in ENDED else NEVER,
+        NO_TEXT if overrides is None else overrides,
+        NO_TEXT if payload is None else payload,
+        NO_TEXT if creation.replay_of is None else creation.replay_of,
         f"{creation.why}, {creation.detail}" if creation.detail else str(creation.why),
         now,
         now,
         own.priority,
         own.queue,
-        ready_at > now,
+        1 if ready_at > now else 0,
     )
 
 

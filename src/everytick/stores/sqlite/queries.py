@@ -21,7 +21,7 @@ class Queries:
     parked_definitions: str
     forget_parked: str
     forget_parked_job: str
-    state_of_job: str
+    states_of_jobs: str
     move_watermark: str
     create_occurrence: str
     release_occurrence: str

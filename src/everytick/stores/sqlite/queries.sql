@@ -94,14 +94,16 @@ delete from parked_definition where job = ? and version = ?;
 -- A new version takes the place of those that could not be read.
 delete from parked_definition where job = ?;
 
--- state_of_job --
--- What a plan's commit is conditional on; under the write lock nobody can change it before we write.
-select job, revision, woken, watermark, version, oldest_edition from job_state where id = ?;
+-- states_of_jobs --
+-- What the commit of plans is conditional on; under the write lock nobody can change it before we write.
+select id, job, revision, watermark, version, oldest_edition
+  from job_state where id in (select value from json_each(?));
 
 -- move_watermark --
 -- The plan is decided; a wake after its snapshot was read is not slept through.
 update job_state
-   set revision = revision + 1, watermark = ?, wake_at = case when woken = ? then ? else ? end
+   set revision = revision + 1, watermark = ?,
+       wake_at = case when woken = ? then nullif(?, -9223372036854775808) else ? end
  where job = ?;
 
 -- create_occurrence --
@@ -109,7 +111,8 @@ update job_state
 insert into occurrence (id, job, version, scheduled_for, status, cause, late, covers_after, covers_through, line_at,
                         ready_at, ended_at, overrides, payload, replay_of, reason, created_at, updated_at, priority,
                         queue, later)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+values (?, ?, ?, ?, ?, ?, ?, nullif(?, -9223372036854775808), ?, ?, ?, nullif(?, -9223372036854775808),
+        nullif(?, char(0)), nullif(?, char(0)), nullif(?, char(0)), ?, ?, ?, ?, ?, ?)
 on conflict (id) do nothing;
 
 -- release_occurrence --
@@ -119,7 +122,9 @@ update occurrence set status = 0, updated_at = ? where id = ? and status = 3;
 -- end_occurrence --
 -- Ends what nobody runs, and fences out an owner that kept it waiting; what somebody claimed meanwhile, or ended, stays.
 update occurrence
-   set status = ?, report_due = 1, owner = null, fence = fence + 1, ended_at = ?, error = ?, updated_at = ?, later = 0
+   set status = ?, owner = null, fence = fence + 1, ended_at = ?, error = ?, updated_at = ?, later = 0,
+       report_due = (select v.reports from job_version v
+                      where v.job = occurrence.job and v.version = occurrence.version)
  where id = ? and status < 4 and status <> 1
 returning job, scheduled_for, started_at;
 
@@ -186,10 +191,10 @@ update occurrence
  where seq in (select value from json_each(?)) and status < 4;
 
 -- held_occurrences --
--- Occurrences by their handles; columns as in ready_occurrences, without the last.
+-- Occurrences by their handles; columns as in ready_occurrences.
 select seq, job, version, id, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
        owner, fence, started_at, ended_at, error, overrides, payload, replay_of, reason, created_at, updated_at,
-       number, claimed_at, lost, cancel
+       number, claimed_at, lost, cancel, priority
   from occurrence where seq in (select value from json_each(?));
 
 -- record_of_id --
@@ -225,7 +230,7 @@ update occurrence
 update occurrence
    set status = ?, owner = null, ready_at = coalesce(nullif(?, -9223372036854775808), ready_at), later = 0,
        ended_at = ?, error = nullif(?, char(0)), number = ?, lost = ?, superseded_by_next = ?, updated_at = ?,
-       fence = fence + 1, report_due = 1
+       fence = fence + 1, report_due = ?
  where seq = ? and fence = ? and number < ? and status < 4;
 
 -- write_run --
@@ -359,8 +364,8 @@ insert into job_state (job, id, version, oldest_edition, revision, woken, waterm
 
 -- add_version --
 -- One version, which never changes.
-insert into job_version (job, version, definition, config, in_force_after, made_at, edited_by)
-values (?, ?, ?, ?, ?, ?, ?);
+insert into job_version (job, version, definition, config, reports, in_force_after, made_at, edited_by)
+values (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- edit_job --
 -- The newest words for questions in SQL; an edit brings a removed job back.

@@ -48,7 +48,7 @@ CAUSE_CODE: Mapping[Cause, int] = {cause: code for code, cause in enumerate(CAUS
 assert {status for status in STATUSES if STATUS_CODE[status] >= FIRST_END} == ENDED, "ends come last"
 assert {status for status in ATTEMPT_STATUSES if ATTEMPT_CODE[status] >= 2} == ATTEMPT_ENDED, "ends come last"
 
-_NOTHING = Overrides(Level.OCCURRENCE)
+NO_OVERRIDES = Overrides(Level.OCCURRENCE)
 
 NEVER = -(2**63)
 """No moment, in the statements that come by the thousand: far before the calendar begins."""
@@ -111,6 +111,11 @@ def id_bytes(occurrence_id: str) -> bytes | None:
     return found if len(found) == 16 else None
 
 
+def new_id(occurrence_id: str) -> bytearray:
+    """Return the 16 bytes of an id that a plan made, as the kind of bytes that the driver takes without a detour."""
+    return bytearray.fromhex(occurrence_id[4:].replace("-", ""))
+
+
 def id_text(stored: bytes) -> str:
     """Return the id whose bytes these are."""
     digits = stored.hex()
@@ -130,7 +135,7 @@ def write_overrides(set_: Overrides | None) -> tuple[str | None, str | None]:
 def read_overrides(rest: str | None, payload: str | None) -> Overrides:
     """Return what `write_overrides` wrote."""
     if rest is None:
-        return _NOTHING if payload is None else Overrides(Level.OCCURRENCE, (("payload", Payload(payload)),))
+        return NO_OVERRIDES if payload is None else Overrides(Level.OCCURRENCE, (("payload", Payload(payload)),))
     items = overrides(Level.OCCURRENCE, json.loads(rest)).items
     if payload is not None:
         items = tuple(sorted((*items, ("payload", Payload(payload))), key=lambda item: item[0]))

@@ -5,12 +5,12 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeAlias
 
 from everytick.domain.notes import Note
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.statuses import OccurrenceStatus, may_move
 from everytick.domain.steps import NOT_STARTED, OccurrenceSnapshot, RunState, Step, rules_of
-from everytick.domain.values import value
 from everytick.stores.base import Claim, Commit, Orders
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import Compiled, Definitions
@@ -20,6 +20,7 @@ from everytick.stores.sqlite.rows import (
     CAUSES,
     FIRST_END,
     NEVER,
+    NO_OVERRIDES,
     NO_TEXT,
     STATUS_CODE,
     STATUSES,
@@ -58,126 +59,95 @@ def claim(
     ready = _ready(transaction, definitions, queues, limit, unknown)
     if not ready:
         return []
-    transaction.execute(Q.own_occurrences, (node, now, now, now, json.dumps([row[_SEQ] for row in ready])))
+    transaction.execute(Q.own_occurrences, (node, now, now, now, json.dumps([row[_SEQ] for row, _ in ready])))
     # A claim is a sign of life: a node that was silent for long must not lose at once what it just took.
     transaction.execute(Q.beat, (node, now))
-    return _claims(transaction.connection, definitions, ready, _Owned(node, now))
+    return _claims(transaction.connection, ready, (node, now))
+
+
+_Found: TypeAlias = list[tuple[Columns, Compiled]]
+"""Rows of occurrences, each with the definition it runs under."""
 
 
 def _ready(
     transaction: Transaction, definitions: Definitions, queues: Collection[str], limit: int, unknown: Collection[str]
-) -> list[Columns]:
+) -> _Found:
     """Return the rows of what can start; look again as long as a definition turns out to be unreadable."""
     wanted = tuple(dict.fromkeys(queues))
     transaction.executemany(Q.come_of_age, [(queue, transaction.now) for queue in wanted])
     while True:
         refused = definitions.refused()
-        asked = (not unknown, json.dumps(list(unknown)), refused == "[]", refused, max(limit, 0))
+        asked = (int(not unknown), json.dumps(list(unknown)), int(refused == "[]"), refused, max(limit, 0))
         found: list[Columns] = []
         for queue in wanted:
             found += transaction.execute(Q.ready_occurrences, (queue, *asked)).fetchall()
         if len(wanted) > 1:
             found.sort(key=lambda row: (-row[_PRIORITY], row[_LINE_AT], row[_ID]))
-        chosen = found[: max(limit, 0)]
-        versions = {(row[_JOB], row[_VERSION]) for row in chosen}
-        if all(definitions.get(transaction.connection, *version) is not None for version in versions):
-            return chosen
+            found = found[: max(limit, 0)]
+        readable = _readable(transaction.connection, definitions, found)
+        if len(readable) == len(found):
+            return readable
 
 
-@value
-class _Owned:
-    """What own_occurrences has just written: reading it back would cost as much again."""
-
-    node: str
-    now: int
+def _readable(connection: sqlite3.Connection, definitions: Definitions, found: Sequence[Columns]) -> _Found:
+    get = definitions.get
+    return [(row, compiled) for row in found if (compiled := get(connection, row[_JOB], row[_VERSION])) is not None]
 
 
 def claims(connection: sqlite3.Connection, definitions: Definitions, handles: Sequence[int]) -> list[Claim]:
     """Return these occurrences as their owner sees them, in this order; without those that cannot be read."""
     found = {row[_SEQ]: row for row in connection.execute(Q.held_occurrences, (json.dumps(handles),))}
-    return _claims(connection, definitions, [found[seq] for seq in handles if seq in found])
+    readable = _readable(connection, definitions, [found[seq] for seq in handles if seq in found])
+    return _claims(connection, readable, None)
 
 
-def _claims(
-    connection: sqlite3.Connection, definitions: Definitions, found: Sequence[Columns], owned: _Owned | None = None
-) -> list[Claim]:
-    begun = [row[_SEQ] for row in found if row[_NUMBER]]
+def _claims(connection: sqlite3.Connection, found: _Found, owned: tuple[str, int] | None) -> list[Claim]:
+    """Return claims of these rows: every value is made once, from the places of its columns.
+
+    `owned` are the node and the time that own_occurrences has just written: reading them
+    back would cost as much again.
+    """
+    runs = _runs(connection, [row[_SEQ] for row, _ in found if row[_NUMBER]])
+    at, id_text, made = rows.Moments(), rows.id_text, []
+    for row, compiled in found:
+        (
+            seq, _, version, id_, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
+            owner, fence, started_at, ended_at, error, overrides, payload, replay_of, reason, created_at, updated_at,
+            number, claimed_at, lost, cancel, _
+        ) = row  # fmt: skip
+        if owned is not None:
+            owner, claimed_at = owned
+            status, fence, updated_at = _RUNNING, fence + 1, claimed_at
+            if started_at is None:
+                started_at = claimed_at
+        stands, caused, instant, job = STATUSES[status], CAUSES[cause], at[scheduled_for], compiled.job
+        ready, began, ended, given = at[ready_at], at[started_at], at[ended_at], NO_OVERRIDES
+        rules, unstarted = compiled.rules, compiled.not_started
+        if overrides is not None or payload is not None:
+            given = rows.read_overrides(overrides, payload)
+            rules = rules_of(job, given)
+        if seq in runs:
+            unstarted = tuple(runs[seq].get(task.name, NOT_STARTED) for task in rules.tasks)
+        record = Occurrence(
+            id_text(id_), job.id, version, instant, stands, caused, late == 1, at[covers_after], at[covers_through],
+            at[line_at], ready, owner, fence, began, ended, error, given, replay_of, reason, at[created_at],
+            at[updated_at],
+        )  # fmt: skip
+        seen = OccurrenceSnapshot(
+            record.id, instant, rules, unstarted, stands, number, owner is not None, ready, began, at[claimed_at],
+            ended, error, lost, cancel, late == 1 and caused is Cause.SCHEDULE, False, None, job.id,
+        )  # fmt: skip
+        made.append(Claim(seq, fence, record, seen, job))
+    return made
+
+
+def _runs(connection: sqlite3.Connection, begun: Sequence[int]) -> dict[int, dict[str, RunState]]:
+    """Return where the tasks of these occurrences stand, by handle and name."""
     runs: dict[int, dict[str, RunState]] = {}
     if begun:
         for row in connection.execute(Q.runs, (json.dumps(begun),)):
             runs.setdefault(row[0], {})[row[1]] = rows.run_state(row[2:])
-    moments, made = rows.Moments(), []
-    for row in found:
-        compiled = definitions.get(connection, row[_JOB], row[_VERSION])
-        if compiled is not None:
-            made.append(_claim(compiled, row, runs.get(row[_SEQ]), moments, owned))
-    return made
-
-
-def _claim(
-    compiled: Compiled,
-    row: Columns,
-    runs: Mapping[str, RunState] | None,
-    moments: rows.Moments,
-    owned: _Owned | None,
-) -> Claim:
-    """Return one occurrence as its owner sees it; every value is made once, from the places of its columns."""
-    (
-        seq, _, version, id_, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
-        owner, fence, started_at, ended_at, error, overrides, payload, replay_of, reason, created_at, updated_at,
-        number, claimed_at, lost, cancel, *_
-    ) = row  # fmt: skip
-    if owned is not None:
-        status, owner, fence = _RUNNING, owned.node, fence + 1
-        updated_at = claimed_at = owned.now
-        if started_at is None:
-            started_at = owned.now
-    stands, caused, instant = STATUSES[status], CAUSES[cause], moments[scheduled_for]
-    ready, began, ended = moments[ready_at], moments[started_at], moments[ended_at]
-    given = rows.read_overrides(overrides, payload)
-    record = Occurrence(
-        rows.id_text(id_),
-        compiled.job.id,
-        version,
-        instant,
-        stands,
-        caused,
-        late == 1,
-        moments[covers_after],
-        moments[covers_through],
-        moments[line_at],
-        ready,
-        owner,
-        fence,
-        began,
-        ended,
-        error,
-        given,
-        replay_of,
-        reason,
-        moments[created_at],
-        moments[updated_at],
-    )
-    rules = rules_of(compiled.job, given) if given.items else compiled.rules
-    seen = OccurrenceSnapshot(
-        record.id,
-        instant,
-        rules,
-        compiled.not_started if runs is None else tuple(runs.get(task.name, NOT_STARTED) for task in rules.tasks),
-        stands,
-        number,
-        owner is not None,
-        ready,
-        began,
-        moments[claimed_at],
-        ended,
-        error,
-        lost,
-        cancel,
-        late == 1 and caused is Cause.SCHEDULE,
-        job_id=compiled.job.id,
-    )
-    return Claim(seq, fence, record, seen, compiled.job)
+    return runs
 
 
 # ------------------------------------------------------------------------------------------------------- the steps
@@ -250,23 +220,24 @@ def _write(transaction: Transaction, steps: Sequence[tuple[Claim, Step]]) -> Non
     ends: list[Columns] = []
     runs: list[Columns] = []
     attempts: list[Columns] = []
-    jobs: dict[str, _Job] = {}
+    jobs: dict[str, list[Columns]] = {}
     for claim, step in steps:
-        handle = claim.handle
-        _add_rows(runs, attempts, handle, step)
+        _add_rows(runs, attempts, claim.handle, step)
         if step.end is not None:
-            ends.append(_end_columns(claim, step, now))
-            _note(jobs, claim, step)
+            columns, note = _ended(claim, step, now)
+            ends.append(columns)
+            jobs.setdefault(claim.occurrence.job_id, []).append(note)
         else:
-            advances.append(_advance_columns(claim, step, now))
+            advances.append(_advanced(claim, step, now))
             if step.resume_at is not None:
-                _note(jobs, claim, step)
-        if step.end is not None or step.resume_at is not None or step.release:
-            transaction.rang = True
+                jobs.setdefault(claim.occurrence.job_id, []).append(())
+            elif step.release:
+                transaction.rang = True
+    if jobs:
+        transaction.rang = True
     many = transaction.executemany
-    written = (many(Q.advance_occurrence, advances).rowcount if advances else 0) + (
-        many(Q.end_owned, ends).rowcount if ends else 0
-    )
+    written = many(Q.advance_occurrence, advances).rowcount if advances else 0
+    written += many(Q.end_owned, ends).rowcount if ends else 0
     if written != len(steps):
         raise NotAllWritten
     many(Q.write_run, runs)
@@ -283,95 +254,65 @@ def _add_rows(runs: list[Columns], attempts: list[Columns], handle: int, step: S
         runs.append(columns)
         if row.attempt is not None:
             began, over, error = row.started_at, row.ended_at, row.error
+            # Most often the run's own last attempt, whose times are in its columns already.
+            started_at = columns[9] if began is run.attempt_started_at else micros_or_never(began)
+            ended_at = columns[10] if over is run.ended_at else micros_or_never(over)
+            code = ATTEMPT_CODE[row.attempt]
             attempts.append(
-                (
-                    handle,
-                    task,
-                    row.number,
-                    place,
-                    ATTEMPT_CODE[row.attempt],
-                    columns[9] if began is run.attempt_started_at else micros_or_never(began),
-                    columns[10] if over is run.ended_at else micros_or_never(over),
-                    NO_TEXT if error is None else error,
-                )
+                (handle, task, row.number, place, code, started_at, ended_at, NO_TEXT if error is None else error)
             )
 
 
-def _advance_columns(claim: Claim, step: Step, now: int) -> Columns:
-    after, error = step.after, step.after.error
+def _advanced(claim: Claim, step: Step, now: int) -> Columns:
+    """Return the columns of a step that is not the last."""
+    after, number = step.after, step.number
     ready_at = micros_or_never(step.resume_at or after.ready_at)
+    is_free = 1 if step.resume_at is not None or step.release else 0
+    error = NO_TEXT if after.error is None else after.error
+    superseded = 1 if step.superseded_by_next else 0
     return (
-        _STEP_CODE[after.status],
-        1 if step.resume_at is not None or step.release else 0,
-        ready_at,
-        ready_at,
-        now,
-        NO_TEXT if error is None else error,
-        step.number,
-        after.lost,
-        1 if step.superseded_by_next else 0,
-        now,
-        claim.handle,
-        claim.fence,
-        step.number,
-    )
+        _STEP_CODE[after.status], is_free, ready_at, ready_at, now, error, number, after.lost, superseded, now,
+        claim.handle, claim.fence, number,
+    )  # fmt: skip
 
 
-def _end_columns(claim: Claim, step: Step, now: int) -> Columns:
-    after, error = step.after, step.after.error
+def _ended(claim: Claim, step: Step, now: int) -> tuple[Columns, Columns]:
+    """Return the columns of an end, and what the job notes of it: instant, start, end and whether it was good."""
+    after, number, instant = step.after, step.number, step.after.scheduled_for
     assert after.ended_at is not None, f"{claim.occurrence.id} has ended and does not say when"
-    return (
-        _STEP_CODE[after.status],
-        NEVER if after.ready_at is None else micros(after.ready_at),
-        micros(after.ended_at),
-        NO_TEXT if error is None else error,
-        step.number,
-        after.lost,
-        1 if step.superseded_by_next else 0,
-        now,
-        claim.handle,
-        claim.fence,
-        step.number,
-    )
+    ended_at, scheduled_for = micros(after.ended_at), micros(instant)
+    ready = after.ready_at
+    ready_at = scheduled_for if ready is instant else NEVER if ready is None else micros(ready)
+    error = NO_TEXT if after.error is None else after.error
+    superseded = 1 if step.superseded_by_next else 0
+    columns = (
+        _STEP_CODE[after.status], ready_at, ended_at, error, number, after.lost, superseded, now,
+        1 if after.rules.reports else 0, claim.handle, claim.fence, number,
+    )  # fmt: skip
+    return columns, (scheduled_for, micros_or_never(after.started_at), ended_at, after.status in _WELL)
 
 
-@dataclass(slots=True)
-class _Job:
-    """What a batch of steps comes to for one job: how often it is woken, its last end and its last good one."""
-
-    wakes: int = 0
-    end: Columns | None = None
-    success: Columns | None = None
-
-
-def _note(jobs: dict[str, _Job], claim: Claim, step: Step) -> None:
-    """The job is woken; if this was an end, it is the job's last one."""
-    noted = jobs.get(claim.occurrence.job_id)
-    if noted is None:
-        noted = jobs[claim.occurrence.job_id] = _Job()
-    noted.wakes += 1
-    after = step.after
-    if step.end is not None and after.ended_at is not None:
-        noted.end = (micros(after.scheduled_for), micros_or_never(after.started_at), micros(after.ended_at))
-        if after.status in _WELL:
-            noted.success = noted.end
-
-
-def _wake(transaction: Transaction, jobs: Mapping[str, _Job]) -> None:
+def _wake(transaction: Transaction, jobs: Mapping[str, Sequence[Columns]]) -> None:
+    """Wake each job as often as something of it ended or was parked; its last end and last good one are noted."""
     now = transaction.now
     waits: list[Columns] = []
     ends: list[Columns] = []
     successes: list[Columns] = []
-    for id_, noted in jobs.items():
-        if noted.end is None:
-            waits.append((noted.wakes, now, id_))
-        elif noted.success is None:
-            ends.append((noted.wakes, now, *noted.end, id_))
+    for id_, notes in jobs.items():
+        last = good = notes[-1]
+        if len(notes) > 1 or not good or not good[3]:
+            last = next((note for note in reversed(notes) if note), ())
+            good = next((note for note in reversed(notes) if note and note[3]), ())
+        if good:
+            successes.append((len(notes), now, last[0], last[1], last[2], good[0], good[1], good[2], id_))
+        elif last:
+            ends.append((len(notes), now, last[0], last[1], last[2], id_))
         else:
-            successes.append((noted.wakes, now, *noted.end, *noted.success, id_))
-    transaction.executemany(Q.wake_after_wait, waits)
-    transaction.executemany(Q.wake_after_end, ends)
-    transaction.executemany(Q.wake_after_success, successes)
+            waits.append((len(notes), now, id_))
+    many = transaction.executemany
+    many(Q.wake_after_wait, waits)
+    many(Q.wake_after_end, ends)
+    many(Q.wake_after_success, successes)
 
 
 # ------------------------------------------------------------------------------------------- beats, orphans, reports

@@ -48,6 +48,7 @@ create table job_version (
   version integer not null,
   definition text not null,
   config text not null,
+  reports integer not null,
   in_force_after integer,
   made_at integer not null,
   edited_by text not null,
