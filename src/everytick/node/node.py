@@ -20,6 +20,7 @@ from everytick.node.executor import Executor
 from everytick.node.health import Health
 from everytick.node.janitor import Janitor
 from everytick.node.logs import Logs
+from everytick.node.offset import Offset
 from everytick.node.planner import BATCH, Planner
 from everytick.node.reaper import Reaper
 from everytick.node.reporter import Hooks, Reporter
@@ -61,6 +62,7 @@ class Node:
         self.events = events or Events()
         self.health = Health(monotonic)
         self.clock = NodeClock(monotonic)
+        self.offset = Offset()
         self._store, self._settings, self._catalogue = store, settings, catalogue
         self._alarms = Alarms(monotonic)
         self._logs = Logs(settings.log_folder, self.name)
@@ -210,6 +212,7 @@ class Node:
         while True:
             ahead = await self._store.ahead(self._settings.queues)
             self.clock.learn(ahead.now)
+            self.offset.compare(ahead.now)
             self.health.answered()
             moments = [moment for moment in (ahead.wake_at, ahead.ready_at) if moment is not None]
             seconds = min([poll, *(self.clock.seconds_until(moment) for moment in moments)])

@@ -202,8 +202,13 @@ class RunStore(Protocol):
         """Take over what silent nodes held, with a new fence: of many reapers one gets it."""
         ...
 
-    async def take(self, node: str, job_ids: Collection[str], limit: int) -> list[Claim]:
-        """Take over what other nodes hold of these jobs, silent or not, as `orphans` does for the silent."""
+    async def take(
+        self, node: str, job_ids: Collection[str], limit: int, occurrence_ids: Collection[str] | None = None
+    ) -> list[Claim]:
+        """Take over what other nodes hold of these jobs, silent or not, as `orphans` does for the silent.
+
+        With `occurrence_ids` only these.
+        """
         ...
 
     async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:

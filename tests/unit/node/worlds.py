@@ -14,6 +14,7 @@ from everytick.domain.snapshots import Request
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
 from everytick.node.node import Node
+from everytick.node.offset import Offset
 from everytick.node.settings import node_settings
 from everytick.runners.catalogue import Catalogue
 from everytick.schedules.interval import every
@@ -59,7 +60,10 @@ class World:
     def node(self, *, knows: Mapping[str, Mapping[str, Function]] | None = None, **settings: Any) -> Node:
         """Return a node that has not been started; it knows every function unless told which."""
         catalogue = Catalogue(self.functions if knows is None else knows, grace=timedelta(seconds=1))
-        return Node(self.store, catalogue, node_settings(**settings), hooks=self.hooks, monotonic=self.loop.time)
+        node = Node(self.store, catalogue, node_settings(**settings), hooks=self.hooks, monotonic=self.loop.time)
+        # The host of this world shows the world's time.
+        node.offset = Offset(self.now)
+        return node
 
     async def trigger(self, job: Job, key: str = "k", **given: Any) -> str:
         return await self.store.request(job.id, Request(key, Cause.TRIGGER, self.now(), **given))
