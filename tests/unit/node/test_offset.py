@@ -1,0 +1,54 @@
+"""The host's clock against the store's: nothing depends on it, and people are told."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from everytick.node.offset import Offset
+from everytick.schedules.interval import every
+from tests.unit.node.worlds import NOON, World, living, pause
+
+HERE = datetime(2024, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("off", "words"), [(3, "3.0 seconds ahead of"), (-5000, "5000.0 seconds behind")])
+def test_a_clock_that_is_off_is_told_once(caplog: pytest.LogCaptureFixture, off: int, words: str) -> None:
+    """C-05: measured continuously, warned about above a second, and again when it is set."""
+    offset = Offset(lambda: HERE)
+    for _ in range(3):
+        offset.compare(HERE - timedelta(seconds=off))
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 1
+    assert words in said[0]
+    offset.compare(HERE)
+    assert "agrees" in caplog.records[-1].getMessage()
+
+
+def test_a_second_is_no_matter(caplog: pytest.LogCaptureFixture) -> None:
+    """C-05: clocks that are right differ a little."""
+    Offset(lambda: HERE).compare(HERE + timedelta(seconds=0.9))
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("years", [-10, -1, 1, 10])
+def test_a_host_clock_that_is_set_changes_nothing_that_fires(years: int) -> None:
+    """B1–B4, C-05: the node sleeps by a clock that nobody sets, and the store's clock decides."""
+
+    async def story(world: World) -> None:
+        begun: list[datetime] = []
+
+        async def body() -> None:
+            begun.append(world.now())
+
+        await world.define("tick", body, every("10s", start=NOON))
+        shown = timedelta(0)
+        node = world.node()
+        node.offset = Offset(lambda: world.now() + shown)
+        await node.start()
+        await pause("25s")
+        shown = timedelta(days=365 * years)
+        await pause("30s")
+        await node.stop()
+        assert [round((at - NOON).total_seconds()) for at in begun] == [10, 20, 30, 40, 50]
+
+    living(story)
