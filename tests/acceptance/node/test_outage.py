@@ -1,0 +1,94 @@
+"""The store goes away and comes back: nothing fires meanwhile, then everything resumes, each job in its own way."""
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.node.fleet import WITHIN, Fleet
+from tests.servers import keeper
+from tests.servers.installations import postgres_installations
+
+
+class StoppableServer:
+    """A PostgreSQL that keeps its folder and its port while it is stopped."""
+
+    def __init__(self, scratch: Path) -> None:
+        self._scratch = scratch
+        self._programs = keeper.programs(postgres_installations()[0], scratch)
+        _, _, self._data, *options, _ = keeper.postgres_command(self._programs, scratch)
+        port = keeper.free_port()
+        self._options = shlex.join([*options, "-p", str(port)])
+        self.address = keeper.ADDRESSES["postgres"].format(port=port)
+        self.start()
+
+    def start(self) -> None:
+        """It answers."""
+        self._control("start", "--log", self._scratch / "log", "--options", self._options)
+
+    def stop(self) -> None:
+        """It is gone, and so is every session."""
+        self._control("stop", "--mode", "fast")
+
+    def _control(self, verb: str, *options: object) -> None:
+        with keeper.popen(
+            [self._programs / "pg_ctl", verb, "--wait", "--pgdata", self._data, *options], self._scratch
+        ) as control:
+            assert control.wait(WITHIN) == 0, f"pg_ctl {verb} failed"
+
+
+@pytest.fixture
+def server() -> Iterator[StoppableServer]:
+    with keeper.folder() as scratch:
+        made = StoppableServer(scratch)
+        try:
+            yield made
+        finally:
+            made.stop()
+
+
+def test_an_outage_of_the_store_is_made_up_for_by_each_job_in_its_own_way(
+    server: StoppableServer, fleet: Fleet, tmp_path: Path
+) -> None:
+    """C-28: firing stops with the store and resumes with it; no instant runs twice, and execute_all loses none."""
+    node = fleet.start("outage", server.address)
+    fleet.hear("ran all_of_them", by=node)
+    fleet.hear("ran only_the_last", by=node)
+    # A second node on a store of its own tells how the seconds pass.
+    seconds = fleet.start("seconds", f"sqlite:///{tmp_path / 'seconds.db'}")
+    fleet.hear("ran on_the_loop", by=seconds)
+
+    server.stop()
+    fleet.hear("store_lost", by=node)
+    stopped_at = instant(fleet.hear("ran on_the_loop", by=seconds))
+    for _ in range(3):
+        resumed_at = instant(fleet.hear("ran on_the_loop", by=seconds))
+    during = len(fleet.heard())
+    server.start()
+    fleet.hear("store_found", by=node)
+    fleet.hear(lambda line: line.startswith("ran all_of_them") and instant(line) > resumed_at, by=node)
+    fleet.hear(lambda line: line.startswith("ran only_the_last") and instant(line) > resumed_at, by=node)
+    node.tell_to_stop()
+    assert node.ended() == 0
+
+    said = [line for name, line in fleet.lines if name == node.name]
+    lost, found = said.index("store_lost"), said.index("store_found")
+    assert [line for line in said[lost:found] if line.startswith("ran ") and instant(line) > stopped_at] == []
+    ran = Counter(line for line in said if line.startswith("ran "))
+    assert set(ran.values()) == {1}
+    assert gaps(ran, "all_of_them") == {1}
+    assert max(gaps(ran, "only_the_last")) > 1
+    assert during > 0
+
+
+def gaps(ran: "Counter[str]", job: str) -> set[int]:
+    """Return the seconds between the instants that ran."""
+    instants = sorted(instant(line) for line in ran if line.startswith(f"ran {job} "))
+    return {later - earlier for earlier, later in pairwise(instants)}
+
+
+def instant(line: str) -> int:
+    return int(line.split()[2])
