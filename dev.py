@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Everything a developer does here, with nothing installed but Python.
 
-    python3 dev.py run                 show the product as far as it is built
+    python3 dev.py run [--seconds n]   show a node at work: a few lively jobs, until Ctrl-C
     python3 dev.py test [pytest args]  run the tests; they start the servers they need
     python3 dev.py check               format, lint, types, layers, lock files, tidiness
     python3 dev.py docs                write the page of the contract, check links, run the examples on pages
@@ -95,8 +95,8 @@ def setup(arguments: Sequence[str]) -> int:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """The product was shown as far as it is built."""
-    return call([environment(), "examples/time_engine.py", *arguments])
+    """A node was shown at work, and has stopped cleanly."""
+    return call([environment(), "examples/demo.py", *arguments])
 
 
 def test(arguments: Sequence[str]) -> int:

@@ -1,6 +1,6 @@
 """The time engine: a dozen schedules in words, a night when the clocks change, and a mistake.
 
-python3 dev.py run
+python examples/time_engine.py
 """
 
 from datetime import UTC, date, datetime, timedelta
