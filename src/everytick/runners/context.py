@@ -1,24 +1,29 @@
 """Context: what a task may know about its attempt, and how it speaks to its node while it runs."""
 
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from __future__ import annotations
+
 from contextvars import ContextVar
-from datetime import datetime
 from enum import Enum
-from logging import Logger
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from everytick.domain import ids
 from everytick.domain.config import UNSET
-from everytick.domain.job import Job
 from everytick.domain.notes import Progress
-from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.statuses import RunStatus
-from everytick.domain.steps import OccurrenceSnapshot
 from everytick.errors import Fenced
 from everytick.runners.transaction import TaskTransaction as TaskTransaction
 from everytick.runners.transaction import ThreadSide, Transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import AbstractAsyncContextManager
+    from datetime import datetime
+    from logging import Logger
+
+    from everytick.domain.job import Job
+    from everytick.domain.occurrence import Cause, Occurrence
+    from everytick.domain.steps import OccurrenceSnapshot
 
 
 class Halt(Enum):
@@ -32,19 +37,19 @@ class Halt(Enum):
 class Services(Protocol):
     """What a node does for its running attempts."""
 
-    def log(self, context: "Context") -> Logger:
+    def log(self, context: Context) -> Logger:
         """Return the logger of this attempt; what it is told is kept with the attempt's output."""
         ...
 
-    def output(self, context: "Context", data: bytes) -> None:
+    def output(self, context: Context, data: bytes) -> None:
         """Keep output of this attempt, from any thread; beyond the limit it is dropped and said so."""
         ...
 
-    def progress(self, context: "Context", progress: Progress) -> None:
+    def progress(self, context: Context, progress: Progress) -> None:
         """Show people how far the attempt has come, from any thread."""
         ...
 
-    def transaction(self, context: "Context") -> AbstractAsyncContextManager[TaskTransaction]:
+    def transaction(self, context: Context) -> AbstractAsyncContextManager[TaskTransaction]:
         """Begin the attempt's one transaction."""
         ...
 

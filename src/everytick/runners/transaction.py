@@ -3,14 +3,21 @@
 A thread's transaction lives in one task on the event loop, which the thread asks to do
 one thing after another. If the thread is abandoned, that task is canceled, and what the
 thread wrote is taken back.
+
+Loads no event loop before there is one: whoever only defines jobs needs none.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager
-from types import TracebackType
-from typing import Any, Protocol, TypeAlias
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Awaitable, Callable
+    from concurrent.futures import Future
+    from contextlib import AbstractAsyncContextManager
+    from types import TracebackType
+    from typing import TypeAlias
 
 
 class TaskTransaction(Protocol):
@@ -34,8 +41,9 @@ class TaskTransaction(Protocol):
         ...
 
 
-_Begin: TypeAlias = Callable[[], AbstractAsyncContextManager[TaskTransaction]]
-_Request: TypeAlias = Callable[[TaskTransaction], Awaitable[Any]]
+if TYPE_CHECKING:
+    _Begin: TypeAlias = Callable[[], AbstractAsyncContextManager[TaskTransaction]]
+    _Request: TypeAlias = Callable[[TaskTransaction], Awaitable[Any]]
 
 
 class ThreadSide:
@@ -46,10 +54,12 @@ class ThreadSide:
         self._open: Future[None] | None = None
         self._why_not: Exception | None = None
 
-    def serve(self, bridge: "_Bridge") -> "Future[None]":
+    def serve(self, bridge: _Bridge) -> Future[None]:
         """Begin the transaction on the loop."""
         if self._why_not is not None:
             raise self._why_not
+        import asyncio
+
         self._open = asyncio.run_coroutine_threadsafe(bridge.serve(), self.loop)
         return self._open
 
@@ -80,7 +90,7 @@ class Transaction:
         assert self._entered is not None, "a transaction is entered before it is left"
         return await self._entered.__aexit__(kind, error, trace)
 
-    def __enter__(self) -> "ThreadTransaction":
+    def __enter__(self) -> ThreadTransaction:
         if self._side is None:
             raise RuntimeError("this task runs on the event loop: write `async with ctx.transaction()`")
         self._bridge = _Bridge(self._begin)
@@ -96,7 +106,7 @@ class Transaction:
 class ThreadTransaction:
     """The transaction as a thread sees it: the same verbs, each waiting until it is done."""
 
-    def __init__(self, bridge: "_Bridge", transaction: TaskTransaction) -> None:
+    def __init__(self, bridge: _Bridge, transaction: TaskTransaction) -> None:
         self._bridge, self._transaction = bridge, transaction
 
     def execute(self, sql: str, *arguments: object) -> None:
@@ -116,7 +126,10 @@ class _Bridge:
     """One transaction in one task on the loop, and the thread that asks it."""
 
     def __init__(self, begin: _Begin) -> None:
-        self._begin = begin
+        import asyncio
+        from concurrent.futures import Future
+
+        self._begin, self._future = begin, Future
         self._entered: Future[TaskTransaction] = Future()
         self._requests: asyncio.Queue[tuple[_Request, Future[Any]] | None] = asyncio.Queue()
         self._error: BaseException | None = None
@@ -135,7 +148,7 @@ class _Bridge:
 
     def ask(self, request: _Request) -> Any:
         assert self._ended is not None, "asked before it was entered"
-        answer: Future[Any] = Future()
+        answer: Future[Any] = self._future()
         self._awaited = answer
         if self._ended.done():
             answer.cancel()
@@ -153,7 +166,7 @@ class _Bridge:
             if raised is not error:
                 raise
 
-    def _answer(self, answer: "Future[Any]") -> Any:
+    def _answer(self, answer: Future[Any]) -> Any:
         """Wait for the answer; where the transaction ended instead, raise why."""
         try:
             return answer.result()
@@ -162,7 +175,7 @@ class _Bridge:
                 self._ended.result()
             raise
 
-    def _send(self, request: "tuple[_Request, Future[Any]] | None") -> None:
+    def _send(self, request: tuple[_Request, Future[Any]] | None) -> None:
         assert self._side is not None, "sent before it was entered"
         self._side.loop.call_soon_threadsafe(self._requests.put_nowait, request)
 
