@@ -38,7 +38,7 @@ class Begin:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_basic_ticks_until_somebody_stops_it(begin: Begin, number: signal.Signals) -> None:
-    """S0-130, S0-109: one signal stops it cleanly, and its jobs are kept beside it."""
+    """S4-005, S0-130, S0-109: one signal stops it cleanly, and its jobs are kept beside it."""
     with begin("basic.py") as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "tick\n"
@@ -50,7 +50,7 @@ def test_basic_ticks_until_somebody_stops_it(begin: Begin, number: signal.Signal
 
 
 def test_parallel_cleans_up_though_a_task_has_failed_for_good(begin: Begin) -> None:
-    """S0-130, S0-029…031, S0-033, S0-081: task 7 fails after three attempts, task 10 still runs."""
+    """S0-036, S0-130, S0-029…031, S0-033, S0-081: task 7 fails after three attempts, task 10 still runs."""
     before, after = begin.finished("parallel.py").split("\n\n")
 
     assert before.splitlines() == [

@@ -7,7 +7,7 @@ WAYS = {"fail", "restart", "resume"}
 
 
 def test_what_a_killed_node_held_is_settled_by_another_as_each_job_wants_it(address: str, fleet: Fleet) -> None:
-    """S0-071, S0-073: on_orphan fail ends it, restart begins anew, resume keeps the finished task.
+    """S4-040, S0-071, S0-073: on_orphan fail ends it, restart begins anew, resume keeps the finished task.
 
     The lost attempt is on record, and attempts are numbered without holes.
     """

@@ -27,7 +27,7 @@ def test_what_was_written_before_a_kill_is_not_there_and_the_next_attempt_writes
 
 
 def test_what_was_committed_before_a_kill_is_never_done_again(address: str, fleet: Fleet) -> None:
-    """The success was in the same commit, so on_orphan restart has nothing to restart."""
+    """S0-072; the success was in the same commit, so on_orphan restart has nothing to restart."""
     make_table(address)
     killed = fleet.start("transaction", address, "after")
     fleet.hear("committed 1", by=killed)

@@ -268,7 +268,7 @@ def test_an_address_may_ask_every_commit_to_wait_for_the_disk(tmp_path: Path) ->
 
 
 def test_settings_of_the_node_are_read_and_checked_when_the_application_is_made() -> None:
-    """S0-104: slots is MaxConcurrentJobs."""
+    """S0-079, S0-104: slots is MaxConcurrentJobs."""
     tick = Everytick("memory://", slots=5, grace_period="1m", queues=["a", "b"], log_folder="logs")
     assert (tick.settings.slots, tick.settings.queues) == (5, ("a", "b"))
     assert tick.settings.grace_period == timedelta(minutes=1)

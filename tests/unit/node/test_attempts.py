@@ -84,7 +84,7 @@ def test_the_deadline_of_an_occurrence_ends_all_its_tasks() -> None:
 
 
 def test_a_far_retry_holds_no_slot_and_comes_in_time() -> None:
-    """S0-083…: 1m, 2m, 4m; meanwhile the only slot belongs to others."""
+    """S0-081, S0-082: 1m, 2m, 4m; meanwhile the only slot belongs to others."""
 
     async def story(world: World) -> None:
         tries: list[float] = []
@@ -256,7 +256,7 @@ def test_ten_in_parallel_and_the_cleanup_runs_though_the_seventh_failed() -> Non
 
 
 def test_what_an_attempt_sets_in_its_context_does_not_reach_the_next() -> None:
-    """Workers are kept, variables are not: each attempt begins with none of another's."""
+    """S0-015; workers are kept, variables are not: each attempt begins with none of another's."""
     variable: ContextVar[str] = ContextVar("variable", default="clean")
 
     async def story(world: World) -> None:

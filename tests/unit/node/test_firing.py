@@ -12,7 +12,7 @@ from tests.unit.node.worlds import NOON, World, living, pause
 
 
 def test_every_instant_starts_on_time_and_none_early() -> None:
-    """C-20, B6–B9: hundreds of ticks later the start is as near its instant as at first, and never before it."""
+    """S4-003, S4-004, C-20, B6–B9: hundreds of ticks later it starts as near its instant as at first, never before."""
 
     async def story(world: World) -> None:
         started: list[datetime] = []

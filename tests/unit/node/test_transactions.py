@@ -146,7 +146,7 @@ async def test_a_second_transaction_of_one_attempt_is_refused(tmp_path: Path) ->
 
 
 async def test_parallel_tasks_take_turns_and_all_is_written(tmp_path: Path) -> None:
-    """Steps of one occurrence are numbered: two transactions at once, and an end between them, all hold."""
+    """S0-015; steps of one occurrence are numbered: two transactions at once, and an end between them, all hold."""
     async with bench(tmp_path / "e.db") as world:
 
         def paying(amount: int) -> Function:
