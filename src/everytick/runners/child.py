@@ -10,11 +10,13 @@ import asyncio
 import faulthandler
 import importlib
 import json
+import locale
 import os
 import runpy
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from logging import Handler, Logger, LogRecord
@@ -157,18 +159,32 @@ class Stage:
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._folder = os.getcwd()
+        self._environment = dict(os.environ)
+        self._locale = locale.setlocale(locale.LC_ALL)
+        self._umask = os.umask(0)
+        self._handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
         self._output = os.dup(1)
         self.context: ChildContext | None = None
         self.is_stopping = False
 
     def set_up(self, context: ChildContext) -> None:
-        """Put folder, outputs and signals back as they were."""
+        """Put folder, environment, outputs and signals back as they were."""
         self.context = context
         os.chdir(self._folder)
+        os.umask(self._umask)
+        if os.environ != self._environment:
+            os.environ.clear()
+            os.environ.update(self._environment)
+            time.tzset()
+        locale.setlocale(locale.LC_ALL, self._locale)
         for number in (1, 2):
             os.dup2(self._output, number)
         sys.stdout = _stream(1)
         sys.stderr = _stream(2)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in self._handlers.items():
+            if signal.getsignal(number) is not handler and handler is not None:
+                signal.signal(number, handler)
         signal.signal(signal.SIGTERM, self._stop)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         enter(context)

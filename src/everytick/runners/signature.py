@@ -112,10 +112,9 @@ def may_ask_for_previous(function: Callable[..., Any], signature: Signature) -> 
     Where the code shows that it uses its context only for other things the answer is no; in
     every other case, such as handing the context on, it is yes.
     """
-    code = getattr(_unwrapped(function), "__code__", None)
-    if not isinstance(code, CodeType):
-        return True
-    if "current" in _all_names(code):
+    inner = _unwrapped(function)
+    code = getattr(inner, "__code__", None)
+    if not isinstance(code, CodeType) or hasattr(inner, "__wrapped__") or "current" in _all_names(code):
         return True
     if signature.context is None:
         return False

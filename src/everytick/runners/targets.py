@@ -172,13 +172,13 @@ def _command(found: Mapping[str, Any], job: str) -> CommandTarget:
     _only(found, ("command", "env", "cwd"), "a command", job)
     command, env, cwd = found["command"], found.get("env") or {}, found.get("cwd")
     if cwd is not None:
-        _text(cwd, "cwd", job)
+        _refuse_template(_text(cwd, "cwd", job), job)
     if not isinstance(env, dict):
         raise _refused(job, env, "is not a table of environment variables", 'env: {"NAME": "value"}')
     for name, given in env.items():
         if not _ENV_NAME.fullmatch(_text(name, "env", job)):
             raise _refused(job, name, "cannot be the name of an environment variable")
-        _text(given, f"env {name}", job)
+        _refuse_template(_text(given, f"env {name}", job), job)
     return CommandTarget(_arguments(command, job), tuple(sorted(env.items())), cwd)
 
 
@@ -186,9 +186,7 @@ def _arguments(command: object, job: str) -> tuple[str, ...] | str:
     if isinstance(command, str):
         if not _text(command, "command", job).strip():
             raise _refused(job, command, "says nothing to run")
-        if unclear := TEMPLATE.search(command):
-            instead = _as_variable(unclear.group(1))
-            raise _refused(job, unclear.group(), "would be pasted into shell text", instead, "a list of arguments")
+        _refuse_template(command, job)
         return command
     if not isinstance(command, list) or not command:
         raise _refused(
@@ -203,6 +201,13 @@ def _arguments(command: object, job: str) -> tuple[str, ...] | str:
     if not command[0]:
         raise _refused(job, command, "names no program")
     return tuple(command)
+
+
+def _refuse_template(text: str, job: str) -> None:
+    """Nothing is ever pasted into shell text, and nowhere else would anybody fill it."""
+    if found := TEMPLATE.search(text):
+        reason = "stands outside of a list of arguments, where nothing is filled in"
+        raise _refused(job, found.group(), reason, _as_variable(found.group(1)), "a list of arguments")
 
 
 def _as_variable(name: str) -> str:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from typing import Any
 
 from everytick.errors import GiveUp, TryAgain
@@ -97,15 +98,24 @@ def cleans_up(ctx: Context) -> None:
 
 def spoils() -> None:
     os.chdir("/")
+    os.umask(0o777)
+    os.environ.clear()
+    os.environ["TZ"] = "Asia/Tokyo"
+    time.tzset()
+    signal.signal(signal.SIGUSR1, lambda number, frame: os._exit(9))
+    signal.setitimer(signal.ITIMER_REAL, 100)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.stdout.close()
     os.close(1)
     os.close(2)
 
 
-def folder() -> str:
+def surroundings() -> list[object]:
     print("still heard")
-    return os.getcwd()
+    mask = os.umask(0)
+    os.umask(mask)
+    handlers = [signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL, signal.getitimer(signal.ITIMER_REAL)[0]]
+    return [os.getcwd(), mask, "PATH" in os.environ, time.tzname[0], *handlers]
 
 
 def floods(lines: int) -> None:

@@ -170,11 +170,16 @@ async def test_a_canceled_process_may_clean_up_within_the_grace_period(pool: Pro
 
 
 async def test_what_a_function_does_to_its_surroundings_is_undone_for_the_next(pool: ProcessPool) -> None:
+    """F-18: folder, environment, zone, file mode, signals, timers and closed outputs."""
     before = value_of(await carried_out(body(process_tasks.pid, pool)))
+    as_they_were = value_of(await carried_out(body(process_tasks.surroundings, pool)))
     await carried_out(body(process_tasks.spoils, pool))
     services = Remembering()
 
-    assert value_of(await carried_out(body(process_tasks.folder, pool), attempt(services=services))) == os.getcwd()
+    found = value_of(await carried_out(body(process_tasks.surroundings, pool), attempt(services=services)))
+
+    assert found == as_they_were
+    assert found[0] == os.getcwd()
     assert services.written == b"still heard\n"
     assert value_of(await carried_out(body(process_tasks.pid, pool))) == before
 

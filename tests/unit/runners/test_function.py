@@ -1,6 +1,7 @@
 """Async functions on the node's own loop."""
 
 import asyncio
+import os
 import sys
 
 import pytest
@@ -160,3 +161,18 @@ async def test_a_plain_function_can_be_called_on_the_loop_and_may_return_somethi
 
     assert await carried_out(LoopBody(plain)) == Succeeded(payload(3))
     assert await carried_out(LoopBody(lambda: later())) == Succeeded(payload(2))
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+async def test_the_copy_of_a_task_that_forks_does_not_go_on_as_a_second_node() -> None:
+    """F-18: the copy would have the same connections and the same name."""
+
+    async def forks() -> int:
+        return os.fork()
+
+    outcome = await carried_out(FunctionBody(forks))
+
+    assert isinstance(outcome, Succeeded)
+    assert outcome.result is not None
+    _, status = await asyncio.to_thread(os.waitpid, int(outcome.result.text), 0)
+    assert os.waitstatus_to_exitcode(status) == 0

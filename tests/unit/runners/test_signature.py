@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from functools import partial
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -160,6 +161,11 @@ def keeps(ctx: Context) -> object:
     return kept.previous
 
 
+@functools.wraps(asks_directly)
+def decorated(*positional: Any, **named: Any) -> object:
+    return asks_directly(*positional, **named)
+
+
 def uses_current() -> object:
     from everytick.runners.context import current
 
@@ -173,7 +179,9 @@ def asks_for_others(ctx: Context) -> object:
     return ctx.results["a"] if ctx.late else ctx.payload
 
 
-@pytest.mark.parametrize("function", [asks_directly, hands_on, hands_on_beside, closes_over, keeps, uses_current, len])
+@pytest.mark.parametrize(
+    "function", [asks_directly, hands_on, hands_on_beside, closes_over, keeps, decorated, uses_current, len]
+)
 def test_a_function_that_could_ask_for_the_previous_occurrence_is_known(function: Callable[..., Any]) -> None:
     """S0-027: the last run time is looked up for those who may want it."""
     assert may_ask_for_previous(function, signature_of(function))

@@ -64,6 +64,8 @@ def test_every_kind_of_target_reads_back_as_it_was_written() -> None:
         ('{"command": ["x", "{{ scrach }}"]}', "did you mean"),
         ('{"command": ["x", "{{ ctx }}"]}', "one of job, task"),
         ('{"command": "rm {{ scratch }}/x"}', r"\"\$EVERYTICK_SCRATCH\""),
+        ('{"command": ["x"], "env": {"A": "{{ scratch }}"}}', "outside of a list of arguments"),
+        ('{"command": ["x"], "cwd": "{{ scratch }}"}', "outside of a list of arguments"),
         ('{"call": "os"}', "is not a function's place"),
         ('{"call": "os:__dict__"}', "two underscores"),
         ('{"call": "a.b:c.__class__.d"}', "two underscores"),
