@@ -29,7 +29,8 @@ def test_only_the_loops_and_those_who_foretell_ask_for_a_decision() -> None:
         if imported.startswith("everytick.deciding")
     }
 
-    assert [name for name in sorted(asking) if not name.startswith(ASKERS)] == []
+    # The front door only hands on what an explanation is made of.
+    assert [name for name in sorted(asking - {"everytick"}) if not name.startswith(ASKERS)] == []
 
 
 def test_overlap_is_judged_by_the_planner_alone() -> None:
