@@ -23,6 +23,8 @@ Deed = Callable[[], Awaitable[Any]]
 @contextmanager
 def on_store(app: Everytick, store: AnyStore) -> Iterator[None]:
     """Let everything the application does and asks go to this store, which is open, until the block ends."""
+    if app.node is not None:
+        raise RuntimeError("the application runs a node on its own store: stop it before it is given another one")
     own = app._make_store, app._store_is_ours, app._home
     app._make_store, app._store_is_ours, app._home = (lambda: store), False, None
     try:

@@ -4,8 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from everytick.domain.decisions import Plan, Span, Why
 from everytick.domain.outcome import Failed
-from everytick.testing import Chronicle, Entry, ManualClock, chronicle_of
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.testing import Chronicle, Entry, ManualClock, MemoryStore, chronicle_of
 from tests.stores.acting import FAILED, AnyStore, job, plan_once, run_one
 
 NINE = datetime(2026, 11, 16, 9, tzinfo=UTC)
@@ -158,3 +160,17 @@ async def test_a_long_past_is_read_page_by_page(store: AnyStore, clock: ManualCl
         await plan_once(store)
 
     assert len((await chronicle_of(store)).of("often")) == 1200
+
+
+async def test_a_span_whose_instants_the_schedule_does_not_name_is_one_entry(everytick_store: MemoryStore) -> None:
+    """Of seven that were counted the schedule names three: which they were cannot be told."""
+    stored = await everytick_store.put(job("hourly"))
+    begun = await everytick_store.now()
+    span = Span(OccurrenceStatus.MISSED, Why.MISSED, "", begun, begun + timedelta(hours=3), 1, 7)
+    async with everytick_store.due(begun, 1) as batch:
+        made = Plan(stored.job_id, batch[0].revision, batch[0].woken, begun, None, spans=(span,))
+        await everytick_store.commit_plans(batch, [made])
+
+    [entry] = (await chronicle_of(everytick_store)).skipped("hourly")
+
+    assert (entry.scheduled_for, entry.count) == (begun + timedelta(hours=3), 7)

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from threading import current_thread, main_thread
 
+import pytest
+
 from everytick import Context, Everytick, ExecutionReport, Retry, every
 from everytick.testing import ManualClock, drain, on_store
 from tests.stores.acting import AnyStore
@@ -207,3 +209,14 @@ async def test_a_block_on_a_store_leaves_the_application_as_it_was(store: AnySto
         assert await tick.next_runs("hourly", 1) == [NEW_YEAR + HOUR]
     assert await tick.jobs() == []
     await tick.close()
+
+
+async def test_a_running_application_keeps_its_store(everytick_store: AnyStore) -> None:
+    tick = application()
+
+    @tick.job(every("1h"))
+    async def hourly() -> None: ...
+
+    async with tick:
+        with pytest.raises(RuntimeError, match="runs a node on its own store: stop it before"):
+            await drain(tick, everytick_store)
