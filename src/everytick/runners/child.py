@@ -216,6 +216,7 @@ def main(descriptor: int) -> None:
         request = json.loads(line)
         context = ChildContext(request["context"], channel)
         stage.set_up(context)
+        channel.send({"began": True})
         try:
             outcome = _carry_out(request, context)
         finally:

@@ -37,6 +37,7 @@ _LARGEST_MESSAGE = 4 * 1024 * 1024
 """No honest child sends a larger one: a result has 256 KB at most, an error 64."""
 
 _TAIL = 4 * 1024
+_TRIES = 3
 
 
 class ProcessBody:
@@ -51,17 +52,28 @@ class ProcessBody:
     async def run(self, context: Context) -> Outcome:
         """Have the function called in the next free child."""
         request = {"target": self._target, "main": self._main, "context": told(context)}
-        try:
-            served = await self._pool.borrow()
-        except OSError as error:
-            return Failed(bounded(f"no process could be started for the task: {error}"))
-        try:
-            return await served.carry_out(request, context)
-        except asyncio.CancelledError:
-            await served.stop(self._pool.grace)
-            raise
-        finally:
-            self._pool.give_back(served)
+        reason = ""
+        for _ in range(_TRIES):
+            try:
+                served = await self._pool.borrow()
+            except OSError as error:
+                reason = str(error)
+                break
+            try:
+                return await served.carry_out(request, context)
+            except NeverBegan as error:
+                # It ended between two tasks, so this one has done nothing yet.
+                reason = str(error)
+            except asyncio.CancelledError:
+                await served.stop(self._pool.grace)
+                raise
+            finally:
+                self._pool.give_back(served)
+        return Failed(bounded(f"no process could be started for the task: {reason}"))
+
+
+class NeverBegan(Exception):
+    """The child ended before it began with the request."""
 
 
 class Served:
@@ -74,6 +86,7 @@ class Served:
         self._context: Context | None = None
         self._answer: asyncio.Future[Outcome] | None = None
         self._last = b""
+        self._has_begun = False
         self.is_alive = True
         child.keep = self._keep
         line.setblocking(False)
@@ -97,7 +110,7 @@ class Served:
 
     async def carry_out(self, request: Mapping[str, object], context: Context) -> Outcome:
         """Send the request and wait for its answer, or for the end of the child."""
-        self._context, self._last = context, b""
+        self._context, self._last, self._has_begun = context, b"", False
         self._answer = self._loop.create_future()
         try:
             await self._loop.sock_sendall(self._line, json.dumps(request).encode() + b"\n")
@@ -165,7 +178,9 @@ class Served:
         context = self._context
         if context is None:
             return
-        if "progress" in message:
+        if "began" in message:
+            self._has_begun = True
+        elif "progress" in message:
             done, total, text = message["progress"]
             context.progress(done, total, note=text)
         elif "log" in message:
@@ -181,8 +196,12 @@ class Served:
         if self._answer is not None and not self._answer.done():
             self._child.drain()
             lines = last_lines(self._last)
-            how = f"the process of the task ended before the task did: {ending(exited.result())}"
-            self._answer.set_result(Failed(bounded(f"{how}\n{lines}" if lines else how)))
+            how = f"{ending(exited.result())}\n{lines}".rstrip()
+            if self._has_begun:
+                error = f"the process of the task ended before the task did: {how}"
+                self._answer.set_result(Failed(bounded(error)))
+            else:
+                self._answer.set_exception(NeverBegan(how))
         self._child.kill()
         self._let_go()
 

@@ -264,13 +264,22 @@ async def test_a_turn_that_came_too_late_goes_to_the_next_in_line(guard: Guard) 
     pool.close()
 
 
-async def test_a_child_that_ended_while_idle_is_replaced(pool: ProcessPool) -> None:
+async def test_a_child_that_ended_while_idle_is_replaced_and_no_task_hears_of_it(pool: ProcessPool) -> None:
     before = value_of(await carried_out(body(process_tasks.pid, pool)))
-    os.kill(before, signal.SIGKILL)
+    os.kill(before, signal.SIGKILL)  # nobody has had time to notice
 
-    for _ in range(3):
-        outcome = await carried_out(body(process_tasks.pid, pool))
-    assert value_of(outcome) != before
+    assert value_of(await carried_out(body(process_tasks.pid, pool))) != before
+
+
+async def test_a_child_that_cannot_start_is_a_failure_that_says_why(
+    pool: ProcessPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("everytick.runners.process._START", "raise ImportError('no everytick here')")
+
+    error = error_of(await carried_out(body(process_tasks.pid, pool)))
+
+    assert error.startswith("no process could be started for the task: exit code 1\n")
+    assert error.endswith("ImportError: no everytick here")
 
 
 async def test_processes_leave_no_file_open_behind_them(guard: Guard) -> None:
