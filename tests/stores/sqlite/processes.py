@@ -32,7 +32,7 @@ def finished(process: "subprocess.Popen[str]", told: str | None = None) -> str:
     return said
 
 
-def killed(process: "subprocess.Popen[str]") -> None:
-    """Return once the process has been killed, and not ended otherwise."""
-    process.communicate(timeout=60)
+def killed(process: "subprocess.Popen[str]", told: str | None = None) -> None:
+    """Return once the process, after it was told this, has been killed, and not ended otherwise."""
+    process.communicate(told, timeout=60)
     assert process.returncode == -signal.SIGKILL, f"exit code {process.returncode}"

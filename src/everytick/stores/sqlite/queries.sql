@@ -318,7 +318,7 @@ select o.seq, o.status, o.job, o.version
 
 -- held_by_others --
 -- What other nodes hold of these jobs.
-select o.seq, o.status, o.job, o.version
+select o.seq, o.status, o.job, o.version, o.id
   from occurrence o indexed by occurrence_active
  where o.job in (select j.job from job j where j.id in (select value from json_each(?)))
    and o.status < 4 and o.owner is not null and o.owner <> ?

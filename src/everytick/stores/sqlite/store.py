@@ -167,9 +167,13 @@ class SqliteStore:
         """Take over what silent nodes held, with a new fence: of many reapers one gets it."""
         return await self._write(lambda writing: running.orphans(writing, self._definitions, node, limit, silence))
 
-    async def take(self, node: str, job_ids: Collection[str], limit: int) -> list[Claim]:
+    async def take(
+        self, node: str, job_ids: Collection[str], limit: int, occurrence_ids: Collection[str] | None = None
+    ) -> list[Claim]:
         """Take over what other nodes hold of these jobs, silent or not, as `orphans` does for the silent."""
-        return await self._write(lambda writing: running.take(writing, self._definitions, node, job_ids, limit))
+        return await self._write(
+            lambda writing: running.take(writing, self._definitions, node, job_ids, limit, occurrence_ids)
+        )
 
     async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
         """Show people what is running: make or change the attempt's row, under the claim's fence."""
