@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ JOBS = 5
 async def define(store: PostgresStore, clock: ManualClock) -> None:
     """Make jobs that are due."""
     for number in range(JOBS):
-        await store.put(job(f"job-{number}"))
+        await store.put(replace(job(f"job-{number}"), reports=True))
     await plan_once(store)
     clock.move(hours=1)
     await store.now()  # by which the tables learn the time, for whoever else looks at them

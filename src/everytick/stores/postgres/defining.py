@@ -23,6 +23,7 @@ def definition_row(
         job.kind,
         str(job.schedule),
         job.enabled,
+        job.reports,
         write_definition(job),
         json.dumps(effective, sort_keys=True),
         by,

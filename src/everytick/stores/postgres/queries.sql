@@ -2,6 +2,9 @@
 --
 -- Locks are taken in one order everywhere: job, job_state, occurrence, each by rising key, so that no two
 -- statements wait for each other. The time is everytick_now(), read once per statement.
+--
+-- What comes in batches is found by key one by one, whatever the server believes about its tables: in a lateral part
+-- that ends in `offset 0` or takes a lock, or by an array of the keys beside the join that brings the values.
 
 -- now --
 -- Returns the store's time.
@@ -69,7 +72,11 @@ select job from told;
 
 -- standing_of --
 -- Returns where these jobs stand, facts that no plan has seen included, longest-waiting first.
-select * from everytick.job_standing where job = any($1::int[]) order by wake_at, id limit $2;
+select v.*
+  from unnest($1::int[]) a(job)
+ cross join lateral (select * from everytick.job_standing v where v.job = a.job offset 0) v
+ order by v.wake_at, v.id
+ limit $2;
 
 -- standing_by_id --
 -- Returns where the jobs of these ids stand, due or not.
@@ -79,8 +86,8 @@ select * from everytick.job_standing where id = any($1::text[]);
 -- Returns the versions asked for that exist.
 select d.job, d.version, d.definition, d.in_force_after, d.updated_at, j.id, j.created_at
   from unnest($1::int[], $2::int[]) a(job, version)
-  join everytick.definition d on d.job = a.job and d.version = a.version
-  join everytick.job j on j.seq = d.job;
+ cross join lateral (select * from everytick.definition d where d.job = a.job and d.version = a.version offset 0) d
+ cross join lateral (select j.id, j.created_at from everytick.job j where j.seq = a.job offset 0) j;
 
 -- active --
 -- Returns of each job the first 100 that are busy, the first 100 that wait and the last, and how many there are.
@@ -94,10 +101,11 @@ select *
                        o.status = 1 as waits,
                        not (o.status = 1 and o.cause = 0 and o.job = any(array(
                            select p.job from everytick.pause p
-                            where p.job = any($1::int[])
+                            where p.job = any(array(select unnest($1::int[])))
                               and (p.until is null or everytick.everytick_now() < p.until)))) as shown
-                  from everytick.occurrence o
-                 where o.job = any($1::int[]) and o.status < 4) s
+                  from unnest($1::int[]) a(job)
+                 cross join lateral (select * from everytick.occurrence o
+                                      where o.job = a.job and o.status < 4 offset 0) o) s
         window place as (partition by s.job, s.waits, s.shown order by s.line_at, s.id)) a
  where case when a.shown then a.place <= 100 or (a.waits and a.place = a.alike) else a.place = 1 end
  order by a.job, a.place;
@@ -124,13 +132,14 @@ update everytick.job_state set parked = $2, wake_at = null where job = $1;
 
 -- hold_plans --
 -- Locks the jobs that still are as their snapshot was, and returns them with the store's time.
-select j.id, s.job, s.woken, s.watermark, everytick.everytick_now() as now
-  from unnest($1::text[], $2::bigint[]) p(id, revision)
-  join everytick.job j on j.id = p.id
-  join everytick.job_state s on s.job = j.seq
- where s.revision = p.revision
- order by s.job
-   for no key update of s;
+select p.id, s.job, s.woken, s.watermark, everytick.everytick_now() as now
+  from (select a.id, a.revision, j.seq as job
+          from unnest($1::text[], $2::bigint[]) a(id, revision)
+         cross join lateral (select j.seq from everytick.job j where j.id = a.id offset 0) j
+         order by j.seq) p
+ cross join lateral (select s.job, s.woken, s.watermark from everytick.job_state s
+                      where s.job = p.job and s.revision = p.revision
+                        for no key update) s;
 
 -- fold_wakes --
 -- Takes the facts away that the plan answers, and returns them in order; later ones cause a new look.
@@ -157,10 +166,15 @@ on conflict (id) do nothing;
 -- line before a moment.
 select seq from everytick.occurrence
  where seq = any(array(
-       select o.seq from everytick.occurrence o where o.id = any($1::uuid[])
+       select o.seq
+         from unnest($1::uuid[]) i(id)
+        cross join lateral (select o.seq from everytick.occurrence o where o.id = i.id offset 0) o
        union
-       select a.seq from unnest($2::int[], $3::timestamptz[]) p(job, before)
-         join everytick.occurrence a on a.job = p.job and a.status < 4 and a.status <> 1 and a.line_at < p.before))
+       select a.seq
+         from unnest($2::int[], $3::timestamptz[]) p(job, before)
+        cross join lateral (select a.seq from everytick.occurrence a
+                             where a.job = p.job and a.status < 4 and a.status <> 1 and a.line_at < p.before
+                            offset 0) a))
  order by seq
    for no key update;
 
@@ -169,7 +183,7 @@ select seq from everytick.occurrence
 -- before stays.
 update everytick.occurrence o set cancel = $3
   from unnest($1::int[], $2::timestamptz[]) p(job, before)
- where o.job = p.job and o.job = any($1::int[]) and o.status < 4 and o.status <> 1 and o.cancel is null
+ where o.job = p.job and o.job = any(array(select unnest($1::int[]))) and o.status < 4 and o.status <> 1 and o.cancel is null
    and o.line_at < p.before;
 
 -- release --
@@ -184,9 +198,13 @@ with ended as (
        set status = e.status, error = e.error, ended_at = $4, updated_at = $4, owner = null, fence = o.fence + 1
       from unnest($1::uuid[], $2::smallint[], $3::text[]) e(id, status, error)
      where o.id = e.id and o.id = any($1::uuid[]) and o.status in (0, 1, 3)
-    returning o.seq, o.job, o.id, o.status, o.scheduled_for, o.started_at, o.ended_at
+    returning o.seq, o.job, o.version, o.id, o.status, o.scheduled_for, o.started_at, o.ended_at
 ), owed as (
-    insert into everytick.report (ended_at, occurrence) select ended_at, seq from ended
+    insert into everytick.report (ended_at, occurrence)
+    select e.ended_at, e.seq
+      from ended e
+     cross join lateral (select from everytick.definition d
+                          where d.job = e.job and d.version = e.version and d.reports offset 0) d
 )
 select * from ended;
 
@@ -205,7 +223,7 @@ select s.* from unnest($1::int[], $2::smallint[], $3::text[], $4::text[], $5::ti
 with gone as (
     delete from everytick.request r
      using unnest($1::int[], $2::text[], $3::timestamptz[]) a(job, key, done_through)
-     where r.job = a.job and r.key = a.key
+     where r.job = a.job and r.key = a.key and r.job = any(array(select unnest($1::int[])))
     returning r.*, a.done_through
 )
 select * from gone where done_through is not null order by job, seq;
@@ -222,19 +240,19 @@ returning seq;
 -- Notes of moves that they now exist at their new time.
 update everytick.adjustment a set done = true
   from unnest($1::int[], $2::timestamptz[]) u(job, at)
- where a.job = u.job and a.at = u.at;
+ where a.job = u.job and a.at = u.at and a.job = any(array(select unnest($1::int[])));
 
 -- settle_adjustments --
 -- Forgets what lies at or before the watermark, unless it is still to move to another time.
 delete from everytick.adjustment a
  using unnest($1::int[], $2::timestamptz[]) p(job, watermark)
- where a.job = p.job and a.at <= p.watermark and (a.kind <> 'move' or a.done or a.moved_to = a.at);
+ where a.job = p.job and a.job = any(array(select unnest($1::int[]))) and a.at <= p.watermark and (a.kind <> 'move' or a.done or a.moved_to = a.at);
 
 -- settle_pauses --
 -- Forgets pauses whose instants are all decided.
 delete from everytick.pause a
  using unnest($1::int[], $2::timestamptz[]) p(job, watermark)
- where a.job = p.job and a.until <= p.watermark;
+ where a.job = p.job and a.job = any(array(select unnest($1::int[]))) and a.until <= p.watermark;
 
 -- settle_plans --
 -- Moves the watermark on under the lock that hold_plans took; the revision makes every older snapshot stale.
@@ -257,7 +275,7 @@ update everytick.job_state s
               $7::timestamptz[], $8::timestamptz[], $9::timestamptz[], $10::timestamptz[], $11::timestamptz[])
        p(job, woken, watermark, wake_at, rescheduled, end_scheduled_for, end_started_at, end_at,
          success_scheduled_for, success_started_at, success_at)
- where s.job = p.job;
+ where s.job = p.job and s.job = any(array(select unnest($1::int[])));
 
 -- ------------------------------------------------------------------------------------ the executor
 
@@ -315,7 +333,10 @@ update everytick.occurrence o set early = false
 
 -- runs --
 -- Returns where the tasks of these occurrences stand.
-select * from everytick.task_run where occurrence = any($1::bigint[]) order by occurrence, task;
+select r.*
+  from unnest($1::bigint[]) a(occurrence)
+ cross join lateral (select * from everytick.task_run r where r.occurrence = a.occurrence offset 0) r
+ order by r.occurrence, r.task;
 
 -- give_back --
 -- Puts claimed occurrences back in line, whose definition cannot be read: an edit lets them go on.
@@ -347,19 +368,19 @@ with sent as (
            everytick.throughout($26, s.attempt_status) as attempt_status,
            everytick.throughout($27, s.started_at) as started_at,
            everytick.throughout($28, s.attempt_ended_at) as attempt_ended_at,
-           everytick.throughout($29, s.attempt_error) as attempt_error
+           everytick.throughout($29, s.attempt_error) as attempt_error, everytick.throughout($30, s.owed) as owed
       from unnest($1::bigint[], $2::int[], $3::int[], $4::smallint[], $5::smallint[],
                   $6::timestamptz[], $7::timestamptz[], $8::text[], $9::int[], $10::bool[],
                   $11::text[], $12::smallint[], $13::int[], $14::int[], $15::smallint[], $16::bool[],
                   $17::timestamptz[], $18::timestamptz[], $19::timestamptz[], $20::timestamptz[], $21::text[],
                   $22::text[], $23::text[], $24::text[],
-                  $25::int[], $26::smallint[], $27::timestamptz[], $28::timestamptz[], $29::text[])
+                  $25::int[], $26::smallint[], $27::timestamptz[], $28::timestamptz[], $29::text[], $30::bool[])
            s(occurrence, fence, number, move, status,
              ready_at, ended_at, error, lost, superseded_by_next,
              task, run_status, attempts, retries, last, out_of_time,
              resume_at, run_started_at, attempt_started_at, run_ended_at, run_error,
              because_of, result, waits,
-             attempt, attempt_status, started_at, attempt_ended_at, attempt_error)
+             attempt, attempt_status, started_at, attempt_ended_at, attempt_error, owed)
 ), held as materialized (
     select s.*
       from sent s
@@ -398,14 +419,14 @@ with sent as (
            ended_at = h.ended_at, error = h.error, updated_at = everytick.everytick_now()
       from held h
      where h.move is not null and o.seq = h.occurrence and o.seq = any(array(select occurrence from held))
-    returning o.seq, o.job, h.move, o.status, o.scheduled_for, o.started_at, o.ended_at, o.updated_at
+    returning o.seq, o.job, h.move, h.owed, o.status, o.scheduled_for, o.started_at, o.ended_at, o.updated_at
 ), woken as (
     insert into everytick.wake (job, at, scheduled_for, started_at, ended_at, well)
     select job, updated_at, case when move = 3 then scheduled_for end, case when move = 3 then started_at end,
            case when move = 3 then ended_at end, move = 3 and status in (4, 5)
       from moved where move >= 2
 ), owed as (
-    insert into everytick.report (ended_at, occurrence) select ended_at, seq from moved where move = 3
+    insert into everytick.report (ended_at, occurrence) select ended_at, seq from moved where owed
 ), bell as (
     select everytick.ring() where exists (select from moved where move > 0)
 )
@@ -467,27 +488,41 @@ update everytick.occurrence o
 returning o.seq;
 
 -- release_waits_of --
--- Frees what other nodes only wait with of these jobs: no attempt of it is running. Returns how many.
+-- Frees what other nodes only wait with of these jobs, or only of these occurrences: no attempt of it is running.
+-- Returns how many.
 update everytick.occurrence o
    set owner = null, fence = o.fence + 1, early = coalesce(o.ready_at > everytick.everytick_now(), false),
        updated_at = everytick.everytick_now()
  where o.seq = any(array(
        select w.seq
          from everytick.occurrence w
-        where w.job = any(array(select j.seq from everytick.job j where j.id = any($2::text[])))
-          and w.status < 4 and w.status = 3 and w.owner <> $1
+        where w.seq = any(array(
+              select a.seq
+                from unnest($2::text[]) i(id)
+               cross join lateral (select j.seq from everytick.job j where j.id = i.id offset 0) j
+               cross join lateral (select a.seq from everytick.occurrence a
+                                    where a.job = j.seq and a.status < 4
+                                      and ($3::uuid[] is null or a.id = any($3::uuid[])) offset 0) a))
+          and w.status = 3 and w.owner <> $1
         order by w.seq
           for update of w))
 returning o.seq;
 
 -- take --
--- Makes a node the owner of what others run of these jobs, silent or not, with a new fence.
+-- Makes a node the owner of what others run of these jobs, or only of these occurrences, silent or not, with a new
+-- fence.
 update everytick.occurrence o
    set owner = $1, fence = o.fence + 1, updated_at = everytick.everytick_now()
  where o.seq = any(array(
        select w.seq
          from everytick.occurrence w
-        where w.job = any(array(select j.seq from everytick.job j where j.id = any($2::text[])))
+        where w.seq = any(array(
+              select a.seq
+                from unnest($2::text[]) i(id)
+               cross join lateral (select j.seq from everytick.job j where j.id = i.id offset 0) j
+               cross join lateral (select a.seq from everytick.occurrence a
+                                    where a.job = j.seq and a.status < 4
+                                      and ($4::uuid[] is null or a.id = any($4::uuid[])) offset 0) a))
           and w.status < 4 and w.status <> 3 and w.owner <> $1
         order by w.seq
         limit $3
@@ -531,9 +566,14 @@ select o.seq, o.id, o.job, o.version, o.scheduled_for, o.status, o.cause, o.late
 
 -- reported --
 -- Notes that these reports were delivered.
+with told as materialized (
+    select o.ended_at, o.seq
+      from unnest($1::uuid[]) i(id)
+     cross join lateral (select o.ended_at, o.seq from everytick.occurrence o where o.id = i.id offset 0) o
+)
 delete from everytick.report r
- using everytick.occurrence o
- where o.id = any($1::uuid[]) and r.ended_at = o.ended_at and r.occurrence = o.seq;
+ using told
+ where r.ended_at = told.ended_at and r.occurrence = told.seq and r.ended_at = any(array(select ended_at from told));
 
 -- ---------------------------------------------------------------------------------------- the jobs
 
@@ -575,9 +615,9 @@ insert into everytick.job (id, name, created_at) values ($1, $2, $3) on conflict
 
 -- add_definition --
 -- Keeps a version for ever.
-insert into everytick.definition (job, version, in_force_after, kind, schedule, enabled, definition, effective,
-                                  changed_by, updated_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+insert into everytick.definition (job, version, in_force_after, kind, schedule, enabled, reports, definition,
+                                  effective, changed_by, updated_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
 -- add_state --
 -- Lets a new job begin at its watermark.
@@ -598,7 +638,7 @@ update everytick.occurrence o set version = $2, priority = $3, queue = $4
  where o.seq = any(array(
        select a.seq from everytick.occurrence a
         where a.job = $1 and a.status < 2
-          and not exists (select from everytick.task_run r where r.occurrence = a.seq)
+          and not exists (select from everytick.task_run r where r.occurrence = a.seq offset 0)
         order by a.seq
           for no key update));
 

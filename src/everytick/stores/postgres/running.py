@@ -92,13 +92,15 @@ class Running(Base):
         return claims
 
     @patiently
-    async def take(self, node: str, job_ids: Collection[str], limit: int) -> list[Claim]:
+    async def take(
+        self, node: str, job_ids: Collection[str], limit: int, occurrence_ids: Collection[str] | None = None
+    ) -> list[Claim]:
         """Take over what other nodes hold of these jobs, silent or not, as `orphans` does for the silent."""
-        jobs = list(job_ids)
+        jobs, only = list(job_ids), None if occurrence_ids is None else [occurrence_key(id_) for id_ in occurrence_ids]
         async with self._door.connection() as db:
-            if await db.fetch(self._sql.release_waits_of, node, jobs):
+            if await db.fetch(self._sql.release_waits_of, node, jobs, only):
                 await db.execute(self._sql.ring)
-            taken = [row["seq"] for row in await db.fetch(self._sql.take, node, jobs, limit)]
+            taken = [row["seq"] for row in await db.fetch(self._sql.take, node, jobs, limit, only)]
             if not taken:
                 return []
             claims, _ = await self._claims(db, await db.fetch(self._sql.claims_of, taken, node))
@@ -205,10 +207,11 @@ def _entries(claim: Claim, step: Step) -> Iterator[tuple[object, ...]]:
         after.lost or None,
         step.superseded_by_next or None,
     )
+    owed = True if step.end is not None and after.rules.reports else None
     for written in step.rows or (None,):
         task = _NO_TASK if written is None else _task_columns(written)
-        yield (claim.handle, claim.fence, step.number, *whole, *task)
-        whole = _NO_MOVE
+        yield (claim.handle, claim.fence, step.number, *whole, *task, owed)
+        whole, owed = _NO_MOVE, None
 
 
 def _move(step: Step) -> int:

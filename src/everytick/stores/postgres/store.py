@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
+from typing import ClassVar
 
 from everytick.stores.base import Ahead
 from everytick.stores.postgres.bell import Bell
@@ -45,6 +46,9 @@ class PostgresStore(Planning, Running, Jobs, History):
         self._again = partial(PostgresStore, url, schema=schema, pooling=pooling, clock=clock, settings=settings)
         self._bell = Bell(self._door)
         self._latest: datetime | None = None
+
+    is_in_memory: ClassVar[bool] = False
+    file: ClassVar[None] = None
 
     @property
     def url(self) -> str:

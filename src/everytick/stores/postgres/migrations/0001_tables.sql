@@ -37,6 +37,7 @@ create table everytick.definition (
     kind           text not null,
     schedule       text not null,
     enabled        boolean not null,
+    reports        boolean not null,
     definition     text not null,
     effective      json not null,
     changed_by     text not null,

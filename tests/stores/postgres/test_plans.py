@@ -1,0 +1,219 @@
+"""How the server carries each query out: by an index, whatever its statistics were taken on.
+
+A plan that was right on an empty table, or while everything was pending, is thirty times too
+slow an hour later; so no query may read a table from end to end unless that is its purpose.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, get_type_hints
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from everytick.stores.postgres.queries import Queries, queries_in
+from everytick.stores.postgres.store import PostgresStore
+from tests.servers.launch import Server
+from tests.stores.clock import START
+
+BATCH = 50
+JOBS = 10_000
+OCCURRENCES = 30_000
+
+FILL = f"""
+insert into job (id, name, created_at) select n, n, '2026-01-01' from generate_series(1, {JOBS}) n;
+insert into job_state (job, version, first_version, revision, woken, watermark, wake_at, keep_last)
+select seq, 1, 1, 1, 1, created_at, created_at + make_interval(years => seq % 100), 20 from job;
+insert into definition select seq, 1, null, 'task', '', true, true, '', '{{}}', '', '2026-01-01' from job;
+insert into pause (job, since, until, missed, reason, paused_by)
+select seq, '2026-01-01', '2026-02-01', 'skip', '', '' from job;
+insert into adjustment (job, at, kind, reason, adjusted_by, done)
+select seq, '2026-01-01', 'skip', '', '', false from job;
+insert into request (job, key, cause, requested_at, reason, requested_by, again)
+select seq, 'k', 1, '2026-01-01', '', '', false from job;
+insert into span (job, status, why, detail, after_at, through_at, version, count)
+select seq, 9, 'missed', '', '2026-01-01', '2026-01-02', 1, 1 from job;
+insert into occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, early,
+                        created_at, updated_at, queue)
+select ('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, 1 + n % {JOBS}, 1, at, 0, 0, 0, false, at,
+       at + case when n % 100 = 0 then '9 years' else '0' end::interval, n % 100 = 0, at, at, 'default'
+  from (select n, '2026-01-01'::timestamptz + make_interval(mins => n) as at
+          from generate_series(1, {OCCURRENCES}) n) o
+"""
+END = f"""
+update occurrence set status = 4, fence = 2, number = 1, ended_at = scheduled_for where seq < {OCCURRENCES} * 0.995;
+insert into task_run (occurrence, task, status, attempts, retries, out_of_time)
+select seq, 'main', 2, 1, 0, false from occurrence where status = 4;
+insert into attempt (occurrence, task, number, status) select seq, 'main', 1, 2 from occurrence where status = 4;
+insert into report select ended_at, seq from occurrence where status = 4 and seq % 3 = 0
+"""
+
+WHOLE = {
+    "jobs_in_service": "people ask for every job",
+    "prune": "every job is looked at, at leisure",
+    "nodes": "people ask for every node, and there are few",
+    "pulse": "it is one number",
+}
+"""Queries that read a whole table by their nature."""
+
+BY_ACTIVE = ("beat", "nodes", "release_waits", "take_over")
+"""What a node holds is found among what is active: an index by owner would be written at every claim. The server
+takes the index for it as long as it knows that most occurrences are over, which it learns by itself in a minute."""
+
+FOR_PEOPLE = ("history", "history_of", "prune")
+"""What people ask now and then; until the server has learned that there is a history, it reads what there is."""
+
+SMALL = ("wake", "node")
+"""Tables in which a row stays for moments, or which are as small as the fleet."""
+
+INDEXES = {
+    "ahead": ("job_state_due", "occurrence_early"),
+    "hold_due": ("job_state_due",),
+    "standing_of": ("job_pkey", "job_state_pkey"),
+    "standing_by_id": ("job_id_key", "job_state_pkey"),
+    "definitions": ("definition_pkey",),
+    "active": ("occurrence_active",),
+    "requests": ("request_pkey",),
+    "hold_plans": ("job_id_key", "job_state_pkey"),
+    "hold_occurrences": ("occurrence_id_key", "occurrence_active", "occurrence_pkey"),
+    "ask_all_to_stop": ("occurrence_active",),
+    "release": ("occurrence_id_key",),
+    "end_unowned": ("occurrence_id_key", "definition_pkey"),
+    "settle_plans": ("job_state_pkey",),
+    "claim": ("occurrence_ready", "occurrence_early", "occurrence_pkey"),
+    "ripen": ("occurrence_early", "occurrence_pkey"),
+    "runs": ("task_run_pkey",),
+    "commit_steps": ("occurrence_pkey",),
+    "step_marks": ("occurrence_pkey",),
+    "claims_of": ("occurrence_pkey",),
+    "take": ("occurrence_active", "occurrence_pkey"),
+    "release_waits_of": ("occurrence_active", "occurrence_pkey"),
+    "note": ("occurrence_pkey", "attempt_pkey"),
+    "reports": ("report_pkey", "occurrence_pkey"),
+    "reported": ("occurrence_id_key", "report_pkey"),
+    "edit_unclaimed": ("occurrence_active", "task_run_pkey"),
+    "put_back_in_line": ("occurrence_active",),
+    "history": ("occurrence_newest",),
+    "history_of": ("occurrence_history", "occurrence_active"),
+    "attempts": ("attempt_pkey",),
+    "prune": ("occurrence_history",),
+}
+"""The indexes that a query is there for."""
+
+ids = [UUID(int=0) for _ in range(BATCH)]
+keys = list(range(1, BATCH + 1))
+times = [START] * BATCH
+CUSTOM: dict[str, tuple[Any, ...]] = {
+    "ahead": (["default"],),
+    "hold_due": (START, BATCH),
+    "standing_of": (keys, BATCH),
+    "definitions": (keys, [1] * BATCH),
+    "active": (keys,),
+    "requests": (keys,),
+    "hold_plans": ([str(key) for key in keys], keys),
+    "fold_wakes": (keys,),
+    "create_occurrences": (START, ids, keys, *[None] * 16),
+    "hold_occurrences": (ids, keys, times),
+    "end_unowned": (ids, [4] * BATCH, [""] * BATCH, START),
+    "settle_plans": (keys, keys, times, times, *[None] * 7),
+    "settle_pauses": (keys, times),
+    "settle_adjustments": (keys, times),
+    "answer_requests": (keys, ["k"] * BATCH, [None] * BATCH),
+    "claim": ("node", ["default"], BATCH, [], False),
+    "ripen": (["default"],),
+    "runs": (keys,),
+    "commit_steps": (keys, keys, keys, [3] * BATCH, [4] * BATCH, *[None] * 25),
+    "step_marks": (keys,),
+    "claims_of": (keys, "node"),
+    "take": ("node", ["1", "2"], BATCH, None),
+    "note": (keys, keys, ["main"] * BATCH, keys, times, *[None] * 5),
+    "reports": (100, []),
+    "reported": (ids,),
+    "history": ([], None, None, None, START, UUID(int=0), 101),
+    "history_of": ([4], 0, None, None, START, UUID(int=0), 101, "7"),
+}
+"""Queries that are asked in batches, with a batch as it comes; the server then plans for exactly these values."""
+
+
+@pytest.fixture(scope="module", params=["fresh", "empty", "all pending"])
+def filled(request: pytest.FixtureRequest, postgres: Server) -> Iterator[tuple[str, str]]:
+    """A schema with a long history, whose statistics were taken just now, or when it was all different."""
+    schema = f"plans_{request.param.replace(' ', '_')}"
+    asyncio.run(fill(postgres, schema, request.param))
+    yield schema, request.param
+    asyncio.run(drop(postgres, schema))
+
+
+async def fill(server: Server, schema: str, statistics: str) -> None:
+    store = PostgresStore(server.address, schema=schema)
+    await store.open()
+    await store.close()
+    db = await connected(server, schema)
+    for table in await db.fetch("select tablename from pg_tables where schemaname = $1", schema):
+        await db.execute(f"alter table {table[0]} set (autovacuum_enabled = false)")
+    for moment, deed in (("empty", FILL), ("all pending", END), ("fresh", "select 1")):
+        if moment == statistics:
+            await db.execute("analyze")
+        await db.execute(deed)
+    await db.close()
+
+
+async def drop(server: Server, schema: str) -> None:
+    db = await connected(server, schema)
+    await db.execute(f"drop schema {schema} cascade")
+    await db.close()
+
+
+async def connected(server: Server, schema: str) -> Any:
+    return await asyncpg.connect(server.address, server_settings={"search_path": schema})
+
+
+@pytest.fixture
+async def session(postgres: Server, filled: tuple[str, str]) -> AsyncIterator[Any]:
+    made = await connected(postgres, filled[0])
+    yield made
+    await made.close()
+
+
+def judge(name: str, statistics: str, shown: str) -> None:
+    """Refuse a plan that reads a table from end to end, or does not use what it is there for."""
+    if name in BY_ACTIVE + FOR_PEOPLE and statistics != "fresh":
+        return
+    missing = [index for index in INDEXES.get(name, ()) if index not in shown]
+    read = set(re.findall(r"Seq Scan on (\w+)", shown)) - set(SMALL) if name not in WHOLE else set()
+    assert not missing, f"{name} does without {missing}:\n{shown}"
+    assert not read, f"{name} reads all of {read}:\n{shown}"
+
+
+async def explained(db: Any, asked: str, *arguments: Any) -> str:
+    await db.execute("begin")
+    try:
+        return "\n".join(row[0] for row in await db.fetch(asked, *arguments))
+    finally:
+        await db.execute("rollback")
+
+
+@pytest.mark.parametrize("name", sorted(get_type_hints(Queries)))
+async def test_a_query_planned_once_for_all_values_uses_its_indexes(
+    filled: tuple[str, str], session: Any, name: str
+) -> None:
+    """What a session does after it has carried out a statement a few times."""
+    schema, statistics = filled
+    query = getattr(queries_in(schema), name)
+    count = len((await session.prepare(query)).get_parameters())
+    await session.execute("set plan_cache_mode = force_generic_plan")
+    await session.execute(f"prepare asked as {query}")
+    values = f"({', '.join(['null'] * count)})" if count else ""
+    judge(name, statistics, await explained(session, f"explain execute asked{values}"))
+
+
+@pytest.mark.parametrize("name", sorted(CUSTOM))
+async def test_a_batch_planned_for_its_own_values_uses_its_indexes(
+    filled: tuple[str, str], session: Any, name: str
+) -> None:
+    """What a session does the first times, and for ever where it finds that it pays."""
+    schema, statistics = filled
+    await session.execute("set plan_cache_mode = force_custom_plan")
+    judge(name, statistics, await explained(session, f"explain {getattr(queries_in(schema), name)}", *CUSTOM[name]))
