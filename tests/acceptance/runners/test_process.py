@@ -343,29 +343,42 @@ def test_a_function_of_the_script_itself_is_found_by_running_the_script_under_an
     assert done.stdout == '"__everytick_main__"\n'
 
 
-async def test_a_node_that_is_killed_leaves_no_process_behind(tmp_path: Path) -> None:
-    """H5: the child dies with its parent, and what the child started is ended by the guard."""
-    script = tmp_path / "node.py"
-    script.write_text(
-        "import asyncio\n"
-        "from datetime import timedelta\n"
-        "from everytick.runners.guard import Guard\n"
-        "from everytick.runners.process import ProcessBody, ProcessPool\n"
-        "from tests.acceptance.runners import process_tasks\n"
-        "from tests.unit.runners.attempts import Remembering, attempt\n"
-        "class Printing(Remembering):\n"
-        "    def output(self, context, data): print(data.decode(), end='', flush=True)\n"
-        "async def main():\n"
-        "    pool = ProcessPool(1, Guard(), timedelta(0))\n"
-        "    body = ProcessBody(process_tasks.hangs, 'tests.acceptance.runners.process_tasks:hangs', pool)\n"
-        "    await body.run(attempt(services=Printing()))\n"
-        "asyncio.run(main())\n"
-    )
+NODE = """
+import asyncio, json
+from datetime import timedelta
+from everytick.runners.guard import Guard
+from everytick.runners.process import ProcessBody, ProcessPool
+from tests.acceptance.runners import process_tasks
+from tests.unit.runners.attempts import Remembering, attempt
+
+guard = Guard()
+
+class Telling(Remembering):
+    def output(self, context, data):
+        for line in data.decode().splitlines():
+            if line.startswith("["):
+                print(json.dumps([*json.loads(line), guard._process.pid]), flush=True)
+
+async def main():
+    pool = ProcessPool(1, guard, timedelta(0))
+    body = ProcessBody(process_tasks.hangs, "tests.acceptance.runners.process_tasks:hangs", pool)
+    await body.run(attempt(services=Telling()))
+
+asyncio.run(main())
+"""
+
+
+async def begun_node() -> tuple[asyncio.subprocess.Process, list[int]]:
+    """A process that runs a task which hangs; and the task's process, what that one started, and the guard."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join((os.getcwd(), *sys.path))}
-    node = await asyncio.create_subprocess_exec(sys.executable, str(script), env=env, stdout=asyncio.subprocess.PIPE)
+    node = await asyncio.create_subprocess_exec(sys.executable, "-c", NODE, env=env, stdout=asyncio.subprocess.PIPE)
     assert node.stdout is not None
-    told = await node.stdout.readline() + await node.stdout.readline()
-    pids = json.loads(next(line for line in told.splitlines() if line.startswith(b"[")))
+    return node, json.loads(await node.stdout.readline())
+
+
+async def test_a_node_that_is_killed_leaves_no_process_behind() -> None:
+    """H5: the child dies with its parent, and what the child started is ended by the guard."""
+    node, pids = await begun_node()
     handles = [os.pidfd_open(pid) for pid in pids]
 
     node.kill()
@@ -373,6 +386,19 @@ async def test_a_node_that_is_killed_leaves_no_process_behind(tmp_path: Path) ->
 
     for handle in handles:
         await gone(handle)
+
+
+async def test_without_a_guard_the_kernel_still_ends_the_child_with_its_node() -> None:
+    """H5: the signal on the parent's death."""
+    node, (child, below, guard) = await begun_node()
+    handle = os.pidfd_open(child)
+    os.kill(guard, signal.SIGKILL)
+
+    node.kill()
+    await node.wait()
+
+    await gone(handle)
+    os.kill(below, signal.SIGKILL)
 
 
 async def gone(handle: int) -> None:
