@@ -1,0 +1,130 @@
+"""`everytick`: finds the verb, runs it, and turns whatever went wrong into one sentence and an exit code.
+
+A verb's module is loaded when it is called: `everytick --help` must not pay for all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from everytick import __version__
+from everytick.cli.exits import Exit, code_of, sentence_of
+from everytick.cli.state import Noun, State, Verb, common_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# By section: each verb with its module and what `--help` says of it.
+SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+    "Run": {
+        "run": ("cli.run", "Plan and run the application's jobs until told to stop."),
+    },
+}
+_MODULES = {verb: module for section in SECTIONS.values() for verb, (module, _) in section.items()}
+
+_EPILOG = (
+    "Exit codes: 0 done; 1 the occurrence or a check failed; 2 wrong usage; 3 not found; 4 not allowed; 5 conflict; "
+    "65 invalid file; 69 store unreachable; 70 our own mistake; 75 try again later; 124 timed out; 130 interrupted."
+)
+
+
+class Verbs(Noun):
+    """The verbs, loaded one by one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return every verb, in the order of the help."""
+        return list(_MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the verb of this name."""
+        module = _MODULES.get(cmd_name)
+        if module is None:
+            return None
+        from importlib import import_module
+
+        found = getattr(import_module(f"everytick.{module}"), f"{cmd_name}_verb")
+        assert isinstance(found, click.Command), f"{module} has the verb {cmd_name}"
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs by section, without loading any."""
+        for title, verbs in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(verb, said) for verb, (_, said) in verbs.items()], col_max=14)
+
+
+def _version(ctx: click.Context, parameter: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        click.echo(f"everytick {__version__}")
+        ctx.exit()
+
+
+everytick = Verbs(
+    "everytick",
+    help="Every tick, exactly once: run jobs, look at them, operate them.\n\nExample: everytick run -a jobs:tick",
+    epilog=_EPILOG,
+    params=[
+        *common_options(),
+        click.Option(
+            ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version."
+        ),
+    ],
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    no_args_is_help=True,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command and leave the process with its exit code."""
+    sys.exit(called(arguments))
+
+
+def called(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    state = State()
+    try:
+        answer = everytick.main(arguments, prog_name="everytick", standalone_mode=False, obj=state)
+        sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return Exit.USAGE
+    except click.UsageError as error:
+        _complain(_usage(error))
+        return Exit.USAGE
+    except click.ClickException as error:
+        _complain(error.format_message())
+        return Exit.USAGE
+    except (click.Abort, KeyboardInterrupt):
+        if state.debug:
+            raise
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read us has seen enough; what is left in the buffer must not be written at the interpreter's end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.DONE
+    except Exception as error:  # noqa: BLE001, the edge of the program
+        if state.debug:
+            import traceback
+
+            traceback.print_exc()
+        _complain(sentence_of(error))
+        return code_of(error)
+    return answer if isinstance(answer, int) else Exit.DONE
+
+
+def _usage(error: click.UsageError) -> str:
+    where = "" if error.ctx is None else f" (see: {error.ctx.command_path} --help)"
+    return f"{error.format_message().rstrip('.')}{where}"
+
+
+def _complain(sentence: str) -> None:
+    from everytick.cli.output import say
+
+    say(f"everytick: {sentence}", mark="red")
+
+
+__all__ = ["SECTIONS", "Verb", "called", "everytick", "main"]

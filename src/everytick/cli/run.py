@@ -1,0 +1,109 @@
+"""`everytick run`: the application's node in the foreground, or once through what is due."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from everytick.cli.exits import Exit
+from everytick.cli.state import Verb, setting_option, state
+
+if TYPE_CHECKING:
+    from everytick.app import Everytick
+
+_FIRST_LOOK, _LAST_LOOK = 0.02, 0.5
+
+
+@click.command(
+    "run",
+    cls=Verb,
+    help="Plan and run the application's jobs until told to stop.\n\n"
+    "Ctrl-C or SIGTERM stops cleanly: what runs is told to stop and gets the grace period. A second leaves at once.\n\n"
+    "Example: everytick run -a jobs:tick --slots 20 --queue default,mail",
+)
+@setting_option("--slots", metavar="N", help="How many occurrences run at once.")
+@setting_option("--queue", "queues", metavar="NAMES", help="Which queues to work on, with commas between them.")
+@setting_option("--grace-period", metavar="TIME", help="How long a stop waits for what runs, like 30s.")
+@setting_option(
+    "--log-level", metavar="LEVEL", help="From which level on lines are written: debug, info, warning, error."
+)
+@setting_option("--log-format", metavar="FORMAT", help="text, or json for one JSON object per line.")
+@click.option("--drain", is_flag=True, help="When told to stop, let everything that runs finish first.")
+@click.option(
+    "--once", is_flag=True, help="Run what is due now to its end, then leave; exit code 1 if any of it failed."
+)
+def run_verb(drain: bool, once: bool) -> int:
+    """Run the application."""
+    from everytick.cli.logging import log_events, set_up
+    from everytick.cli.session import application
+
+    settings = state().settings
+    app = application(needs_code=True)
+    set_up(settings["log_level"].value, settings["log_format"])
+    failures = log_events(app)
+    _greet(app, once)
+    if once:
+        import asyncio
+
+        asyncio.run(_once(app))
+        return Exit.FAILED if failures.count else Exit.DONE
+    app.run(drain=drain)
+    return Exit.DONE
+
+
+def _greet(app: Everytick, once: bool) -> None:
+    import logging
+
+    what = "runs what is due and leaves" if once else "Ctrl-C stops it, a second leaves at once"
+    jobs, slots, queues = len(app.definitions), app.settings.slots, ", ".join(app.settings.queues)
+    text = "application %s with %d jobs, %d slots, queues %s: %s"
+    logging.getLogger("everytick").info(text, app.name, jobs, slots, queues, what)
+
+
+async def _once(app: Everytick) -> None:
+    """Start the node, wait until nothing of before its start is left to do, and stop it."""
+    import asyncio
+    import signal
+
+    from everytick.cli.session import store_of_app
+
+    loop, here = asyncio.get_running_loop(), asyncio.current_task()
+    assert here is not None, "a coroutine that runs is a task"
+    loop.add_signal_handler(signal.SIGTERM, here.cancel)
+    try:
+        await app.start()
+        now, pause = await (await store_of_app(app)).now(), _FIRST_LOOK
+        while await _is_left(app, now):
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LAST_LOOK)
+        await app.stop("drain")
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    finally:
+        await app.stop()
+
+
+async def _is_left(app: Everytick, now: object) -> bool:
+    """Tell whether anything of this application that was due then waits or runs; long retries are not waited for."""
+    from datetime import datetime
+
+    from everytick.cli.session import store_of_app
+    from everytick.domain.statuses import OccurrenceStatus as Status
+
+    assert isinstance(now, datetime)
+    store = await store_of_app(app)
+    names = {definition.name for definition in app.definitions}
+    records = {each.job.id: each for each in await store.list() if each.job.name in names}
+    if any(each.wake_at is not None and each.wake_at <= now for each in records.values()):
+        return True
+    statuses = (Status.PENDING, Status.RUNNING, Status.QUEUED)
+    page = await store.history(statuses=statuses, through=now, limit=1000)
+    for found in page.occurrences:
+        record = records.get(found.job_id)
+        if record is None or record.job.settings.queue not in app.settings.queues:
+            continue
+        waits = found.status is not Status.RUNNING and (found.ready_at or found.scheduled_for) > now
+        if not waits and (found.status is not Status.QUEUED or record.pause is None):
+            return True
+    return False

@@ -1,0 +1,200 @@
+"""From the settings to an application: the one that was named, or one without definitions on a store."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from everytick.cli.exits import Exit, Refused
+from everytick.cli.state import state
+from everytick.errors import EverytickError, NotFound, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from everytick.app import Everytick
+    from everytick.config.settings import Settings
+    from everytick.stores.addresses import AnyStore
+
+T = TypeVar("T")
+
+NAME = "everytick-command-line"
+"""The application that stands in where only a store was given; it owns no job."""
+
+_NEITHER = (
+    "neither an application nor a store was named: give -a module:object or --store URL, "
+    "set EVERYTICK_APP or EVERYTICK_STORE, or write app = or store = into everytick.toml"
+)
+
+
+def application(*, needs_code: bool = False, make: bool = False) -> Everytick:
+    """Return the application of this call; of application and store, that from the later place counts.
+
+    `needs_code` refuses a mere store; `make` lets a store's file come to exist.
+    """
+    settings = state().settings
+    app, store = settings["app"], settings["store"]
+    if app.value is None and store.value is None:
+        raise Refused(_NEITHER)
+    if app.value is not None and store.value is not None and app.place is store.place:
+        where = "" if app.origin == store.origin else f" and {store.origin}"
+        raise Refused(f"{app.origin}{where} name both an application and a store, and it has its own: give one")
+    if store.value is None or (app.value is not None and app.place > store.place):
+        return _configured(loaded(app.value), settings)
+    if needs_code:
+        raise Refused("only an application can run: give -a module:object, or set EVERYTICK_APP")
+    return _configured(_on_store(store.value, make), settings)
+
+
+def loaded(named: str) -> Everytick:
+    """Return the application `module:object`; `module` alone will do where it holds one only."""
+    module, _, attribute = named.partition(":")
+    if not module or named.endswith(":") or module.endswith(".py") or "/" in module:
+        wanted = os.path.splitext(os.path.basename(module))[0] or "module"
+        raise Refused(f"'{shown(named)}' names no application: write module:object, like {shown(wanted)}:tick")
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    found = _imported(module, named)
+    return _only_one(found, module) if not attribute else _attribute(found, module, attribute)
+
+
+def _imported(module: str, named: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
+            text = f"there is no module '{shown(module)}' here or among the installed ones: is this its folder?"
+            raise Refused(text) from error
+        raise _broken(module, error) from error
+    except SystemExit as error:
+        text = f"the module '{shown(module)}' ends the process when it is imported: put that under __main__"
+        raise Refused(text, Exit.INVALID_FILE) from error
+    except Exception as error:
+        raise _broken(module, error) from error
+
+
+def _broken(module: str, error: Exception) -> Refused:
+    kind = "" if isinstance(error, EverytickError) else f"{type(error).__name__}: "
+    place = _last_line(error)
+    text = f"the module '{shown(module)}' cannot be imported{place}: {kind}{shown(str(error), 500)}"
+    return Refused(f"{text} (--debug shows the traceback)", Exit.INVALID_FILE)
+
+
+def _last_line(error: BaseException) -> str:
+    """Where in the user's own code it went wrong: the last line that is not ours."""
+    import traceback
+
+    if isinstance(error, SyntaxError):
+        return f", {error.filename}:{error.lineno}"
+    inside = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if "importlib" not in each.filename]
+    own = [each for each in frames if not os.path.abspath(each.filename).startswith(inside)]
+    return f", {own[-1].filename}:{own[-1].lineno}" if own else ""
+
+
+def _attribute(module: Any, name: str, attribute: str) -> Everytick:
+    from everytick.app import Everytick
+    from everytick.domain.names import did_you_mean
+
+    found = module
+    for part in attribute.split("."):
+        found = getattr(found, part, None)
+    if isinstance(found, Everytick):
+        return found
+    applications = [key for key, value in vars(module).items() if isinstance(value, Everytick)]
+    what = "has no such name" if found is None else f"holds there a {type(found).__name__}, not an Everytick"
+    near = did_you_mean(attribute, applications) or (f"; it has: {', '.join(applications)}" if applications else "")
+    raise Refused(f"'{shown(name)}:{shown(attribute)}': the module {what}{near}")
+
+
+def _only_one(module: Any, name: str) -> Everytick:
+    from everytick.app import Everytick
+
+    found = {id(value): (key, value) for key, value in vars(module).items() if isinstance(value, Everytick)}
+    if len(found) == 1:
+        [(_, value)] = found.values()
+        return value
+    if not found:
+        raise Refused(f"the module '{shown(name)}' holds no Everytick: name the module that makes it")
+    names = " or ".join(f"{name}:{key}" for key, _ in found.values())
+    raise Refused(f"the module '{shown(name)}' holds {len(found)} applications: write {shown(names)}")
+
+
+def _on_store(address: str, make: bool) -> Everytick:
+    from everytick.app import Everytick
+    from everytick.stores.addresses import checked_address, store_of
+
+    if checked_address(address).startswith("memory:"):
+        raise Refused("a store in memory ends with the process that has it: name one that others can reach")
+    if address.startswith("sqlite:") and not make:
+        from everytick.stores.sqlite.store import SqliteStore
+
+        store = store_of(address)
+        if isinstance(store, SqliteStore) and not store.file.exists():
+            text = (
+                f"there is no file {shown(str(store.file))}: correct the address, or make it with everytick db migrate"
+            )
+            raise Refused(text, Exit.NOT_FOUND)
+    return Everytick(address, name=NAME)
+
+
+def _configured(app: Everytick, settings: Settings) -> Everytick:
+    """Let the node's settings that somebody gave outside of the code win over those in it."""
+    from dataclasses import fields
+
+    from everytick.config.settings import NODE_KEYS, Place
+    from everytick.node.settings import node_settings
+
+    given = {key: settings[key].value for key in NODE_KEYS if settings[key].place > Place.BUILT_IN}
+    if given:
+        own = {
+            field.name: getattr(app.settings, field.name) for field in fields(app.settings) if field.name in NODE_KEYS
+        }
+        app.settings = node_settings(**{**own, **given})
+    return app
+
+
+def who() -> str:
+    """Return who asks: the user, whom every operation stores with its fact."""
+    from getpass import getuser
+
+    try:
+        return shown(getuser(), 100)
+    except (KeyError, OSError, ImportError):
+        return f"uid {os.getuid()}"
+
+
+def ask(work: Callable[[Everytick], Coroutine[Any, Any, T]], *, make: bool = False) -> T:
+    """Return what the work returns, given the application of this call; its store is closed afterwards."""
+    import asyncio
+
+    app = application(make=make)
+
+    async def asked() -> T:
+        try:
+            return await work(app)
+        except NotFound as error:
+            raise await _with_hint(app, error) from error
+        finally:
+            await app.close()
+
+    return asyncio.run(asked())
+
+
+async def store_of_app(app: Everytick) -> AnyStore:
+    """Return the application's store, opened, for what no question of the application answers."""
+    return await app._opened()
+
+
+async def _with_hint(app: Everytick, error: NotFound) -> Exception:
+    from everytick.domain.names import did_you_mean
+
+    if error.what != "job":
+        return Refused(f"{error}: everytick history lists what there is", Exit.NOT_FOUND)
+    names = [record.job.name for record in await app.jobs()]
+    hint = did_you_mean(error.name, names) if names else "; the store holds no job yet"
+    return Refused(f"{error}{hint}: everytick list names them all", Exit.NOT_FOUND)

@@ -1,0 +1,130 @@
+"""What was given on the command line, before and after the verb alike, and what it comes to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from everytick.cli.exits import Exit, Refused
+from everytick.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from everytick.config.settings import Settings
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+class State:
+    """One call of the command: its options, and the settings once they are read."""
+
+    def __init__(self) -> None:
+        self.options: dict[str, tuple[str, object]] = {}
+        self.config: str | None = None
+        self.debug = False
+        self._settings: Settings | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """Every setting with its origin; a mistake in a file is told from a mistake on the command line."""
+        if self._settings is None:
+            from everytick.config.settings import from_file, gather
+
+            named = self.config or os.environ.get("EVERYTICK_CONFIG")
+            file = None if named is None else Path(named)
+            try:
+                from_file(Path.cwd(), file)
+            except InvalidSetting as error:
+                raise Refused(str(error), Exit.INVALID_FILE) from error
+            self._settings = gather(self.options, file=file)
+        return self._settings
+
+
+def state() -> State:
+    """Return the state of this call."""
+    found = click.get_current_context().find_root().obj
+    assert isinstance(found, State), "main() gives every call a state"
+    return found
+
+
+def _note(ctx: click.Context, parameter: click.Parameter, given: Any) -> None:
+    """Keep an option that was given; the one after the verb wins over the one before it."""
+    found = ctx.find_root().obj
+    if given is None or given is False or given == () or not isinstance(found, State):
+        return
+    name = str(parameter.name)
+    if name == "debug":
+        found.debug = True
+    elif name == "config":
+        found.config = given
+    else:
+        found.options[name] = (parameter.opts[-1], given)
+
+
+def setting_option(*flags: str, **attributes: Any) -> Callable[[F], F]:
+    """Return an option that sets one key of the configuration and is not handed to the verb."""
+    return click.option(*flags, expose_value=False, callback=_note, **attributes)
+
+
+def common_options() -> list[click.Parameter]:
+    """Return the options that every verb has."""
+    return [
+        click.Option(
+            ["-a", "--app"],
+            metavar="MODULE:OBJECT",
+            help="The application; also EVERYTICK_APP.",
+            expose_value=False,
+            callback=_note,
+        ),
+        click.Option(
+            ["--store"],
+            metavar="URL",
+            help="A store, to read and operate without an application; also EVERYTICK_STORE.",
+            expose_value=False,
+            callback=_note,
+        ),
+        click.Option(
+            ["--config"],
+            metavar="FILE",
+            help="The configuration file, instead of everytick.toml here.",
+            expose_value=False,
+            callback=_note,
+        ),
+        click.Option(
+            ["--debug"], is_flag=True, help="Show the traceback of an error.", expose_value=False, callback=_note
+        ),
+    ]
+
+
+class Verb(click.Command):
+    """A verb; it takes the common options too, so that nobody needs to know on which side of it they belong."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params = [*self.params, *common_options()]
+
+
+class Noun(click.Group):
+    """A verb with verbs of its own, as `db migrate`."""
+
+    command_class = Verb
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the verb that was meant; of an unknown one, say which is near."""
+        if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
+            raise unknown(args[0], self.list_commands(ctx), ctx)
+        return super().resolve_command(ctx, args)
+
+
+def unknown(word: str, known: Sequence[str], ctx: click.Context) -> click.UsageError:
+    """Return the error about a verb that nobody knows."""
+    from everytick.domain.names import did_you_mean
+    from everytick.errors import shown
+
+    return click.UsageError(f"there is no verb '{shown(word, 40)}'{did_you_mean(word, known)}", ctx)

@@ -1,0 +1,63 @@
+"""Times as people write and read them: in the zone of this machine unless `--utc` says otherwise."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from everytick.cli.output import is_terminal
+from everytick.errors import InvalidInstant, InvalidPolicies
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+
+class Times:
+    """Shows and reads times in one zone."""
+
+    def __init__(self, utc: bool = False, zone: str | None = None) -> None:
+        self.zone = "UTC" if utc else zone or _local()
+        self._info: tzinfo = UTC if self.zone == "UTC" else ZoneInfo(self.zone)
+
+    def shown(self, instant: datetime) -> str:
+        """Return the time to the second, with its zone's letters on a terminal and its offset in a pipe."""
+        local = instant.astimezone(self._info)
+        if is_terminal():
+            return f"{local:%Y-%m-%d %H:%M:%S %Z}"
+        return local.isoformat(timespec="seconds")
+
+    def heading(self, text: str) -> str:
+        """Return a column's heading with the zone's name."""
+        return f"{text} ({self.zone})"
+
+    def read(self, text: str) -> datetime:
+        """Return the moment that a text names: ISO-8601; one without an offset is meant in this zone."""
+        from everytick.app.lookups import moment_of
+
+        written = re.sub(r"^(\d{4}-\d\d-\d\d) (?=\d)", r"\1T", text.strip())
+        has_zone = re.search(r"(Z|T.*[+-]\d\d(:?\d\d)?|\])$", written)
+        try:
+            return moment_of(written if has_zone else f"{written}[{self.zone}]")
+        except InvalidInstant as error:
+            reason = f"{error.reason}; write it like 2026-07-01T09:00, 2026-07-01T09:00:00Z or with [Europe/Berlin]"
+            raise InvalidInstant(text, reason) from None
+
+
+def before(now: datetime, text: str) -> datetime:
+    """Return the moment so long before now: `24h`, `7d`."""
+    from everytick.domain.durations import duration
+
+    length: timedelta = duration(text)
+    return now - min(length, now - datetime(2, 1, 1, tzinfo=UTC))
+
+
+def _local() -> str:
+    from everytick.config.host import local_timezone
+
+    try:
+        return local_timezone()
+    except InvalidPolicies:
+        # This machine cannot say where it is; nothing is guessed, and every time is shown with its zone.
+        return "UTC"

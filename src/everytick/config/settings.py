@@ -1,0 +1,265 @@
+"""Settings from four places, later wins: built-in, a file, the environment, options; each knows where it came from.
+
+What is unknown is refused and not passed over: a misspelt key that silently does nothing
+is found at three in the morning. What a setting means for a node is checked by the node.
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from everytick.domain.durations import duration, format_duration
+from everytick.domain.names import did_you_mean
+from everytick.errors import InvalidDuration, InvalidSetting
+
+PREFIX = "EVERYTICK_"
+OWN_FILE, PROJECT_FILE = "everytick.toml", "pyproject.toml"
+
+# What Kubernetes sets in every container beside a service that is called everytick.
+_OF_KUBERNETES = r"SERVICE_(HOST|PORT)(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?"
+
+
+class Place(IntEnum):
+    """Where a setting came from; a later place wins."""
+
+    BUILT_IN = 0
+    FILE = 1
+    ENVIRONMENT = 2
+    OPTION = 3
+
+
+class Setting(NamedTuple):
+    """A value, the place it came from, and that place by its name: a file, a variable, an option."""
+
+    value: Any
+    place: Place
+    origin: str
+
+
+class Key(NamedTuple):
+    """One thing that can be set: how it is read, what it is without anybody's word, and what it is for."""
+
+    read: Callable[[object], Any]
+    built_in: Any
+    about: str
+    is_secret: bool = False
+
+
+# --------------------------------------------------------------------------------------------------------- readers
+
+
+def _text(given: object) -> str:
+    if not isinstance(given, str) or not given.strip():
+        raise ValueError("must be a text")
+    return given.strip()
+
+
+def _whole(given: object) -> int:
+    if isinstance(given, str) and re.fullmatch(r"[0-9]{1,9}", given.strip(), re.ASCII):
+        return int(given)
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise ValueError("must be a whole number")
+    return given
+
+
+def _length(given: object) -> timedelta:
+    try:
+        return duration(given)
+    except InvalidDuration as error:
+        raise ValueError(f"is no length of time: {error.reason}") from None
+
+
+def _names(given: object) -> tuple[str, ...]:
+    """A list of names; in the environment, one text with commas."""
+    items = [part.strip() for part in given.split(",")] if isinstance(given, str) else given
+    if not isinstance(items, (list, tuple)) or not all(isinstance(item, str) and item for item in items):
+        raise ValueError('must be a list of names, like ["default", "mail"]; in a variable or option: default,mail')
+    return tuple(items)
+
+
+def _one_of(*known: str) -> Callable[[object], str]:
+    def read(given: object) -> str:
+        word = given.lower() if isinstance(given, str) else given
+        if word not in known:
+            hint = did_you_mean(given, known) if isinstance(given, str) else ""
+            raise ValueError(f"must be one of {', '.join(known)}{hint}")
+        return str(word)
+
+    return read
+
+
+NODE_KEYS = {
+    "slots": Key(_whole, 50, "how many occurrences run at once"),
+    "threads": Key(_whole, 32, "how many threads run plain functions"),
+    "queues": Key(_names, ("default",), "which queues a node works on"),
+    "grace_period": Key(_length, timedelta(seconds=30), "how long a stop waits for what runs"),
+    "heartbeat": Key(_length, timedelta(seconds=5), "how often a node says that it lives"),
+    "node_timeout": Key(_length, timedelta(seconds=20), "after how much silence a node is taken for dead"),
+    "reaper_interval": Key(_length, timedelta(seconds=5), "how often dead nodes are looked for"),
+    "poll": Key(_length, timedelta(seconds=5), "how long a node sleeps at most"),
+    "plan_limit": Key(_whole, 100, "how many occurrences one plan creates at most"),
+    "log_folder": Key(_text, None, "where the output of tasks is kept"),
+    "allow_calls": Key(_names, (), "packages from which stored jobs may call functions"),
+}
+KEYS = {
+    "app": Key(_text, None, "the application, as module:object"),
+    "store": Key(_text, None, "the address of a store, to read and operate without an application", is_secret=True),
+    **NODE_KEYS,
+    "log_level": Key(_one_of("debug", "info", "warning", "error"), "info", "from which level on `run` writes lines"),
+    "log_format": Key(_one_of("text", "json"), "text", "how `run` writes its lines"),
+}
+
+Settings = dict[str, Setting]
+
+# --------------------------------------------------------------------------------------------------------- gathering
+
+
+def gather(
+    options: Mapping[str, tuple[str, object]],
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    file: Path | None = None,
+) -> Settings:
+    """Return every setting with its origin; `options` holds what was given, each with the name it was given by.
+
+    Without `file` it is `everytick.toml` or the table `[tool.everytick]` of `pyproject.toml`
+    in the folder, which is the current one unless given.
+    """
+    found = {name: Setting(key.built_in, Place.BUILT_IN, "built-in") for name, key in KEYS.items()}
+    found |= from_file(Path.cwd() if folder is None else folder, file)
+    found |= from_environment(os.environ if environment is None else environment)
+    for name, (option, given) in options.items():
+        found[name] = _read(name, given, Place.OPTION, option)
+    return found
+
+
+def from_file(folder: Path, file: Path | None = None) -> Settings:
+    """Return what the file says; no file says nothing, and two files beside each other are refused."""
+    if file is not None:
+        table = _parsed(file)
+        return _from_table(table.get("tool", {}).get("everytick", {}) if file.name == PROJECT_FILE else table, file)
+    own, project = folder / OWN_FILE, folder / PROJECT_FILE
+    in_project = _project_table(project)
+    if own.is_file():
+        if in_project is not None:
+            raise InvalidSetting(
+                "config", own.name, f"stands beside [tool.everytick] in {PROJECT_FILE}: keep one of the two"
+            )
+        return _from_table(_parsed(own), own)
+    return {} if in_project is None else _from_table(in_project, project)
+
+
+def from_environment(environment: Mapping[str, str]) -> Settings:
+    """Return what the variables `EVERYTICK_…` say; `EVERYTICK_…_FILE` names a file that holds the value."""
+    found: Settings = {}
+    for variable, given in sorted(environment.items()):
+        if not variable.startswith(PREFIX) or _is_of_others(variable.removeprefix(PREFIX)):
+            continue
+        name, by_file = _key_of(variable.removeprefix(PREFIX).lower())
+        if name not in KEYS:
+            near = did_you_mean(variable, (PREFIX + key.upper() for key in KEYS))
+            raise InvalidSetting(variable, given, f"in the environment is not known{near}: correct it, or unset it")
+        if name in found:
+            raise InvalidSetting(variable, given, f"says what {found[name].origin} says too: keep one of the two")
+        said = _contents(variable, given) if by_file else given
+        found[name] = _read(name, said, Place.ENVIRONMENT, variable)
+    return found
+
+
+def _key_of(text: str) -> tuple[str, bool]:
+    name = text.removesuffix("_file")
+    return (text, False) if text in KEYS else (name, name != text)
+
+
+def _is_of_others(rest: str) -> bool:
+    """Whether the variable is none of ours: of an attempt in which we were started, or of Kubernetes."""
+    if re.fullmatch(_OF_KUBERNETES, rest):
+        return True
+    if rest.lower() in KEYS:
+        return False
+    # Loaded only where some variable is not a key: inside a task, or by mistake.
+    from everytick.runners.targets import TEMPLATE_NAMES
+
+    return rest == "CONFIG" or rest.lower() in TEMPLATE_NAMES
+
+
+def _contents(variable: str, path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InvalidSetting(variable, path, f"names a file that cannot be read: {reason}") from None
+
+
+def _project_table(project: Path) -> dict[str, Any] | None:
+    """The table `[tool.everytick]`, or None; a project that does not name it is not parsed at all."""
+    try:
+        text = project.read_bytes()
+    except OSError:
+        return None
+    if b"everytick" not in text:
+        return None
+    table: dict[str, Any] | None = _parsed(project).get("tool", {}).get("everytick")
+    return table
+
+
+def _parsed(file: Path) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidSetting("config", str(file), f"cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidSetting("config", str(file), f"is not TOML: {error}") from None
+
+
+def _from_table(table: Mapping[str, Any], file: Path) -> Settings:
+    where = file.name if file.name != PROJECT_FILE else f"{file.name} [tool.everytick]"
+    found: Settings = {}
+    for name, given in table.items():
+        if name not in KEYS:
+            near = did_you_mean(name, KEYS)
+            raise InvalidSetting(name, given, f"in {where} is not known{near}; there are: {', '.join(KEYS)}")
+        setting = _read(name, given, Place.FILE, where)
+        if name == "log_folder":
+            # Beside the file that names it, wherever we were started.
+            setting = setting._replace(value=str(file.parent / setting.value))
+        found[name] = setting
+    return found
+
+
+def _read(name: str, given: object, place: Place, origin: str) -> Setting:
+    key = KEYS[name]
+    try:
+        return Setting(key.read(given), place, origin)
+    except ValueError as error:
+        said = "…" if key.is_secret else given
+        raise InvalidSetting(name, said, f"in {origin} {error}") from None
+
+
+# ----------------------------------------------------------------------------------------------------------- showing
+
+
+def shown_value(name: str, value: object) -> str:
+    """Return a value as it may be shown, and written into a file; of an address, without its password."""
+    if value is None:
+        return ""
+    if isinstance(value, timedelta):
+        return format_duration(value)
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return without_password(str(value)) if KEYS[name].is_secret else str(value)
+
+
+def without_password(address: str) -> str:
+    """Return the address with … in the place of its password."""
+    scheme, separator, rest = address.partition("://")
+    secret, at, host = rest.rpartition("@")
+    user, colon, _ = secret.partition(":")
+    plain = f"{scheme}://{user}:…@{host}" if separator and at and colon else address
+    return re.sub(r"(?i)([?&](?:password|sslpassword|passfile)=)[^&]*", r"\1…", plain)

@@ -1,0 +1,74 @@
+"""Naming the application, and what is said where it cannot be had: one sentence, a way out, a code, no traceback."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.cli.terminal import everytick
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["run"], 2, "neither an application nor a store was named: give -a module:object"),
+        (["run", "-a", "shp:tick"], 2, "there is no module 'shp' here"),
+        (["run", "-a", "shop.py"], 2, "write module:object, like shop:tick"),
+        (["run", "-a", "shop:tock"], 2, "did you mean 'tick'"),
+        (["run", "-a", "shop:nightly"], 2, "holds there a function, not an Everytick"),
+        (["run", "-a", "json"], 2, "holds no Everytick"),
+        (["run", "-a", "broken_one"], 65, 'broken_one.py:3: Invalid cron expression "61 * * * *": minute'),
+        (["run", "-a", "raising"], 65, "raising.py:1: ZeroDivisionError: division by zero"),
+        (["run", "-a", "unreadable"], 65, "unreadable.py:1: SyntaxError"),
+        (["run", "--store", "sqlite:///jobs.db"], 2, "only an application can run"),
+        (["run", "-a", "shop", "--slots", "0"], 2, "setting slots=0 must be a whole number"),
+        (["run", "-a", "shop", "--slots", "few"], 2, "slots=few in --slots must be a whole number"),
+        (["run", "-a", "far"], 69, "does not answer"),
+    ],
+)
+def test_what_cannot_be_run_is_said_in_a_sentence(folder: Path, arguments: list[str], code: int, said: str) -> None:
+    (folder / "broken_one.py").write_text(
+        "from everytick import Everytick\ntick = Everytick()\n@tick.job('61 * * * *')\ndef job(): ...\n"
+    )
+    (folder / "raising.py").write_text("1 / 0\n")
+    (folder / "unreadable.py").write_text("def def\n")
+    (folder / "far.py").write_text(
+        "from everytick import Everytick\ntick = Everytick('postgresql://nobody@127.0.0.1:1/none')\n"
+    )
+
+    done = everytick(folder, *arguments)
+
+    assert done.returncode == code
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_traceback_is_shown_only_when_asked_for(folder: Path) -> None:
+    (folder / "raising.py").write_text("1 / 0\n")
+
+    done = everytick(folder, "run", "-a", "raising", "--debug")
+
+    assert done.returncode == 65
+    assert "Traceback" in done.stderr
+
+
+def test_a_broken_configuration_is_an_invalid_file(folder: Path) -> None:
+    (folder / "everytick.toml").write_text("ap = 'shop:tick'\n")
+
+    done = everytick(folder, "run")
+
+    assert done.returncode == 65
+    assert "setting ap=shop:tick in everytick.toml is not known (did you mean 'app'?)" in done.stderr
+
+
+def test_python_m_everytick_is_the_same_command(folder: Path) -> None:
+    import subprocess
+    import sys
+
+    from tests.acceptance.cli.terminal import environment
+
+    done = subprocess.run(
+        [sys.executable, "-m", "everytick", "--version"], cwd=folder, env=environment(), capture_output=True, text=True
+    )
+
+    assert done.stdout.startswith("everytick 0.")

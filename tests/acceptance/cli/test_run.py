@@ -1,0 +1,69 @@
+"""`everytick run`: the node in the foreground, told to stop as people and service managers do."""
+
+import json
+import signal
+from pathlib import Path
+
+from tests.acceptance.cli.terminal import Terminal, everytick
+
+
+def test_a_node_runs_in_colour_at_a_terminal_until_ctrl_c(folder: Path) -> None:
+    with Terminal(folder, "run", "-a", "shop:tick") as terminal:
+        terminal.see(r"application shop with 3 jobs, 50 slots, queues default: Ctrl-C stops it")
+        terminal.see(r"pulse \d{4}-\d\d-\d\dT[\d:]+Z completed")
+        terminal.signal(signal.SIGINT)
+
+        assert terminal.ended() == 0
+        assert "SIGINT: stopping; once more leaves at once" in terminal.text
+
+
+def test_options_win_over_the_environment_and_that_over_the_code(folder: Path) -> None:
+    with Terminal(folder, "run", "--queue", "mail,default", EVERYTICK_APP="shop", EVERYTICK_SLOTS="3") as terminal:
+        terminal.see("3 slots, queues mail, default")
+        terminal.see(r"pulse \S+ completed")
+        terminal.signal(signal.SIGTERM)
+
+        assert terminal.ended() == 0
+
+
+def test_once_runs_what_is_due_and_leaves_with_json_lines(folder: Path) -> None:
+    done = everytick(folder, "-a", "shop:tick", "run", "--once", "--log-format", "json")
+
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    ended = [line for line in lines if line["event"].endswith("completed")]
+    assert done.returncode == 0
+    assert {"ts", "level", "event", "logger", "job", "occurrence"} <= set(ended[0])
+    assert ended[0]["job"] == "pulse"
+
+
+def test_once_says_by_its_exit_code_that_something_failed(folder: Path) -> None:
+    (folder / "bad.py").write_text(
+        "from everytick import Everytick, every\n"
+        "tick = Everytick('sqlite:///bad.db')\n"
+        "@tick.job(every('1h'), on_create='immediately')\n"
+        "def bad():\n    raise ValueError('no \\x1b[31mgood')\n"
+    )
+
+    done = everytick(folder, "run", "--once", "-a", "bad")
+
+    assert done.returncode == 1
+    assert "bad" in done.stderr
+    assert "no \\x1b[31mgood" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+def test_drain_lets_what_runs_finish(folder: Path) -> None:
+    (folder / "slow.py").write_text(
+        "import time\n"
+        "from everytick import Everytick, every\n"
+        "tick = Everytick('sqlite:///slow.db')\n"
+        "@tick.job(every('1h'), on_create='immediately')\n"
+        "def slow():\n    time.sleep(1)\n"
+    )
+    with Terminal(folder, "run", "-a", "slow", "--drain", "--log-level", "debug", NO_COLOR="1") as terminal:
+        terminal.see(r"slow .* attempt 1 started")
+        terminal.signal(signal.SIGTERM)
+
+        assert terminal.ended() == 0
+        assert "slow" in terminal.see(r"slow \S+ completed").group()
+        assert "\x1b" not in terminal.raw
