@@ -108,11 +108,9 @@ class Opened:
 
     def _new_home(self, left: Home | None, here: AbstractEventLoop) -> Home:
         """The store on this loop; what an ended loop had opened is made anew, unless it lives in memory or is given."""
-        from everytick.stores.memory import MemoryStore
-
         if not self._store_is_ours:
             return Home(self._make_store(), here, None)
-        if left is not None and isinstance(left.store, MemoryStore):
+        if left is not None and left.store.is_in_memory:
             return Home(left.store, here, None)
         store = self._make_store()
 

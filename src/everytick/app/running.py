@@ -139,12 +139,9 @@ def _log_folder(store: AnyStore) -> Path | None:
     import os
     from pathlib import Path
 
-    from everytick.stores.memory import MemoryStore
-    from everytick.stores.sqlite.store import SqliteStore
-
-    if isinstance(store, MemoryStore):
+    if store.is_in_memory:
         return None
-    if isinstance(store, SqliteStore):
-        return store.path.with_name(f"{store.path.stem}-logs")
+    if store.file is not None:
+        return store.file.with_name(f"{store.file.stem}-logs")
     state = os.environ.get("XDG_STATE_HOME")
     return (Path(state) if state else Path.home() / ".local/state") / "everytick/logs"

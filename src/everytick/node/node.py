@@ -33,6 +33,8 @@ _log = logging.getLogger("everytick.node")
 StopMode: TypeAlias = Literal["cancel", "drain", "at once"]
 
 _JANITOR_EVERY = 60.0
+_OVERTIME_EVERY = 30.0
+_FAR = 3600.0
 _LOOK_AGAIN_AT_UNKNOWN = 60.0
 _MANY = 50
 _REST = 4.0
@@ -87,7 +89,7 @@ class Node:
             reporter=self._reporter,
             limit=settings.plan_limit,
         )
-        self.reaper = Reaper(store, self.name, self.clock, self.events, settings.node_timeout)
+        self.reaper = Reaper(store, self.name, self.clock, self.events, settings)
         self.janitor = Janitor(store, self.clock, self._logs)
         self._beat = Beat(
             store,
@@ -122,6 +124,7 @@ class Node:
         self._spawn("planner", self._loop("planner", self._plan))
         self._spawn("bell", self._loop("bell", self._listen))
         self._spawn("reaper", self._loop("reaper", self._every(interval, self._reap)))
+        self._spawn("overtime", self._loop("overtime", self._every(_OVERTIME_EVERY, self.reaper.overtime)))
         self._spawn("janitor", self._loop("janitor", self._every(_JANITOR_EVERY, self.janitor.round)))
         self._spawn("reports", self._loop("reports", self._reporter.run))
         self._spawn("unknown", self._loop("unknown", self._every(_LOOK_AGAIN_AT_UNKNOWN, self._learn_again)))
@@ -133,7 +136,7 @@ class Node:
         `cancel` tells running attempts to stop and waits the grace period; `drain` waits for
         them first; `at once` waits for nothing.
         """
-        await self._end("bell", "planner", "reaper", "janitor", "reports", "unknown")
+        await self._end("bell", "planner", "reaper", "overtime", "janitor", "reports", "unknown")
         self.executor.stop(drain=mode == "drain")
         if mode == "drain":
             await self.executor.emptied()
@@ -215,10 +218,18 @@ class Node:
             self.offset.compare(ahead.now)
             self.health.answered()
             moments = [moment for moment in (ahead.wake_at, ahead.ready_at) if moment is not None]
-            seconds = min([poll, *(self.clock.seconds_until(moment) for moment in moments)])
-            if await self._store.bell(seconds):
+            until = min([_FAR, *(self.clock.seconds_until(moment) for moment in moments)])
+            if await self._rung(until, poll):
                 self._beat.nudge()
             self._wake()
+
+    async def _rung(self, until: float, poll: float) -> bool:
+        """Wait for the bell, no longer than the poll; the store hears how soon something is expected."""
+        try:
+            async with asyncio.timeout(min(until, poll)):
+                return await self._store.bell(until)
+        except TimeoutError:
+            return False
 
     def _wake(self) -> None:
         self._plan_now.set()

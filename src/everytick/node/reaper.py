@@ -2,28 +2,67 @@
 
 import logging
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from everytick.deciding.advance import advance
+from everytick.domain.job import Job
+from everytick.domain.occurrence import Occurrence
 from everytick.domain.outcome import Lost
+from everytick.domain.statuses import OccurrenceStatus
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
-from everytick.stores.base import Claim, Commit, RunStore
+from everytick.node.settings import NodeSettings
+from everytick.stores.addresses import AnyStore
+from everytick.stores.base import Claim, Commit
 
 _log = logging.getLogger("everytick.reaper")
 
 _AT_ONCE = 500
+_NEVER = datetime.max.replace(tzinfo=UTC) - timedelta(days=366)
 
 
 class Reaper:
     """Settles what silent nodes held."""
 
-    def __init__(self, store: RunStore, node: str, clock: NodeClock, events: Events, silence: timedelta) -> None:
-        self._store, self._node, self._clock, self._events, self._silence = store, node, clock, events, silence
+    def __init__(self, store: AnyStore, node: str, clock: NodeClock, events: Events, settings: NodeSettings) -> None:
+        self._store, self._node, self._clock, self._events = store, node, clock, events
+        # A name that never beats. What the node itself holds, its beat may hand it to run; what was taken over here
+        # must never be run, and if this reaper fails before it has settled it, it is an orphan again at once.
+        self._name = f"{node} reaper"
+        self._silence, self._grace = settings.node_timeout, settings.grace_period
 
     async def round(self) -> int:
         """Take over one batch of orphans and settle each; return how many there were."""
-        return await self.settle(await self._store.orphans(self._node, _AT_ONCE, self._silence))
+        return await self.settle(await self._store.orphans(self._name, _AT_ONCE, self._silence))
+
+    async def overtime(self) -> int:
+        """Take over what living nodes hold past its deadline and the grace period; return how many there were.
+
+        An owner ends what runs out of time itself. One that lives but does not, for its loop
+        is held up by a task, must not keep the occurrence for ever.
+        """
+        found, cursor = 0, None
+        while True:
+            page = await self._store.history(statuses=(OccurrenceStatus.RUNNING,), limit=_AT_ONCE, cursor=cursor)
+            found += await self._settle_overtime(page.occurrences)
+            cursor = page.cursor
+            if cursor is None:
+                return found
+
+    async def _settle_overtime(self, running: Sequence[Occurrence]) -> int:
+        records = await self._store.get({each.job_id for each in running})
+        now = self._clock.now()
+        over = [
+            each
+            for each in running
+            if each.owner != self._node
+            and each.job_id in records
+            and _deadline(each, records[each.job_id].job) + self._grace < now
+        ]
+        if not over:
+            return 0
+        jobs, ids = {each.job_id for each in over}, {each.id for each in over}
+        return await self.settle(await self._store.take(self._name, jobs, len(over), ids))
 
     async def settle(self, claims: Sequence[Claim]) -> int:
         """Report the owner of each as lost, as any owner reports what happened."""
@@ -53,3 +92,12 @@ class Reaper:
                         )
                     )
         return len(claims)
+
+
+def _deadline(running: Occurrence, job: Job) -> datetime:
+    """When the occurrence is out of time, as the newest definition has it; `advance` knows its own exactly."""
+    own = running.overrides.get("execution_timeout") if running.overrides.items else None
+    timeout = own if isinstance(own, timedelta) else job.settings.execution_timeout
+    if timeout is None or running.started_at is None or timeout > _NEVER - running.started_at:
+        return _NEVER
+    return running.started_at + timeout

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from everytick.domain.values import value
 from everytick.errors import InvalidSchedule, MissingExtra
-from everytick.schedules.ics import read_ics
 from everytick.schedules.timezones import DAY
 
 TEN_YEARS = timedelta(days=3653)
@@ -86,6 +85,9 @@ def calendar(
         if country is not None:
             found |= _holidays(country, region, since, until)
         if ics is not None:
+            # Read by the few who have such a file.
+            from everytick.schedules.ics import read_ics
+
             found |= read_ics(Path(ics), since, until)
     return Calendar(name, frozenset(found), frozenset(_weekday(name, given) for given in weekdays))
 

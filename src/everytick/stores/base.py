@@ -8,7 +8,8 @@ from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
 
 from everytick.domain.decisions import Plan, Span
 from everytick.domain.job import Job
@@ -138,6 +139,14 @@ class NodeRecord:
 
 class Store(Protocol):
     """A place with a clock of its own: the store's clock is the clock."""
+
+    is_in_memory: ClassVar[bool]
+    """Whether it is forgotten with the process."""
+
+    @property
+    def file(self) -> Path | None:
+        """The file that holds everything, where one does."""
+        ...
 
     async def open(self) -> None:
         """Make the store ready: migrate it, or refuse it with a reason."""

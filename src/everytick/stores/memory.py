@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import count
+from typing import ClassVar
 
 from everytick.domain import ids
 from everytick.domain.decisions import Answer, Creation, Plan, Span
@@ -119,6 +120,9 @@ class _OccurrenceRow:
 
 class MemoryStore:
     """Everything in this process, for tests and for scripts that may forget."""
+
+    is_in_memory: ClassVar[bool] = True
+    file: ClassVar[None] = None
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
@@ -329,10 +333,15 @@ class MemoryStore:
             [row for row in owned if self._is_silent(str(row.record.owner), now, silence)], node, limit
         )
 
-    async def take(self, node: str, job_ids: Collection[str], limit: int) -> list[Claim]:
-        """Take over what other nodes hold of these jobs, silent or not, as `orphans` does for the silent."""
+    async def take(
+        self, node: str, job_ids: Collection[str], limit: int, occurrence_ids: Collection[str] | None = None
+    ) -> list[Claim]:
+        """Take over what other nodes hold of these jobs, silent or not; with `occurrence_ids` only these."""
         others = [row for row in self._occurrences.values() if row.record.owner not in (None, node)]
-        return self._take_over([row for row in others if row.record.job_id in job_ids], node, limit)
+        meant = [row for row in others if row.record.job_id in job_ids]
+        if occurrence_ids is not None:
+            meant = [row for row in meant if row.record.id in occurrence_ids]
+        return self._take_over(meant, node, limit)
 
     def _take_over(self, rows: Sequence[_OccurrenceRow], node: str, limit: int) -> list[Claim]:
         """Fence the owners of these out, oldest first; a wait that one of them kept lost nothing and is only freed."""

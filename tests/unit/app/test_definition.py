@@ -49,7 +49,7 @@ def test_a_request_is_a_task_like_any_other() -> None:
 def test_a_target_that_makes_no_sense_is_refused_on_its_line() -> None:
     """With the job's name, and nothing half-defined stays behind."""
     backup = Everytick().define("backup", every("1h"))
-    with pytest.raises(InvalidPolicies, match=r"job 'backup'.*would be pasted into shell text"):
+    with pytest.raises(InvalidPolicies, match=r"job 'backup'.*stands outside of a list of arguments"):
         backup.command("dump", "echo {{ payload }}")
     with pytest.raises(InvalidPolicies, match="job 'backup'"):
         backup.http("call", "ftp://example.org")

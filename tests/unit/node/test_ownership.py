@@ -22,6 +22,7 @@ class Unsteady(MemoryStore):
     is_down = False
     loses_next_claim = False
     loses_next_commit = False
+    loses_next_orphans = False
 
     def _answer(self) -> None:
         if self.is_down:
@@ -51,6 +52,14 @@ class Unsteady(MemoryStore):
             raise StoreUnavailable("the store", "the reply was lost")
         return found
 
+    async def orphans(self, node: str, limit: int, silence: timedelta) -> list[Claim]:
+        self._answer()
+        found = await super().orphans(node, limit, silence)
+        if self.loses_next_orphans and found:
+            self.loses_next_orphans = False
+            raise StoreUnavailable("the store", "the reply was lost")
+        return found
+
     async def beat(self, node: str, held: Collection[int]):  # type: ignore[no-untyped-def]
         self._answer()
         return await super().beat(node, held)
@@ -59,7 +68,7 @@ class Unsteady(MemoryStore):
 async def _silence(node: Node) -> None:
     """Stop the beat and everything that would write, as if the process were frozen."""
     await node._beat.stop()
-    await node._end("bell", "planner", "reaper", "janitor", "reports", "unknown", "claims", "writer")
+    await node._end("bell", "planner", "reaper", "overtime", "janitor", "reports", "unknown", "claims", "writer")
 
 
 @pytest.mark.parametrize(
@@ -272,3 +281,57 @@ def test_five_reapers_settle_an_orphan_once() -> None:
             await node.stop()
 
     living(story)
+
+
+def test_an_owner_that_lives_but_lets_the_deadline_pass_loses_the_occurrence() -> None:
+    """S0-068, S0-074, E2: past its deadline and the grace period it is failed_stale, though its node still beats."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            await asyncio.sleep(10_000)
+
+        job = await world.define("stuck", body, execution_timeout="1m", task_timeout="1d")
+        held_up, other = world.node(grace_period="10s"), world.node(grace_period="10s")
+        await held_up.start()
+        asked = await world.trigger(job)
+        await pause("5s")
+        # A task that blocks the loop: neither alarms nor anything else happens on it, only the beat goes on.
+        held_up._alarms.stop()
+        await held_up._end("writer", "claims", "planner", "bell", "reaper", "overtime")
+        await other.start()
+        await pause("50s")
+        assert await world.status(asked) is OccurrenceStatus.RUNNING
+        ended = await world.ended(asked, "60s")
+        assert (ended.status, ended.error) == (OccurrenceStatus.FAILED_STALE, "Execution exceeded timeout")
+        await other.stop()
+
+    living(story)
+
+
+def test_a_reaper_never_runs_what_it_took_over() -> None:
+    """The reply to its take-over is lost: the orphan is settled in the next round, not adopted and run again."""
+
+    async def story(world: World) -> None:
+        begun: list[float] = []
+        store = world.store
+        assert isinstance(store, Unsteady)
+
+        async def body() -> None:
+            begun.append(world.loop.time())
+            await asyncio.sleep(1000)
+
+        job = await world.define("work", body, task_timeout="1h")
+        dying, other = world.node(), world.node()
+        await dying.start()
+        asked = await world.trigger(job)
+        await pause("2s")
+        await other.start()
+        await _silence(dying)
+        store.loses_next_orphans = True
+        ended = await world.ended(asked, "60s")
+        assert ended.status is OccurrenceStatus.FAILED_STALE
+        await pause("60s")
+        assert len(begun) == 1
+        await other.stop()
+
+    living(story, Unsteady)
