@@ -390,7 +390,7 @@ async def test_a_node_that_is_killed_leaves_no_process_behind() -> None:
 
 async def test_without_a_guard_the_kernel_still_ends_the_child_with_its_node() -> None:
     """H5: the signal on the parent's death."""
-    node, (child, below, guard) = await begun_node()
+    node, (child, _, guard) = await begun_node()
     handle = os.pidfd_open(child)
     os.kill(guard, signal.SIGKILL)
 
@@ -398,7 +398,7 @@ async def test_without_a_guard_the_kernel_still_ends_the_child_with_its_node() -
     await node.wait()
 
     await gone(handle)
-    os.kill(below, signal.SIGKILL)
+    os.killpg(child, signal.SIGKILL)  # what only a guard would have ended
 
 
 async def gone(handle: int) -> None:
