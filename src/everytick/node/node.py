@@ -68,7 +68,7 @@ class Node:
         self._store, self._settings, self._catalogue = store, settings, catalogue
         self._alarms = Alarms(monotonic)
         self._logs = Logs(settings.log_folder, self.name)
-        self._reporter = Reporter(store, store, hooks or {}, self.health)
+        self.reporter = Reporter(store, store, hooks or {}, self.health)
         self.executor = Executor(
             store,
             self.name,
@@ -78,7 +78,7 @@ class Node:
             self._alarms,
             self.events,
             self.health,
-            self._reporter,
+            self.reporter,
             self._logs,
         )
         self.planner = Planner(
@@ -86,7 +86,7 @@ class Node:
             self.clock,
             self.events,
             executor=self.executor.claimer,
-            reporter=self._reporter,
+            reporter=self.reporter,
             limit=settings.plan_limit,
         )
         self.reaper = Reaper(store, self.name, self.clock, self.events, settings)
@@ -126,7 +126,7 @@ class Node:
         self._spawn("reaper", self._loop("reaper", self._every(interval, self._reap)))
         self._spawn("overtime", self._loop("overtime", self._every(_OVERTIME_EVERY, self.reaper.overtime)))
         self._spawn("janitor", self._loop("janitor", self._every(_JANITOR_EVERY, self.janitor.round)))
-        self._spawn("reports", self._loop("reports", self._reporter.run))
+        self._spawn("reports", self._loop("reports", self.reporter.run))
         self._spawn("unknown", self._loop("unknown", self._every(_LOOK_AGAIN_AT_UNKNOWN, self._learn_again)))
         self._wake()
 
@@ -144,7 +144,7 @@ class Node:
             await self._in_time(self.executor.emptied(), "did not end within the grace period")
         if mode != "at once":
             await self._in_time(self.executor.writer.flushed(), "could not be written within the grace period")
-            await self._in_time(self._reporter.close(), "hooks did not end within the grace period")
+            await self._in_time(self.reporter.close(), "hooks did not end within the grace period")
         await self._end("claims", "writer")
         await self.executor.close()
         self._alarms.stop()
@@ -238,7 +238,7 @@ class Node:
     async def _reap(self) -> int:
         settled = await self.reaper.round()
         if settled:
-            self._reporter.wake()
+            self.reporter.wake()
         return settled
 
     async def _learn_again(self) -> int:

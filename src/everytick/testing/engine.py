@@ -32,7 +32,7 @@ class Engine:
         settings = replace(app.settings, log_folder=None)
         self._store, self._queues, self._repertoire = store, settings.queues, repertoire
         self._node = Node(store, repertoire, settings, hooks=hooks, monotonic=monotonic)
-        self._planner, self._executor, self._reporter = self._node.planner, self._node.executor, self._node._reporter
+        self._planner, self._executor, self._reporter = self._node.planner, self._node.executor, self._node.reporter
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:

@@ -2,12 +2,15 @@
 
 import asyncio
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from everytick.domain.policies import Overlap
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.schedules.interval import every
+from everytick.stores.base import Commit
+from everytick.stores.memory import MemoryStore
 from tests.unit.node.worlds import NOON, World, living, pause
 
 
@@ -207,3 +210,66 @@ def test_what_this_node_cannot_run_is_left_to_one_that_can() -> None:
         await able.stop()
 
     living(story)
+
+
+def test_a_node_looks_again_every_five_seconds_though_no_bell_rang() -> None:
+    """S1-015: what a lost bell announced is found by the poll."""
+
+    class Mute(MemoryStore):
+        async def bell(self, seconds: float) -> bool:
+            await asyncio.sleep(seconds)
+            return False
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            return
+
+        job = await world.define("asked", body)
+        node = world.node()
+        await node.start()
+        await pause("1s")
+        await world.ended(await world.trigger(job), "6s")
+        await node.stop()
+
+    living(story, Mute)
+
+
+def test_the_log_says_what_was_decided(caplog: pytest.LogCaptureFixture) -> None:
+    """S1-014, S0-060: the texts of the contract, with the job's name."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            await asyncio.sleep(15)
+
+        await world.define("report", body, every("10s", start=NOON))
+        node = world.node()
+        await node.start()
+        await pause("25s")
+        await node.stop()
+
+    with caplog.at_level("INFO", logger="everytick"):
+        living(story)
+    said = [record.getMessage() for record in caplog.records]
+    assert any(
+        line.startswith("claimed and enqueued schedule report, next_run_at 2024-01-01 12:00:20") for line in said
+    )
+    assert "Skipping overlapping run for Job report" in said
+
+
+def test_a_first_look_that_fails_ends_the_start() -> None:
+    """S0-101: for another reason than a silent store, it surfaces as the contract says."""
+
+    class Broken(MemoryStore):
+        async def commit_plans(self, batch: Any, plans: Any) -> list[Commit]:
+            raise ValueError("no such table")
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            return
+
+        await world.define("tick", body, every("1s", start=NOON))
+        await pause("5s")
+        with pytest.raises(RuntimeError, match="recovery failed: no such table"):
+            await world.node().start()
+
+    living(story, Broken)

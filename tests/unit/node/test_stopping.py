@@ -199,3 +199,26 @@ def test_stopping_again_and_again_loses_nothing() -> None:
         assert apart == {10.0}
 
     living(story)
+
+
+def test_a_stop_returns_as_soon_as_everything_has_ended() -> None:
+    """S0-110: the grace period is a bound, not a wait."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                await asyncio.sleep(2)
+                raise
+
+        job = await world.define("tidy", body, task_timeout="2h")
+        node = world.node(grace_period="5m")
+        await node.start()
+        await world.trigger(job)
+        await pause("5s")
+        before = world.loop.time()
+        await node.stop()
+        assert 2 <= world.loop.time() - before < 4
+
+    living(story)
