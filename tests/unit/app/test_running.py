@@ -1,0 +1,134 @@
+"""Running an application: in a loop, in the background, beside a web application; started once, stopped cleanly."""
+
+import asyncio
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from everytick import Context, Everytick, every
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.errors import AlreadyRunning, InvalidPolicies
+
+
+def _app(address: str = "memory://") -> tuple[Everytick, list[str]]:
+    tick, ran = Everytick(address, name="test", grace_period="1s"), []
+
+    @tick.job(every("P1Y"))
+    async def work(ctx: Context) -> str:
+        ran.append(ctx.occurrence_id)
+        return "done"
+
+    return tick, ran
+
+
+async def test_an_application_runs_inside_a_loop() -> None:
+    """Start stores the definitions and runs what is asked; stop ends it, and it can be started again."""
+    tick, ran = _app()
+    for _ in range(2):
+        async with tick:
+            asked = await tick.trigger("work")
+            ended = await asked.wait(timeout="10s")
+            assert ended.status is OccurrenceStatus.COMPLETED
+        assert tick.node is None
+    assert len(ran) == 2
+
+
+async def test_starting_twice_is_refused_and_disturbs_nothing() -> None:
+    """S0-111: `scheduler already running`."""
+    tick, _ = _app()
+    async with tick:
+        with pytest.raises(AlreadyRunning, match="scheduler already running"):
+            await tick.start()
+        with pytest.raises(AlreadyRunning, match="scheduler already running"):
+            tick.start_background()
+        assert (await (await tick.trigger("work")).wait(timeout="10s")).status is OccurrenceStatus.COMPLETED
+
+
+async def test_stopping_what_does_not_run_changes_nothing() -> None:
+    """S0-110: twice, and without a start."""
+    tick, _ = _app()
+    await tick.stop()
+    async with tick:
+        pass
+    await tick.stop()
+
+
+def test_an_application_runs_in_the_background(tmp_path: Path) -> None:
+    """A thread of its own; any thread can ask and wait."""
+    tick, ran = _app(f"sqlite:///{tmp_path}/e.db")
+    tick.start_background()
+    try:
+        asked = tick.wait(tick.trigger("work"))
+        assert tick.wait(asked, timeout="10s").status is OccurrenceStatus.COMPLETED
+        assert ran == [asked.id]
+    finally:
+        tick.stop_background()
+    assert "everytick" not in {thread.name for thread in threading.enumerate()}
+    tick.stop_background()
+
+
+def test_what_keeps_the_background_from_starting_is_raised_where_it_was_started() -> None:
+    """A job without tasks is refused at the start, in the caller's face."""
+    tick = Everytick("memory://", name="test")
+    tick.define("empty", every("1h"))
+    with pytest.raises(InvalidPolicies, match="empty"):
+        tick.start_background()
+    assert "everytick" not in {thread.name for thread in threading.enumerate()}
+
+
+async def test_a_web_application_runs_it_for_as_long_as_it_lives() -> None:
+    """`FastAPI(lifespan=tick.lifespan)`."""
+    tick, ran = _app()
+    async with tick.lifespan(object()):
+        await (await tick.trigger("work")).wait(timeout="10s")
+    assert len(ran) == 1
+    assert tick.node is None
+
+
+def test_run_belongs_to_the_main_thread() -> None:
+    """It hears signals; elsewhere the message names the other way."""
+    tick, _ = _app()
+    raised: list[BaseException] = []
+
+    def elsewhere() -> None:
+        try:
+            tick.run()
+        except RuntimeError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join(10)
+    assert "start_background" in str(raised[0])
+
+
+async def test_two_applications_on_one_file_run_each_occurrence_once(tmp_path: Path) -> None:
+    """C6: as many web workers do."""
+    address = f"sqlite:///{tmp_path}/e.db"
+    (one, ran), (other, also) = _app(address), _app(address)
+    async with one, other:
+        asked = [await (one, other)[number % 2].trigger("work", key=f"k{number}") for number in range(20)]
+        await asyncio.gather(*(each.wait(timeout="30s") for each in asked))
+    assert sorted(ran + also) == sorted(each.id for each in asked)
+
+
+async def test_output_is_kept_beside_the_file(tmp_path: Path) -> None:
+    """Prints of a thread, in one file per attempt; the store knows where."""
+    tick = Everytick(f"sqlite:///{tmp_path}/e.db", name="test")
+
+    @tick.job(every("P1Y"))
+    def speak(ctx: Context) -> None:
+        sys.stdout.write("hello from a thread\n")
+        ctx.log.warning("and from a logger")
+
+    async with tick:
+        asked = await tick.trigger("speak")
+        await asked.wait(timeout="10s")
+    async with tick:
+        [(_, attempt)] = (await tick.occurrence(asked.id)).attempts
+    assert attempt.log is not None
+    text = (tmp_path / "e-logs" / attempt.log.path).read_text()
+    assert "hello from a thread\n" in text
+    assert "WARNING and from a logger" in text
