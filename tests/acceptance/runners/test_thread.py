@@ -303,6 +303,42 @@ async def test_prints_are_shown_as_well_unless_told_otherwise(capsys: pytest.Cap
     assert capsys.readouterr().out == "tick\n"
 
 
+async def test_a_terminal_that_is_gone_is_not_the_tasks_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+        def flush(self) -> None:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stdout", Gone())
+    pool, services = ThreadPool(1), Remembering()
+
+    assert await carried_out(body(lambda: print("tick", flush=True), pool), attempt(services=services)) is NOTHING
+    with pytest.raises(BrokenPipeError):
+        print("the node's own")
+    pool.close()
+
+    assert services.written == b"tick\n"
+
+
+async def test_a_stream_that_hands_on_to_another_is_heard_once(capsys: pytest.CaptureFixture[str]) -> None:
+    pool, services = ThreadPool(1), Remembering()
+    ours = sys.stdout
+
+    class Tee(io.StringIO):
+        def write(self, text: str) -> int:
+            return ours.write(text)
+
+    sys.stdout = Tee()
+    await carried_out(body(lambda: print("tick"), pool), attempt(services=services))
+    sys.stdout = ours
+    pool.close()
+
+    assert services.written == b"tick\n"
+    assert capsys.readouterr().out == "tick\n"
+
+
 def test_outside_of_tasks_the_streams_are_what_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.BytesIO()
     original = io.TextIOWrapper(written, encoding="utf-8")

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import threading
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -16,8 +17,9 @@ from everytick.errors import InvalidPolicies
 from everytick.runners.catalogue import Catalogue, place_of
 from everytick.runners.command import CommandBody
 from everytick.runners.function import FunctionBody, LoopBody
+from everytick.runners.http import HttpBody
 from everytick.runners.process import ProcessBody
-from everytick.runners.targets import call_target, command_target
+from everytick.runners.targets import call_target, command_target, http_target
 from everytick.runners.thread import ThreadBody
 from tests.unit.runners.attempts import attempt, carried_out, job_of
 
@@ -110,6 +112,37 @@ def test_commands_need_no_function(tmp_path: Path) -> None:
     job = job_of(command_target(["true"]), command_target("true"))
 
     assert kinds(Catalogue({}), job) == [CommandBody, CommandBody]
+
+
+def test_requests_need_an_extra_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = job_of(http_target("https://example.org/"))
+    assert kinds(Catalogue({}), job) == [HttpBody]
+
+    monkeypatch.setitem(sys.modules, "httpx2", None)
+
+    assert "pip install 'everytick[http]'" in Catalogue({}).why(job)
+
+
+async def test_the_folder_of_an_occurrence_goes_when_the_node_forgets_it(tmp_path: Path) -> None:
+    job = job_of(command_target('touch "$EVERYTICK_SCRATCH/file"'))
+    catalogue = Catalogue({}, scratch=tmp_path)
+    bodies = catalogue.bodies(job)
+    assert bodies is not None
+    assert await carried_out(bodies[0], attempt(job)) == Succeeded()
+    folder = tmp_path / attempt(job).occurrence_id
+    assert [each.name for each in folder.iterdir()] == ["file"]
+
+    catalogue.forget(attempt(job).occurrence_id)
+    catalogue.close()
+
+    await asyncio.to_thread(scratch_is_removed)
+    assert not folder.exists()
+
+
+def scratch_is_removed() -> None:
+    for each in threading.enumerate():
+        if each.name == "everytick scratch":
+            each.join()
 
 
 def test_a_function_may_be_called_by_its_place_only_from_packages_that_are_allowed(
