@@ -1,0 +1,82 @@
+"""Rows kept in order, so that the next one is at hand and a change does not walk the others."""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
+from itertools import chain, islice, takewhile
+from operator import itemgetter
+from typing import Any, Generic, TypeAlias, TypeVar
+
+R = TypeVar("R")
+
+Place: TypeAlias = tuple[Any, ...]
+"""What a row is ordered by, unique, and the row itself as the last item."""
+
+_LONGEST = 1_000
+
+_first, _row = itemgetter(0), itemgetter(-1)
+
+
+class Ordered(Generic[R]):
+    """Rows by their places.
+
+    The places lie in parts of bounded length: in one long list every change would move
+    all that follows. Only where there is nothing at all is a part empty.
+    """
+
+    __slots__ = ("_longest", "_parts")
+
+    def __init__(self, longest: int = _LONGEST) -> None:
+        self._longest = longest
+        self._parts: list[list[Place]] = [[]]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def __iter__(self) -> Iterator[R]:
+        return map(_row, chain.from_iterable(self._parts))
+
+    def __reversed__(self) -> Iterator[R]:
+        return map(_row, chain.from_iterable(map(reversed, reversed(self._parts))))
+
+    def add(self, place: Place) -> None:
+        """Let a row stand at this place."""
+        number = self._part_of(place)
+        part = self._parts[number]
+        insort(part, place)
+        if len(part) > self._longest:
+            middle = len(part) // 2
+            self._parts[number : number + 1] = [part[:middle], part[middle:]]
+
+    def remove(self, place: Place) -> None:
+        """Let no row stand at this place; there must be one."""
+        number = self._part_of(place)
+        part = self._parts[number]
+        at = bisect_left(part, place)
+        assert part[at] == place, f"nothing stands at {place}"
+        del part[at]
+        if not part and len(self._parts) > 1:
+            del self._parts[number]
+
+    def through(self, first: Any) -> Iterator[R]:
+        """Give the rows whose place begins with this or less, first to last."""
+        return map(_row, takewhile(lambda place: bool(place[0] <= first), chain.from_iterable(self._parts)))
+
+    def since(self, bound: Place) -> Iterator[R]:
+        """Give the rows at this place and behind it, first to last."""
+        number = self._part_of(bound)
+        part = self._parts[number]
+        later = chain.from_iterable(islice(self._parts, number + 1, None))
+        return map(_row, chain(islice(part, bisect_left(part, bound), None), later))
+
+    def before(self, bound: Place) -> Iterator[R]:
+        """Give the rows before this place, last to first."""
+        number = self._part_of(bound)
+        part = self._parts[number]
+        earlier = chain.from_iterable(map(reversed, self._parts[:number][::-1]))
+        return map(_row, chain(part[: bisect_left(part, bound)][::-1], earlier))
+
+    def _part_of(self, place: Place) -> int:
+        """Return the number of the last part that does not begin behind the place."""
+        if len(self._parts) == 1:
+            return 0
+        return max(bisect_right(self._parts, place, key=_first) - 1, 0)

@@ -1,0 +1,279 @@
+"""The tables of the store in memory, and the indexes that make what is due cheap to find.
+
+What an index holds follows from the rows' own facts. Facts that an index looks at are
+changed here and nowhere else, so that none of them can get out of step.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypedDict, Unpack
+
+from everytick.domain.config import Overrides
+from everytick.domain.decisions import Creation, Span
+from everytick.domain.job import Job
+from everytick.domain.notes import Log, Progress
+from everytick.domain.occurrence import Attempt, Occurrence
+from everytick.domain.snapshots import Adjustment, Edition, Ended, Pause, Request, Reschedule
+from everytick.domain.statuses import ACTIVE, BUSY, AttemptStatus, OccurrenceStatus
+from everytick.domain.steps import Rules, RunState
+from everytick.stores.memory.ordered import Ordered, Place
+
+_S = OccurrenceStatus
+
+
+# ---------------------------------------------------------------------------------------------------------- the rows
+
+
+@dataclass(slots=True, eq=False)
+class AttemptRow:
+    """One try at a task; its ids are computed when somebody asks."""
+
+    status: AttemptStatus = AttemptStatus.PENDING
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    error: str | None = None
+    progress: Progress | None = None
+    log: Log | None = None
+
+    def record(self, run_id: str, number: int) -> Attempt:
+        """Return the record that people see."""
+        return Attempt(
+            run_id,
+            number,
+            self.status,
+            self.started_at,
+            self.ended_at,
+            self.error,
+            progress=self.progress,
+            log=self.log,
+        )
+
+
+@dataclass(slots=True, eq=False)
+class OccurrenceRow:
+    """One occurrence: what it is about, where it stands, and what its owner needs to go on."""
+
+    handle: int
+    id: str
+    job_id: str
+    made: Creation
+    overrides: Overrides
+    reason: str
+    created_at: datetime
+    line_at: datetime
+    version: int
+    status: OccurrenceStatus
+    priority: int
+    queue: str
+    ready_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None
+    owner: str | None = None
+    fence: int = 0
+    started_at: datetime | None = None
+    error: str | None = None
+    number: int = 0
+    claimed_at: datetime | None = None
+    lost: int = 0
+    cancel: str | None = None
+    superseded_by_next: bool = False
+    report_due: bool = False
+    runs: dict[str, RunState] = field(default_factory=dict)
+    attempts: dict[tuple[str, int], AttemptRow] = field(default_factory=dict)
+
+    @property
+    def is_unclaimed(self) -> bool:
+        """Whether it needs a node and nothing but time."""
+        return self.status is _S.PENDING or (self.status is _S.AWAITING_RETRY and self.owner is None)
+
+    def record(self) -> Occurrence:
+        """Return the record that people see."""
+        made = self.made
+        return Occurrence(
+            id=self.id,
+            job_id=self.job_id,
+            version=self.version,
+            scheduled_for=made.scheduled_for,
+            status=self.status,
+            cause=made.cause,
+            late=made.late,
+            covers_after=made.covers_after,
+            covers_through=made.covers_through,
+            line_at=self.line_at,
+            ready_at=self.ready_at,
+            owner=self.owner,
+            fence=self.fence,
+            started_at=self.started_at,
+            ended_at=self.ended_at,
+            error=self.error,
+            overrides=self.overrides,
+            replay_of=made.replay_of,
+            reason=self.reason,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+        )
+
+
+@dataclass(slots=True, eq=False)
+class JobRow:
+    """One job: its definitions, where its planning stands, the facts that wait for a plan, and its occurrences.
+
+    `busy` and `waiting` are those that are not over, as they stand in line; `history` are all.
+    """
+
+    id: str
+    name: str
+    editions: list[Edition]
+    watermark: datetime
+    created_at: datetime
+    revision: int = 1
+    woken: int = 1
+    wake_at: datetime | None = None
+    removed_at: datetime | None = None
+    retire_at: datetime | None = None
+    pauses: list[Pause] = field(default_factory=list)
+    adjustments: dict[datetime, Adjustment] = field(default_factory=dict)
+    reschedule: Reschedule | None = None
+    requests: dict[str, Request] = field(default_factory=dict)
+    versions: dict[int, tuple[Job, Rules]] = field(default_factory=dict)
+    spans: list[Span] = field(default_factory=list)
+    last_end: Ended | None = None
+    last_success: Ended | None = None
+    busy: Ordered[OccurrenceRow] = field(default_factory=Ordered)
+    waiting: Ordered[OccurrenceRow] = field(default_factory=Ordered)
+    history: Ordered[OccurrenceRow] = field(default_factory=Ordered)
+
+    @property
+    def job(self) -> Job:
+        """The newest definition."""
+        return self.editions[-1].job
+
+    def pause_at(self, now: datetime) -> Pause | None:
+        """Return the pause that holds the schedule now."""
+        return next((pause for pause in self.pauses if pause.holds(now)), None)
+
+
+# -------------------------------------------------------------------------------------------------------- the tables
+
+
+class Facts(TypedDict, total=False):
+    """What may change of an occurrence and be looked at by an index, or change along with it."""
+
+    version: int
+    status: OccurrenceStatus
+    priority: int
+    queue: str
+    ready_at: datetime
+    owner: str | None
+    fence: int
+    started_at: datetime | None
+    ended_at: datetime | None
+    error: str | None
+    updated_at: datetime
+    claimed_at: datetime
+    report_due: bool
+
+
+class Tables:
+    """Every row, and every order that a verb asks for.
+
+    `wakes` are the jobs to look at by when. Of each queue `ready` is what a node may claim,
+    in order of its turn, and `unripe` what waits for its `ready_at`. `held` is what each
+    node owns, oldest first, and `owed` are the ends whose report is due.
+    """
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, JobRow] = {}
+        self.names: dict[str, JobRow] = {}
+        self.wakes: Ordered[JobRow] = Ordered()
+        self.occurrences: dict[str, OccurrenceRow] = {}
+        self.handles: dict[int, OccurrenceRow] = {}
+        self.history: Ordered[OccurrenceRow] = Ordered()
+        self.ready: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
+        self.unripe: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
+        self.held: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
+        self.owed: Ordered[OccurrenceRow] = Ordered()
+        self.time = datetime.min.replace(tzinfo=UTC)
+
+    # -------------------------------------------------------------------------------------------------------- jobs
+
+    def add_job(self, row: JobRow) -> None:
+        """Keep the job."""
+        self.jobs[row.id] = self.names[row.name] = row
+        if row.wake_at is not None:
+            self.wakes.add((row.wake_at, row.id, row))
+
+    def rename(self, row: JobRow, name: str) -> None:
+        """Let the job be found by this name and no longer by its old one."""
+        del self.names[row.name]
+        row.name = name
+        self.names[name] = row
+
+    def wake(self, row: JobRow, at: datetime | None) -> None:
+        """Let the job be looked at then; None says that nothing is to come."""
+        if row.wake_at == at:
+            return
+        if row.wake_at is not None:
+            self.wakes.remove((row.wake_at, row.id, row))
+        row.wake_at = at
+        if at is not None:
+            self.wakes.add((at, row.id, row))
+
+    # ------------------------------------------------------------------------------------------------- occurrences
+
+    def add(self, row: OccurrenceRow) -> None:
+        """Keep the occurrence."""
+        self.occurrences[row.id] = self.handles[row.handle] = row
+        place = (row.made.scheduled_for, row.id, row)
+        self.history.add(place)
+        self.jobs[row.job_id].history.add(place)
+        for index, at in self._stands(row):
+            index.add(at)
+
+    def change(self, row: OccurrenceRow, **facts: Unpack[Facts]) -> None:
+        """Let these facts of the occurrence be so from now on."""
+        before = self._stands(row)
+        for name, fact in facts.items():
+            setattr(row, name, fact)
+        after = self._stands(row)
+        for index, at in before:
+            if (index, at) not in after:
+                index.remove(at)
+        for index, at in after:
+            if (index, at) not in before:
+                index.add(at)
+
+    def remove(self, row: OccurrenceRow) -> None:
+        """Forget the occurrence."""
+        for index, at in self._stands(row):
+            index.remove(at)
+        place = (row.made.scheduled_for, row.id, row)
+        self.jobs[row.job_id].history.remove(place)
+        self.history.remove(place)
+        del self.occurrences[row.id], self.handles[row.handle]
+
+    def pass_time(self, now: datetime) -> None:
+        """Let it be so late: what had to wait until now is ready."""
+        ripe = [row for rows in self.unripe.values() for row in rows.through(now)]
+        for row in ripe:
+            self.unripe[row.queue].remove((row.ready_at, row.id, row))
+            self.ready[row.queue].add((-row.priority, row.line_at, row.id, row))
+        self.time = now
+
+    def _stands(self, row: OccurrenceRow) -> list[tuple[Ordered[OccurrenceRow], Place]]:
+        """Return the orders in which the row stands by what it is now, and its place in each of them."""
+        stands: list[tuple[Ordered[OccurrenceRow], Place]] = []
+        if row.status in ACTIVE:
+            job = self.jobs[row.job_id]
+            stands.append((job.busy if row.status in BUSY else job.waiting, (row.line_at, row.id, row)))
+        if row.is_unclaimed:
+            if row.ready_at <= self.time:
+                stands.append((self.ready[row.queue], (-row.priority, row.line_at, row.id, row)))
+            else:
+                stands.append((self.unripe[row.queue], (row.ready_at, row.id, row)))
+        if row.owner is not None:
+            stands.append((self.held[row.owner], (row.handle, row)))
+        if row.report_due:
+            stands.append((self.owed, (row.ended_at, row.id, row)))
+        return stands

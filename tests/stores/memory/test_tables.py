@@ -1,0 +1,115 @@
+"""Whatever is done to the store in memory, its indexes hold what a walk over all rows would find."""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from everytick.domain.statuses import ACTIVE, BUSY, OccurrenceStatus
+from everytick.stores.memory import MemoryStore
+from everytick.stores.memory.ordered import Ordered
+from everytick.stores.memory.tables import JobRow, OccurrenceRow, Tables
+from tests.stores.acting import job
+from tests.stores.agreement import NAMES, VARIANTS, Pair
+from tests.stores.clock import ManualClock
+
+
+def walked(rows: Iterable[Any], wanted: Callable[[Any], bool], place: Callable[[Any], tuple[Any, ...]]) -> list[Any]:
+    return sorted(filter(wanted, rows), key=place)
+
+
+def is_unclaimed(row: OccurrenceRow) -> bool:
+    freed = row.status is OccurrenceStatus.AWAITING_RETRY and row.owner is None
+    return row.status is OccurrenceStatus.PENDING or freed
+
+
+def require_in_step(tables: Tables) -> None:
+    """Hold every index beside a walk over all rows."""
+    jobs, rows = list(tables.jobs.values()), list(tables.occurrences.values())
+    assert tables.names == {row.name: row for row in jobs}
+    assert tables.handles == {row.handle: row for row in rows}
+    assert list(tables.wakes) == walked(jobs, lambda row: row.wake_at is not None, lambda row: (row.wake_at, row.id))
+    assert list(tables.history) == walked(rows, lambda row: True, lambda row: (row.made.scheduled_for, row.id))
+    assert list(tables.owed) == walked(rows, lambda row: row.report_due, lambda row: (row.ended_at, row.id))
+    for each in jobs:
+        require_job_in_step(each, [row for row in rows if row.job_id == each.id])
+    for queue in {"default", *(row.queue for row in rows), *tables.ready, *tables.unripe}:
+        unclaimed = [row for row in rows if row.queue == queue and is_unclaimed(row)]
+        ripe = walked(
+            unclaimed,
+            lambda row: row.ready_at <= tables.time,
+            lambda row: (-row.priority, row.line_at, row.id),
+        )
+        unripe = walked(unclaimed, lambda row: row.ready_at > tables.time, lambda row: (row.ready_at, row.id))
+        assert (list(tables.ready[queue]), list(tables.unripe[queue])) == (ripe, unripe)
+    for owner in {*(row.owner for row in rows if row.owner is not None), *tables.held}:
+        held = [row for row in rows if row.owner == owner]
+        assert list(tables.held[owner]) == sorted(held, key=lambda row: row.handle)
+
+
+def require_job_in_step(of: JobRow, rows: list[OccurrenceRow]) -> None:
+    def line_place(row: OccurrenceRow) -> tuple[Any, ...]:
+        return row.line_at, row.id
+
+    assert list(of.busy) == walked(rows, lambda row: row.status in BUSY, line_place)
+    assert list(of.waiting) == walked(rows, lambda row: row.status in ACTIVE - BUSY, line_place)
+    assert list(of.history) == walked(rows, lambda row: True, lambda row: (row.made.scheduled_for, row.id))
+
+
+class Busier(Pair):
+    """Deeds on jobs whose reports are waited for, that often start later than their instant."""
+
+    async def do_put(self) -> None:
+        name, queue = self.random.choice(NAMES), self.random.choice(["default", "default", "other"])
+        variant = {**self.random.choice(VARIANTS), "queue": queue, "priority": self.random.randrange(3)}
+        if self.random.random() < 0.5:
+            variant = {"when": "*/3 * * * *", "overlap": "allow", "jitter": "4m", "recovery": "execute_all"}
+        await self.both("put", replace(job(name, **variant), reports=self.random.random() < 0.7))
+
+
+async def act_and_look(seed: int, deeds: int) -> None:
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    pair = Busier(store, MemoryStore(clock), clock, seed)
+    for _ in range(deeds):
+        await pair.act()
+        require_in_step(store._tables)
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**32))
+def test_after_any_deeds_the_indexes_are_what_a_walk_finds(seed: int) -> None:
+    asyncio.run(act_and_look(seed, deeds=150))
+
+
+@given(st.integers(0, 2**32), st.integers(2, 9))
+def test_rows_in_order_are_found_from_both_ends_and_from_any_place(seed: int, longest: int) -> None:
+    chance = random.Random(seed)
+    rows: Ordered[str] = Ordered(longest)
+    order: list[tuple[int, int]] = []
+    for grows in [0.8, 0.2] * 3:
+        for _ in range(30):
+            place = (chance.randrange(20), chance.randrange(4))
+            if chance.random() < grows and place not in order:
+                rows.add((*place, str(place)))
+                order = sorted([*order, place])
+            elif order:
+                gone = order.pop(chance.randrange(len(order)))
+                rows.remove((*gone, str(gone)))
+        require_order(rows, order)
+
+
+def require_order(rows: Ordered[str], order: list[tuple[int, int]]) -> None:
+    assert (len(rows), list(rows), list(reversed(rows))) == (len(order), names(order), names(order[::-1]))
+    for bound in [(-1,), *((at, id_) for at in (0, 7, 13, 21) for id_ in (0, 2))]:
+        assert list(rows.since(bound)) == names(place for place in order if place >= bound)
+        assert list(rows.before(bound)) == names(place for place in order[::-1] if place < bound)
+        assert list(rows.through(bound[0])) == names(place for place in order if place[0] <= bound[0])
+
+
+def names(places: Iterable[tuple[int, int]]) -> list[str]:
+    return [str(place) for place in places]
