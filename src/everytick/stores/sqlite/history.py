@@ -16,6 +16,9 @@ from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import CAUSE_CODE, STATUS_CODE, Columns, micros
 from everytick.stores.sqlite.writer import Transaction
 
+JOBS_AT_ONCE = 10_000
+"""So many jobs are looked through at most when something is to be forgotten; the next call goes on behind them."""
+
 _FIRST, _LAST = -(2**63), 2**63 - 1
 
 
@@ -87,9 +90,25 @@ def nodes(connection: sqlite3.Connection) -> list[NodeRecord]:
     return [NodeRecord(id_, rows.moment(beat_at), holds) for id_, beat_at, holds in connection.execute(Q.nodes)]
 
 
-def forgettable(connection: sqlite3.Connection, now: int, limit: int) -> list[int]:
-    """Return the handles of what retention no longer keeps; the search holds up no write."""
-    return [row[0] for row in connection.execute(Q.forgettable, (now, max(limit, 0)))]
+def forgettable(connection: sqlite3.Connection, now: int, limit: int, after: int) -> tuple[list[int], int]:
+    """Return the handles of what retention no longer keeps of the jobs after this one, and where to go on.
+
+    It looks through `JOBS_AT_ONCE` jobs, and in each only at what is old enough. The search
+    holds up no write.
+    """
+    found: list[int] = []
+    for job, keep_success, keep_failure, keep_last in connection.execute(
+        Q.jobs_with_aged, (after, JOBS_AT_ONCE, now, now)
+    ).fetchall():
+        place = connection.execute(Q.last_kept, (job, keep_last - 1)).fetchone() if keep_last else (_LAST, b"")
+        for is_well, kept in ((1, keep_success), (0, keep_failure)):
+            if place is not None and kept is not None:
+                asked = (job, is_well, now - kept, *place, max(limit - len(found), 0))
+                found += [row[0] for row in connection.execute(Q.aged_of_job, asked)]
+        if len(found) >= limit:
+            return found, after
+    last = connection.execute(Q.last_of_jobs, (after, JOBS_AT_ONCE - 1)).fetchone()
+    return found, 0 if last is None else last[0]
 
 
 def forget(transaction: Transaction, handles: Sequence[int]) -> int:

@@ -93,7 +93,10 @@ class Queries:
     history: str
     spans: str
     nodes: str
-    forgettable: str
+    jobs_with_aged: str
+    last_kept: str
+    aged_of_job: str
+    last_of_jobs: str
     forget_attempts: str
     forget_runs: str
     forget_occurrences: str

@@ -84,7 +84,7 @@ on conflict (job, version) do update set reason = excluded.reason;
 -- parked_definitions --
 -- Every definition that some node could not read.
 select d.job, d.version, d.reason, j.id, j.name
-  from parked_definition d join job j on j.job = d.job order by j.name, d.version;
+  from parked_definition d cross join job j on j.job = d.job order by j.name, d.version;
 
 -- forget_parked --
 -- A definition that can be read after all is no longer shown as parked.
@@ -505,17 +505,32 @@ select status, why, detail, covers_after, covers_through, version, count
 -- The nodes that were heard of and how much each holds.
 select n.id, n.beat_at, (select count(*) from occurrence o where o.owner = n.id) from node n order by n.id;
 
--- forgettable --
--- Ended occurrences that their job's retention no longer keeps, the oldest of each job first.
-select seq
-  from (select o.seq, o.job, o.scheduled_for, o.id, o.status, o.ended_at, o.report_due, j.keep_success,
-               j.keep_failure, j.keep_last,
-               row_number() over (partition by o.job order by o.scheduled_for desc, o.id desc) as place
-          from occurrence o join job j on j.job = o.job
-         where o.status >= 4)
- where place > keep_last and report_due = 0
-   and ? - ended_at > case when status in (4, 5, 9) then keep_success else keep_failure end
- order by job, scheduled_for, id limit ?;
+-- jobs_with_aged --
+-- Of some jobs in the order of their keys: those that have something old enough to be forgotten.
+select j.job, j.keep_success, j.keep_failure, j.keep_last
+  from (select job, keep_success, keep_failure, keep_last from job where job > ? order by job limit ?) j
+ where exists (select 1 from occurrence o indexed by occurrence_ended
+                where o.job = j.job and (o.status in (4, 5, 9)) = 1 and o.status >= 4
+                  and o.ended_at < ? - j.keep_success)
+    or exists (select 1 from occurrence o indexed by occurrence_ended
+                where o.job = j.job and (o.status in (4, 5, 9)) = 0 and o.status >= 4
+                  and o.ended_at < ? - j.keep_failure);
+
+-- last_kept --
+-- The place of the oldest among the newest that a job keeps whatever their age; none if it has no more than those.
+select scheduled_for, id from occurrence indexed by occurrence_of_job
+ where job = ? and status >= 4 order by scheduled_for desc, id desc limit 1 offset ?;
+
+-- aged_of_job --
+-- What ended well, or did not, before this moment, was reported, and stands before this place; oldest end first.
+select seq from occurrence indexed by occurrence_ended
+ where job = ? and (status in (4, 5, 9)) = ? and status >= 4 and ended_at < ? and report_due = 0
+   and (scheduled_for, id) < (?, ?)
+ order by ended_at limit ?;
+
+-- last_of_jobs --
+-- The last of as many jobs as are looked through at once; none if there are fewer.
+select job from job where job > ? order by job limit 1 offset ?;
 
 -- forget_attempts --
 -- With their occurrence its attempts are forgotten.

@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from everytick.domain.decisions import Plan, Span
 from everytick.domain.job import Job
@@ -62,10 +62,13 @@ class SqliteStore:
         self._sessions = Sessions(self._path, partial(write, shared=True), self._clock, self._turn, self._committed)
         self._planner: Reader | None = None
         self._people: Reader | None = None
+        self._pruned_through = 0
+
+    is_in_memory: ClassVar[bool] = False
 
     @property
-    def path(self) -> Path:
-        """The file."""
+    def file(self) -> Path:
+        """The file that holds everything."""
         return self._path
 
     # ------------------------------------------------------------------------------------------------ the store
@@ -302,6 +305,8 @@ class SqliteStore:
 
     async def prune(self, limit: int = 1000) -> int:
         """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""
-        now = self._clock.now()
-        handles = await self._ask(self._people, lambda reading: history.forgettable(reading, now, limit))
+        now, after = self._clock.now(), self._pruned_through
+        handles, self._pruned_through = await self._ask(
+            self._people, lambda reading: history.forgettable(reading, now, limit, after)
+        )
         return await self._write(lambda writing: history.forget(writing, handles)) if handles else 0
