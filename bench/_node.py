@@ -28,6 +28,9 @@ class OneBody:
         """Never asked: everything can be run."""
         return ""
 
+    def forget(self, occurrence_id: str) -> None:
+        """Nothing was kept for it."""
+
     def close(self) -> None:
         """Nothing was kept ready."""
 

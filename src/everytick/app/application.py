@@ -54,6 +54,7 @@ class Everytick(Operations, Questions, Running):
         name: str | None = None,
         slots: int | None = None,
         threads: int = 32,
+        processes: int = 32,
         grace_period: str | timedelta = "30s",
         reaper_interval: str | timedelta = "5s",
         heartbeat: str | timedelta = "5s",
@@ -65,6 +66,7 @@ class Everytick(Operations, Questions, Running):
         timezone_data: str = "system",
         retention: Retention | Mapping[str, Any] | None = None,
         allow_calls: Iterable[str] = (),
+        allow_addresses: Iterable[str] = (),
         defaults: Mapping[str, object] | None = None,
         max_concurrent_jobs: int | None = None,
     ) -> None:
@@ -80,6 +82,7 @@ class Everytick(Operations, Questions, Running):
         self.settings = node_settings(
             slots=_slots(slots, max_concurrent_jobs),
             threads=threads,
+            processes=processes,
             grace_period=grace_period,
             reaper_interval=reaper_interval,
             heartbeat=heartbeat,
@@ -89,6 +92,7 @@ class Everytick(Operations, Questions, Running):
             queues=queues,
             log_folder=log_folder,
             allow_calls=allow_calls,
+            allow_addresses=allow_addresses,
         )
         make_store, is_ours = _store_maker(store, module)
         super().__init__(make_store, is_ours=is_ours)

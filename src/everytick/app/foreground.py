@@ -1,6 +1,7 @@
 """The foreground: an application that runs until somebody says stop, by Ctrl-C or SIGTERM."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -37,6 +38,7 @@ def run(app: Runnable, *, drain: bool = False) -> None:
     """Run until told to stop: the first signal stops cleanly, a second leaves at once."""
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("run() hears signals and needs the main thread: call start_background() here")
+    calm_collector()
     loop = asyncio.new_event_loop()
     try:
         stuck = loop.run_until_complete(_until_told(app, drain))
@@ -48,6 +50,16 @@ def run(app: Runnable, *, drain: bool = False) -> None:
         loop.run_until_complete(loop.shutdown_default_executor())
     finally:
         loop.close()
+
+
+def calm_collector() -> None:
+    """Let the garbage collector look less often, in a process that is ours: every occurrence makes a few values.
+
+    They are freed by their counts; looking for cycles among them every 700 costs a fifth of the processor.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 async def _until_told(app: Runnable, drain: bool) -> int:

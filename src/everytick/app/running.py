@@ -128,8 +128,10 @@ class Running(Opened):
         catalogue = Catalogue(
             functions,
             threads=settings.threads,
+            processes=settings.processes,
             grace=settings.grace_period,
             allow_calls=settings.allow_calls,
+            allow_addresses=settings.allow_addresses,
         )
         return Node(store, catalogue, settings, hooks=hooks, events=self._events)
 

@@ -71,8 +71,8 @@ class Claimer:
         self._wake.set()
 
     def slot_is_free(self) -> None:
-        """Look again if the last look left something behind."""
-        if self._is_more and self._room():
+        """Look again if the last look left something behind, and what was claimed ahead runs low."""
+        if self._is_more and self._load.waiting < self._settings.slots and self._room():
             self._wake.set()
 
     def has_written(self) -> None:

@@ -262,6 +262,7 @@ class Executor:
         held.is_gone = True
         if self._held.get(held.claim.handle) is held:
             del self._held[held.claim.handle]
+        self._catalogue.forget(held.claim.occurrence.id)
         if not self._held:
             self._empty.set()
 

@@ -37,8 +37,6 @@ _OVERTIME_EVERY = 30.0
 _FAR = 3600.0
 _LOOK_AGAIN_AT_UNKNOWN = 60.0
 _MANY = 50
-_REST = 4.0
-_LONGEST_REST = 0.25
 
 
 def node_name() -> str:
@@ -199,6 +197,7 @@ class Node:
             await self._plan_now.wait()
             self._plan_now.clear()
             began = self.clock.monotonic()
+            useful = self.planner.useful
             planned = last = await self.planner.round()
             while last >= BATCH:
                 # Between two batches the executor begins what the first one made.
@@ -207,7 +206,8 @@ class Node:
                 planned += last
             self.health.answered()
             if planned >= _MANY:
-                await asyncio.sleep(min(_REST * (self.clock.monotonic() - began), _LONGEST_REST))
+                is_in_vain = (self.planner.useful - useful) * 10 < planned
+                await asyncio.sleep(_rest(self.clock.monotonic() - began, is_in_vain))
 
     async def _listen(self) -> None:
         """Sleep until something is due, a bell or the poll; then let the others look."""
@@ -249,3 +249,8 @@ class Node:
         if self.events.wanted:
             kind = Happening.STORE_FOUND if answers else Happening.STORE_LOST
             self.events.tell(Event(kind, self.clock.now(), text=reason))
+
+
+def _rest(took: float, is_in_vain: bool) -> float:
+    """Return how long to plan nothing after a long round, so that running has its share; in vain means longer."""
+    return min(20.0 * took, 1.0) if is_in_vain else min(4.0 * took, 0.25)

@@ -45,9 +45,13 @@ class Planner:
     ) -> None:
         self._store, self._clock, self._events = store, clock, events
         self._executor, self._reporter, self._limit = executor, reporter, limit
+        self.useful = 0
 
     async def round(self) -> int:
-        """Plan one batch of what is due and return how many jobs it held; a full one says that more may be due."""
+        """Plan one batch of what is due and return how many jobs it held; a full one says that more may be due.
+
+        `useful` counts the plans so far that made or changed anything.
+        """
         now = await self._store.now()
         self._clock.learn(now)
         async with self._store.due(now, BATCH) as batch:
@@ -71,6 +75,7 @@ class Planner:
     ) -> None:
         told = self._events.wanted or _log.isEnabledFor(logging.INFO)
         created = ended = False
+        self.useful += sum(1 for made in plans if made.creations or made.releases or made.endings or made.spans)
         for snapshot, made, commit in zip(batch, plans, commits, strict=True):
             if commit is Commit.STALE:
                 _log.debug(TAKEN_BY_ANOTHER)

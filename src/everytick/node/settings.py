@@ -24,6 +24,7 @@ class NodeSettings:
 
     slots: int = 50
     threads: int = 32
+    processes: int = 32
     grace_period: timedelta = timedelta(seconds=30)
     reaper_interval: timedelta = timedelta(seconds=5)
     heartbeat: timedelta = timedelta(seconds=5)
@@ -33,12 +34,14 @@ class NodeSettings:
     queues: tuple[str, ...] = ("default",)
     log_folder: Path | None = None
     allow_calls: tuple[str, ...] = ()
+    allow_addresses: tuple[str, ...] = ()
 
 
 def node_settings(
     *,
     slots: int = 50,
     threads: int = 32,
+    processes: int = 32,
     grace_period: object = "30s",
     reaper_interval: object = "5s",
     heartbeat: object = "5s",
@@ -48,11 +51,13 @@ def node_settings(
     queues: Iterable[str] = ("default",),
     log_folder: str | Path | None = None,
     allow_calls: Iterable[str] = (),
+    allow_addresses: Iterable[str] = (),
 ) -> NodeSettings:
     """Return the settings, checked alone and against each other."""
     made = NodeSettings(
         slots=_whole("slots", slots, _MOST_SLOTS),
         threads=_whole("threads", threads, _MOST_SLOTS),
+        processes=_whole("processes", processes, _MOST_SLOTS),
         grace_period=_length("grace_period", grace_period, timedelta(0)),
         reaper_interval=_length("reaper_interval", reaper_interval),
         heartbeat=_length("heartbeat", heartbeat),
@@ -61,7 +66,8 @@ def node_settings(
         plan_limit=_whole("plan_limit", plan_limit, PLAN_LIMIT),
         queues=_names("queues", queues),
         log_folder=None if log_folder is None else Path(log_folder),
-        allow_calls=tuple(_names("allow_calls", allow_calls, least=0)),
+        allow_calls=_names("allow_calls", allow_calls, least=0),
+        allow_addresses=_names("allow_addresses", allow_addresses, least=0),
     )
     if made.node_timeout < 3 * made.heartbeat:
         reason = (

@@ -61,6 +61,7 @@ class Workers:
     def abandon(self, running: Running) -> None:
         """Wait no longer for an attempt that does not stop: what it still does is not looked at."""
         running.is_abandoned = True
+        running.context.abandon()
         _log.error(
             "task '%s' of job '%s' does not stop although it was told to: it is left behind",
             running.task,

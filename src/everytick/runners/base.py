@@ -38,6 +38,10 @@ class Repertoire(Protocol):
         """Say why the job cannot run here."""
         ...
 
+    def forget(self, occurrence_id: str) -> None:
+        """Remove what was kept for the occurrence, which is over here."""
+        ...
+
     def close(self) -> None:
         """End whatever was kept ready; closing twice is harmless."""
         ...

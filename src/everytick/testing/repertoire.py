@@ -64,6 +64,9 @@ class Inline:
         """Say why the job cannot run here."""
         return f"'{job.name}' is no job of this application"
 
+    def forget(self, occurrence_id: str) -> None:
+        """Nothing was kept for it."""
+
     def close(self) -> None:
         """Return: nothing was kept ready."""
 
