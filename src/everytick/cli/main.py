@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Run": {
         "run": ("cli.run", "Plan and run the application's jobs until told to stop."),
+    },
+    "Look": {
+        "list": ("cli.reading", "List the jobs in the store."),
+        "show": ("cli.reading", "Show one job, or one occurrence with its attempts."),
+        "history": ("cli.reading", "Show what ran, newest first; of one JOB also what did not run, and why."),
+        "nodes": ("cli.reading", "Show the nodes that were heard of, and whether they live."),
+        "next": ("cli.agenda", "Show what runs next: of one JOB, or of all."),
+        "explain": ("cli.agenda", "Say what a schedule means, or why an instant of a job ran or did not."),
     },
 }
 _MODULES = {verb: module for section in SECTIONS.values() for verb, (module, _) in section.items()}
@@ -49,6 +57,15 @@ class Verbs(Noun):
         found = getattr(import_module(f"everytick.{module}"), f"{cmd_name}_verb")
         assert isinstance(found, click.Command), f"{module} has the verb {cmd_name}"
         return found
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb; a reader who has seen enough and went away is no error."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # What is left in the buffer must not be written when the interpreter ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return Exit.DONE
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs by section, without loading any."""
@@ -102,10 +119,6 @@ def called(arguments: Sequence[str] | None = None) -> int:
         if state.debug:
             raise
         return Exit.INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read us has seen enough; what is left in the buffer must not be written at the interpreter's end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.DONE
     except Exception as error:  # noqa: BLE001, the edge of the program
         if state.debug:
             import traceback

@@ -84,15 +84,19 @@ def cell(value: object, times: Times) -> str:
     if isinstance(value, datetime):
         return times.shown(value)
     if isinstance(value, timedelta):
-        return length(value)
+        return length(value) if on_terminal else f"{value.total_seconds():.3f}"
+    if isinstance(value, (list, tuple)):
+        value = ", ".join(map(str, value))
     text = str(value)
     return shown(text, _LONGEST_CELL if on_terminal else len(text) + 1)
 
 
 def length(span: timedelta) -> str:
-    """Return a length of time as people say it: 0.3s, 12s, 3m 5s, 2h 10m, 4d 3h."""
+    """Return a length of time as people say it: 35ms, 2.5s, 12s, 3m 5s, 2h 10m, 4d 3h."""
     seconds = span.total_seconds()
     sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)
+    if seconds < 1:
+        return f"{sign}{seconds * 1000:.0f}ms"
     if seconds < 10:
         return f"{sign}{seconds:.1f}s"
     for large, small, size, unit in (("d", "h", 86400, 3600), ("h", "m", 3600, 60), ("m", "s", 60, 1)):
@@ -159,6 +163,12 @@ def show_pairs(pairs: Iterable[tuple[str, object]], times: Times) -> None:
     for name, text in known:
         if text != "-":
             click.echo(f"{name:{width}}  {painted(text)}", color=True)
+
+
+def listed(name: str, values: Iterable[object]) -> list[tuple[str, object]]:
+    """Return pairs of one name and many values; on a terminal, the name stands only before the first."""
+    on_terminal = is_terminal()
+    return [(name if number == 0 or not on_terminal else "", value) for number, value in enumerate(values)]
 
 
 def show_json(data: object) -> None:

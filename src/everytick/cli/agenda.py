@@ -1,0 +1,225 @@
+"""`next` and `explain`: what comes, what a schedule means, and why an instant ran or did not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from everytick.cli.exits import Refused
+from everytick.cli.options import reading
+from everytick.cli.output import listed, say, show_json, show_pairs, show_table, write
+from everytick.cli.session import ask, store_of_app
+from everytick.cli.state import Verb
+from everytick.cli.times import Times
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from everytick.app import Everytick
+    from everytick.deciding.explain import Explanation
+    from everytick.domain.schedule import Schedule
+    from everytick.schedules.cron import ClockChange
+    from everytick.stores.base import JobRecord
+
+_MOST = 10_000
+_CHANGES_WITHIN = timedelta(days=400)
+
+
+def clock_changes(schedule: object, after: datetime, through: datetime) -> Iterator[ClockChange]:
+    """Give what changes of the clock do to a schedule, wherever in it the cron expression stands."""
+    from everytick.schedules.cron import Cron
+
+    if isinstance(schedule, Cron):
+        yield from schedule.clock_changes(after, through)
+    inner = getattr(schedule, "schedule", None)
+    for part in (*getattr(schedule, "parts", ()), *([] if inner is None else [inner])):
+        yield from clock_changes(part, after, through)
+
+
+def change_words(change: ClockChange) -> str:
+    """Say what a change of the clock does."""
+    wall = change.wall.strftime("%Y-%m-%d %H:%M")
+    said = {
+        "moved": f"{wall} does not exist, the clock skips it: it comes right after",
+        "skipped": f"{wall} does not exist, the clock skips it: it is left out",
+        "doubled": f"{wall} comes twice, and so does this",
+        "silenced": f"{wall} comes twice, and only one of them counts",
+    }
+    return f"{said.get(change.what, change.what)} ({change.rule})"
+
+
+# ------------------------------------------------------------------------------------------------------------- next
+
+
+@click.command(
+    "next",
+    cls=Verb,
+    help="Show what runs next: of one JOB, or of all.\n\nExample: everytick next nightly -n 5 --tz Europe/Berlin",
+)
+@click.argument("job", required=False)
+@click.option("-n", "count", default=10, show_default=True, type=click.IntRange(1, _MOST), help="How many at most.")
+@click.option("--until", metavar="T", help="Only through this moment.")
+@click.option("--tz", metavar="ZONE", help="Show times in this zone.")
+@reading
+def next_verb(job: str | None, count: int, until: str | None, tz: str | None, as_json: bool, utc: bool) -> None:
+    """Show what runs next."""
+    times = Times(utc, _zone(tz))
+    end = None if until is None else times.read(until)
+
+    async def asked(app: Everytick) -> tuple[list[tuple[datetime, JobRecord]], datetime]:
+        now = await (await store_of_app(app)).now()
+        records = await app.jobs() if job is None else [await app.job(job)]
+        found = [(at, each) for each in records for at in await app.next_runs(each.job.name, count)]
+        chosen = sorted((pair for pair in found if end is None or pair[0] <= end), key=lambda pair: pair[0])
+        return chosen[:count], now
+
+    found, now = ask(asked)
+    notes = _notes(found, now)
+    rows = [(at, record.job.name, note) for (at, record), note in zip(found, notes, strict=True)]
+    if as_json:
+        show_json([dict(zip(("at", "job", "clock_change"), row, strict=True)) for row in rows])
+        return
+    show_table([times.heading("at"), "job", "clock change"], rows, times)
+    if not rows:
+        say("nothing is to come")
+
+
+def _notes(found: list[tuple[datetime, JobRecord]], now: datetime) -> list[str | None]:
+    """What the clock does between each run and the one of its job before it."""
+    last: dict[str, datetime] = {}
+    notes = []
+    for at, record in found:
+        job = record.job
+        changes = clock_changes(job.schedule, last.get(job.id, now), at)
+        notes.append("; ".join(map(change_words, changes)) or None)
+        last[job.id] = at
+    return notes
+
+
+def _zone(name: str | None) -> str | None:
+    """The zone if there is one of this name; the error says which is near."""
+    if name is None:
+        return None
+    from everytick.app.lookups import zone_named
+
+    return zone_named(name).name
+
+
+# ---------------------------------------------------------------------------------------------------------- explain
+
+
+@click.command(
+    "explain",
+    cls=Verb,
+    help="Say what a schedule means, or why an instant of a job ran or did not.\n\n"
+    "EXPR is any schedule and needs no store; with --at the word is the name of a job.\n\n"
+    "Examples: everytick explain '30 2 * * 1-5' --tz Europe/Berlin; everytick explain nightly --at 2026-11-15T02:30",
+)
+@click.argument("expr_or_job")
+@click.option("--at", metavar="T", help="The instant of a job to explain.")
+@click.option("--tz", metavar="ZONE", help="The zone of a schedule that names none.")
+@click.option("-n", "count", default=5, show_default=True, type=click.IntRange(1, _MOST), help="How many instants.")
+@reading
+def explain_verb(expr_or_job: str, at: str | None, tz: str | None, count: int, as_json: bool, utc: bool) -> None:
+    """Say what a schedule means, or why an instant of a job ran or did not."""
+    if at is None:
+        _explain_schedule(expr_or_job, tz, count, as_json, utc)
+        return
+    times = Times(utc, _zone(tz))
+    instant = times.read(at)
+    found = ask(lambda app: app.explain(expr_or_job, instant))
+    if as_json:
+        show_json(_explanation_data(found))
+        return
+    write(f"{found.verdict}: {found.text}")
+    facts = (
+        ("occurrence", None if found.occurrence is None else found.occurrence.id),
+        ("behind", found.behind),
+        ("moved to", found.moved_to),
+        ("instant before", found.previous),
+        ("instant after", found.next),
+    )
+    show_pairs([(name, value) for name, value in facts if value is not None] or [("at", found.at)], times)
+
+
+def _explanation_data(found: Explanation) -> dict[str, Any]:
+    return {
+        "job": found.job,
+        "at": found.at,
+        "verdict": found.verdict,
+        "text": found.text,
+        "occurrence": None if found.occurrence is None else found.occurrence.id,
+        "behind": found.behind,
+        "moved_to": found.moved_to,
+        "previous": found.previous,
+        "next": found.next,
+    }
+
+
+def _explain_schedule(text: str, tz: str | None, count: int, as_json: bool, utc: bool) -> None:
+    """A schedule in words, with the instants around now and what the clock does to it; no store is asked."""
+    from everytick.app.lookups import in_zone, schedule_of
+    from everytick.domain.schedule import waits_for_end
+    from everytick.errors import InvalidSchedule
+
+    try:
+        read = schedule_of(text)
+    except InvalidSchedule as error:
+        raise Refused(f"{error} (to ask about a job, give --at too)") from error
+    schedule = in_zone(read, _zone(tz) or "UTC")
+    now = datetime.now(UTC)
+    own, note = _bound(schedule)
+    following = list(own.instants(now, now + timedelta(days=366 * 400), count)) if not waits_for_end(own) else []
+    former = _former(own, now, 2) if following or not waits_for_end(own) else []
+    changes = list(clock_changes(schedule, now, now + _CHANGES_WITHIN))
+    if as_json:
+        kinds = [{"what": each.what, "wall": each.wall, "at": each.instant, "rule": each.rule} for each in changes]
+        show_json(
+            {
+                "schedule": str(schedule),
+                "words": schedule.describe(),
+                "previous": former,
+                "next": following,
+                "clock_changes": kinds,
+            }
+        )
+        return
+    zone = getattr(getattr(schedule, "tz", None), "name", None)
+    times = Times(utc, zone if zone is not None else "UTC")
+    write(schedule.describe())
+    rows: list[tuple[str, object]] = [
+        ("schedule", str(schedule)),
+        ("times in", times.zone),
+        *listed("previous", former),
+    ]
+    rows += listed("next", following) or [("next", note or "never again")]
+    rows += listed("clock", [change_words(each) for each in changes])
+    show_pairs(rows, times)
+    if note and following:
+        say(note)
+
+
+def _bound(schedule: Schedule) -> tuple[Schedule, str]:
+    """The schedule as a job would have it, and a word about that where the job matters."""
+    from everytick.domain.ids import job_id
+    from everytick.domain.schedule import bound, waits_for_end
+    from everytick.errors import UnboundSchedule
+
+    if waits_for_end(schedule):
+        return schedule, "it depends on when the last occurrence ends"
+    try:
+        schedule.next_after(datetime(2026, 1, 1, tzinfo=UTC))
+    except UnboundSchedule:
+        return bound(schedule, job_id("example"), None), "these are the instants of a job called 'example'"
+    return schedule, ""
+
+
+def _former(schedule: Schedule, now: datetime, count: int) -> list[datetime]:
+    found: list[datetime] = []
+    at = schedule.last_at(now)
+    while at is not None and len(found) < count:
+        found.insert(0, at)
+        at = schedule.last_at(at - timedelta(microseconds=1))
+    return found

@@ -1,0 +1,368 @@
+"""`list`, `show`, `history` and `nodes`: what is defined, how it stands, what has been, and who runs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from everytick.cli.options import reading
+from everytick.cli.output import listed, say, show_json, show_pairs, show_table
+from everytick.cli.session import ask, store_of_app
+from everytick.cli.state import Verb
+from everytick.cli.times import Times, before
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from everytick.app import Everytick
+    from everytick.app.questions import JobStatus
+    from everytick.domain.occurrence import Attempt, Occurrence
+    from everytick.stores.base import JobRecord, NodeRecord, Whole
+
+_AT_ONCE = 16
+_PAGE = 1000
+FAILED = ("failed", "failed_stale", "completed_with_errors")
+
+
+# ------------------------------------------------------------------------------------------------------------- list
+
+
+@click.command("list", cls=Verb, help="List the jobs in the store.\n\nExample: everytick list -k backup --failed")
+@click.option("-k", "contains", metavar="TEXT", help="Only jobs whose name contains this.")
+@click.option("--tag", metavar="TAG", help="Only jobs that carry this tag.")
+@click.option("--failed", is_flag=True, help="Only jobs whose last occurrence did not end well.")
+@reading
+def list_verb(contains: str | None, tag: str | None, failed: bool, as_json: bool, utc: bool) -> None:
+    """List the jobs in the store."""
+
+    async def asked(app: Everytick) -> tuple[list[JobRecord], list[JobStatus], int]:
+        records = await app.jobs()
+        chosen = [each for each in records if _is_chosen(each, contains, tag, failed)]
+        stored = {each.job.name for each in records}
+        missing = sum(definition.name not in stored for definition in app.definitions)
+        return chosen, await _statuses(app, [each.job.name for each in chosen]), missing
+
+    records, statuses, missing = ask(asked)
+    if missing:
+        say(f"{missing} of the application's jobs are not in the store yet: its first run brings them there")
+    if as_json:
+        show_json([job_data(*each) for each in zip(records, statuses, strict=True)])
+        return
+    times = Times(utc)
+    rows = [
+        (each.job.name, word(each, status), each.job.schedule, status.next_run, status.last_run, _last(each))
+        for each, status in zip(records, statuses, strict=True)
+    ]
+    show_table(["job", "status", "schedule", times.heading("next run"), "last run", "last end"], rows, times)
+    if not rows:
+        say("no job answers to that" if contains or tag or failed else "the store holds no job")
+
+
+async def _statuses(app: Everytick, names: Sequence[str]) -> list[JobStatus]:
+    """How each job stands, several questions at a time."""
+    import asyncio
+
+    found: list[JobStatus] = []
+    for place in range(0, len(names), _AT_ONCE):
+        found += await asyncio.gather(*map(app.status, names[place : place + _AT_ONCE]))
+    return found
+
+
+def _is_chosen(record: JobRecord, contains: str | None, tag: str | None, failed: bool) -> bool:
+    job = record.job
+    if contains is not None and contains.lower() not in job.name.lower():
+        return False
+    if tag is not None and tag not in job.settings.tags:
+        return False
+    return not failed or _last(record) == "failed"
+
+
+def _last(record: JobRecord) -> str | None:
+    """How the last occurrence ended, as far as the job remembers: well or not."""
+    end, success = record.last_end, record.last_success
+    if end is None:
+        return None
+    return "success" if success is not None and success.ended_at >= end.ended_at else "failed"
+
+
+def word(record: JobRecord, status: JobStatus) -> str:
+    """Return how a job stands, in one word."""
+    if not record.job.enabled:
+        return "disabled"
+    if record.pause is not None:
+        return "paused"
+    if status.is_running:
+        return "running"
+    return "enabled" if status.is_active else "over"
+
+
+def job_data(record: JobRecord, status: JobStatus) -> dict[str, Any]:
+    """Return a job as data."""
+    job = record.job
+    return {
+        "name": job.name,
+        "id": job.id,
+        "status": word(record, status),
+        "schedule": str(job.schedule),
+        "schedule_words": job.schedule.describe(),
+        "next_run": status.next_run,
+        "last_run": status.last_run,
+        "last_end": _last(record),
+        "owner": job.owner,
+        "version": job.version,
+        "tags": job.settings.tags,
+        "is_active": status.is_active,
+        "is_paused": status.is_paused,
+        "is_enabled": status.is_enabled,
+        "is_running": status.is_running,
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------- show
+
+
+@click.command(
+    "show",
+    cls=Verb,
+    help="Show one job, or one occurrence with its attempts.\n\n"
+    "Of a job: schedule, tasks, policies, pause, next runs. What begins with occ_ is the id of an occurrence.",
+)
+@click.argument("job_or_occurrence")
+@reading
+def show_verb(job_or_occurrence: str, as_json: bool, utc: bool) -> None:
+    """Show one job, or one occurrence with its attempts."""
+    times, job = Times(utc), job_or_occurrence
+    if is_occurrence(job):
+        _show_occurrence(job, as_json, times)
+        return
+
+    async def asked(app: Everytick) -> tuple[JobRecord, JobStatus, list[datetime]]:
+        return await app.job(job), await app.status(job), await app.next_runs(job, 5)
+
+    record, status, following = ask(asked)
+    if as_json:
+        show_json(job_data(record, status) | _details(record, following))
+        return
+    show_pairs(_pairs(record, status, following, times), times)
+
+
+def _details(record: JobRecord, following: list[datetime]) -> dict[str, Any]:
+    pause = record.pause
+    return {
+        "description": record.job.settings.description,
+        "next_runs": following,
+        "decided_through": record.watermark,
+        "pause": None
+        if pause is None
+        else {
+            "since": pause.since,
+            "until": pause.until,
+            "missed": pause.missed,
+            "reason": pause.reason,
+            "by": pause.by,
+        },
+        "tasks": [{"name": each.name, "after": each.after, "target": each.target} for each in record.job.tasks],
+        "policies": {name: {"value": value, "set_by": level} for name, value, level in _policies(record)},
+    }
+
+
+def _policies(record: JobRecord) -> list[tuple[str, object, str]]:
+    """The policies that somebody set, and who; what nobody set is built-in."""
+    from everytick.domain.reading import as_data
+
+    effective = record.job.settings.effective()
+    return [(key, as_data(each.value), str(each.origin)) for key, each in effective.items() if each.origin != "default"]
+
+
+def _pairs(
+    record: JobRecord, status: JobStatus, following: list[datetime], times: Times
+) -> Iterable[tuple[str, object]]:
+    job, pause = record.job, record.pause
+    yield "job", job.name
+    yield "status", word(record, status)
+    yield "description", job.settings.description
+    yield "schedule", str(job.schedule)
+    yield "in words", job.schedule.describe()
+    yield "owner", f"{job.owner}, version {job.version}"
+    if pause is not None:
+        until = "somebody resumes it" if pause.until is None else times.shown(pause.until)
+        why = f": {pause.reason}" if pause.reason else ""
+        by = f" by {pause.by}" if pause.by else ""
+        yield "paused", f"since {times.shown(pause.since)} until {until}{by}{why}"
+    yield from listed("next runs", following)
+    yield "last run", status.last_run
+    yield "last end", _last(record)
+    yield from listed(
+        "tasks", (each.name + (f" after {', '.join(each.after)}" if each.after else "") for each in job.tasks)
+    )
+    yield from listed(
+        "policies", (f"{name} = {value} (set by the {level})" for name, value, level in _policies(record))
+    )
+
+
+def is_occurrence(text: str) -> bool:
+    """Tell an occurrence's id from a job's name."""
+    import re
+
+    return re.fullmatch(r"occ_[0-9a-f-]{32,36}", text) is not None
+
+
+def _show_occurrence(id_: str, as_json: bool, times: Times) -> None:
+    async def asked(app: Everytick) -> tuple[Whole, dict[str, str]]:
+        whole = await app.occurrence(id_)
+        return whole, await _names(app, [whole.occurrence])
+
+    whole, names = ask(asked)
+    data = occurrence_data(whole.occurrence, names)
+    tries = [(task, attempt) for task, attempt in whole.attempts]
+    if as_json:
+        show_json(data | {"attempts": [attempt_data(task, attempt) for task, attempt in tries]})
+        return
+    pairs = [(key.replace("_", " "), value) for key, value in data.items()]
+    show_pairs(pairs, times)
+    if tries:
+        rows = [
+            (task, attempt.number, attempt.status, attempt.started_at, _took(attempt), attempt.error)
+            for task, attempt in tries
+        ]
+        show_table(["task", "attempt", "status", times.heading("started"), "took", "error"], rows, times)
+
+
+def attempt_data(task: str, attempt: Attempt) -> dict[str, Any]:
+    """Return an attempt as data."""
+    progress, log = attempt.progress, attempt.log
+    return {
+        "task": task,
+        "attempt": attempt.number,
+        "status": attempt.status,
+        "started_at": attempt.started_at,
+        "ended_at": attempt.ended_at,
+        "error": attempt.error,
+        "progress": None if progress is None else [progress.done, progress.total, progress.text],
+        "log": None if log is None else {"node": log.node, "path": log.path},
+    }
+
+
+# ---------------------------------------------------------------------------------------------------------- history
+
+
+@click.command(
+    "history",
+    cls=Verb,
+    help="Show what ran, newest first; of one JOB also what did not run, and why.\n\n"
+    "Example: everytick history nightly --failed --since 7d",
+)
+@click.argument("job", required=False)
+@click.option("--failed", is_flag=True, help="Only what did not end well.")
+@click.option("--status", multiple=True, metavar="STATUS", help="Only this status, like missed; may be repeated.")
+@click.option("--cause", metavar="CAUSE", help="Only this cause: schedule, trigger, replay, backfill, create, restart.")
+@click.option("--since", metavar="TIME", help="Only the last so long, like 24h or 7d.")
+@click.option("--after", metavar="T", help="Only what was scheduled after this moment.")
+@click.option("--through", metavar="T", help="Only what was scheduled through this moment.")
+@click.option("-n", "count", default=50, show_default=True, type=click.IntRange(1), help="How many at most.")
+@reading
+def history_verb(
+    job: str | None,
+    failed: bool,
+    status: tuple[str, ...],
+    cause: str | None,
+    since: str | None,
+    after: str | None,
+    through: str | None,
+    count: int,
+    as_json: bool,
+    utc: bool,
+) -> None:
+    """Show what ran, newest first."""
+    times = Times(utc)
+    if since is not None and after is not None:
+        raise click.UsageError("--since and --after both say where to begin: give one")
+
+    async def asked(app: Everytick) -> tuple[list[Occurrence], dict[str, str]]:
+        start = None if after is None else times.read(after)
+        if since is not None:
+            start = before(await (await store_of_app(app)).now(), since)
+        end = None if through is None else times.read(through)
+        statuses = [*status, *(FAILED if failed else ())]
+        page = await app.history(
+            job, status=statuses or None, cause=cause, after=start, through=end, limit=min(count, _PAGE)
+        )
+        found: list[Occurrence] = []
+        async for each in page:
+            found.append(each)
+            if len(found) == count:
+                break
+        return found, await _names(app, found)
+
+    found, names = ask(asked)
+    if as_json:
+        show_json([occurrence_data(each, names) for each in found])
+        return
+    headings = [times.heading("scheduled for"), "job", "status", "cause", "took", "id", "why"]
+    rows = [
+        (each.scheduled_for, names[each.job_id], each.status, each.cause, _took(each), each.id, _why(each))
+        for each in found
+    ]
+    show_table(headings, rows, times)
+    if not rows:
+        say("nothing of the kind has happened")
+
+
+async def _names(app: Everytick, found: Iterable[Occurrence]) -> dict[str, str]:
+    """The names of the jobs, also of those that were removed since."""
+    wanted = {each.job_id for each in found}
+    records = await (await store_of_app(app)).get(wanted)
+    return {id_: records[id_].job.name if id_ in records else id_ for id_ in wanted}
+
+
+def _took(found: Occurrence | Attempt) -> object:
+    return None if found.started_at is None or found.ended_at is None else found.ended_at - found.started_at
+
+
+def _why(found: Occurrence) -> str | None:
+    late = "late" if found.late else None
+    return "; ".join(filter(None, (late, found.error, found.reason))) or None
+
+
+def occurrence_data(found: Occurrence, names: dict[str, str]) -> dict[str, Any]:
+    """Return an occurrence as data."""
+    return {
+        "id": found.id,
+        "job": names[found.job_id],
+        "scheduled_for": found.scheduled_for,
+        "status": found.status,
+        "cause": found.cause,
+        "late": found.late,
+        "started_at": found.started_at,
+        "ended_at": found.ended_at,
+        "node": found.owner,
+        "error": found.error,
+        "reason": found.reason,
+        "replay_of": found.replay_of,
+        "version": found.version,
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------ nodes
+
+
+@click.command("nodes", cls=Verb, help="Show the nodes that were heard of, and whether they live.")
+@reading
+def nodes_verb(as_json: bool, utc: bool) -> None:
+    """Show the nodes that were heard of."""
+
+    async def asked(app: Everytick) -> tuple[Sequence[NodeRecord], datetime, Everytick]:
+        return await app.nodes(), await (await store_of_app(app)).now(), app
+
+    nodes, now, app = ask(asked)
+    limit = app.settings.node_timeout
+    rows = [(each.id, "silent" if now - each.beat_at > limit else "alive", each.beat_at, each.holds) for each in nodes]
+    if as_json:
+        show_json([dict(zip(("id", "status", "heard_at", "holds"), row, strict=True)) for row in rows])
+        return
+    times = Times(utc)
+    show_table(["node", "status", times.heading("last heard"), "holds"], rows, times)
+    if not rows:
+        say("no node was ever heard of: everytick run starts one")

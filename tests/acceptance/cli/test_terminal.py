@@ -1,0 +1,63 @@
+"""At a terminal: tables, colour, the zone by its name; and never an escape sequence of others."""
+
+from pathlib import Path
+
+from tests.acceptance.cli.terminal import Terminal, everytick
+
+
+def test_a_table_has_headings_colour_and_the_zones_name(folder: Path) -> None:
+    everytick(folder, "run", "--once", "-a", "shop")
+
+    with Terminal(folder, "list", "-a", "shop", TZ="Europe/Berlin") as terminal:
+        assert terminal.ended() == 0
+
+    heading, *rows = terminal.text.strip().splitlines()
+    assert "next run (Europe/Berlin)" in heading
+    assert [row.split()[0] for row in rows] == ["broken", "nightly", "pulse"]
+    assert "02:30:00 CE" in rows[1]
+    assert "\x1b[1m" in terminal.raw
+
+
+def test_no_color_is_honoured(folder: Path) -> None:
+    with Terminal(folder, "explain", "30 2 * * *", NO_COLOR="1") as terminal:
+        assert terminal.ended() == 0
+
+    assert "\x1b" not in terminal.raw
+    assert "at 02:30, UTC" in terminal.text
+
+
+def test_an_error_is_one_sentence_in_red(folder: Path) -> None:
+    with Terminal(folder, "explain", "61 * * * *") as terminal:
+        assert terminal.ended() == 2
+
+    assert terminal.raw.startswith("\x1b[31meverytick: Invalid cron expression")
+    assert len(terminal.text.strip().splitlines()) == 1
+
+
+def test_what_others_wrote_reaches_no_terminal_raw(folder: Path) -> None:
+    (folder / "evil.py").write_text(
+        "from everytick import Everytick\n"
+        "tick = Everytick('sqlite:///evil.db')\n"
+        "@tick.job('0 0 1 1 *', description='\\x1b]0;owned\\x07', on_create='immediately')\n"
+        "def evil():\n    raise ValueError('\\x1b[2Jgone\\x9b31m')\n"
+    )
+    everytick(folder, "run", "--once", "-a", "evil")
+    [[*_, id_, _]] = everytick(folder, "history", "-a", "evil").rows
+
+    for arguments in (["show", "evil"], ["show", id_], ["history"], ["show", "no\x1b[31mjob"]):
+        with Terminal(folder, *arguments, "-a", "evil", NO_COLOR="1") as terminal:
+            terminal.ended()
+        assert "\x1b" not in terminal.raw, arguments
+        assert "\x9b" not in terminal.raw, arguments
+        assert "\x07" not in terminal.raw, arguments
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(folder: Path) -> None:
+    import subprocess
+
+    from tests.acceptance.cli.terminal import COMMAND, environment
+
+    text = f"set -o pipefail; {COMMAND} explain '* * * * *' -n 9000 | head -1"
+    done = subprocess.run(["bash", "-c", text], cwd=folder, env=environment(), capture_output=True, text=True)
+
+    assert (done.returncode, done.stderr) == (0, "")

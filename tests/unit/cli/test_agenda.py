@@ -1,0 +1,112 @@
+"""What comes, what a schedule means, and why an instant ran or did not."""
+
+import json
+from datetime import datetime
+
+import pytest
+
+from everytick import Everytick
+from tests.unit.cli.conftest import Cli, ran
+
+
+def test_next_is_an_agenda_of_all_jobs_in_order(cli: Cli, shop: Everytick) -> None:
+    rows = cli("next", "-n", "30").rows
+
+    times = [datetime.fromisoformat(row[0]) for row in rows]
+    assert len(rows) == 30
+    assert times == sorted(times)
+    assert {row[1] for row in rows} >= {"broken", "nightly"}
+
+
+def test_next_shows_times_in_the_zone_that_was_asked_for(cli: Cli, shop: Everytick) -> None:
+    [row] = cli("next", "nightly", "-n", "1", "--tz", "Europe/Berlin").rows
+
+    assert "T02:30:00+0" in row[0]
+
+
+def test_next_marks_what_the_clock_moves(cli: Cli, shop: Everytick) -> None:
+    rows = json.loads(cli("next", "nightly", "-n", "400", "--json").out)
+
+    moved = [row for row in rows if row["clock_change"] and "comes right after" in row["clock_change"]]
+    assert len(moved) >= 1
+    assert moved[0]["at"].endswith("T01:00:00Z")
+
+
+def test_next_ends_where_it_is_told_to(cli: Cli, shop: Everytick) -> None:
+    done = cli("next", "--until", "2020-01-01T00:00")
+
+    assert (done.code, done.out) == (0, "")
+    assert "nothing is to come" in done.err
+
+
+def test_an_unknown_zone_is_answered_with_the_nearest(cli: Cli, shop: Everytick) -> None:
+    done = cli("next", "--tz", "Europe/Berln")
+
+    assert done.code == 2
+    assert "did you mean Europe/Berlin" in done.err
+
+
+def test_a_schedule_is_explained_without_a_store(plain: Cli) -> None:
+    done = plain("explain", "30 2 * * 1-5", "--tz", "Europe/Berlin")
+
+    assert done.code == 0
+    assert done.out.startswith("at 02:30 on Monday through Friday, Europe/Berlin time\n")
+    pairs = [row for row in done.rows if len(row) == 2]
+    assert len([name for name, _ in pairs if name == "next"]) == 5
+    assert len([name for name, _ in pairs if name == "previous"]) == 2
+
+
+def test_clock_changes_are_told(plain: Cli) -> None:
+    explained = json.loads(plain("explain", "30 2 * * *", "--tz", "Europe/Berlin", "--json").out)
+
+    assert {change["what"] for change in explained["clock_changes"]} == {"moved", "silenced"}
+    assert explained["words"] == "at 02:30, Europe/Berlin time"
+
+
+def test_clock_changes_are_found_inside_combined_schedules(plain: Cli) -> None:
+    text = "(cron: 30 2 * * *; tz=Europe/Berlin) | (cron: 0 9 * * *; tz=UTC)"
+
+    explained = json.loads(plain("explain", text, "--json").out)
+
+    assert {change["what"] for change in explained["clock_changes"]} == {"moved", "silenced"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("after: 5m", "it depends on when the last occurrence ends"),
+        ("once: 2020-01-01T00:00:00Z", "never again"),
+        ("every 10s", "every 10 seconds"),
+    ],
+)
+def test_schedules_of_every_kind_are_explained(plain: Cli, text: str, said: str) -> None:
+    done = plain("explain", text)
+
+    assert done.code == 0
+    assert said in done.out
+
+
+def test_a_schedule_that_needs_a_job_is_explained_by_example(plain: Cli) -> None:
+    done = plain("explain", "H 2 * * *")
+
+    assert done.code == 0
+    assert "a job called 'example'" in done.err
+
+
+def test_an_expression_that_does_not_parse_is_wrong_usage(plain: Cli) -> None:
+    done = plain("explain", "61 * * * *")
+
+    assert (done.code, done.out) == (2, "")
+    assert 'Invalid cron expression "61 * * * *": minute field must be 0 to 59, got 61' in done.err
+
+
+def test_an_instant_of_a_job_is_explained(cli: Cli, shop: Everytick) -> None:
+    ran(shop, "nightly")
+
+    past = cli("explain", "nightly", "--at", "2026-01-01T01:30:00Z")
+    never = json.loads(cli("explain", "nightly", "--at", "2035-03-26 03:00", "--json").out)
+    coming = json.loads(cli("explain", "nightly", "--at", "2035-03-26T02:30[Europe/Berlin]", "--json").out)
+
+    assert past.out.startswith("before the job was known: ")
+    assert never["verdict"] == "not named by the schedule"
+    assert coming["verdict"] == "will run"

@@ -1,0 +1,110 @@
+"""The verbs: all listed, each loaded when it is called, and every error a sentence with a code."""
+
+import subprocess
+import sys
+
+import click
+import pytest
+
+from everytick import errors
+from everytick.cli.exits import Exit, Refused, code_of, sentence_of
+from everytick.cli.main import SECTIONS, everytick
+from everytick.errors import EverytickError
+from tests.unit.cli.conftest import Cli
+
+VERBS = [(verb, said) for section in SECTIONS.values() for verb, (_, said) in section.items()]
+
+
+@pytest.mark.parametrize(("verb", "said"), VERBS)
+def test_the_list_of_verbs_says_of_each_what_its_own_help_says(verb: str, said: str) -> None:
+    with click.Context(everytick) as ctx:
+        command = everytick.get_command(ctx, verb)
+
+    assert command is not None
+    assert (command.help or "").split("\n\n")[0] == said
+
+
+@pytest.mark.parametrize(("verb", "said"), VERBS)
+def test_every_verb_has_help(verb: str, said: str, plain: Cli) -> None:
+    done = plain(verb, "--help")
+
+    assert done.code == 0
+    assert f"Usage: everytick {verb}" in done.out
+
+
+def test_help_loads_no_verb_and_nothing_heavy() -> None:
+    program = (
+        "import sys\nfrom everytick.cli.main import called\ncode = called(['--help'])\n"
+        "print(code, *sorted(sys.modules), file=sys.stderr)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    loaded = set(done.stderr.split())
+    assert "everytick.cli.main" in loaded
+    assert loaded.isdisjoint(
+        {"everytick.app", "everytick.cli.run", "asyncio", "sqlite3", "pydantic", "zoneinfo", "rich"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.InvalidInstant("x", "is wrong"), 2),
+        (errors.InvalidSchedule("x", "minute", "is wrong"), 2),
+        (errors.NotFound("job", "x"), 3),
+        (PermissionError(13, "Permission denied", "jobs.db"), 4),
+        (errors.VersionConflict("x", 1, 2), 5),
+        (errors.JobDisabled("x"), 5),
+        (errors.StoreUnavailable("db", "gone"), 69),
+        (errors.SchemaMismatch("db", "newer"), 69),
+        (errors.MissingExtra("PostgreSQL", "postgres"), 69),
+        (ZeroDivisionError("oops"), 70),
+        (errors.TooManyEditions("x", 16), 75),
+        (Refused("no", Exit.TIMED_OUT), 124),
+    ],
+)
+def test_every_error_has_its_code_and_a_sentence(error: Exception, code: int) -> None:
+    assert code_of(error) == code
+    assert sentence_of(error)
+
+
+def test_every_error_of_ours_has_a_documented_code() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, EverytickError)]
+
+    assert {code_of(kind.__new__(kind)) for kind in kinds} <= set(Exit) - {Exit.OUR_FAULT}
+
+
+def test_an_unknown_verb_is_answered_with_the_nearest(plain: Cli) -> None:
+    done = plain("histroy")
+
+    assert (done.code, done.out) == (2, "")
+    assert "there is no verb 'histroy' (did you mean 'history'?)" in done.err
+
+
+def test_an_unknown_option_is_wrong_usage(plain: Cli) -> None:
+    done = plain("list", "--jsn")
+
+    assert done.code == 2
+    assert "--jsn" in done.err
+
+
+def test_an_application_and_a_store_given_together_are_refused(plain: Cli) -> None:
+    done = plain("list", "-a", "shop:tick", "--store", "sqlite:///jobs.db")
+
+    assert done.code == 2
+    assert "name both an application and a store" in done.err
+
+
+def test_a_store_that_is_not_there_is_not_made_by_a_question(plain: Cli) -> None:
+    done = plain("list", "--store", "sqlite:///tpyo.db")
+
+    assert done.code == 3
+    assert "there is no file tpyo.db: correct the address" in done.err
+
+
+def test_a_store_in_memory_is_refused(plain: Cli) -> None:
+    done = plain("list", "--store", "memory://")
+
+    assert done.code == 2
+    assert "name one that others can reach" in done.err

@@ -1,0 +1,153 @@
+"""Reading verbs: tab-separated in a pipe, JSON when asked, and nothing raw from the store."""
+
+import asyncio
+import json
+
+from everytick import Everytick
+from everytick.stores.addresses import store_of
+from tests.unit.cli.conftest import Cli, ran
+
+
+def test_list_gives_a_line_per_job(cli: Cli, shop: Everytick) -> None:
+    done = cli("list")
+
+    assert done.code == 0
+    assert [row[:3] for row in done.rows] == [
+        ["both", "enabled", "cron: 0 0 1 1 *; tz=UTC"],
+        ["broken", "enabled", "every: 1h; start=2026-01-01T00:00:00Z"],
+        ["nightly", "enabled", "cron: 30 2 * * *; tz=Europe/Berlin"],
+    ]
+
+
+def test_list_can_be_narrowed_by_name_tag_and_failure(cli: Cli, shop: Everytick) -> None:
+    ran(shop, "broken", "nightly")
+
+    assert [row[0] for row in cli("list", "-k", "BRO").rows] == ["broken"]
+    assert [row[0] for row in cli("list", "--tag", "night").rows] == ["nightly"]
+    assert [row[0] for row in cli("list", "--failed").rows] == ["broken"]
+
+
+def test_list_as_json_has_times_in_utc(cli: Cli, shop: Everytick) -> None:
+    [nightly] = json.loads(cli("list", "-k", "nightly", "--json").out)
+
+    assert nightly["name"] == "nightly"
+    assert nightly["schedule_words"] == "at 02:30, Europe/Berlin time"
+    assert nightly["next_run"].endswith(":30:00Z")
+    assert nightly["tags"] == ["night"]
+    assert nightly["is_enabled"] is True
+
+
+def test_list_of_nothing_says_so_beside_an_empty_answer(cli: Cli, shop: Everytick) -> None:
+    done = cli("list", "-k", "nothing")
+
+    assert (done.code, done.out) == (0, "")
+    assert "no job answers to that" in done.err
+
+
+def test_show_tells_schedule_tasks_and_who_set_each_policy(cli: Cli, shop: Everytick) -> None:
+    pairs = [(row[0], row[1]) for row in cli("show", "nightly").rows]
+
+    assert ("in words", "at 02:30, Europe/Berlin time") in pairs
+    assert ("description", "counts pages") in pairs
+    assert ("policies", "tags = ['night'] (set by the job)") in pairs
+    assert len([name for name, _ in pairs if name == "next runs"]) == 5
+    assert ("tasks", "second after first") in [(row[0], row[1]) for row in cli("show", "both").rows]
+
+
+def test_show_as_json_holds_all_of_it(cli: Cli, shop: Everytick) -> None:
+    shown = json.loads(cli("show", "both", "--json").out)
+
+    assert [task["name"] for task in shown["tasks"]] == ["first", "second"]
+    assert shown["tasks"][1]["after"] == ["first"]
+    assert shown["pause"] is None
+    assert len(shown["next_runs"]) == 5
+
+
+def test_a_job_that_is_not_there_is_answered_with_the_nearest_name(cli: Cli, shop: Everytick) -> None:
+    done = cli("show", "nihgtly")
+
+    assert done.code == 3
+    assert "there is no job 'nihgtly' (did you mean 'nightly'?)" in done.err
+
+
+def test_history_gives_newest_first_with_cause_and_reason(cli: Cli, shop: Everytick) -> None:
+    first, second = ran(shop, "nightly", "broken")
+
+    rows = cli("history").rows
+
+    assert {row[5] for row in rows} == {first, second}
+    [bad] = [row for row in rows if row[1] == "broken"]
+    assert bad[2:4] == ["failed", "trigger"]
+    assert "task broken failed" in bad[6]
+
+
+def test_history_can_be_narrowed(cli: Cli, shop: Everytick) -> None:
+    ran(shop, "nightly", "broken", "nightly")
+
+    assert [row[1] for row in cli("history", "--failed").rows] == ["broken"]
+    assert len(cli("history", "nightly").rows) == 2
+    assert len(cli("history", "-n", "1").rows) == 1
+    assert len(cli("history", "--since", "1h").rows) == 3
+    assert cli("history", "--through", "2020-01-01").rows == []
+    assert cli("history", "--cause", "replay").rows == []
+    assert [row[1] for row in cli("history", "--status", "failed").rows] == ["broken"]
+
+
+def test_history_as_json_is_one_document(cli: Cli, shop: Everytick) -> None:
+    [id_] = ran(shop, "broken")
+
+    [found] = json.loads(cli("history", "broken", "--cause", "trigger", "--json").out)
+
+    assert (found["id"], found["status"], found["job"]) == (id_, "failed", "broken")
+
+
+def test_an_occurrence_is_shown_with_its_attempts_and_nothing_raw(cli: Cli, shop: Everytick) -> None:
+    [id_] = ran(shop, "broken")
+
+    plain, as_json = cli("show", id_), cli("show", id_, "--json")
+
+    assert plain.rows[-1][:3] == ["broken", "1", "failed"]
+    assert "no \\x1b[31mgood" in plain.rows[-1][5]
+    assert "\x1b" in json.loads(as_json.out)["attempts"][0]["error"]
+    assert "\x1b" not in plain.out + as_json.out
+
+
+def test_an_occurrence_that_is_not_there_is_not_found(cli: Cli, shop: Everytick) -> None:
+    done = cli("show", "occ_" + "0" * 32)
+
+    assert done.code == 3
+    assert "everytick history lists what there is" in done.err
+
+
+def test_mistaken_words_and_times_are_wrong_usage(cli: Cli, shop: Everytick) -> None:
+    for arguments in (
+        ["history", "--status", "faild"],
+        ["history", "--since", "yesterday"],
+        ["history", "--after", "soon"],
+        ["history", "--since", "1h", "--after", "2026-01-01"],
+        ["history", "-n", "0"],
+    ):
+        done = cli(*arguments)
+
+        assert done.code == 2, arguments
+        assert done.err.startswith("everytick: "), arguments
+
+
+def test_nodes_says_that_there_was_none(cli: Cli, shop: Everytick) -> None:
+    done = cli("nodes")
+
+    assert (done.code, done.out) == (0, "")
+    assert "no node was ever heard of" in done.err
+
+
+def test_nodes_tells_the_silent_from_the_living(cli: Cli, shop: Everytick, address: str) -> None:
+    async def beat() -> None:
+        store = store_of(address)
+        await store.open()
+        await store.beat("host-1", [])
+        await store.close()
+
+    asyncio.run(beat())
+
+    assert [row[:2] for row in cli("nodes").rows] == [["host-1", "alive"]]
+    assert json.loads(cli("nodes", "--json").out)[0]["holds"] == 0
