@@ -218,7 +218,8 @@ class Node:
             self.offset.compare(ahead.now)
             self.health.answered()
             moments = [moment for moment in (ahead.wake_at, ahead.ready_at) if moment is not None]
-            until = min([_FAR, *(self.clock.seconds_until(moment) for moment in moments)])
+            # Counted from the answer: a store whose clock was set back stands still, and this node's clock does not.
+            until = min([_FAR, *((moment - ahead.now).total_seconds() for moment in moments)])
             if await self._rung(until, poll):
                 self._beat.nudge()
             self._wake()
