@@ -1,0 +1,1 @@
+"""Where definitions come from besides code: files, read whole or refused with every mistake named."""

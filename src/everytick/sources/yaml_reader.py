@@ -1,0 +1,316 @@
+"""YAML as JSON has it: text, numbers, true, false, null, lists and tables, each with its place in the file.
+
+PyYAML's C parser tells what stands in the text; what it means is decided here, by the core
+schema of YAML 1.2: `NO`, `on`, `12:30` and `2026-01-31` stay text. Tags are refused, so are keys
+that come twice, control characters, and whatever is larger or deeper than any file of jobs: a
+few lines of anchors can stand for more values than a machine can hold.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from yaml import CBaseLoader, YAMLError
+from yaml.events import (
+    AliasEvent,
+    DocumentEndEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+    StreamStartEvent,
+)
+
+from everytick.domain.values import value
+from everytick.errors import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+LARGEST_FILE = 2 * 1024 * 1024
+"""Bytes that one file may have."""
+
+MOST_NODES = 100_000
+"""Values that one file may hold, those that an alias stands for counted each time."""
+
+DEEPEST = 40
+
+MOST_MISTAKES = 100
+"""After so many, a file is not read on: it is not a file of jobs."""
+
+Step: TypeAlias = str | int
+# What the parser gives has no types.
+Event: TypeAlias = Any
+
+# Tabs and line ends are layout; of the rest, what YAML itself calls printable.
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_NULL = frozenset(("", "~", "null", "Null", "NULL"))
+_SWITCH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+# A zero in front is octal in YAML 1.1 and nothing in 1.2: it stays text, and whoever wants a number says so.
+_WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
+_BASED = re.compile(r"0o[0-7]{1,20}|0x[0-9a-fA-F]{1,15}")
+_NUMBER = re.compile(r"[-+]?(?:\.[0-9]{1,300}|(?:0|[1-9][0-9]{0,300})(?:\.[0-9]{0,300})?)(?:[eE][-+]?[0-9]{1,3})?")
+_ENDLESS = re.compile(r"([-+]?)\.(inf|Inf|INF|nan|NaN|NAN)")
+_BEGIN_NUMBERS = frozenset("0123456789-+.")
+_LAYOUT = (StreamStartEvent, StreamEndEvent, DocumentEndEvent)
+
+
+class Place(NamedTuple):
+    """Where something stands, counted from one, as editors do."""
+
+    line: int
+    column: int
+
+
+@value
+class Mistake:
+    """What is wrong in a file, where, and what to do about it; a warning lets the file stand."""
+
+    file: str
+    line: int
+    column: int
+    message: str
+    is_warning: bool = False
+
+    def __str__(self) -> str:
+        word = "warning: " if self.is_warning else ""
+        return f"{shown(self.file, 1000)}:{self.line}:{self.column}: {word}{self.message}"
+
+
+class Node:
+    """A value, the place it stands at, and the nodes inside it; `size` counts them all."""
+
+    __slots__ = ("data", "inside", "keys", "place", "size")
+
+    def __init__(self, data: Any, place: Place) -> None:
+        self.data, self.place, self.size = data, place, 1
+        self.inside: dict[Step, Node] = {}
+        self.keys: dict[str, Place] = {}
+
+    def place_of(self, path: Sequence[Step], *, key: bool = False) -> Place:
+        """Return where the value at a path stands, or the nearest around it; with `key`, where its key stands."""
+        node, found = self, self.place
+        for position, step in enumerate(path):
+            if key and position == len(path) - 1 and step in node.keys:
+                return node.keys[str(step)]
+            if step not in node.inside:
+                break
+            node = node.inside[step]
+            found = node.place
+        return found
+
+
+@value
+class Document:
+    """What a file says: its root, or None where it could not be read, and what is wrong with it."""
+
+    root: Node | None
+    mistakes: tuple[Mistake, ...]
+
+
+def read_yaml(raw: bytes, file: str) -> Document:
+    """Return the one document of a file; nothing is raised, whatever stands in it."""
+    reader = _Reader(file)
+    try:
+        root = reader.read(raw)
+    except _Refused as refused:
+        reader.note(refused.place, refused.reason)
+        root = None
+    return Document(root if not reader.mistakes else None, tuple(reader.mistakes))
+
+
+class _Refused(Exception):
+    """Reading cannot go on."""
+
+    def __init__(self, place: Place, reason: str) -> None:
+        super().__init__(reason)
+        self.place, self.reason = place, reason
+
+
+class _Reader:
+    """Reads one file."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self.mistakes: list[Mistake] = []
+        self._anchors: dict[str, Node | None] = {}
+        self._left = MOST_NODES
+
+    def note(self, place: Place, reason: str) -> None:
+        """Keep a mistake, and read on unless there are too many."""
+        self.mistakes.append(Mistake(self._file, place.line, place.column, reason))
+        if len(self.mistakes) == MOST_MISTAKES:
+            raise _Refused(place, f"{MOST_MISTAKES} mistakes so far: the rest is not read")
+
+    def read(self, raw: bytes) -> Node:
+        """Return the root of the one document."""
+        events = _events(_text(raw))
+        root = None
+        for event in events:
+            if isinstance(event, DocumentStartEvent):
+                if root is not None:
+                    raise _Refused(_place(event), "a second document begins: write it into a file of its own")
+                _refuse_directives(event)
+            elif not isinstance(event, _LAYOUT):
+                root = self._node(event, events, 0)
+        if root is None:
+            raise _Refused(Place(1, 1), "the file is empty")
+        return root
+
+    def _node(self, event: Event, events: Iterator[Event], depth: int) -> Node:
+        place, kind, anchor = _place(event), event.__class__, event.anchor
+        if kind is AliasEvent:
+            return self._known(anchor, place)
+        _refuse_tag(event, place)
+        if depth > DEEPEST:
+            raise _Refused(place, f"values stand in each other more than {DEEPEST} deep: write them flatter")
+        if anchor is not None:
+            # Not there until it is whole: a value that holds itself has no end.
+            self._anchors[anchor] = None
+        node = Node(None, place)
+        if kind is ScalarEvent:
+            node.data = self._scalar(event, place)
+        elif kind is SequenceStartEvent:
+            self._fill_list(node, events, depth)
+        else:
+            self._fill_table(node, events, depth)
+        self._spend(1, place)
+        if anchor is not None:
+            self._anchors[anchor] = node
+        return node
+
+    def _known(self, anchor: str, place: Place) -> Node:
+        name = shown(anchor, 60)
+        if anchor not in self._anchors:
+            raise _Refused(place, f"*{name} stands for nothing: no &{name} comes before it")
+        found = self._anchors[anchor]
+        if found is None:
+            raise _Refused(place, f"*{name} stands inside of what it stands for, and would have no end")
+        self._spend(found.size, place)
+        return found
+
+    def _spend(self, nodes: int, place: Place) -> None:
+        self._left -= nodes
+        if self._left < 0:
+            raise _Refused(place, f"the file holds more than {MOST_NODES:,} values: split it")
+
+    def _fill_list(self, node: Node, events: Iterator[Event], depth: int) -> None:
+        data: list[Any] = []
+        while (event := next(events)).__class__ is not SequenceEndEvent:
+            one = self._node(event, events, depth + 1)
+            node.inside[len(data)] = one
+            data.append(one.data)
+            node.size += one.size
+        node.data = data
+
+    def _fill_table(self, node: Node, events: Iterator[Event], depth: int) -> None:
+        data: dict[str, Any] = {}
+        while (event := next(events)).__class__ is not MappingEndEvent:
+            place = _place(event)
+            key = self._key(event, place)
+            one = self._node(next(events), events, depth + 1)
+            node.size += one.size
+            if key in data:
+                first = node.keys[key]
+                self.note(place, f"the key '{shown(key, 60)}' stands here twice, first in line {first.line}")
+            else:
+                node.keys[key], node.inside[key], data[key] = place, one, one.data
+        node.data = data
+
+    def _key(self, event: Event, place: Place) -> str:
+        """Keys are text as it was written, whatever it looks like: `on:` and `404:` too."""
+        if event.__class__ is not ScalarEvent:
+            raise _Refused(place, "a key must be plain text, not a list, a table or an alias")
+        _refuse_tag(event, place)
+        text: str = event.value
+        if text == "<<" and event.implicit[0]:
+            self.note(place, "<< is not YAML 1.2: put what jobs have in common under defaults:, or write it out")
+        self._refuse_control(text, place)
+        return text
+
+    def _scalar(self, event: Event, place: Place) -> Any:
+        text: str = event.value
+        # Only a plain scalar may be anything but text.
+        if event.implicit[0]:
+            if text in _NULL:
+                return None
+            if text in _SWITCH:
+                return _SWITCH[text]
+            if text[0] in _BEGIN_NUMBERS:
+                return _number(text)
+        self._refuse_control(text, place)
+        return text
+
+    def _refuse_control(self, text: str, place: Place) -> None:
+        if not text.isprintable() and (found := _CONTROL.search(text)):
+            character = ord(found.group())
+            self.note(place, f"'{shown(text, 60)}' holds the control character U+{character:04X}: remove it")
+
+
+def _number(text: str) -> Any:
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    if _BASED.fullmatch(text):
+        return int(text, 0)
+    if _NUMBER.fullmatch(text):
+        return float(text)
+    endless = _ENDLESS.fullmatch(text)
+    return text if endless is None else float("".join(endless.groups()))
+
+
+def _text(raw: bytes) -> str:
+    if len(raw) > LARGEST_FILE:
+        raise _Refused(Place(1, 1), f"the file has more than {LARGEST_FILE:,} bytes: split it")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = raw[: error.start].decode("utf-8", "replace")
+        raise _Refused(_at(before, len(before)), "this is not UTF-8: save the file as UTF-8") from None
+    if found := _UNPRINTABLE.search(text):
+        reason = f"the control character U+{ord(found.group()):04X} is refused: remove it"
+        raise _Refused(_at(text, found.start()), reason)
+    return text
+
+
+def _at(text: str, position: int) -> Place:
+    """The place of a character."""
+    before = text[:position]
+    return Place(before.count("\n") + 1, position - before.rfind("\n"))
+
+
+def _events(text: str) -> Iterator[Event]:
+    """Give what the parser finds, as far as it can be parsed."""
+    parser: Any = CBaseLoader(text)
+    try:
+        while (event := parser.get_event()) is not None:
+            yield event
+    except YAMLError as error:
+        raise _unparsed(error) from None
+
+
+def _unparsed(error: Any) -> _Refused:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    place = Place(1, 1) if mark is None else Place(mark.line + 1, mark.column + 1)
+    context, problem = getattr(error, "context", None), getattr(error, "problem", None) or str(error)
+    return _Refused(place, f"not YAML: {shown(problem)}{f' ({shown(context)})' if context else ''}")
+
+
+def _refuse_directives(event: Event) -> None:
+    if event.tags:
+        raise _Refused(_place(event), "%TAG is refused: files hold plain data")
+    if event.version not in (None, (1, 2)):
+        raise _Refused(_place(event), "files are read as YAML 1.2: leave out the %YAML line")
+
+
+def _refuse_tag(event: Event, place: Place) -> None:
+    if event.tag is not None:
+        raise _Refused(place, f"the tag '{shown(event.tag, 60)}' is refused: files hold plain data, write the value")
+
+
+def _place(event: Event) -> Place:
+    mark = event.start_mark
+    return Place(mark.line + 1, mark.column + 1)
