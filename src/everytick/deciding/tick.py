@@ -1,7 +1,8 @@
-"""The commonest plan, made at a quarter of the cost: one instant, on time, of a job that nothing else concerns.
+"""The two commonest plans, made at a quarter of the cost, of a job that nothing else concerns.
 
-Nearly every plan is this one, and thousands of jobs may be due at the same second. It decides
-nothing of its own: a law holds it equal to what `plan` says in full.
+One instant on time: thousands of jobs may be due at the same second. And no instant at all:
+every ending makes somebody look. They decide nothing of their own: a law holds them equal to
+what `plan` says in full.
 """
 
 from datetime import datetime
@@ -16,16 +17,17 @@ from everytick.domain.statuses import OccurrenceStatus
 
 
 def plain_tick(snapshot: JobSnapshot, now: datetime) -> Plan | None:
-    """Return the plan for one instant on time, or None where there is anything more to decide."""
+    """Return the plan for no instant or one on time, or None where there is anything more to decide."""
     if not _is_plain(snapshot):
         return None
-    job, watermark = snapshot.editions[0].job, snapshot.watermark
+    job = snapshot.editions[0].job
     schedule = job.bound(job.created_at if snapshot.last_end is None else snapshot.last_end.ended_at)
-    instant = schedule.last_at(now)
-    if instant is None or not watermark < instant <= now < instant + job.settings.grace:
-        return None
-    before = schedule.last_at(instant - TICK)
-    if before is not None and before > watermark:
+    instant = schedule.next_after(snapshot.watermark)
+    if instant is None or instant > now:
+        through = max(now, snapshot.watermark)
+        return Plan(snapshot.job_id, snapshot.revision, snapshot.woken, through, instant)
+    wake_at = schedule.next_after(instant)
+    if snapshot.busy_count or now >= instant + job.settings.grace or (wake_at is not None and wake_at <= now):
         return None
     created = Creation(
         occurrence_id(snapshot.job_id, instant),
@@ -35,22 +37,20 @@ def plain_tick(snapshot: JobSnapshot, now: datetime) -> Plan | None:
         Cause.SCHEDULE,
         instant,
         instant,
-        before,
+        schedule.last_at(instant - TICK),
         instant,
         False,
         Why.ON_TIME,
         "",
         job.settings.payload,
     )
-    wake_at = schedule.next_after(now)
     return Plan(snapshot.job_id, snapshot.revision, snapshot.woken, now, wake_at, (created,))
 
 
 def _is_plain(snapshot: JobSnapshot) -> bool:
-    """Whether nobody is active or waits, and nobody asked for, held, moved or changed anything."""
+    """Whether nobody waits, and nobody asked for, held, moved or changed anything."""
     if (
-        snapshot.busy_count
-        or snapshot.waiting_count
+        snapshot.waiting_count
         or snapshot.requests
         or snapshot.more_requests
         or snapshot.adjustments
