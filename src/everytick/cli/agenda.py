@@ -17,8 +17,8 @@ from everytick.cli.times import Times
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from everytick import Explanation
     from everytick.app import Everytick
-    from everytick.deciding.explain import Explanation
     from everytick.domain.schedule import Schedule
     from everytick.schedules.cron import ClockChange
     from everytick.stores.base import JobRecord

@@ -34,6 +34,7 @@ class Refused(Exception):
 
 # The first that fits counts.
 _CODES: tuple[tuple[type[BaseException], Exit], ...] = (
+    (errors.DuplicateDefinition, Exit.CONFLICT),
     (errors.DefinitionError, Exit.USAGE),
     (errors.NotFound, Exit.NOT_FOUND),
     (errors.Conflict, Exit.CONFLICT),

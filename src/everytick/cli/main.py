@@ -31,6 +31,21 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "next": ("cli.agenda", "Show what runs next: of one JOB, or of all."),
         "explain": ("cli.agenda", "Say what a schedule means, or why an instant of a job ran or did not."),
     },
+    "Operate": {
+        "trigger": ("cli.operations", "Ask for an occurrence now; the schedule is not moved."),
+        "replay": ("cli.operations", "Ask for an occurrence that does again what an ended one did."),
+        "cancel": ("cli.operations", "End an occurrence, or ask its node to stop it."),
+        "backfill": ("cli.operations", "Ask for past instants that have no occurrence."),
+        "pause": ("cli.operations", "Hold a job's schedule."),
+        "resume": ("cli.operations", "End a pause."),
+        "enable": ("cli.operations", "Let a disabled job run again, from its next instant on."),
+        "disable": ("cli.operations", "Let a job create nothing and take no requests until it is enabled."),
+        "reschedule": ("cli.operations", "Set a job's next run; the instants before it give way."),
+        "skip": ("cli.operations", "Leave one single future instant of a job out."),
+        "move": ("cli.operations", "Let one single future instant of a job run at another time."),
+        "rename": ("cli.operations", "Give a job another name; its id, watermark and history stay."),
+        "remove": ("cli.operations", "Take a job out of service; its history is kept."),
+    },
 }
 _MODULES = {verb: module for section in SECTIONS.values() for verb, (module, _) in section.items()}
 

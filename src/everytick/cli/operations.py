@@ -1,0 +1,286 @@
+"""The operations, each under the name it has in Python; who asks is the user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from everytick.cli.exits import Exit, Refused
+from everytick.cli.options import confirm, in_utc, sure
+from everytick.cli.output import say, write
+from everytick.cli.session import ask, who
+from everytick.cli.state import Verb
+from everytick.cli.times import Times
+from everytick.errors import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from everytick.app import Everytick
+    from everytick.app.handle import Handle
+    from everytick.app.operations import Backfill
+    from everytick.domain.occurrence import Occurrence
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+_LARGEST_PAYLOAD = 1_000_000
+
+
+def _reason(function: F) -> F:
+    return click.option("--reason", default="", metavar="TEXT", help="Why; it is stored.")(function)
+
+
+def _requesting(function: F) -> F:
+    """Add what all requests for an occurrence have."""
+    for option in (
+        click.option("--timeout", metavar="TIME", help="With --wait: give up after so long, like 10m; exit code 124."),
+        click.option("--wait", is_flag=True, help="Wait for its end; exit code 1 if it does not end well."),
+        click.option("--overlap", metavar="RULE", help="How it goes with what runs; by default it waits in line."),
+        click.option("--key", metavar="TEXT", help="The same key again asks for the same occurrence."),
+    ):
+        function = option(function)
+    return function
+
+
+# --------------------------------------------------------------------------------------------------------- requests
+
+
+@click.command(
+    "trigger",
+    cls=Verb,
+    help="Ask for an occurrence now; the schedule is not moved.\n\n"
+    "Writes the occurrence's id. Example: everytick trigger nightly --payload '{\"pages\": 3}' --wait",
+)
+@click.argument("job")
+@click.option("--payload", metavar="JSON", help="What its tasks are given; @FILE reads a file.")
+@_reason
+@_requesting
+def trigger_verb(
+    job: str,
+    payload: str | None,
+    reason: str,
+    key: str | None,
+    overlap: Any,
+    wait: bool,
+    timeout: str | None,
+) -> int:
+    """Ask for an occurrence now."""
+    from everytick.domain.config import UNSET
+
+    given = UNSET if payload is None else _json(payload)
+
+    async def asked(app: Everytick) -> Handle:
+        return await app.trigger(job, payload=given, key=key, overlap=overlap, reason=reason, by=who())
+
+    return _request(asked, wait, timeout)
+
+
+@click.command(
+    "replay",
+    cls=Verb,
+    help="Ask for an occurrence that does again what an ended one did.\n\n"
+    "It keeps the original's time and payload and is linked to it. Writes the new occurrence's id.",
+)
+@click.option("--job-occurrence", "occurrence", required=True, metavar="ID", help="The occurrence to do again.")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it is stored.")
+@_requesting
+def replay_verb(occurrence: str, reason: str, key: str | None, overlap: Any, wait: bool, timeout: str | None) -> int:
+    """Ask for an occurrence that does again what an ended one did."""
+
+    async def asked(app: Everytick) -> Handle:
+        return await app.replay(occurrence, reason=reason, key=key, overlap=overlap, by=who())
+
+    return _request(asked, wait, timeout)
+
+
+def _request(asked: Callable[[Everytick], Any], wait: bool, timeout: str | None) -> int:
+    """Ask, write the id, and follow it if that is wanted."""
+    from everytick.cli.waiting import follow, tell_end
+    from everytick.domain.durations import duration
+
+    if timeout is not None and not wait:
+        raise click.UsageError("--timeout is about --wait: give both")
+    within = None if timeout is None else duration(timeout)
+
+    async def done(app: Everytick) -> Occurrence | None:
+        handle = await asked(app)
+        write(handle.id)
+        return await follow(app, handle.id, within) if wait else None
+
+    found = ask(done)
+    return Exit.DONE if found is None else tell_end(found)
+
+
+def _json(text: str) -> object:
+    import json
+
+    if text.startswith("@"):
+        try:
+            text = Path(text[1:]).read_text(encoding="utf-8")[: _LARGEST_PAYLOAD + 1]
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise Refused(f"--payload {shown(text)} cannot be read: {reason}") from error
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"--payload is not JSON: {error}; write it like '{{\"pages\": 3}}' or @file.json") from error
+
+
+@click.command("cancel", cls=Verb, help="End an occurrence, or ask its node to stop it.")
+@click.argument("occurrence")
+@_reason
+@sure
+def cancel_verb(occurrence: str, reason: str, yes: bool) -> None:
+    """End an occurrence, or ask its node to stop it."""
+    found = ask(lambda app: app.occurrence(occurrence)).occurrence
+    confirm(f"cancel {found.id}, which is {found.status}?", yes)
+    was_active = ask(lambda app: app.cancel(occurrence, reason=reason, by=who()))
+    say("canceled, or its node was told to stop it" if was_active else f"it had ended before: {found.status}")
+
+
+@click.command(
+    "backfill",
+    cls=Verb,
+    help="Ask for past instants that have no occurrence.\n\n"
+    "Those after one moment and through another, one after the other. Writes how many.\n\n"
+    "Example: everytick backfill nightly --after 2026-11-01 --through 2026-11-08",
+)
+@click.argument("job")
+@click.option("--after", required=True, metavar="T", help="The instants after this moment.")
+@click.option("--through", required=True, metavar="T", help="And not later than this one.")
+@click.option("--again", is_flag=True, help="Also those that have an occurrence.")
+@click.option("--dry-run", is_flag=True, help="Only say how many.")
+@in_utc
+@sure
+def backfill_verb(job: str, after: str, through: str, again: bool, dry_run: bool, utc: bool, yes: bool) -> None:
+    """Ask for past instants that have no occurrence."""
+    times = Times(utc)
+    begin, end = times.read(after), times.read(through)
+
+    def asked(dry: bool) -> Backfill:
+        return ask(lambda app: app.backfill(job, begin, end, again=again, dry_run=dry, by=who()))
+
+    found = asked(True)
+    count = f"{len(found.instants):,}{' or more' if found.more else ''}"
+    if not found.instants:
+        say("every instant of that time has its occurrence already")
+    elif not dry_run:
+        first, last = times.shown(found.instants[0]), times.shown(found.instants[-1])
+        confirm(f"ask for {count} occurrences of '{shown(job)}', from {first} to {last}?", yes)
+        asked(False)
+        say(f"asked for {count} occurrences; they run one after the other")
+    write(str(len(found.instants)))
+
+
+# ----------------------------------------------------------------------------------------------------- the schedule
+
+
+@click.command(
+    "pause", cls=Verb, help="Hold a job's schedule.\n\nExample: everytick pause nightly --until 2026-12-24T18:00"
+)
+@click.argument("job")
+@click.option("--until", metavar="T", help="When it goes on by itself; else somebody must resume it.")
+@click.option(
+    "--missed", default="skip", type=click.Choice(["skip", "catch_up"]), help="What becomes of the instants meanwhile."
+)
+@_reason
+@in_utc
+def pause_verb(job: str, until: str | None, missed: Any, reason: str, utc: bool) -> None:
+    """Hold a job's schedule."""
+    end = None if until is None else Times(utc).read(until)
+    ask(lambda app: app.pause(job, until=end, reason=reason, missed=missed, by=who()))
+    say(f"'{job}' is paused" + (": everytick resume lets it go on" if end is None else f" until {until}"))
+
+
+@click.command("resume", cls=Verb, help="End a pause.")
+@click.argument("job")
+def resume_verb(job: str) -> None:
+    """End a pause."""
+    was_paused = ask(lambda app: app.resume(job, by=who()))
+    say(f"'{job}' goes on" if was_paused else f"'{job}' was not paused")
+
+
+@click.command("enable", cls=Verb, help="Let a disabled job run again, from its next instant on.")
+@click.argument("job")
+def enable_verb(job: str) -> None:
+    """Let a disabled job run again."""
+    changed = ask(lambda app: app.enable(job, by=who()))
+    say(f"'{job}' is enabled" if changed else f"'{job}' was enabled already")
+
+
+@click.command("disable", cls=Verb, help="Let a job create nothing and take no requests until it is enabled.")
+@click.argument("job")
+def disable_verb(job: str) -> None:
+    """Let a job create nothing and take no requests."""
+    changed = ask(lambda app: app.disable(job, by=who()))
+    say(f"'{job}' is disabled" if changed else f"'{job}' was disabled already")
+
+
+@click.command("reschedule", cls=Verb, help="Set a job's next run; the instants before it give way.")
+@click.argument("job")
+@click.argument("at")
+@in_utc
+def reschedule_verb(job: str, at: str, utc: bool) -> None:
+    """Set a job's next run."""
+    times = Times(utc)
+    instant = times.read(at)
+    ask(lambda app: app.reschedule(job, instant, by=who()))
+    say(f"'{job}' runs next at {times.shown(instant)}")
+
+
+@click.command("skip", cls=Verb, help="Leave one single future instant of a job out.")
+@click.argument("job")
+@click.argument("at")
+@_reason
+@in_utc
+def skip_verb(job: str, at: str, reason: str, utc: bool) -> None:
+    """Leave one single future instant out."""
+    times = Times(utc)
+    instant = times.read(at)
+    ask(lambda app: app.skip(job, instant, reason=reason, by=who()))
+    say(f"'{job}' leaves out {times.shown(instant)}")
+
+
+@click.command("move", cls=Verb, help="Let one single future instant of a job run at another time.")
+@click.argument("job")
+@click.argument("at")
+@click.argument("to")
+@_reason
+@in_utc
+def move_verb(job: str, at: str, to: str, reason: str, utc: bool) -> None:
+    """Let one single future instant run at another time."""
+    times = Times(utc)
+    instant, target = times.read(at), times.read(to)
+    ask(lambda app: app.move(job, instant, target, reason=reason, by=who()))
+    say(f"'{job}' runs at {times.shown(target)} instead of {times.shown(instant)}")
+
+
+# -------------------------------------------------------------------------------------------------- the definitions
+
+
+@click.command("rename", cls=Verb, help="Give a job another name; its id, watermark and history stay.")
+@click.argument("old")
+@click.argument("new")
+def rename_verb(old: str, new: str) -> None:
+    """Give a job another name."""
+    ask(lambda app: app.rename(old, new, by=who()))
+    say(f"'{old}' is called '{new}'; rename it where it is defined too, or the old one comes back")
+
+
+@click.command("remove", cls=Verb, help="Take a job out of service; its history is kept.")
+@click.argument("job")
+@sure
+def remove_verb(job: str, yes: bool) -> None:
+    """Take a job out of service."""
+
+    async def asked(app: Everytick) -> datetime | None:
+        return (await app.status(job)).next_run
+
+    coming = ask(asked)
+    following = "" if coming is None else f", which runs next at {Times().shown(coming)}"
+    confirm(f"remove '{shown(job)}'{following}?", yes)
+    ask(lambda app: app.remove(job, by=who()))
+    say(f"'{job}' is removed; what defines it in code brings it back at its next start")

@@ -1,0 +1,123 @@
+"""Following an occurrence to its end: a line that moves on a terminal, an exit code for scripts."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from everytick.cli.exits import Exit, Refused
+from everytick.cli.output import has_colour, is_terminal, length, safe, say
+from everytick.cli.session import store_of_app
+from everytick.errors import NotFound, shown
+
+if TYPE_CHECKING:
+    from everytick.app import Everytick
+    from everytick.domain.occurrence import Attempt, Occurrence
+    from everytick.stores.base import Whole
+
+_FIRST_LOOK, _LAST_LOOK = 0.02, 0.5
+_BAR = 20
+
+
+async def follow(app: Everytick, id_: str, within: timedelta | None) -> Occurrence:
+    """Return the occurrence once it has ended; on a terminal, show how far it has come meanwhile."""
+    import asyncio
+
+    from everytick.domain.statuses import ENDED
+
+    await _warn_if_alone(app)
+    line, pause, begun = Line(), _FIRST_LOOK, time.monotonic()
+    try:
+        while True:
+            whole = await _found(app, id_)
+            if whole is not None and whole.occurrence.status in ENDED:
+                return whole.occurrence
+            waited = timedelta(seconds=time.monotonic() - begun)
+            if within is not None and waited >= within:
+                text = f"it has not ended within {length(within)} and goes on: everytick show {id_} tells how"
+                raise Refused(text, Exit.TIMED_OUT)
+            line.show(words(whole, waited))
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LAST_LOOK)
+    except asyncio.CancelledError:
+        say(f"no longer waiting; it goes on: everytick show {id_} tells how, everytick cancel {id_} ends it")
+        raise
+    finally:
+        line.clear()
+
+
+async def _found(app: Everytick, id_: str) -> Whole | None:
+    """The occurrence, or None as long as no plan has made it."""
+    try:
+        return await app.occurrence(id_)
+    except NotFound:
+        return None
+
+
+async def _warn_if_alone(app: Everytick) -> None:
+    now = await (await store_of_app(app)).now()
+    if all(now - each.beat_at > app.settings.node_timeout for each in await app.nodes()):
+        say("no node is alive: it waits until everytick run starts one")
+
+
+def words(whole: Whole | None, waited: timedelta) -> str:
+    """Say how far it has come: its status, and what the attempts that run have told."""
+    if whole is None:
+        return f"asked for, not planned yet  {length(waited)}"
+    parts: list[str] = [whole.occurrence.status]
+    for task, attempt in whole.attempts:
+        if attempt.status == "running":
+            again = f" attempt {attempt.number}" if attempt.number > 1 else ""
+            parts.append(f"{shown(task, 40)}{again}{_progress(attempt)}")
+    return "  ".join([*parts, length(waited)])
+
+
+def _progress(attempt: Attempt) -> str:
+    told = attempt.progress
+    if told is None:
+        return ""
+    text = f" {shown(told.text, 40)}" if told.text else ""
+    if not told.total:
+        return f" {told.done:g}{text}"
+    part = min(max(told.done / told.total, 0.0), 1.0)
+    bar = "#" * round(part * _BAR)
+    return f" [{bar:.<{_BAR}}] {told.done:g}/{told.total:g}{text}"
+
+
+class Line:
+    """One line of a terminal that is written anew; where nobody looks, nothing is."""
+
+    def __init__(self) -> None:
+        self._is_shown = False
+        self._is_wanted = is_terminal(sys.stderr)
+
+    def show(self, text: str) -> None:
+        """Write the text in the place of what stood there."""
+        if self._is_wanted:
+            from shutil import get_terminal_size
+
+            room = max(get_terminal_size().columns - 1, 10)
+            click.echo(f"\r{safe(text)[:room]}\x1b[K", nl=False, err=True, color=True)
+            self._is_shown = True
+
+    def clear(self) -> None:
+        """Leave the line as it was."""
+        if self._is_shown:
+            click.echo("\r\x1b[K", nl=False, err=True, color=True)
+            self._is_shown = False
+
+
+def tell_end(found: Occurrence) -> Exit:
+    """Say how it ended, and return the exit code of that."""
+    took = ""
+    if found.started_at is not None and found.ended_at is not None:
+        took = f" after {length(found.ended_at - found.started_at)}"
+    why = "; ".join(filter(None, (found.error,)))
+    good = found.status == "completed"
+    text = f"{found.status}{took}" + (f": {why}" if why else "")
+    say(text, mark=("green" if good else "red") if has_colour(sys.stderr) else None)
+    return Exit.DONE if good else Exit.FAILED

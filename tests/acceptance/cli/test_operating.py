@@ -1,0 +1,74 @@
+"""Operating a running node from another terminal: trigger and follow, answer questions, be interrupted."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.cli.terminal import Terminal, everytick
+
+
+@pytest.fixture
+def node(folder: Path) -> Iterator[Terminal]:
+    with Terminal(folder, "run", "-a", "shop") as terminal:
+        terminal.see(r"pulse \S+ completed")
+        yield terminal
+
+
+def test_trigger_and_wait_shows_progress_and_ends_with_the_outcome(folder: Path, node: Terminal) -> None:
+    with Terminal(folder, "trigger", "nightly", "--payload", '{"pages": 30}', "--wait", "-a", "shop") as terminal:
+        terminal.see(r"occ_[0-9a-f-]{36}")
+        terminal.see(r"running  nightly \[#*\.+\] \d+/30 pages")
+        terminal.see(r"completed after \d")
+
+        assert terminal.ended() == 0
+
+
+def test_waiting_for_what_fails_ends_with_1_and_in_a_pipe_without_a_progress_line(folder: Path, node: Terminal) -> None:
+    done = everytick(folder, "trigger", "broken", "--wait", "-a", "shop")
+
+    assert done.returncode == 1
+    assert done.stdout.startswith("occ_")
+    assert "failed" in done.stderr
+    assert "\r" not in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+def test_waiting_ends_in_time_or_when_interrupted_and_the_work_goes_on(folder: Path) -> None:
+    timed = everytick(folder, "trigger", "nightly", "--wait", "--timeout", "100ms", "-a", "shop")
+    with Terminal(folder, "trigger", "nightly", "--wait", "-a", "shop") as terminal:
+        terminal.see("asked for, not planned yet")
+        terminal.signal(signal.SIGINT)
+        code = terminal.ended()
+
+    assert timed.returncode == 124
+    assert "no node is alive" in timed.stderr
+    assert "it has not ended within 100ms and goes on" in timed.stderr
+    assert code == 130
+    assert "no longer waiting; it goes on" in terminal.text
+
+
+def test_a_verb_that_destroys_asks_at_a_terminal(folder: Path) -> None:
+    everytick(folder, "run", "--once", "-a", "shop")
+
+    with Terminal(folder, "remove", "nightly", "-a", "shop") as terminal:
+        terminal.see(r"remove 'nightly', which runs next at .*\? \[y/N\]")
+        terminal.type("n\n")
+        assert terminal.ended() == 1
+        assert "nothing was changed" in terminal.text
+    with Terminal(folder, "remove", "nightly", "--store", "sqlite:///jobs.db") as terminal:
+        terminal.see(r"\[y/N\]")
+        terminal.type("y\n")
+        assert terminal.ended() == 0
+
+    assert [row[0] for row in everytick(folder, "list", "--store", "sqlite:///jobs.db").rows] == ["broken", "pulse"]
+
+
+def test_where_nobody_can_be_asked_yes_is_needed(folder: Path) -> None:
+    everytick(folder, "run", "--once", "-a", "shop")
+
+    refused = everytick(folder, "remove", "nightly", "-a", "shop", answer="y\n")
+
+    assert refused.returncode == 2
+    assert "nobody can be asked here, so say it with --yes" in refused.stderr

@@ -1,0 +1,179 @@
+"""Operations: each writes its fact with the user's name, and those that destroy need a yes."""
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+from getpass import getuser
+from pathlib import Path
+
+import pytest
+
+from everytick import Everytick
+from everytick.testing import drain
+from tests.unit.cli.conftest import Cli, ran
+
+FUTURE = "2035-03-26T02:30[Europe/Berlin]"
+
+
+def shown(cli: Cli, job: str) -> dict[str, object]:
+    found: dict[str, object] = json.loads(cli("show", job, "--json").out)
+    return found
+
+
+def settle(app: Everytick) -> None:
+    async def run() -> None:
+        await drain(app)
+        await app.close()
+
+    asyncio.run(run())
+
+
+def test_trigger_writes_the_id_of_what_will_run(cli: Cli, shop: Everytick) -> None:
+    done = cli("trigger", "nightly", "--payload", '{"pages": 3}', "--reason", "by hand")
+    settle(shop)
+
+    assert done.code == 0
+    found = json.loads(cli("show", done.out.strip(), "--json").out)
+    assert (found["status"], found["cause"], found["job"]) == ("completed", "trigger", "nightly")
+
+
+def test_the_same_key_asks_for_the_same_occurrence_and_another_payload_is_a_conflict(cli: Cli, shop: Everytick) -> None:
+    first = cli("trigger", "nightly", "--key", "order-7", "--payload", '{"pages": 3}')
+    again = cli("trigger", "nightly", "--key", "order-7", "--payload", '{"pages": 3}')
+    other = cli("trigger", "nightly", "--key", "order-7", "--payload", '{"pages": 4}')
+
+    assert first.out == again.out
+    assert other.code == 5
+
+
+def test_a_payload_may_come_from_a_file(cli: Cli, shop: Everytick, tmp_path: Path) -> None:
+    (tmp_path / "payload.json").write_text('{"pages": 2}')
+
+    assert cli("trigger", "nightly", "--payload", f"@{tmp_path}/payload.json").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["trigger", "nightly", "--payload", "{pages: 3}"], 2, "--payload is not JSON"),
+        (["trigger", "nightly", "--payload", "@gone.json"], 2, "cannot be read: No such file"),
+        (["trigger", "nightly", "--overlap", "quue"], 2, "did you mean 'queue'"),
+        (["trigger", "nightly", "--timeout", "3s"], 2, "--timeout is about --wait"),
+        (["trigger", "nightly", "--wait", "--timeout", "3"], 2, "3"),
+        (["trigger", "nihgtly"], 3, "did you mean 'nightly'"),
+        (["skip", "nightly", "2035-03-26T03:30Z"], 2, "is not named by the schedule"),
+        (["skip", "nightly", "2020-03-26T01:30Z"], 2, "must be later than the store's time"),
+        (["reschedule", "nightly", "tomorrow"], 2, "write it like 2026-07-01T09:00"),
+        (["cancel", "occ_" + "0" * 32, "--yes"], 3, "there is no occurrence"),
+        (["replay", "--job-occurrence", "occ_" + "0" * 32], 2, "--reason"),
+        (["replay", "--job-occurrence", "occ_" + "0" * 32, "--reason", "x"], 3, "there is no occurrence"),
+        (["rename", "nightly", "broken"], 5, "broken"),
+        (["rename", "nightly", "a\x1bb"], 2, "control character"),
+        (["backfill", "broken", "--after", "2026-02-01", "--through", "2026-01-01"], 2, "a backfill asks for the past"),
+        (["remove", "nightly"], 2, "say it with --yes"),
+        (["backfill", "broken", "--after", "2026-01-01", "--through", "2026-01-02"], 2, "say it with --yes"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(
+    cli: Cli, shop: Everytick, arguments: list[str], code: int, said: str
+) -> None:
+    done = cli(*arguments)
+
+    assert done.code == code, done.err
+    assert said in done.err
+    assert done.err.startswith("everytick: ")
+    assert done.out == ""
+
+
+def test_pause_and_resume_are_stored_with_the_users_name(cli: Cli, shop: Everytick) -> None:
+    cli("pause", "nightly", "--until", "2035-12-24T18:00", "--reason", "holidays", "--missed", "catch_up")
+
+    pause = shown(cli, "nightly")["pause"]
+    assert isinstance(pause, dict)
+    assert (pause["until"], pause["reason"], pause["missed"]) == ("2035-12-24T18:00:00Z", "holidays", "catch_up")
+    assert pause["by"] == getuser()
+    assert [row[1] for row in cli("list", "-k", "nightly").rows] == ["paused"]
+
+    assert "goes on" in cli("resume", "nightly").err
+    assert "was not paused" in cli("resume", "nightly").err
+    assert shown(cli, "nightly")["pause"] is None
+
+
+def test_a_disabled_job_takes_no_requests_until_it_is_enabled(cli: Cli, shop: Everytick) -> None:
+    assert "is disabled" in cli("disable", "nightly").err
+    assert "was disabled already" in cli("disable", "nightly").err
+    assert cli("trigger", "nightly").code == 5
+    assert "is enabled" in cli("enable", "nightly").err
+    assert cli("trigger", "nightly").code == 0
+
+
+def test_single_instants_are_skipped_moved_and_rescheduled(cli: Cli, shop: Everytick) -> None:
+    assert cli("skip", "nightly", FUTURE, "--reason", "nobody there").code == 0
+    assert cli("move", "both", "2035-01-01T00:00:00Z", "2035-01-02 05:00").code == 0
+    assert cli("reschedule", "broken", "2034-01-01T00:00", "--utc").code == 0
+
+    skipped = json.loads(cli("explain", "nightly", "--at", FUTURE, "--json").out)
+    moved = json.loads(cli("explain", "both", "--at", "2035-01-01T00:00:00Z", "--json").out)
+    assert skipped["verdict"] == "skipped by hand"
+    assert (moved["verdict"], moved["moved_to"]) == ("moved by hand", "2035-01-02T05:00:00Z")
+    assert shown(cli, "broken")["next_run"] == "2034-01-01T00:00:00Z"
+
+
+def test_a_replay_does_again_what_an_ended_occurrence_did(cli: Cli, shop: Everytick) -> None:
+    """S0-103: `replay --job-occurrence ID --reason TEXT`."""
+    [original] = ran(shop, "nightly")
+
+    done = cli("replay", "--job-occurrence", original, "--reason", "the disk was full")
+    settle(shop)
+
+    found = json.loads(cli("show", done.out.strip(), "--json").out)
+    assert done.code == 0
+    assert (found["status"], found["cause"], found["replay_of"]) == ("completed", "replay", original)
+
+
+def test_what_has_not_ended_cannot_be_replayed(cli: Cli, shop: Everytick) -> None:
+    """S0-103."""
+    id_ = cli("trigger", "nightly").out.strip()
+
+    async def planned() -> None:
+        # As a plan does, and no node runs it.
+        from everytick.deciding.plan import plan
+
+        store = await shop._opened()
+        now = await store.now()
+        async with store.due(now, 10) as batch:
+            await store.commit_plans(batch, [plan(each, now) for each in batch])
+        await shop.close()
+
+    asyncio.run(planned())
+    done = cli("replay", "--job-occurrence", id_, "--reason", "again")
+
+    assert done.code == 5
+    assert "replay it once it has ended" in done.err
+
+
+def test_a_backfill_counts_first_and_then_asks_for_them(cli: Cli, shop: Everytick) -> None:
+    yesterday = (datetime.now(UTC) - timedelta(days=1)).replace(minute=0, second=0, microsecond=0)
+    after, through = (f"{at:%Y-%m-%dT%H:%M:%SZ}" for at in (yesterday, yesterday + timedelta(hours=3)))
+
+    counted = cli("backfill", "broken", "--after", after, "--through", through, "--dry-run")
+    done = cli("backfill", "broken", "--after", after, "--through", through, "--yes")
+    settle(shop)
+
+    assert (counted.out, done.out) == ("3\n", "3\n")
+    assert "asked for 3 occurrences" in done.err
+    assert len(cli("history", "broken", "--cause", "backfill").rows) == 3
+    assert cli("backfill", "broken", "--after", after, "--through", through, "--yes").out == "0\n"
+
+
+def test_cancel_says_what_it_found(cli: Cli, shop: Everytick) -> None:
+    [ended] = ran(shop, "nightly")
+
+    assert "it had ended before: completed" in cli("cancel", ended, "--yes").err
+
+
+def test_rename_and_remove_change_what_is_stored(cli: Cli, shop: Everytick) -> None:
+    assert cli("rename", "nightly", "every-night").code == 0
+    assert cli("remove", "broken", "--yes").code == 0
+
+    assert [row[0] for row in cli("list").rows] == ["both", "every-night"]
