@@ -33,10 +33,9 @@ def require_in_step(tables: Tables) -> None:
     assert tables.names == {row.name: row for row in jobs}
     assert tables.handles == {row.handle: row for row in rows}
     assert list(tables.wakes) == walked(jobs, lambda row: row.wake_at is not None, lambda row: (row.wake_at, row.id))
-    assert list(tables.history) == walked(rows, lambda row: True, lambda row: (row.made.scheduled_for, row.id))
     assert list(tables.owed) == walked(rows, lambda row: row.report_due, lambda row: (row.ended_at, row.id))
     for each in jobs:
-        require_job_in_step(each, [row for row in rows if row.job_id == each.id])
+        require_job_in_step(each, [row for row in rows if row.job is each])
     for queue in {"default", *(row.queue for row in rows), *tables.ready, *tables.unripe}:
         unclaimed = [row for row in rows if row.queue == queue and is_unclaimed(row)]
         ripe = walked(
@@ -47,8 +46,7 @@ def require_in_step(tables: Tables) -> None:
         unripe = walked(unclaimed, lambda row: row.ready_at > tables.time, lambda row: (row.ready_at, row.id))
         assert (list(tables.ready[queue]), list(tables.unripe[queue])) == (ripe, unripe)
     for owner in {*(row.owner for row in rows if row.owner is not None), *tables.held}:
-        held = [row for row in rows if row.owner == owner]
-        assert list(tables.held[owner]) == sorted(held, key=lambda row: row.handle)
+        assert tables.held[owner] == {row.handle: row for row in rows if row.owner == owner}
 
 
 def require_job_in_step(of: JobRow, rows: list[OccurrenceRow]) -> None:

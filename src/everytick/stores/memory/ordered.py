@@ -30,7 +30,8 @@ class Ordered(Generic[R]):
         self._parts: list[list[Place]] = [[]]
 
     def __len__(self) -> int:
-        return sum(map(len, self._parts))
+        parts = self._parts
+        return len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
 
     def __iter__(self) -> Iterator[R]:
         return map(_row, chain.from_iterable(self._parts))
@@ -40,22 +41,22 @@ class Ordered(Generic[R]):
 
     def add(self, place: Place) -> None:
         """Let a row stand at this place."""
-        number = self._part_of(place)
-        part = self._parts[number]
+        parts = self._parts
+        part = parts[0] if len(parts) == 1 else parts[self._part_of(place)]
         insort(part, place)
         if len(part) > self._longest:
-            middle = len(part) // 2
-            self._parts[number : number + 1] = [part[:middle], part[middle:]]
+            number, middle = self._part_of(place), len(part) // 2
+            parts[number : number + 1] = [part[:middle], part[middle:]]
 
     def remove(self, place: Place) -> None:
         """Let no row stand at this place; there must be one."""
-        number = self._part_of(place)
-        part = self._parts[number]
+        parts = self._parts
+        part = parts[0] if len(parts) == 1 else parts[self._part_of(place)]
         at = bisect_left(part, place)
         assert part[at] == place, f"nothing stands at {place}"
         del part[at]
-        if not part and len(self._parts) > 1:
-            del self._parts[number]
+        if not part and len(parts) > 1:
+            parts[:] = filter(None, parts)
 
     def through(self, first: Any) -> Iterator[R]:
         """Give the rows whose place begins with this or less, first to last."""

@@ -14,6 +14,7 @@ from itertools import count, islice, takewhile
 from typing import ClassVar
 
 from everytick.domain import ids
+from everytick.domain.config import Level, Overrides
 from everytick.domain.decisions import Answer, Creation, Plan, Span
 from everytick.domain.job import Job
 from everytick.domain.notes import Note
@@ -65,13 +66,14 @@ from everytick.stores.base import (
     Whole,
 )
 from everytick.stores.beginnings import as_stored, first_watermark, own_overrides, requested_id, under_id
-from everytick.stores.memory.ordered import Ordered, Place
+from everytick.stores.memory.ordered import Place
 from everytick.stores.memory.tables import AttemptRow, JobRow, OccurrenceRow, Tables
 
 _S = OccurrenceStatus
 _WELL = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS})
 _KEPT_AS_SUCCESS = _WELL | {_S.SKIPPED}
 _UNSTARTED = frozenset({_S.PENDING, _S.QUEUED, _S.AWAITING_RETRY})
+_NO_OVERRIDES = Overrides(Level.OCCURRENCE)
 _TICK = timedelta(microseconds=1)
 _BUSY_SHOWN = 100
 
@@ -141,7 +143,7 @@ class MemoryStore:
         return [self._commit_plan(plan, now) for plan in plans]
 
     def _snapshot(self, row: JobRow) -> JobSnapshot:
-        requests = tuple(islice(row.requests.values(), PLAN_LIMIT))
+        busy, waiting = len(row.busy), len(row.waiting)
         return JobSnapshot(
             job_id=row.id,
             revision=row.revision,
@@ -153,12 +155,12 @@ class MemoryStore:
             pauses=tuple(row.pauses),
             adjustments=tuple(row.adjustments.values()),
             reschedule=row.reschedule,
-            requests=requests,
+            requests=tuple(islice(row.requests.values(), PLAN_LIMIT)) if row.requests else (),
             more_requests=len(row.requests) > PLAN_LIMIT,
-            busy=tuple(map(_active, islice(row.busy, _BUSY_SHOWN))),
-            busy_count=len(row.busy),
-            waiting=tuple(map(_active, self._shown(row))) if row.waiting else (),
-            waiting_count=len(row.waiting),
+            busy=tuple(map(_active, islice(row.busy, _BUSY_SHOWN))) if busy else (),
+            busy_count=busy,
+            waiting=tuple(map(_active, self._shown(row))) if waiting else (),
+            waiting_count=waiting,
             last_end=row.last_end,
             last_success=row.last_success,
         )
@@ -208,13 +210,14 @@ class MemoryStore:
         """Make the occurrence if it is absent: its id is made of job and instant, so a repeat is harmless."""
         if creation.id in self._tables.occurrences:
             return
-        settings = row.job.settings
-        overrides = own_overrides(creation, settings)
-        own = settings.overridden_by(overrides) if overrides.items else settings
+        own, overrides = row.job.settings, _NO_OVERRIDES
+        if creation.overrides is not None or creation.payload is not None:
+            overrides = own_overrides(creation, own)
+            own = own.overridden_by(overrides)
         made = OccurrenceRow(
             handle=next(self._numbers),
             id=creation.id,
-            job_id=row.id,
+            job=row,
             made=creation,
             overrides=overrides,
             reason=f"{creation.why}, {creation.detail}" if creation.detail else str(creation.why),
@@ -236,7 +239,7 @@ class MemoryStore:
         """Give the node up to `limit` ready occurrences of these queues, by priority, then age."""
         now = self._now()
         lines = [self._tables.ready[queue] for queue in set(queues) if queue in self._tables.ready]
-        ready = (row for row in merge(*lines, key=_turn) if row.job_id not in unknown)
+        ready = (row for row in merge(*lines, key=_turn) if row.job.id not in unknown)
         return [self._own(row, node, now) for row in list(islice(ready, limit))]
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
@@ -247,18 +250,20 @@ class MemoryStore:
     async def beat(self, node: str, held: Collection[int]) -> Orders:
         """Say that the node lives and what it holds; the answer says what the store knows better."""
         self._beats[node] = self._now()
-        known, own = set(held), list(self._tables.held.get(node, ()))
+        known, own = set(held), self._tables.held[node]
         return Orders(
-            cancel=tuple((row.handle, row.cancel) for row in own if row.cancel is not None and row.handle in known),
-            gone=tuple(sorted(known.difference(row.handle for row in own))),
-            adopt=tuple(self._claim_of(row) for row in own if row.handle not in known),
+            cancel=tuple(
+                (row.handle, row.cancel) for row in own.values() if row.cancel is not None and row.handle in known
+            ),
+            gone=tuple(sorted(known - own.keys())),
+            adopt=tuple(self._claim_of(row) for row in own.values() if row.handle not in known),
         )
 
     async def orphans(self, node: str, limit: int, silence: timedelta) -> list[Claim]:
         """Take over what silent nodes held, with a new fence: of many reapers one gets it."""
         now = self._now()
         silent = [owner for owner in self._tables.held if self._is_silent(owner, now, silence)]
-        return self._take_over([row for owner in silent for row in self._tables.held[owner]], node, limit, now)
+        return self._take_over([row for owner in silent for row in self._tables.held[owner].values()], node, limit, now)
 
     async def take(
         self, node: str, job_ids: Collection[str], limit: int, occurrence_ids: Collection[str] | None = None
@@ -299,7 +304,7 @@ class MemoryStore:
 
     async def reports(self, limit: int, unknown: Collection[str] = ()) -> list[OccurrenceSnapshot]:
         """Return ended occurrences whose report was not delivered yet, oldest end first."""
-        owed = (row for row in self._tables.owed if row.job_id not in unknown)
+        owed = (row for row in self._tables.owed if row.job.id not in unknown)
         return [self._claim_of(row).snapshot for row in islice(owed, limit)]
 
     async def reported(self, occurrence_ids: Collection[str]) -> None:
@@ -327,7 +332,7 @@ class MemoryStore:
         return self._claim_of(row)
 
     def _claim_of(self, row: OccurrenceRow) -> Claim:
-        job, rules = self._tables.jobs[row.job_id].versions[row.version]
+        job, rules = row.job.versions[row.version]
         record = row.record()
         seen = snapshot_of(
             record,
@@ -371,7 +376,7 @@ class MemoryStore:
         if is_end:
             self._note_end(row)
         if is_end or step.resume_at is not None:
-            self._wake(self._tables.jobs[row.job_id], now)
+            self._wake(row.job, now)
         elif step.release:
             self._ring()
         return Commit.COMMITTED
@@ -498,7 +503,7 @@ class MemoryStore:
             return False
         if row.owner is None and row.status in _UNSTARTED:
             self._end(row, _S.CANCELED, reason, now)
-            self._wake(self._tables.jobs[row.job_id], now)
+            self._wake(row.job, now)
         else:
             row.cancel = reason
             self._ring()
@@ -518,13 +523,14 @@ class MemoryStore:
         cursor: str | None = None,
     ) -> Page:
         """Return a page of occurrences, newest first."""
-        rows = self._tables.history if job_id is None else self._history_of(job_id)
+        jobs = self._tables.jobs.values() if job_id is None else filter(None, [self._tables.jobs.get(job_id)])
         bounds: list[Place] = []
         if through is not None:
             bounds.append((through + _TICK,))
         if cursor is not None:
             bounds.append(_read_cursor(cursor))
-        newest_first = rows.before(min(bounds)) if bounds else reversed(rows)
+        lines = [job.history.before(min(bounds)) if bounds else reversed(job.history) for job in jobs]
+        newest_first: Iterator[OccurrenceRow] = merge(*lines, key=_place, reverse=True)
         if after is not None:
             newest_first = takewhile(lambda row: row.made.scheduled_for > after, newest_first)
         found = (
@@ -539,7 +545,7 @@ class MemoryStore:
     async def whole(self, occurrence_id: str) -> Whole:
         """Return one occurrence with its runs and attempts."""
         row = self._occurrence(occurrence_id)
-        job, _ = self._tables.jobs[row.job_id].versions[row.version]
+        job, _ = row.job.versions[row.version]
         tasks = {task.name: task for task in job.tasks}
         runs = tuple(
             TaskRun(row.id, task.id, run.status, run.attempts, run.started_at, run.ended_at, run.error)
@@ -580,10 +586,6 @@ class MemoryStore:
         if row is None:
             raise NotFound("job", job_id)
         return row
-
-    def _history_of(self, job_id: str) -> Ordered[OccurrenceRow]:
-        row = self._tables.jobs.get(job_id)
-        return Ordered() if row is None else row.history
 
     def _occurrence(self, occurrence_id: str) -> OccurrenceRow:
         row = self._tables.occurrences.get(occurrence_id)
@@ -654,7 +656,7 @@ class MemoryStore:
     def _end(self, row: OccurrenceRow, status: OccurrenceStatus, reason: str, now: datetime) -> None:
         """End an occurrence without its owner: whoever still holds it is fenced out."""
         assert may_move(row.status, status), f"{row.id}: {row.status} cannot become {status}"
-        job, _ = self._tables.jobs[row.job_id].versions[row.version]
+        job, _ = row.job.versions[row.version]
         self._tables.change(
             row,
             status=status,
@@ -670,7 +672,7 @@ class MemoryStore:
     def _note_end(self, row: OccurrenceRow) -> None:
         if row.ended_at is None:
             return
-        job = self._tables.jobs[row.job_id]
+        job = row.job
         job.last_end = Ended(row.made.scheduled_for, row.started_at, row.ended_at)
         if row.status in _WELL:
             job.last_success = job.last_end
@@ -679,6 +681,10 @@ class MemoryStore:
 def _active(row: OccurrenceRow) -> Active:
     made = row.made
     return Active(row.id, row.line_at, made.scheduled_for, row.status, made.cause, row.superseded_by_next)
+
+
+def _place(row: OccurrenceRow) -> tuple[datetime, str]:
+    return row.made.scheduled_for, row.id
 
 
 def _turn(row: OccurrenceRow) -> tuple[int, datetime, str]:
@@ -695,16 +701,19 @@ def _settle_facts(row: JobRow, plan: Plan) -> None:
     """Forget the facts that are decided: nothing at or before the watermark is asked about again."""
     for used in plan.used:
         row.adjustments[used.at] = replace(row.adjustments[used.at], done=True)
-    row.adjustments = {
-        at: each
-        for at, each in row.adjustments.items()
-        if at > plan.watermark or (each.kind is AdjustmentKind.MOVE and each.vacates and not each.done)
-    }
+    if row.adjustments:
+        row.adjustments = {
+            at: each
+            for at, each in row.adjustments.items()
+            if at > plan.watermark or (each.kind is AdjustmentKind.MOVE and each.vacates and not each.done)
+        }
     if plan.rescheduled:
         row.reschedule = None
-    row.pauses = [pause for pause in row.pauses if pause.until is None or pause.until > plan.watermark]
-    later = [each for each in row.editions if each.in_force_after and each.in_force_after > plan.watermark]
-    row.editions = [*row.editions[: len(row.editions) - len(later)][-1:], *later]
+    if row.pauses:
+        row.pauses = [pause for pause in row.pauses if pause.until is None or pause.until > plan.watermark]
+    if len(row.editions) > 1:
+        later = [each for each in row.editions if each.in_force_after and each.in_force_after > plan.watermark]
+        row.editions = [*row.editions[: len(row.editions) - len(later)][-1:], *later]
 
 
 def _answer(row: JobRow, answer: Answer, now: datetime) -> None:

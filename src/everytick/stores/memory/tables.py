@@ -7,7 +7,7 @@ changed here and nowhere else, so that none of them can get out of step.
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TypedDict, Unpack
+from typing import TypeAlias, TypedDict, Unpack
 
 from everytick.domain.config import Overrides
 from everytick.domain.decisions import Creation, Span
@@ -51,12 +51,51 @@ class AttemptRow:
 
 
 @dataclass(slots=True, eq=False)
+class JobRow:
+    """One job: its definitions, where its planning stands, the facts that wait for a plan, and its occurrences.
+
+    `busy` and `waiting` are those that are not over, as they stand in line; `history` are all.
+    """
+
+    id: str
+    name: str
+    editions: list[Edition]
+    watermark: datetime
+    created_at: datetime
+    revision: int = 1
+    woken: int = 1
+    wake_at: datetime | None = None
+    removed_at: datetime | None = None
+    retire_at: datetime | None = None
+    pauses: list[Pause] = field(default_factory=list)
+    adjustments: dict[datetime, Adjustment] = field(default_factory=dict)
+    reschedule: Reschedule | None = None
+    requests: dict[str, Request] = field(default_factory=dict)
+    versions: dict[int, tuple[Job, Rules]] = field(default_factory=dict)
+    spans: list[Span] = field(default_factory=list)
+    last_end: Ended | None = None
+    last_success: Ended | None = None
+    busy: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
+    waiting: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
+    history: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
+
+    @property
+    def job(self) -> Job:
+        """The newest definition."""
+        return self.editions[-1].job
+
+    def pause_at(self, now: datetime) -> Pause | None:
+        """Return the pause that holds the schedule now."""
+        return next((pause for pause in self.pauses if pause.holds(now)), None)
+
+
+@dataclass(slots=True, eq=False)
 class OccurrenceRow:
     """One occurrence: what it is about, where it stands, and what its owner needs to go on."""
 
     handle: int
     id: str
-    job_id: str
+    job: JobRow
     made: Creation
     overrides: Overrides
     reason: str
@@ -92,7 +131,7 @@ class OccurrenceRow:
         made = self.made
         return Occurrence(
             id=self.id,
-            job_id=self.job_id,
+            job_id=self.job.id,
             version=self.version,
             scheduled_for=made.scheduled_for,
             status=self.status,
@@ -113,45 +152,6 @@ class OccurrenceRow:
             created_at=self.created_at,
             updated_at=self.updated_at,
         )
-
-
-@dataclass(slots=True, eq=False)
-class JobRow:
-    """One job: its definitions, where its planning stands, the facts that wait for a plan, and its occurrences.
-
-    `busy` and `waiting` are those that are not over, as they stand in line; `history` are all.
-    """
-
-    id: str
-    name: str
-    editions: list[Edition]
-    watermark: datetime
-    created_at: datetime
-    revision: int = 1
-    woken: int = 1
-    wake_at: datetime | None = None
-    removed_at: datetime | None = None
-    retire_at: datetime | None = None
-    pauses: list[Pause] = field(default_factory=list)
-    adjustments: dict[datetime, Adjustment] = field(default_factory=dict)
-    reschedule: Reschedule | None = None
-    requests: dict[str, Request] = field(default_factory=dict)
-    versions: dict[int, tuple[Job, Rules]] = field(default_factory=dict)
-    spans: list[Span] = field(default_factory=list)
-    last_end: Ended | None = None
-    last_success: Ended | None = None
-    busy: Ordered[OccurrenceRow] = field(default_factory=Ordered)
-    waiting: Ordered[OccurrenceRow] = field(default_factory=Ordered)
-    history: Ordered[OccurrenceRow] = field(default_factory=Ordered)
-
-    @property
-    def job(self) -> Job:
-        """The newest definition."""
-        return self.editions[-1].job
-
-    def pause_at(self, now: datetime) -> Pause | None:
-        """Return the pause that holds the schedule now."""
-        return next((pause for pause in self.pauses if pause.holds(now)), None)
 
 
 # -------------------------------------------------------------------------------------------------------- the tables
@@ -175,12 +175,16 @@ class Facts(TypedDict, total=False):
     report_due: bool
 
 
+Stand: TypeAlias = tuple[Ordered[OccurrenceRow], Place]
+"""An order in which a row stands, and its place there."""
+
+
 class Tables:
     """Every row, and every order that a verb asks for.
 
     `wakes` are the jobs to look at by when. Of each queue `ready` is what a node may claim,
     in order of its turn, and `unripe` what waits for its `ready_at`. `held` is what each
-    node owns, oldest first, and `owed` are the ends whose report is due.
+    node owns by handle, and `owed` are the ends whose report is due.
     """
 
     def __init__(self) -> None:
@@ -189,10 +193,9 @@ class Tables:
         self.wakes: Ordered[JobRow] = Ordered()
         self.occurrences: dict[str, OccurrenceRow] = {}
         self.handles: dict[int, OccurrenceRow] = {}
-        self.history: Ordered[OccurrenceRow] = Ordered()
         self.ready: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
         self.unripe: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
-        self.held: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
+        self.held: dict[str, dict[int, OccurrenceRow]] = defaultdict(dict)
         self.owed: Ordered[OccurrenceRow] = Ordered()
         self.time = datetime.min.replace(tzinfo=UTC)
 
@@ -223,34 +226,36 @@ class Tables:
     # ------------------------------------------------------------------------------------------------- occurrences
 
     def add(self, row: OccurrenceRow) -> None:
-        """Keep the occurrence."""
+        """Keep the occurrence, which nobody owns yet."""
         self.occurrences[row.id] = self.handles[row.handle] = row
-        place = (row.made.scheduled_for, row.id, row)
-        self.history.add(place)
-        self.jobs[row.job_id].history.add(place)
-        for index, at in self._stands(row):
-            index.add(at)
+        row.job.history.add((row.made.scheduled_for, row.id, row))
+        for stand in self._stands(row):
+            if stand is not None:
+                stand[0].add(stand[1])
 
     def change(self, row: OccurrenceRow, **facts: Unpack[Facts]) -> None:
         """Let these facts of the occurrence be so from now on."""
-        before = self._stands(row)
+        stood, owner = self._stands(row), row.owner
         for name, fact in facts.items():
             setattr(row, name, fact)
-        after = self._stands(row)
-        for index, at in before:
-            if (index, at) not in after:
-                index.remove(at)
-        for index, at in after:
-            if (index, at) not in before:
-                index.add(at)
+        for before, after in zip(stood, self._stands(row), strict=True):
+            if before != after:
+                if before is not None:
+                    before[0].remove(before[1])
+                if after is not None:
+                    after[0].add(after[1])
+        if row.owner != owner:
+            if owner is not None:
+                del self.held[owner][row.handle]
+            if row.owner is not None:
+                self.held[row.owner][row.handle] = row
 
     def remove(self, row: OccurrenceRow) -> None:
-        """Forget the occurrence."""
-        for index, at in self._stands(row):
-            index.remove(at)
-        place = (row.made.scheduled_for, row.id, row)
-        self.jobs[row.job_id].history.remove(place)
-        self.history.remove(place)
+        """Forget the occurrence, which nobody owns any more."""
+        for stand in self._stands(row):
+            if stand is not None:
+                stand[0].remove(stand[1])
+        row.job.history.remove((row.made.scheduled_for, row.id, row))
         del self.occurrences[row.id], self.handles[row.handle]
 
     def pass_time(self, now: datetime) -> None:
@@ -261,19 +266,18 @@ class Tables:
             self.ready[row.queue].add((-row.priority, row.line_at, row.id, row))
         self.time = now
 
-    def _stands(self, row: OccurrenceRow) -> list[tuple[Ordered[OccurrenceRow], Place]]:
-        """Return the orders in which the row stands by what it is now, and its place in each of them."""
-        stands: list[tuple[Ordered[OccurrenceRow], Place]] = []
+    def _stands(self, row: OccurrenceRow) -> tuple[Stand | None, Stand | None, Stand | None]:
+        """Return where the row stands by what it is now: in its job's line, for a claim, and for its report."""
+        line: Stand | None = None
+        claim: Stand | None = None
+        report: Stand | None = None
         if row.status in ACTIVE:
-            job = self.jobs[row.job_id]
-            stands.append((job.busy if row.status in BUSY else job.waiting, (row.line_at, row.id, row)))
+            line = row.job.busy if row.status in BUSY else row.job.waiting, (row.line_at, row.id, row)
         if row.is_unclaimed:
             if row.ready_at <= self.time:
-                stands.append((self.ready[row.queue], (-row.priority, row.line_at, row.id, row)))
+                claim = self.ready[row.queue], (-row.priority, row.line_at, row.id, row)
             else:
-                stands.append((self.unripe[row.queue], (row.ready_at, row.id, row)))
-        if row.owner is not None:
-            stands.append((self.held[row.owner], (row.handle, row)))
+                claim = self.unripe[row.queue], (row.ready_at, row.id, row)
         if row.report_due:
-            stands.append((self.owed, (row.ended_at, row.id, row)))
-        return stands
+            report = self.owed, (row.ended_at, row.id, row)
+        return line, claim, report
