@@ -5,7 +5,7 @@ import pytest
 from everytick.deciding.plan import plan
 from everytick.domain.snapshots import Adjustment, AdjustmentKind
 from everytick.stores.base import Commit
-from tests.stores.acting import AnyStore, deliver, job, occurrences, plan_once, run_one, statuses
+from tests.stores.acting import QUEUES, AnyStore, deliver, job, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
 
 
@@ -138,3 +138,25 @@ async def test_a_reschedule_takes_the_place_of_the_instants_before_it(store: Any
     spans = await store.spans(stored.job_id, clock.time.replace(hour=9), clock.time)
     assert {span.why for span in spans} == {"rescheduled"}
     assert sum(span.count or 0 for span in spans) == 2
+
+
+@pytest.mark.parametrize("claimed", [True, False])
+async def test_nobody_comes_into_the_place_of_one_who_was_claimed_meanwhile(
+    store: AnyStore, clock: ManualClock, claimed: bool
+) -> None:
+    """F1: the plan ends what nobody has claimed, and before its commit somebody does."""
+    await store.put(job(overlap="cancel_running"))
+    clock.move(hours=1)
+    await plan_once(store)
+    clock.move(hours=1)
+    async with store.due(clock.time, 10) as batch:
+        plans = [plan(snapshot, clock.time) for snapshot in batch]
+    if claimed:
+        assert len(await store.claim("node-1", QUEUES, 10)) == 1
+    assert await store.commit_plans(batch, plans) == [Commit.COMMITTED]
+    assert sum(status in ("pending", "running") for status in await statuses(store)) == int(claimed)
+    while await plan_once(store):
+        pass
+    assert await statuses(store) == (["running", "queued"] if claimed else ["superseded", "pending"])
+    orders = await store.beat("node-1", [])
+    assert [claim.snapshot.cancel for claim in orders.adopt] == ["asked by the schedule"] * claimed

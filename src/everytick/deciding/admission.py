@@ -61,6 +61,9 @@ class Line:
     they shall not come to exist. Of very many a snapshot names only some: the rest of the busy is
     asked to stop by `cancels_before`, and where the rest of the line must give way too, the line
     `is_cut`: whoever displaces it comes in with a later plan.
+
+    So it is with the room of those whom this plan ends: they may have been claimed since the
+    snapshot was read, and would then run on beside whoever came into their place. `freed` counts them.
     """
 
     __slots__ = (
@@ -70,6 +73,7 @@ class Line:
         "cancels_before",
         "displaced",
         "endings",
+        "freed",
         "is_crowded",
         "is_cut",
         "max_concurrent",
@@ -96,6 +100,7 @@ class Line:
         self.cancels_before: datetime | None = None
         self.is_crowded = self.busy_count > len(self.busy)
         self.is_cut = False
+        self.freed = 0
 
     @property
     def has_room(self) -> bool:
@@ -105,11 +110,15 @@ class Line:
         """
         return self.busy_count < (self.max_concurrent or 1)
 
+    @property
+    def _has_sure_room(self) -> bool:
+        return self.busy_count + self.freed < (self.max_concurrent or 1)
+
     def release(self, most: int) -> None:
         """Let the oldest in line be pending, as long as there is room."""
         # Of a long line a snapshot holds the oldest and the newest: those between come before the newest.
         seen = len(self.waiting) if self.waiting_count == len(self.waiting) else len(self.waiting) - 1
-        while self.has_room and len(self.releases) < min(most, seen):
+        while self._has_sure_room and len(self.releases) < min(most, seen):
             oldest = self.waiting.pop(0)
             self.waiting_count -= 1
             self.releases.append(oldest.id)
@@ -132,11 +141,13 @@ class Line:
     def admit(self, newcomer: Lined, rule: Overlap) -> OccurrenceStatus | Refusal:
         """Return pending or queued, or why it is turned away; it counts only if the line is not cut afterwards."""
         if rule is Overlap.ALLOW:
-            fits = self.max_concurrent is None or self.busy_count < self.max_concurrent
+            fits = self.max_concurrent is None or self.busy_count + self.freed < self.max_concurrent
         else:
-            fits = self.has_room and not self.waiting_count
+            fits = self._has_sure_room and not self.waiting_count
         if fits:
             return self._come_in(newcomer)
+        if self.freed:
+            return self._cut()
         match rule:
             case Overlap.SKIP:
                 return Why.OVERLAP, self.behind()
@@ -144,9 +155,12 @@ class Line:
                 scheduled = [each for each in self.waiting if each.cause is Cause.SCHEDULE]
                 self._displace_from_line(scheduled, newcomer.scheduled_for)
             case Overlap.CANCEL_RUNNING:
+                before = self.freed
                 self._supersede([each for each in self.busy if each.status not in _STARTED], newcomer.scheduled_for)
                 self._displace_from_line(list(self.waiting), newcomer.scheduled_for)
                 self.cancel_all()
+                if self.freed > before:
+                    return self._cut()
                 if self.has_room:
                     return self._come_in(newcomer)
         return self._queue(newcomer)
@@ -154,6 +168,10 @@ class Line:
     def behind(self) -> str:
         """Say whom one that cannot start stands behind."""
         return f"behind {min(self.busy, key=lambda each: (each.line_at, each.id)).id}" if self.busy else "behind others"
+
+    def _cut(self) -> OccurrenceStatus:
+        self.is_cut = True
+        return QUEUED
 
     def _come_in(self, newcomer: Lined) -> OccurrenceStatus:
         self.newcomers.add(newcomer.id)
@@ -175,7 +193,7 @@ class Line:
     def _displace_from_line(self, them: Sequence[Lined], by: datetime) -> None:
         """Let these give way; if others wait whom the snapshot does not name, their turn is in the next plan."""
         self._supersede(them, by)
-        self.is_cut = bool(them) and self.waiting_count > len(self.waiting)
+        self.is_cut = self.is_cut or (bool(them) and self.waiting_count > len(self.waiting))
 
     def _supersede(self, them: Sequence[Lined], by: datetime) -> None:
         for each in them:
@@ -186,6 +204,7 @@ class Line:
         if each in self.busy:
             self.busy.remove(each)
             self.busy_count -= 1
+            self.freed += each.id not in self.newcomers and each.id not in self.releases
         else:
             self.waiting.remove(each)
             self.waiting_count -= 1

@@ -10,6 +10,7 @@ from everytick.deciding.plan import plan
 from everytick.domain.ids import occurrence_id
 from everytick.domain.policies import Overlap
 from everytick.domain.snapshots import Active, JobSnapshot
+from tests.laws.worlds import committed
 from tests.unit.deciding.planning import active, at, created, ended, instants, job, skipped, snapshot_of, trigger
 
 RUNS = active("runs", at("09:00"))
@@ -174,11 +175,15 @@ def test_cancel_running_stops_what_runs_and_waits_for_its_end() -> None:
 
 
 def test_cancel_running_ends_what_has_not_started_and_takes_its_place() -> None:
-    decided = plan(due(PENDS, WAITS, overlap="cancel_running"), NOW)
+    """In two plans: had somebody claimed it meanwhile, it would run beside whoever took its place."""
+    seen = due(PENDS, WAITS, overlap="cancel_running")
+    decided = plan(seen, NOW)
 
     assert [id_ for id_, status, _ in ended(decided) if status == "superseded"] == ["pends", "waits"]
-    assert (decided.cancels, decided.releases) == ((), ())
-    assert created(decided) == [(at("10:00"), "pending")]
+    assert (decided.cancels, decided.releases, decided.creations) == ((), (), ())
+    assert (decided.watermark, decided.wake_at) == (at("09:30"), NOW)
+
+    assert created(plan(committed(seen, decided), NOW)) == [(at("10:00"), "pending")]
 
 
 def test_cancel_running_asks_what_awaits_a_retry_to_stop() -> None:
@@ -290,13 +295,15 @@ def test_the_one_on_time_waits_behind_late_ones_under_queue() -> None:
 
 
 def test_a_retry_that_the_next_instant_supersedes_makes_room() -> None:
-    """S2-023."""
+    """S2-023; in two plans: its owner may have begun the retry meanwhile."""
     waiting = active("retries", at("09:00"), "awaiting_retry", superseded_by_next=True)
+    seen = due(waiting)
 
-    decided = plan(due(waiting), NOW)
+    decided = plan(seen, NOW)
 
     assert ended(decided) == [("retries", "superseded", f"by {at('10:00').isoformat()}")]
-    assert created(decided) == [(at("10:00"), "pending")]
+    assert (decided.creations, decided.spans, decided.wake_at) == ((), (), NOW)
+    assert created(plan(committed(seen, decided), NOW)) == [(at("10:00"), "pending")]
 
 
 @pytest.mark.parametrize(
