@@ -1,0 +1,94 @@
+"""A store between which and its node anything may go wrong: delays, silence, lost replies, a node that is no more."""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from random import Random
+from typing import Any
+
+from everytick.domain.snapshots import JobSnapshot
+from everytick.errors import StoreUnavailable
+from everytick.stores.memory import MemoryStore
+from tests.sim.chance import passing
+
+
+class Wire:
+    """What lies between one node and the store; the node touches the world through here and nowhere else.
+
+    A node whose wire is cut for ever has crashed, wherever it was: before a verb had its
+    effect, or after it and before the answer. What it goes on doing by itself nobody sees.
+    """
+
+    def __init__(self, store: MemoryStore, chance: Random, seconds: Callable[[], float]) -> None:
+        self.store, self.chance, self._seconds = store, chance, seconds
+        self.is_cut = self.is_over = False
+        self.frozen_until = self.silent_until = 0.0
+        self.lost, self.deaf, self.slow = 0.0, 0.0, 0.0
+
+    async def way(self) -> None:
+        """Pass from one side to the other, or not."""
+        if self.is_over:
+            raise StoreUnavailable("the simulation", "is over")
+        if self.slow:
+            await passing(self.chance.random() * self.slow)
+        while self._seconds() < self.frozen_until:
+            await passing(self.frozen_until - self._seconds())
+        if self.is_cut:
+            await asyncio.get_running_loop().create_future()
+        if self._seconds() < self.silent_until or self.chance.random() < self.lost:
+            raise StoreUnavailable("the simulated store", "does not answer")
+
+
+class FaultyStore:
+    """Every verb of the store in memory, as a node reaches it over its wire."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def __getattr__(self, verb: str) -> Any:
+        inner = getattr(self._wire.store, verb)
+        if not inspect.iscoroutinefunction(inner):
+            return inner
+
+        async def over_the_wire(*arguments: Any, **named: Any) -> Any:
+            await self._wire.way()
+            answer = await inner(*arguments, **named)
+            await self._wire.way()
+            return answer
+
+        return over_the_wire
+
+    async def bell(self, seconds: float) -> bool:
+        """Wait for a hint that may never come."""
+        await self._wire.way()
+        if self._wire.chance.random() < self._wire.deaf:
+            await passing(seconds)
+            return False
+        rang = await self._wire.store.bell(seconds)
+        await self._wire.way()
+        return rang
+
+    @asynccontextmanager
+    async def due(self, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
+        """Give snapshots that are older than the wire is long."""
+        await self._wire.way()
+        async with self._wire.store.due(now, limit) as batch:
+            await self._wire.way()
+            yield batch
+
+    async def open(self) -> None:
+        """Return: it is open."""
+
+    async def close(self) -> None:
+        """Return: it stays open for the others."""
+
+    def apart(self) -> None:
+        """A store in memory lives in one loop."""
+
+
+def heal(wires: Collection[Wire]) -> None:
+    """End every fault but death."""
+    for wire in wires:
+        wire.lost = wire.deaf = wire.slow = wire.silent_until = wire.frozen_until = 0.0
