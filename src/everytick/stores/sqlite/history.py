@@ -13,12 +13,15 @@ from everytick.errors import NotFound
 from everytick.stores.base import NodeRecord, Page, Whole
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.queries import Q
-from everytick.stores.sqlite.rows import CAUSE_CODE, STATUS_CODE, Columns, micros
+from everytick.stores.sqlite.rows import CAUSE_CODE, FIRST_END, STATUS_CODE, STATUSES, Columns, micros
 from everytick.stores.sqlite.writer import Transaction
 
 JOBS_AT_ONCE = 10_000
 """So many jobs are looked through at most when something is to be forgotten; the next call goes on behind them."""
 
+# What retention counts as success; a span that was skipped on purpose is no failure.
+_S = OccurrenceStatus
+_WELL = frozenset(STATUS_CODE[status] for status in (_S.COMPLETED, _S.COMPLETED_WITH_ERRORS, _S.SKIPPED))
 _FIRST, _LAST = -(2**63), 2**63 - 1
 
 
@@ -101,9 +104,10 @@ def forgettable(connection: sqlite3.Connection, now: int, limit: int, after: int
         Q.jobs_with_aged, (after, JOBS_AT_ONCE, now, now)
     ).fetchall():
         place = connection.execute(Q.last_kept, (job, keep_last - 1)).fetchone() if keep_last else (_LAST, b"")
-        for is_well, kept in ((1, keep_success), (0, keep_failure)):
+        for status in range(FIRST_END, len(STATUSES)):
+            kept = keep_success if status in _WELL else keep_failure
             if place is not None and kept is not None:
-                asked = (job, is_well, now - kept, *place, max(limit - len(found), 0))
+                asked = (job, status, now - kept, *place, max(limit - len(found), 0))
                 found += [row[0] for row in connection.execute(Q.aged_of_job, asked)]
         if len(found) >= limit:
             return found, after

@@ -1,23 +1,31 @@
 """Opening the file: mode, settings, busy retry, and the schema that must be ours and no newer than the code."""
 
+import logging
 import os
 import random
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Literal, TypeVar
 
-from everytick.errors import SchemaMismatch, StoreUnavailable
+from everytick.errors import MissingExtra, SchemaMismatch, StoreUnavailable
 from everytick.stores.queries import Migration, load_migrations
 
 T = TypeVar("T")
 
+_log = logging.getLogger(__name__)
+
 Synchronous = Literal["normal", "full"]
+Driver = Literal["sqlite3", "apsw"]
 
 OLDEST_SQLITE = (3, 37, 0)
 """The first with STRICT tables, which refuse a text where a number belongs."""
+
+FIRST_WITHOUT_RESET_FAULT = (3, 51, 3)
 
 PATIENCE = 30.0
 """So many seconds a writer waits for another process's turn to end before it gives up."""
@@ -37,7 +45,12 @@ _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def connect(
-    path: Path, synchronous: Synchronous = "normal", *, read_only: bool = False, shared: bool = False
+    path: Path,
+    synchronous: Synchronous = "normal",
+    *,
+    read_only: bool = False,
+    shared: bool = False,
+    driver: Driver = "sqlite3",
 ) -> sqlite3.Connection:
     """Return a connection with our settings; transactions are ours to begin and end.
 
@@ -46,9 +59,12 @@ def connect(
     another process's commit can damage the file (SQLite before 3.51.3). Only a `shared` one
     may be used by several threads.
     """
-    connection = sqlite3.connect(
-        path, timeout=0, isolation_level=None, cached_statements=256, check_same_thread=not shared
-    )
+    if driver == "apsw":
+        connection: sqlite3.Connection = apsw_driver().connect(path)
+    else:
+        connection = sqlite3.connect(
+            path, timeout=0, isolation_level=None, cached_statements=256, check_same_thread=not shared
+        )
     try:
         for setting in _SETTINGS:
             patiently(lambda setting=setting: connection.execute(f"pragma {setting}"))  # type: ignore[misc]
@@ -58,6 +74,33 @@ def connect(
         connection.close()
         raise
     return connection
+
+
+def apsw_driver() -> ModuleType:
+    """Return the module that opens files by apsw; without that package, say how to get it."""
+    try:
+        return import_module("everytick.stores.sqlite.apsw_driver")
+    except ModuleNotFoundError as error:
+        if error.name != "apsw":
+            raise
+        raise MissingExtra("the driver apsw", "sqlite") from error
+
+
+def library(driver: Driver) -> str:
+    """Return the version of the SQLite that this driver brings."""
+    return str(apsw_driver().library_version()) if driver == "apsw" else sqlite3.sqlite_version
+
+
+def has_reset_fault(version: str) -> bool:
+    """Tell whether a checkpoint of this SQLite that races another process's commit can damage the file.
+
+    Ours do not race, since a truncating one shuts writers out; another program's may.
+    """
+    return _numbers(version) < FIRST_WITHOUT_RESET_FAULT
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
 
 
 def is_busy(error: sqlite3.Error) -> bool:
@@ -89,15 +132,22 @@ def saying_which_file(path: Path) -> Iterator[None]:
         raise StoreUnavailable(str(path), str(error)) from error
 
 
-def prepare(path: Path, migrations: tuple[Migration, ...] = MIGRATIONS) -> None:
+def prepare(path: Path, migrations: tuple[Migration, ...] = MIGRATIONS, driver: Driver = "sqlite3") -> None:
     """Make the file, readable by its owner alone, and bring its schema up to date; or refuse it with a reason."""
-    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
-        found, least = sqlite3.sqlite_version, ".".join(map(str, OLDEST_SQLITE))
+    if _numbers(found := library(driver)) < OLDEST_SQLITE:
+        least = ".".join(map(str, OLDEST_SQLITE))
         raise StoreUnavailable(str(path), f"this Python has SQLite {found}, and at least {least} is needed")
+    if has_reset_fault(found):
+        _log.info(
+            "SQLite %s may damage a file that another program checkpoints while this one commits: everytick's own"
+            " checkpoints do not; where other programs write to %s too, use the driver apsw",
+            found,
+            path,
+        )
     with saying_which_file(path):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         try:
-            with closing(connect(path)) as connection:
+            with closing(connect(path, driver=driver)) as connection:
                 _refuse_strangers(connection, path)
                 for migration in migrations:
                     _apply(connection, path, migration)

@@ -510,10 +510,10 @@ select n.id, n.beat_at, (select count(*) from occurrence o where o.owner = n.id)
 select j.job, j.keep_success, j.keep_failure, j.keep_last
   from (select job, keep_success, keep_failure, keep_last from job where job > ? order by job limit ?) j
  where exists (select 1 from occurrence o indexed by occurrence_ended
-                where o.job = j.job and (o.status in (4, 5, 9)) = 1 and o.status >= 4
+                where o.job = j.job and o.status in (4, 5, 9)
                   and o.ended_at < ? - j.keep_success)
     or exists (select 1 from occurrence o indexed by occurrence_ended
-                where o.job = j.job and (o.status in (4, 5, 9)) = 0 and o.status >= 4
+                where o.job = j.job and o.status in (6, 7, 8, 10, 11)
                   and o.ended_at < ? - j.keep_failure);
 
 -- last_kept --
@@ -522,10 +522,9 @@ select scheduled_for, id from occurrence indexed by occurrence_of_job
  where job = ? and status >= 4 order by scheduled_for desc, id desc limit 1 offset ?;
 
 -- aged_of_job --
--- What ended well, or did not, before this moment, was reported, and stands before this place; oldest end first.
+-- What ended so before this moment, was reported, and stands before this place; the oldest end first.
 select seq from occurrence indexed by occurrence_ended
- where job = ? and (status in (4, 5, 9)) = ? and status >= 4 and ended_at < ? and report_due = 0
-   and (scheduled_for, id) < (?, ?)
+ where job = ? and status = ? and ended_at < ? and report_due = 0 and (scheduled_for, id) < (?, ?)
  order by ended_at limit ?;
 
 -- last_of_jobs --

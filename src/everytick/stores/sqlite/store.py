@@ -29,7 +29,7 @@ from everytick.stores.sqlite.bell import Bell
 from everytick.stores.sqlite.clock import HostClock, StoreClock
 from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.jobs import Parked
-from everytick.stores.sqlite.opening import Synchronous, connect, prepare
+from everytick.stores.sqlite.opening import Driver, Synchronous, connect, library, prepare
 from everytick.stores.sqlite.rows import moment
 from everytick.stores.sqlite.transaction import Sessions, TaskTransaction
 from everytick.stores.sqlite.turn import Turn
@@ -43,6 +43,9 @@ class SqliteStore:
 
     `synchronous="normal"` may lose the last commits when the power fails, never when a
     process does; `"full"` loses nothing, at the price of a wait for the disk per commit.
+    `driver="apsw"` opens the file by that package's own, newer SQLite. Then nothing else in
+    the process may open it by Python's: two libraries in one process do not see each other's
+    locks, and would write over each other.
     """
 
     def __init__(
@@ -51,13 +54,14 @@ class SqliteStore:
         *,
         clock: Callable[[], datetime] | None = None,
         synchronous: Synchronous = "normal",
+        driver: Driver = "sqlite3",
     ) -> None:
-        self._path = Path(path)
+        self._path, self._driver = Path(path), driver
         self._clock = StoreClock(clock or HostClock())
         self._bell = Bell()
         self._definitions = Definitions()
         self._turn = Turn(self._path)
-        write = partial(connect, self._path, synchronous)
+        write = partial(connect, self._path, synchronous, driver=driver)
         self._writer = Writer(self._path, write, self._clock, self._bell, self._turn)
         self._sessions = Sessions(self._path, partial(write, shared=True), self._clock, self._turn, self._committed)
         self._planner: Reader | None = None
@@ -65,6 +69,11 @@ class SqliteStore:
         self._pruned_through = 0
 
     is_in_memory: ClassVar[bool] = False
+
+    @property
+    def library(self) -> str:
+        """Which SQLite opens the file."""
+        return f"{self._driver}, SQLite {library(self._driver)}"
 
     @property
     def file(self) -> Path:
@@ -75,8 +84,8 @@ class SqliteStore:
 
     async def open(self) -> None:
         """Make the file if it is not there, migrate it, or refuse it with a reason."""
-        await asyncio.to_thread(prepare, self._path)
-        read = partial(connect, self._path, read_only=True)
+        await asyncio.to_thread(prepare, self._path, driver=self._driver)
+        read = partial(connect, self._path, read_only=True, driver=self._driver)
         self._planner, self._people = Reader(self._path, read), Reader(self._path, read)
         self._writer.start()
         self._sessions.open()

@@ -191,7 +191,7 @@ create index occurrence_held on occurrence (owner) where owner is not null;
 create index occurrence_of_job on occurrence (job, scheduled_for, id);
 create index occurrence_by_time on occurrence (scheduled_for, id);
 -- What ended well is kept for another time than what did not; each can then be found by its age alone.
-create index occurrence_ended on occurrence (job, status in (4, 5, 9), ended_at) where status >= 4;
+create index occurrence_ended on occurrence (job, status, ended_at) where ended_at is not null;
 create index occurrence_report on occurrence (ended_at, id) where report_due = 1;
 
 create table task_run (

@@ -1,0 +1,93 @@
+"""The file opened by apsw, whose SQLite is its own and newer than Python's, behind the face of the standard driver.
+
+Errors are those of `sqlite3`, so that nobody else needs to know which of the two it is. Rows
+are read at once: an error then has one place to come from.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import apsw
+
+_KINDS: dict[int, type[sqlite3.Error]] = {
+    sqlite3.SQLITE_CONSTRAINT: sqlite3.IntegrityError,
+    sqlite3.SQLITE_MISMATCH: sqlite3.IntegrityError,
+    sqlite3.SQLITE_INTERNAL: sqlite3.InternalError,
+    sqlite3.SQLITE_MISUSE: sqlite3.InterfaceError,
+    sqlite3.SQLITE_RANGE: sqlite3.InterfaceError,
+    sqlite3.SQLITE_TOOBIG: sqlite3.DataError,
+    sqlite3.SQLITE_AUTH: sqlite3.DatabaseError,
+    sqlite3.SQLITE_CORRUPT: sqlite3.DatabaseError,
+    sqlite3.SQLITE_NOTADB: sqlite3.DatabaseError,
+}
+
+
+def translated(error: apsw.Error) -> sqlite3.Error:
+    """Return the error that the standard driver would have raised."""
+    code: int = getattr(error, "extendedresult", 0)
+    if not code:
+        return sqlite3.ProgrammingError(str(error))
+    found = _KINDS.get(code & 0xFF, sqlite3.OperationalError)(str(error))
+    found.sqlite_errorcode = code
+    return found
+
+
+class Rows:
+    """What a statement answered, and how many rows it changed."""
+
+    __slots__ = ("_left", "rowcount")
+
+    def __init__(self, rows: Iterable[tuple[Any, ...]], rowcount: int) -> None:
+        self._left = iter(rows)
+        self.rowcount = rowcount
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return self._left
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Return the rows that are left."""
+        return list(self._left)
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """Return the next row, or None."""
+        return next(self._left, None)
+
+    def close(self) -> None:
+        """Return: everything was read already."""
+
+
+class ApswConnection(apsw.Connection):
+    """An apsw connection that answers and fails as the standard driver's would."""
+
+    def execute(self, statements: str, bindings: Any = (), **_: Any) -> Any:
+        """Carry out one statement and read all that it answers."""
+        before = self.total_changes()
+        try:
+            rows = super().execute(statements, bindings).fetchall()
+        except apsw.Error as error:
+            raise translated(error) from error
+        return Rows(rows, self.total_changes() - before)
+
+    def executemany(self, statements: str, sequenceofbindings: Any, **_: Any) -> Any:
+        """Carry out one statement for each of the rows; `rowcount` is how many of ours it changed in all."""
+        before = self.total_changes()
+        try:
+            super().executemany(statements, cast("Sequence[Any]", sequenceofbindings)).fetchall()
+        except apsw.Error as error:
+            raise translated(error) from error
+        return Rows((), self.total_changes() - before)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Return a connection; it waits for nobody, as the caller retries by itself."""
+    try:
+        return cast("sqlite3.Connection", ApswConnection(str(path), statementcachesize=256))
+    except apsw.Error as error:
+        raise translated(error) from error
+
+
+def library_version() -> str:
+    """Return which SQLite apsw brings along."""
+    return apsw.sqlite_lib_version()
