@@ -181,7 +181,7 @@ def compared(synchronous: Literal["normal", "full"], with_huey: bool) -> None:
         best, theirs = middle(own[BATCHES[-1]]), middle(peer)
         cheaper, faster = (theirs[name] / best[name] for name in ("run", "run on the wall"))
         print(
-            f"       in batches of {BATCHES[-1]} a run takes 1/{cheaper:.1f} of huey's processor, 1/{faster:.1f} on the wall"
+            f"       in batches of {BATCHES[-1]} 1/{cheaper:.1f} of huey's processor time, 1/{faster:.1f} on the wall"
         )
 
 
