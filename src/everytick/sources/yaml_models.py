@@ -1,0 +1,315 @@
+"""The shape of a file of jobs, as pydantic models: every mistake is found at once, and editors get a JSON Schema.
+
+    version: 1
+    defaults: {timezone: Europe/Berlin}
+    jobs:
+      nightly-backup:
+        schedule: "30 2 * * 1-5"
+        tasks:
+          - {name: dump, command: "pg_dump app"}
+
+The values of policies are read by the policies themselves, as from Python: a file and a program
+that say the same mean the same, and are refused with the same words.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, create_model
+
+from everytick.domain.config import POLICIES, Level
+from everytick.domain.durations import duration
+from everytick.domain.names import LONGEST_NAME, checked_name
+from everytick.domain.policies import LateOverlap, Overlap, Recovery, Strategy, bounded_window
+from everytick.domain.reading import names, switch
+from everytick.errors import EverytickError, InvalidPolicies, shown
+from everytick.runners.targets import call_target, command_target, read_target
+from everytick.schedules.codec import schedule
+from everytick.schedules.combine import any_of
+from everytick.schedules.timezones import zone
+from everytick.sources import policy_schemas as schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from everytick.domain.schedule import Schedule
+
+JOB_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_NAME}}}")
+
+# With these in place a table can be read part by part, so that each mistake in it is found.
+_BASES: Mapping[str, Mapping[str, object]] = {
+    "retry": {"max": 1, "interval": "0s"},
+    "recovery": {"strategy": "bounded_window"},
+    "update_policy": {"change": "windowed"},
+    "retention": {},
+}
+_REQUEST = {"url": "https://example.org/"}
+_SETTING = re.compile(r"(\w+)=(.*)", re.DOTALL)
+
+
+class Several(ValueError):
+    """Mistakes inside one value: where in it, and what is wrong there."""
+
+    def __init__(self, found: list[tuple[tuple[str | int, ...], str]]) -> None:
+        super().__init__("; ".join(said for _, said in found))
+        self.found = found
+
+
+def sentence(error: EverytickError, key: str = "") -> str:
+    """Return what is wrong and what to write instead, as it is written in files."""
+    if not isinstance(error, InvalidPolicies):
+        return f"{key}: {error}" if key else str(error)
+    reason = error.reason.removeprefix("target: ")
+    if reason.endswith("?)"):
+        # It says already which one was meant.
+        return reason
+    instead = ", or ".join(filter(None, map(_as_yaml, error.alternatives)))
+    return f"{reason}; instead: {instead}" if instead else reason
+
+
+def _as_yaml(alternative: str) -> str:
+    """`overlap="skip"` as `overlap: "skip"`; what can be said in Python only is left out."""
+    written = _SETTING.match(alternative)
+    if written is None:
+        return alternative
+    return "" if "(" in written[2] else f"{written[1]}: {written[2].replace('None', 'null')}"
+
+
+# ------------------------------------------------------------------------------------------------------- the values
+
+
+def _checked(read: Callable[[Any], Any], key: str, given: Any) -> Any:
+    """Read one value; what is refused is refused in the words of a file."""
+    try:
+        return read(given)
+    except EverytickError as error:
+        raise ValueError(sentence(error, key)) from None
+
+
+def _by_parts(read: Callable[[Any], Any], key: str, base: Mapping[str, object], given: Any) -> Any:
+    """Read a table; if it is refused, part by part, so that a mistake in one does not hide those in others."""
+    try:
+        return read(given)
+    except EverytickError as error:
+        whole = error
+    found: list[tuple[tuple[str | int, ...], str]] = []
+    for part, written in given.items() if isinstance(given, dict) else ():
+        try:
+            read({**base, part: written})
+        except EverytickError as error:
+            found.append(((part,), sentence(error, f"{key} {part}")))
+    raise Several(found) if found else ValueError(sentence(whole, key))
+
+
+def _policy(key: str, given: Any) -> Any:
+    read = _READERS.get(key, POLICIES[key].read)
+    return _by_parts(read, key, _BASES[key], given) if key in _BASES else _checked(read, key, given)
+
+
+def _schedule(given: Any) -> Schedule:
+    """Return the schedule of a text, or of several together."""
+    if isinstance(given, list) and given:
+        parts = [schedule(each) for each in given]
+        return any_of(*parts) if len(parts) > 1 else parts[0]
+    return schedule(given)
+
+
+def _timezone(given: Any) -> object:
+    if given == "local":
+        reason = "timezone 'local' would be another one on every machine that reads the file"
+        raise InvalidPolicies("", reason, ('timezone="Europe/Berlin"',))
+    return zone(POLICIES["timezone"].read(given)).name
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "timezone": _timezone,
+    "stop_schedule": lambda given: None if given is None else _schedule(given),
+    "restart_schedule": lambda given: None if given is None else _schedule(given),
+}
+
+
+def _window(given: Any) -> dict[str, object]:
+    """`catchup_window`: late instants that are not older are run; a window of no length runs none."""
+    length = duration("0s" if given == 0 and given is not False else given)
+    return {"recovery": bounded_window(max_duration=length) if length else Recovery(Strategy.MARK_AS_MISSED)}
+
+
+def _overlap_policy(given: Any) -> dict[str, object]:
+    """`overlap_policy`: `skip` drops what comes while the job is busy, late or not; `all` lets it wait in line."""
+    if given == "skip":
+        return {"overlap": Overlap.SKIP, "late_overlap": LateOverlap.SKIP}
+    if given == "all":
+        return {"overlap": Overlap.QUEUE, "late_overlap": LateOverlap.QUEUE}
+    reason = f"overlap_policy '{shown(given)}' is not known"
+    raise InvalidPolicies("", reason, ('overlap_policy="skip"', 'overlap_policy="all"'))
+
+
+def _version(given: Any) -> int:
+    if given != 1 or given is True:
+        raise ValueError(f"version '{shown(given)}' is not known here: write version: 1")
+    return 1
+
+
+def _job_name(given: str) -> str:
+    if not JOB_NAME.fullmatch(given):
+        reason = f"must have 1 to {LONGEST_NAME} letters, digits, underscores or hyphens, and nothing else"
+        raise ValueError(f"job name '{shown(given)}' {reason}")
+    return given
+
+
+def _call(given: Any) -> str:
+    return call_target(given)
+
+
+def _command(parts: Mapping[str, Any]) -> str:
+    command = parts["command"]
+    if not isinstance(command, (str, list)):
+        reason = f"command '{shown(command)}' is neither shell text nor a list of arguments"
+        raise InvalidPolicies("", reason, ('command=["program", "argument"]',))
+    return command_target(command, env=parts.get("env"), cwd=parts.get("cwd"))
+
+
+def _request(parts: Mapping[str, Any]) -> str:
+    said = {key: part for key, part in parts.items() if part is not None}
+    try:
+        text = json.dumps({"http": said}, ensure_ascii=False, allow_nan=False, sort_keys=True)
+    except ValueError:
+        raise InvalidPolicies("", "http: a number without end cannot be sent as JSON") from None
+    read_target(text)
+    return text
+
+
+def _http(given: Any) -> str:
+    parts = {"url": given} if isinstance(given, str) else given
+    if not isinstance(parts, dict):
+        raise ValueError(f"http '{shown(given)}' must be an address or a table with its url")
+    found: str = _by_parts(_request, "http", _REQUEST, parts)
+    return found
+
+
+def command_of(command: Any, env: Any, cwd: Any) -> str:
+    """Return the target of a command, or refuse each part of it that is mistaken."""
+    given = {"command": command, "env": env, "cwd": cwd}
+    found: str = _by_parts(_command, "command", {"command": ["true"]}, given)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------- the models
+
+
+def _field(read: Callable[[Any], Any], schema: schemas.Schema) -> Any:
+    return Annotated[Any, PlainValidator(read), WithJsonSchema(schema)]
+
+
+def _policies(level: Level) -> dict[str, Any]:
+    """The fields of the policies that one level may set."""
+    return {
+        key: (_field(partial(_policy, key), schemas.POLICY_SCHEMAS[key]), None)
+        for key, policy in POLICIES.items()
+        if level in policy.levels
+    }
+
+
+def _read_by(read: Callable[[Any], Any], key: str, schema: schemas.Schema) -> Any:
+    return _field(partial(_checked, read, key), schema)
+
+
+ALIASES = {"catchup_window": ("recovery",), "overlap_policy": ("overlap", "late_overlap")}
+"""Other words for policies, each with those it stands for."""
+
+_STRICT = ConfigDict(extra="forbid")
+_ALIASES: dict[str, Any] = {
+    "catchup_window": (
+        _read_by(_window, "catchup_window", {**schemas.DURATION, "description": "Alias: recovery by a window."}),
+        None,
+    ),
+    "overlap_policy": (
+        _read_by(
+            _overlap_policy,
+            "overlap_policy",
+            {"enum": ["skip", "all"], "description": "Alias: overlap and late_overlap."},
+        ),
+        None,
+    ),
+}
+_TARGETS: dict[str, Any] = {
+    "call": (_read_by(_call, "call", schemas.CALL), None),
+    "command": (_field(lambda given: given, schemas.COMMAND), None),
+    "http": (_field(_http, schemas.HTTP), None),
+    "env": (_field(lambda given: given, schemas.ENVIRONMENT), None),
+    "cwd": (_field(lambda given: given, schemas.TEXT), None),
+}
+
+Defaults: type[BaseModel] = create_model("Defaults", __config__=_STRICT, **_policies(Level.APPLICATION), **_ALIASES)
+"""What all jobs of the file have in common."""
+
+TaskModel: type[BaseModel] = create_model(
+    "Task",
+    __config__=_STRICT,
+    name=(_read_by(partial(checked_name, "task"), "name", schemas.TEXT), ...),
+    after=(_read_by(partial(names, "after"), "after", schemas.NAMES), ()),
+    **_TARGETS,
+    **_policies(Level.TASK),
+)
+"""One task of a job."""
+
+# Made of models that are made here themselves, so that type checkers cannot read them.
+_JOB: dict[str, Any] = {
+    "schedule": (_read_by(_schedule, "schedule", schemas.SCHEDULE), ...),
+    "tasks": (
+        Annotated[list[TaskModel] | None, Field(description="In order; with after, once others ended well.")],  # type: ignore[valid-type]
+        None,
+    ),
+    "suspended": (
+        _read_by(partial(switch, "suspended"), "suspended", {**schemas.SWITCH, "description": "Paused by this file."}),
+        None,
+    ),
+}
+JobModel: type[BaseModel] = create_model(
+    "Job", __config__=_STRICT, **_JOB, **_TARGETS, **_policies(Level.JOB), **_ALIASES
+)
+"""One job."""
+
+_FILE: dict[str, Any] = {
+    "version": (_field(_version, {"const": 1}), ...),
+    "defaults": (Annotated[Defaults | None, Field(description="Policies of all jobs of this file.")], None),
+    "jobs": (dict[Annotated[str, AfterValidator(_job_name)], JobModel], ...),  # type: ignore[valid-type]
+}
+FileModel: type[BaseModel] = create_model("JobFile", __config__=_STRICT, **_FILE)
+"""One file."""
+
+
+def said_by(model: BaseModel, level: Level) -> dict[str, object]:
+    """Return the policies that were written, aliases put into their own words."""
+    found = {
+        key: getattr(model, key) for key in model.model_fields_set if key in POLICIES and level in POLICIES[key].levels
+    }
+    for alias in ALIASES:
+        if alias in model.model_fields_set:
+            found.update(getattr(model, alias))
+    return found
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a file of jobs."""
+    found: dict[str, Any] = _tidied(FileModel.model_json_schema())
+    found["properties"]["jobs"]["propertyNames"] = {"pattern": f"^{JOB_NAME.pattern}$"}
+    own = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "everytick job file"}
+    return {**own, **found}
+
+
+def _tidied(schema: Any) -> Any:
+    """Leave out what pydantic adds unasked: titles made of keys, and null as the value of what is not set."""
+    if isinstance(schema, list):
+        return [_tidied(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: {name: _tidied(each) for name, each in part.items()} if key in ("properties", "$defs") else _tidied(part)
+        for key, part in schema.items()
+        if key != "title" and not (key == "default" and part in (None, []))
+    }
