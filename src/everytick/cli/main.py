@@ -30,6 +30,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "nodes": ("cli.reading", "Show the nodes that were heard of, and whether they live."),
         "next": ("cli.agenda", "Show what runs next: of one JOB, or of all."),
         "explain": ("cli.agenda", "Say what a schedule means, or why an instant of a job ran or did not."),
+        "logs": ("cli.logs", "Show the output of an occurrence, or of a job's latest."),
     },
     "Operate": {
         "trigger": ("cli.operations", "Ask for an occurrence now; the schedule is not moved."),
@@ -45,6 +46,16 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "move": ("cli.operations", "Let one single future instant of a job run at another time."),
         "rename": ("cli.operations", "Give a job another name; its id, watermark and history stay."),
         "remove": ("cli.operations", "Take a job out of service; its history is kept."),
+    },
+    "Care": {
+        "db": ("cli.db", "Care for a store: migrate, status, backup, prune."),
+        "doctor": ("cli.doctor", "Look for what could go wrong: store, clock, zone data, SQLite, rights, nodes."),
+        "config": ("cli.config", "Show the configuration."),
+    },
+    "Set up": {
+        "init": ("cli.setup", "Write a commented example application and configuration."),
+        "completion": ("cli.setup", "Write the completion script of a shell."),
+        "systemd": ("cli.setup", "Help to run as a service of systemd."),
     },
 }
 _MODULES = {verb: module for section in SECTIONS.values() for verb, (module, _) in section.items()}

@@ -130,15 +130,10 @@ def _on_store(address: str, make: bool) -> Everytick:
 
     if checked_address(address).startswith("memory:"):
         raise Refused("a store in memory ends with the process that has it: name one that others can reach")
-    if address.startswith("sqlite:") and not make:
-        from everytick.stores.sqlite.store import SqliteStore
-
-        store = store_of(address)
-        if isinstance(store, SqliteStore) and not store.file.exists():
-            text = (
-                f"there is no file {shown(str(store.file))}: correct the address, or make it with everytick db migrate"
-            )
-            raise Refused(text, Exit.NOT_FOUND)
+    file = None if make or not address.startswith("sqlite:") else store_of(address).file
+    if file is not None and not file.exists():
+        text = f"there is no file {shown(str(file))}: correct the address, or make it with everytick db migrate"
+        raise Refused(text, Exit.NOT_FOUND)
     return Everytick(address, name=NAME)
 
 
@@ -151,9 +146,7 @@ def _configured(app: Everytick, settings: Settings) -> Everytick:
 
     given = {key: settings[key].value for key in NODE_KEYS if settings[key].place > Place.BUILT_IN}
     if given:
-        own = {
-            field.name: getattr(app.settings, field.name) for field in fields(app.settings) if field.name in NODE_KEYS
-        }
+        own = {field.name: getattr(app.settings, field.name) for field in fields(app.settings)}
         app.settings = node_settings(**{**own, **given})
     return app
 

@@ -95,6 +95,7 @@ def _one_of(*known: str) -> Callable[[object], str]:
 NODE_KEYS = {
     "slots": Key(_whole, 50, "how many occurrences run at once"),
     "threads": Key(_whole, 32, "how many threads run plain functions"),
+    "processes": Key(_whole, 32, "how many processes run what must be killable"),
     "queues": Key(_names, ("default",), "which queues a node works on"),
     "grace_period": Key(_length, timedelta(seconds=30), "how long a stop waits for what runs"),
     "heartbeat": Key(_length, timedelta(seconds=5), "how often a node says that it lives"),
@@ -104,6 +105,7 @@ NODE_KEYS = {
     "plan_limit": Key(_whole, 100, "how many occurrences one plan creates at most"),
     "log_folder": Key(_text, None, "where the output of tasks is kept"),
     "allow_calls": Key(_names, (), "packages from which stored jobs may call functions"),
+    "allow_addresses": Key(_names, (), "private addresses that http tasks may reach"),
 }
 KEYS = {
     "app": Key(_text, None, "the application, as module:object"),

@@ -1,0 +1,146 @@
+"""`everytick db`: care for a store."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from everytick.cli.exits import Exit, Refused
+from everytick.cli.options import confirm, reading, sure
+from everytick.cli.output import say, show_json, show_pairs, write
+from everytick.cli.session import ask, store_of_app
+from everytick.cli.state import Noun
+from everytick.cli.times import Times
+from everytick.errors import shown
+
+if TYPE_CHECKING:
+    from everytick.app import Everytick
+    from everytick.cli.stores import Place
+
+_AT_ONCE = 1000
+
+
+@click.group("db", cls=Noun, help="Care for a store: migrate, status, backup, prune.")
+def db_verb() -> None:
+    """Care for a store."""
+
+
+@db_verb.command("migrate", help="Make a store, or bring its tables up to date; every verb that opens it does so too.")
+def migrate() -> None:
+    """Make a store, or bring its tables up to date."""
+    place = ask(_place, make=True)
+    from everytick.cli.stores import newest_schema
+
+    say(f"{place.where} is at schema {newest_schema(place.kind)}, the newest that this everytick knows")
+
+
+async def _place(app: Everytick) -> Place:
+    from everytick.cli.stores import place_of
+
+    return place_of(await store_of_app(app))
+
+
+@db_verb.command("status", help="Show what a store is, where, and how much it holds.")
+@reading
+def status(as_json: bool, utc: bool) -> None:
+    """Show what a store is, where, and how much it holds."""
+    found = ask(_status)
+    if as_json:
+        show_json(found)
+        return
+    show_pairs([(key.replace("_", " "), value) for key, value in found.items()], Times(utc))
+
+
+async def _status(app: Everytick) -> dict[str, Any]:
+    from everytick.cli.stores import newest_schema
+    from everytick.domain.statuses import ACTIVE
+
+    store, place = await store_of_app(app), await _place(app)
+    now = await store.now()
+    active = (await store.history(statuses=tuple(ACTIVE), limit=_AT_ONCE)).occurrences
+    alive = [each for each in await store.nodes() if now - each.beat_at <= app.settings.node_timeout]
+    found: dict[str, Any] = {
+        "kind": place.kind,
+        "store": place.where,
+        "schema": newest_schema(place.kind),
+        "time": now,
+        "jobs": len(await store.list()),
+        "active_occurrences": len(active) if len(active) < _AT_ONCE else f"{_AT_ONCE} or more",
+        "nodes_alive": len(alive),
+    }
+    if place.file is not None:
+        import sqlite3
+
+        found |= {"bytes": _size(place.file), "sqlite": sqlite3.sqlite_version}
+    return found
+
+
+def _size(file: Path) -> int:
+    """How much the file takes, with its write-ahead log."""
+    parts = (file, file.with_name(f"{file.name}-wal"))
+    return sum(part.stat().st_size for part in parts if part.exists())
+
+
+@db_verb.command(
+    "backup",
+    help="Copy a SQLite store into FILE, whole and consistent, while nodes go on.\n\nAn existing FILE is refused.",
+)
+@click.argument("file", type=click.Path(path_type=Path))
+def backup(file: Path) -> None:
+    """Copy a SQLite store into a file."""
+    place = ask(_place)
+    if place.file is None:
+        raise Refused(
+            "PostgreSQL has its own tool for this: pg_dump --format=custom --schema=everytick DATABASE > FILE"
+        )
+    try:
+        # Readable by its owner alone, as the store is; payloads may hold secrets.
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        raise Refused(f"{shown(str(file))} exists already: name another file, or remove it", Exit.CONFLICT) from None
+    except OSError as error:
+        raise Refused(f"{shown(str(file))} cannot be written: {error.strerror}", Exit.NOT_ALLOWED) from None
+    try:
+        _copy(place.file, file)
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise
+    write(str(file))
+    say(f"{file.stat().st_size:,} bytes; to go back, stop every node and put it in the place of {place.file}")
+
+
+def _copy(source: Path, target: Path) -> None:
+    import sqlite3
+    from contextlib import closing
+
+    from everytick.stores.sqlite.opening import connect, patiently, saying_which_file
+
+    with (
+        saying_which_file(source),
+        closing(connect(source, read_only=True)) as old,
+        closing(sqlite3.connect(target)) as new,
+    ):
+        patiently(lambda: old.backup(new))
+
+
+@db_verb.command("prune", help="Forget now what no job's retention keeps any longer; nodes do so every minute.")
+@sure
+def prune(yes: bool) -> None:
+    """Forget what no retention keeps."""
+    place = ask(_place)
+    confirm(f"forget what no retention keeps in {shown(place.where)}?", yes)
+
+    async def pruned(app: Everytick) -> int:
+        from everytick.cli.waiting import Line
+
+        store, line, total = await store_of_app(app), Line(), 0
+        while count := await store.prune(_AT_ONCE):
+            total += count
+            line.show(f"{total:,} occurrences forgotten")
+        line.clear()
+        return total
+
+    write(str(ask(pruned)))

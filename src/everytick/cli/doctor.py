@@ -1,0 +1,172 @@
+"""`everytick doctor`: what could go wrong on this host with this store, before it does."""
+
+from __future__ import annotations
+
+import os
+import stat
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from everytick.cli.exits import Exit
+from everytick.cli.options import reading
+from everytick.cli.output import length, show_json, show_table
+from everytick.cli.session import ask, store_of_app
+from everytick.cli.state import Verb
+from everytick.cli.times import Times
+from everytick.errors import SchemaMismatch, StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from everytick.app import Everytick
+    from everytick.stores.addresses import AnyStore
+
+MOST_OFFSET = timedelta(seconds=1)
+FIXED_SQLITE = (3, 51, 3)
+FIRST_WITH_LOG = (3, 7, 0)
+
+
+class Check(NamedTuple):
+    """One thing that was looked at: whether it is well, and what was seen or is to be done."""
+
+    name: str
+    is_well: bool
+    text: str
+
+
+@click.command(
+    "doctor",
+    cls=Verb,
+    help="Look for what could go wrong: store, clock, zone data, SQLite, rights, nodes.\n\nExit code 1 on a finding.",
+)
+@reading
+def doctor_verb(as_json: bool, utc: bool) -> int:
+    """Look for what could go wrong."""
+    checks = [zone_data_check(), *_store_checks()]
+    if as_json:
+        show_json([{"check": each.name, "ok": each.is_well, "text": each.text} for each in checks])
+    else:
+        rows = [(each.name, "ok" if each.is_well else "finding", each.text) for each in checks]
+        show_table(["check", "result", "what was seen"], rows, Times(utc))
+    return Exit.DONE if all(each.is_well for each in checks) else Exit.FAILED
+
+
+def zone_data_check() -> Check:
+    """Say whether the zone tables in use are as new as those that came with everytick."""
+    from everytick.schedules.timezones import zone_data
+
+    found, packaged = zone_data(), _packaged_version()
+    text = f"zone tables {found.version} of this {found.source}"
+    if found.source == "system" and found.version < packaged:
+        return Check("zone data", False, f"{text} are older than {packaged}: update the system's tzdata package")
+    return Check("zone data", True, text)
+
+
+def _packaged_version() -> str:
+    import tzdata  # type: ignore[import-untyped,unused-ignore]
+
+    return str(getattr(tzdata, "IANA_VERSION", ""))
+
+
+def _store_checks() -> list[Check]:
+    try:
+        return ask(_look)
+    except (StoreUnavailable, SchemaMismatch) as error:
+        return [Check("store", False, str(error))]
+
+
+async def _look(app: Everytick) -> list[Check]:
+    from everytick.cli.stores import log_folder, newest_schema, place_of
+
+    begun = datetime.now(UTC)
+    store = await store_of_app(app)
+    place = place_of(store)
+    opened = length(datetime.now(UTC) - begun)
+    found = [Check("store", True, f"{place.where} answers at schema {newest_schema(place.kind)}, opened in {opened}")]
+    found.append(await clock_check(store))
+    if place.file is not None:
+        import sqlite3
+
+        found += [sqlite_check(sqlite3.sqlite_version_info), *file_checks(place.file)]
+    found += folder_checks(log_folder(app, store))
+    found += await _node_checks(app, store)
+    found += await _definition_checks(store)
+    return found
+
+
+async def clock_check(store: AnyStore) -> Check:
+    """Say how far this host's clock is from the store's."""
+    before = datetime.now(UTC)
+    told = await store.now()
+    after = datetime.now(UTC)
+    offset = before + (after - before) / 2 - told
+    text = f"this host's clock is {length(abs(offset))} {'ahead of' if offset > timedelta(0) else 'behind'} the store's"
+    if abs(offset) > MOST_OFFSET:
+        return Check("clock", False, f"{text}: nothing fires at a wrong time by that, but logs will; synchronise it")
+    return Check("clock", True, text)
+
+
+def sqlite_check(version: tuple[int, ...]) -> Check:
+    """Say whether this SQLite has the fault by which a checkpoint that races a commit can damage the file."""
+    shown = ".".join(map(str, version))
+    if FIRST_WITH_LOG <= version < FIXED_SQLITE:
+        text = (
+            f"SQLite {shown} has the WAL-reset fault (fixed in 3.51.3): very rarely, several processes on one file can "
+            "damage it; everytick's own checkpoints avoid the race, a Python with a newer SQLite ends it"
+        )
+        return Check("sqlite", False, text)
+    return Check("sqlite", True, f"SQLite {shown} is without the WAL-reset fault")
+
+
+def file_checks(file: Path) -> Iterator[Check]:
+    """Give what the rights of the store's file and folder say."""
+    if not os.access(file, os.R_OK | os.W_OK) or not os.access(file.parent, os.W_OK | os.X_OK):
+        yield Check("store rights", False, f"{file} and its folder must be writable by this user")
+    elif file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        yield Check("store rights", False, f"{file} is open to others, and payloads may hold secrets: chmod 600 {file}")
+    else:
+        yield Check("store rights", True, f"{file} is this user's alone")
+
+
+def folder_checks(folder: Path | None) -> Iterator[Check]:
+    """Give what the rights of the log folder say."""
+    if folder is None:
+        return
+    existing = folder
+    while not existing.exists():
+        existing = existing.parent
+    if not os.access(existing, os.W_OK | os.X_OK):
+        yield Check("log folder", False, f"{existing} is not writable by this user: the output of tasks is not kept")
+    elif existing == folder and folder.stat().st_mode & stat.S_IWOTH:
+        yield Check("log folder", False, f"{folder} is writable by everybody: chmod o-w {folder}")
+    else:
+        yield Check("log folder", True, f"{folder} {'is writable' if existing == folder else 'can be made'}")
+
+
+async def _node_checks(app: Everytick, store: AnyStore) -> list[Check]:
+    """Whether those who hold something live; silent nodes that hold nothing are merely gone."""
+    now, nodes = await store.now(), await store.nodes()
+    alive = [each for each in nodes if now - each.beat_at <= app.settings.node_timeout]
+    holding = [each for each in nodes if each not in alive and each.holds]
+    if holding:
+        names = ", ".join(f"{each.id} ({each.holds})" for each in holding)
+        after = "another node takes over" if alive else "nobody is there to take over: start one"
+        return [Check("nodes", False, f"silent, and holding occurrences: {names}; {after}")]
+    if not alive and any(each.job.enabled for each in await store.list()):
+        return [Check("nodes", False, "there are enabled jobs and no node is alive: everytick run starts one")]
+    return [Check("nodes", True, f"{len(alive)} alive")]
+
+
+async def _definition_checks(store: AnyStore) -> list[Check]:
+    """Whether there are definitions that some node could not read."""
+    from everytick.stores.sqlite.store import SqliteStore
+
+    parked = await store.parked() if isinstance(store, SqliteStore) else ()
+    if parked:
+        first = parked[0]
+        text = f"{len(parked)} cannot be read by some node, like '{first.name}' version {first.version}: {first.reason}"
+        return [Check("definitions", False, text)]
+    return [Check("definitions", True, "all can be read")]

@@ -1,0 +1,149 @@
+"""`everytick logs`: the output of tasks, from the files that nodes of this host keep."""
+
+from __future__ import annotations
+
+import sys
+from codecs import IncrementalDecoder, getincrementaldecoder
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from everytick.cli.exits import Exit, Refused
+from everytick.cli.output import is_terminal, safe, say
+from everytick.cli.session import ask, store_of_app
+from everytick.cli.state import Verb
+from everytick.errors import shown
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from everytick.app import Everytick
+    from everytick.domain.occurrence import Attempt
+    from everytick.stores.base import Whole
+
+_LOOK = 0.2
+_CHUNK = 1 << 16
+_LOOKED_THROUGH = 100
+
+
+@click.command(
+    "logs",
+    cls=Verb,
+    help="Show the output of an occurrence, or of a job's latest.\n\n"
+    "Each attempt's output is a file in the log folder of the node that ran it. Example: everytick logs nightly -f",
+)
+@click.argument("job_or_occurrence")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the occurrence has ended.")
+@click.option("--task", metavar="NAME", help="Only of this task.")
+@click.option("--attempt", type=click.IntRange(1), metavar="N", help="Only of this attempt.")
+def logs_verb(job_or_occurrence: str, follow: bool, task: str | None, attempt: int | None) -> int:
+    """Show the output of an occurrence, or of a job's latest."""
+
+    async def shown_all(app: Everytick) -> int:
+        from everytick.cli.stores import log_folder
+
+        id_ = await _occurrence(app, job_or_occurrence)
+        reader = Reader(log_folder(app, await store_of_app(app)), task, attempt)
+        return await reader.read(app, id_, follow)
+
+    if not ask(shown_all):
+        say("no output was kept: the tasks wrote none, or it is not on this host")
+    return Exit.DONE
+
+
+async def _occurrence(app: Everytick, text: str) -> str:
+    """The id itself, or that of the job's newest occurrence that has started."""
+    from everytick.cli.reading import is_occurrence
+
+    if is_occurrence(text):
+        return text
+    page = await app.history(text, limit=_LOOKED_THROUGH)
+    started = next((each.id for each in page if each.started_at is not None), None)
+    if started is None:
+        raise Refused(
+            f"no occurrence of '{shown(text)}' has started yet: everytick next {shown(text)} says when", Exit.NOT_FOUND
+        )
+    return started
+
+
+class Reader:
+    """Copies what attempts have written to stdout, each byte once."""
+
+    def __init__(self, folder: Path | None, task: str | None, attempt: int | None) -> None:
+        self._folder, self._task, self._attempt = folder, task, attempt
+        self._files: dict[str, BinaryIO] = {}
+        self._decoders: dict[BinaryIO, IncrementalDecoder] = {}
+        self._told: set[str] = set()
+        self._latest = ""
+
+    async def read(self, app: Everytick, id_: str, follow: bool) -> int:
+        """Return how many files were shown, once everything is; with `follow`, once the occurrence has ended."""
+        import asyncio
+
+        from everytick.domain.statuses import ENDED
+
+        try:
+            while True:
+                whole = await app.occurrence(id_)
+                has_ended = whole.occurrence.status in ENDED
+                if follow and has_ended:
+                    # The place of an output may be noted a little after the end.
+                    await asyncio.sleep(_LOOK)
+                    whole = await app.occurrence(id_)
+                self._copy(whole)
+                if has_ended or not follow:
+                    return len(self._files)
+                await asyncio.sleep(_LOOK)
+        finally:
+            for file in self._files.values():
+                file.close()
+
+    def _copy(self, whole: Whole) -> None:
+        for task, attempt in whole.attempts:
+            if self._task in (None, task) and self._attempt in (None, attempt.number):
+                file = self._file(task, attempt)
+                if file is not None:
+                    self._pass_on(file, f"{task}, attempt {attempt.number}")
+
+    def _file(self, task: str, attempt: Attempt) -> BinaryIO | None:
+        if attempt.log is None:
+            return None
+        path = attempt.log.path
+        if path not in self._files:
+            found = None if self._folder is None else inside(self._folder, path)
+            if found is None or not found.is_file():
+                self._tell_elsewhere(task, attempt)
+                return None
+            self._files[path] = found.open("rb")
+        return self._files[path]
+
+    def _tell_elsewhere(self, task: str, attempt: Attempt) -> None:
+        assert attempt.log is not None, "only what is noted can be elsewhere"
+        if attempt.log.path not in self._told:
+            self._told.add(attempt.log.path)
+            node, path = shown(attempt.log.node), shown(attempt.log.path, 300)
+            say(f"{task}, attempt {attempt.number}: its output is {path} in the log folder of node {node}, not here")
+
+    def _pass_on(self, file: BinaryIO, heading: str) -> None:
+        while chunk := file.read(_CHUNK):
+            if heading != self._latest:
+                self._latest = heading
+                sys.stdout.flush()
+                say(f"==> {heading} <==")
+            if not is_terminal():
+                sys.stdout.buffer.write(chunk)
+                sys.stdout.buffer.flush()
+            else:
+                decoder = self._decoders.setdefault(file, getincrementaldecoder("utf-8")("replace"))
+                click.echo(readable(decoder.decode(chunk)), nl=False)
+
+
+def inside(folder: Path, path: str) -> Path | None:
+    """Return the file in the folder; a path that leads out of it is nobody's output."""
+    found = (folder / path).resolve()
+    return found if found.is_relative_to(folder.resolve()) else None
+
+
+def readable(text: str) -> str:
+    """Return output as a terminal may show it: lines and tabs stay, every other control character is spelled out."""
+    return safe(text.replace("\r\n", "\n").replace("\r", "\n").expandtabs())

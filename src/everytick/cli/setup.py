@@ -1,0 +1,176 @@
+"""`init`, `completion` and `systemd`: from nothing to a service."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from everytick.cli.exits import Exit, Refused
+from everytick.cli.output import say, write
+from everytick.cli.state import Noun, Verb, state
+from everytick.errors import shown
+
+_JOBS = '''"""Jobs of this application.
+
+    everytick run            runs them, until Ctrl-C
+    everytick list           shows them, from another terminal
+    everytick next           shows when they run
+    everytick trigger hello  asks for one now
+"""
+
+from everytick import Context, Everytick, Retry, cron, every
+
+# Everything is kept in this file. For several hosts: "postgresql://user@host/database".
+tick = Everytick("sqlite:///everytick.db", timezone="UTC", name="jobs")
+
+
+# A plain function, every ten seconds. What it prints is kept: everytick logs hello
+@tick.job(every("10s"), task_timeout="5s")
+def hello() -> None:
+    print("hello")
+
+
+# At half past two on working days; three more tries if it fails. After an outage it runs once, not once per night.
+@tick.job(cron("30 2 * * mon-fri"), retry=Retry(3, "30s"), recovery="execute_last")
+async def nightly(ctx: Context, pages: int = 10) -> None:
+    for page in range(pages):
+        ctx.progress(page, pages, note="pages")
+
+
+# A job of two tasks, the second after the first.
+report = tick.define("report", "0 7 * * mon")
+
+
+@report.task
+def collect() -> int:
+    return 42
+
+
+@report.task(after=["collect"])
+def send(ctx: Context) -> None:
+    print("there were", ctx.results["collect"])
+
+
+if __name__ == "__main__":
+    tick.run()
+'''
+_CONFIGURATION = """# Settings of everytick in this folder; what is in force, and why: everytick config show --origin
+# The environment (EVERYTICK_SLOTS=10) wins over this file, and options (--slots 10) win over both.
+
+app = "jobs:tick"           # the application, as module:object
+
+# slots = 50                # how many occurrences run at once
+# queues = ["default"]      # which queues this node works on
+# grace_period = "30s"      # how long a stop waits for what runs
+# log_folder = "logs"       # where the output of tasks is kept; by default beside the store
+# log_level = "info"        # debug, info, warning, error
+# log_format = "text"       # text, or json for one object per line
+"""
+
+
+@click.command(
+    "init", cls=Verb, help="Write a commented example application and configuration.\n\nNothing is overwritten."
+)
+@click.argument("folder", default=".", type=click.Path(path_type=Path))
+def init_verb(folder: Path) -> None:
+    """Write a commented example application and configuration."""
+    files = {folder / "jobs.py": _JOBS, folder / "everytick.toml": _CONFIGURATION}
+    there = [path for path in files if path.exists()]
+    if there:
+        raise Refused(f"{shown(str(there[0]))} exists already: name another folder, or move it away", Exit.CONFLICT)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, text in files.items():
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+            write(str(path))
+    except OSError as error:
+        raise Refused(f"{shown(str(folder))} cannot be written to: {error.strerror}", Exit.NOT_ALLOWED) from error
+    say("now: everytick run" if folder == Path() else f"now: cd {shown(str(folder))} && everytick run")
+
+
+@click.command(
+    "completion",
+    cls=Verb,
+    help="Write the completion script of a shell.\n\n"
+    'bash: eval "$(everytick completion bash)" in ~/.bashrc; fish: everytick completion fish | source',
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion_verb(shell: str) -> None:
+    """Write the completion script of a shell."""
+    from click.shell_completion import get_completion_class
+
+    from everytick.cli.main import everytick
+
+    kind = get_completion_class(shell)
+    assert kind is not None, "click knows the shells that we offer"
+    click.echo(kind(everytick, {}, "everytick", "_EVERYTICK_COMPLETE").source())
+
+
+@click.group("systemd", cls=Noun, help="Help to run as a service of systemd.")
+def systemd_verb() -> None:
+    """Help to run as a service of systemd."""
+
+
+_UNIT = """[Unit]
+Description=everytick: {app}
+After=network-online.target
+Wants=network-online.target
+
+[Service]
+Type=exec
+User={user}
+WorkingDirectory={folder}
+Environment={variable}
+ExecStart={command} run --log-format json
+Restart=on-failure
+RestartSec=5s
+# The first SIGTERM stops cleanly; so long may it take, with room to write down what ended.
+KillSignal=SIGTERM
+KillMode=mixed
+TimeoutStopSec={stop}s
+NoNewPrivileges=true
+PrivateTmp=true
+ProtectSystem=full
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+@systemd_verb.command(
+    "print-unit",
+    help="Write a unit that runs the application here.\n\n"
+    "Example: everytick systemd print-unit -a jobs:tick > /etc/systemd/system/jobs.service",
+)
+@click.option("--user", metavar="NAME", help="As whom it runs; you, unless given.")
+def print_unit(user: str | None) -> None:
+    """Write a unit that runs the application here."""
+    from everytick.cli.session import application, who
+
+    app, named = application(needs_code=True), state().settings["app"].value
+    command = Path(sys.executable).with_name("everytick")
+    unit = _UNIT.format(
+        app=_escaped(named),
+        user=_escaped(user or who()),
+        folder=_escaped(os.getcwd()),
+        variable=_quoted(f"EVERYTICK_APP={named}"),
+        command=_quoted(str(command)),
+        stop=int(app.settings.grace_period.total_seconds()) + 15,
+    )
+    click.echo(unit, nl=False)
+
+
+def _escaped(text: str) -> str:
+    """The text as it stands for itself in a unit, where % begins a specifier and a line is a line."""
+    if not text.isprintable():
+        raise Refused(f"'{shown(text)}' holds a control character, which no unit can carry: rename it")
+    return text.replace("\\", "\\\\").replace("%", "%%")
+
+
+def _quoted(text: str) -> str:
+    escaped = _escaped(text).replace('"', '\\"').replace("$", "$$")
+    return f'"{escaped}"' if any(letter.isspace() or letter in "\"'" for letter in text) else escaped

@@ -1,0 +1,46 @@
+"""What the command line knows of a store beyond the questions of an application: what it is, and where."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from everytick.app import Everytick
+    from everytick.stores.addresses import AnyStore
+
+
+class Place(NamedTuple):
+    """A store's kind, where it is as it may be shown, and its file if it is one."""
+
+    kind: str
+    where: str
+    file: Path | None = None
+
+
+def place_of(store: AnyStore) -> Place:
+    """Return where a store is; of an address, without its password."""
+    from everytick.config.settings import without_password
+
+    if store.file is not None:
+        return Place("sqlite", str(store.file), store.file)
+    if store.is_in_memory:
+        return Place("memory", "memory")
+    url = str(getattr(store, "url", ""))
+    return Place("postgres", f"{without_password(url)}, schema {getattr(store, 'schema', 'everytick')}")
+
+
+def newest_schema(kind: str) -> int | None:
+    """Return the number of the newest migration that this everytick knows; an open store is at it."""
+    from everytick.stores.queries import load_migrations
+
+    return None if kind == "memory" else load_migrations(f"everytick.stores.{kind}")[-1].number
+
+
+def log_folder(app: Everytick, store: AnyStore) -> Path | None:
+    """Return where a node of this application on this host keeps the output of tasks."""
+    # The node's own rule, so that both look in the same place.
+    from everytick.app.running import _log_folder
+
+    return app.settings.log_folder or _log_folder(store)

@@ -1,0 +1,117 @@
+"""doctor: each finding is seen where it is, and only there."""
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from everytick import Everytick
+from everytick.cli import doctor
+from everytick.cli.doctor import clock_check, file_checks, folder_checks, sqlite_check, zone_data_check
+from everytick.stores.memory import MemoryStore
+from tests.unit.cli.conftest import Cli
+
+
+@pytest.mark.parametrize(
+    ("version", "is_well"),
+    [
+        ((3, 6, 23), True),
+        ((3, 7, 0), False),
+        ((3, 40, 1), False),
+        ((3, 51, 2), False),
+        ((3, 51, 3), True),
+        ((4, 0), True),
+    ],
+)
+def test_the_versions_with_the_wal_reset_fault_are_known(version: tuple[int, ...], is_well: bool) -> None:
+    assert sqlite_check(version).is_well is is_well
+
+
+@pytest.mark.parametrize(("offset", "is_well"), [(0, True), (0.5, True), (-5, False), (5, False), (90_000, False)])
+def test_a_clock_that_is_off_by_more_than_a_second_is_a_finding(offset: float, is_well: bool) -> None:
+    store = MemoryStore(lambda: datetime.now(UTC) - timedelta(seconds=offset))
+
+    found = asyncio.run(clock_check(store))
+
+    assert found.is_well is is_well
+    assert ("ahead of" if offset > 0 else "") in found.text
+
+
+def test_old_zone_tables_are_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_packaged_version", lambda: "9999z")
+    old = zone_data_check()
+    monkeypatch.setattr(doctor, "_packaged_version", lambda: "1999a")
+
+    assert not old.is_well
+    assert "older than 9999z" in old.text
+    assert zone_data_check().is_well
+
+
+def test_a_store_that_others_can_read_is_a_finding(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.db"
+    file.touch(0o600)
+    [well] = file_checks(file)
+    file.chmod(0o644)
+    [found] = file_checks(file)
+
+    assert well.is_well
+    assert not found.is_well
+    assert f"chmod 600 {file}" in found.text
+
+
+def test_a_log_folder_that_everybody_may_write_to_is_a_finding(tmp_path: Path) -> None:
+    [to_come] = folder_checks(tmp_path / "logs/deep")
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs").chmod(0o777)
+    [found] = folder_checks(tmp_path / "logs")
+
+    assert to_come.is_well
+    assert not found.is_well
+    assert list(folder_checks(None)) == []
+
+
+def test_what_was_seen_is_told_and_the_exit_code_says_whether_all_is_well(cli: Cli, shop: Everytick) -> None:
+    done = cli("doctor", "--json")
+
+    checks = {each["check"]: each for each in json.loads(done.out)}
+    assert {"zone data", "store", "clock", "sqlite", "store rights", "log folder", "nodes", "definitions"} == set(
+        checks
+    )
+    assert checks["store"]["ok"]
+    assert not checks["nodes"]["ok"]
+    assert "no node is alive" in checks["nodes"]["text"]
+    assert done.code == 1
+    assert [row[0] for row in cli("doctor").rows] == list(checks)
+
+
+def test_a_silent_node_that_holds_something_is_a_finding(cli: Cli, shop: Everytick, address: str) -> None:
+    async def hold() -> None:
+        await shop.trigger("nightly")
+        store = await shop._opened()
+        from everytick.deciding.plan import plan
+
+        now = await store.now()
+        async with store.due(now, 10) as batch:
+            await store.commit_plans(batch, [plan(each, now) for each in batch])
+        await store.beat("host-1", [])
+        [claim] = await store.claim("host-1", ["default"], 1)
+        assert claim.occurrence.owner == "host-1"
+        await shop.close()
+
+    asyncio.run(hold())
+    (Path.cwd() / "everytick.toml").write_text('heartbeat = "10ms"\nnode_timeout = "30ms"\npoll = "10ms"\n')
+    held = next(each for each in json.loads(cli("doctor", "--json").out) if each["check"] == "nodes")
+
+    assert not held["ok"]
+    assert "host-1 (1)" in held["text"]
+
+
+def test_a_store_that_does_not_answer_is_a_finding_and_the_rest_is_told(plain: Cli) -> None:
+    done = plain("doctor", "--store", "postgresql://nobody@127.0.0.1:1/none", "--json")
+
+    checks = {each["check"]: each["ok"] for each in json.loads(done.out)}
+    assert done.code == 1
+    assert checks["store"] is False
+    assert "zone data" in checks
