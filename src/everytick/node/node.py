@@ -198,12 +198,7 @@ class Node:
             self._plan_now.clear()
             began = self.clock.monotonic()
             useful = self.planner.useful
-            planned = last = await self.planner.round()
-            while last >= BATCH:
-                # Between two batches the executor begins what the first one made.
-                await asyncio.sleep(0)
-                last = await self.planner.round()
-                planned += last
+            planned = await self.planner.round()
             self.health.answered()
             if planned >= _MANY:
                 is_in_vain = (self.planner.useful - useful) * 10 < planned

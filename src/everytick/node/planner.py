@@ -1,5 +1,6 @@
 """The planner: due → plan → commit. Live ticks, late ones, requests and endings all come through here."""
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -48,12 +49,23 @@ class Planner:
         self.useful = 0
 
     async def round(self) -> int:
-        """Plan one batch of what is due and return how many jobs it held; a full one says that more may be due.
+        """Plan everything that is due now, batch by batch, and return how many jobs that were.
 
-        `useful` counts the plans so far that made or changed anything.
+        What becomes due meanwhile, by endings above all, is for the next round: else thousands
+        that end would keep those waiting that have not begun. `useful` counts the plans so far
+        that made or changed anything.
         """
         now = await self._store.now()
         self._clock.learn(now)
+        planned = last = await self._batch(now)
+        while last >= BATCH:
+            # Between two batches the executor begins what the first one made.
+            await asyncio.sleep(0)
+            last = await self._batch(now)
+            planned += last
+        return planned
+
+    async def _batch(self, now: datetime) -> int:
         async with self._store.due(now, BATCH) as batch:
             if not batch:
                 return 0
