@@ -19,19 +19,18 @@ _first, _row = itemgetter(0), itemgetter(-1)
 class Ordered(Generic[R]):
     """Rows by their places.
 
-    The places lie in parts of bounded length: in one long list every change would move
-    all that follows. Only where there is nothing at all is a part empty.
+    The places lie in parts of bounded length, none of them empty: in one long list every
+    change would move all that follows.
     """
 
     __slots__ = ("_longest", "_parts")
 
     def __init__(self, longest: int = _LONGEST) -> None:
         self._longest = longest
-        self._parts: list[list[Place]] = [[]]
+        self._parts: list[list[Place]] = []
 
     def __len__(self) -> int:
-        parts = self._parts
-        return len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
+        return sum(map(len, self._parts)) if self._parts else 0
 
     def __iter__(self) -> Iterator[R]:
         return map(_row, chain.from_iterable(self._parts))
@@ -42,6 +41,9 @@ class Ordered(Generic[R]):
     def add(self, place: Place) -> None:
         """Let a row stand at this place."""
         parts = self._parts
+        if not parts:
+            parts.append([place])
+            return
         part = parts[0] if len(parts) == 1 else parts[self._part_of(place)]
         insort(part, place)
         if len(part) > self._longest:
@@ -55,7 +57,7 @@ class Ordered(Generic[R]):
         at = bisect_left(part, place)
         assert part[at] == place, f"nothing stands at {place}"
         del part[at]
-        if not part and len(parts) > 1:
+        if not part:
             parts[:] = filter(None, parts)
 
     def through(self, first: Any) -> Iterator[R]:
@@ -64,6 +66,8 @@ class Ordered(Generic[R]):
 
     def since(self, bound: Place) -> Iterator[R]:
         """Give the rows at this place and behind it, first to last."""
+        if not self._parts:
+            return iter(())
         number = self._part_of(bound)
         part = self._parts[number]
         later = chain.from_iterable(islice(self._parts, number + 1, None))
@@ -71,6 +75,8 @@ class Ordered(Generic[R]):
 
     def before(self, bound: Place) -> Iterator[R]:
         """Give the rows before this place, last to first."""
+        if not self._parts:
+            return iter(())
         number = self._part_of(bound)
         part = self._parts[number]
         earlier = chain.from_iterable(map(reversed, self._parts[:number][::-1]))
@@ -78,6 +84,4 @@ class Ordered(Generic[R]):
 
     def _part_of(self, place: Place) -> int:
         """Return the number of the last part that does not begin behind the place."""
-        if len(self._parts) == 1:
-            return 0
         return max(bisect_right(self._parts, place, key=_first) - 1, 0)

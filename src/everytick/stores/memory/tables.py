@@ -15,7 +15,7 @@ from everytick.domain.job import Job
 from everytick.domain.notes import Log, Progress
 from everytick.domain.occurrence import Attempt, Occurrence
 from everytick.domain.snapshots import Adjustment, Edition, Ended, Pause, Request, Reschedule
-from everytick.domain.statuses import ACTIVE, BUSY, AttemptStatus, OccurrenceStatus
+from everytick.domain.statuses import BUSY, AttemptStatus, OccurrenceStatus
 from everytick.domain.steps import Rules, RunState
 from everytick.stores.memory.ordered import Ordered, Place
 
@@ -238,12 +238,14 @@ class Tables:
         stood, owner = self._stands(row), row.owner
         for name, fact in facts.items():
             setattr(row, name, fact)
-        for before, after in zip(stood, self._stands(row), strict=True):
-            if before != after:
-                if before is not None:
-                    before[0].remove(before[1])
-                if after is not None:
-                    after[0].add(after[1])
+        stands = self._stands(row)
+        if stands != stood:
+            for before, after in zip(stood, stands, strict=True):
+                if before != after:
+                    if before is not None:
+                        before[0].remove(before[1])
+                    if after is not None:
+                        after[0].add(after[1])
         if row.owner != owner:
             if owner is not None:
                 del self.held[owner][row.handle]
@@ -271,8 +273,10 @@ class Tables:
         line: Stand | None = None
         claim: Stand | None = None
         report: Stand | None = None
-        if row.status in ACTIVE:
-            line = row.job.busy if row.status in BUSY else row.job.waiting, (row.line_at, row.id, row)
+        if row.status is _S.QUEUED:
+            line = row.job.waiting, (row.line_at, row.id, row)
+        elif row.status in BUSY:
+            line = row.job.busy, (row.line_at, row.id, row)
         if row.is_unclaimed:
             if row.ready_at <= self.time:
                 claim = self.ready[row.queue], (-row.priority, row.line_at, row.id, row)
