@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
 
+from everytick.app.foreground import calm_collector
 from everytick.domain.job import Job, define_job, define_task
 from everytick.node.node import Node
 from everytick.node.settings import node_settings
@@ -58,7 +59,11 @@ async def opened(address: str) -> AsyncIterator[AnyStore]:
 async def running(
     store: AnyStore, body: Callable[[], Awaitable[Any]], *, slots: int, tasks: int = 1
 ) -> AsyncIterator[Node]:
-    """Give a node that runs the body for every task; everything it did is written afterwards."""
+    """Give a node that runs the body for every task; everything it did is written afterwards.
+
+    The garbage collector is set as `tick.run()` sets it for the process it owns.
+    """
+    calm_collector()
     node = Node(store, OneBody(body, tasks), node_settings(slots=slots))
     await node.start()
     try:
