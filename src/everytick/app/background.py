@@ -4,6 +4,7 @@ import asyncio
 import atexit
 import logging
 import threading
+from collections.abc import Callable
 from typing import Protocol
 
 from everytick.node.node import StopMode
@@ -42,11 +43,10 @@ class Background:
         if self._failed is not None:
             self._thread.join()
             raise self._failed
-        atexit.register(self.stop)
+        _at_exit(self.stop)
 
     def stop(self, mode: StopMode = "cancel") -> None:
         """Return once it has stopped."""
-        atexit.unregister(self.stop)
         self._mode = mode
         loop, stop = self._loop, self._stop
         if self._thread.is_alive() and loop is not None and stop is not None:
@@ -71,3 +71,16 @@ class Background:
             await self._stop.wait()
         finally:
             await self._app.stop(self._mode)
+
+
+def _at_exit(stop: Callable[[], None]) -> None:
+    """Call this when the process ends, while threads can still be started: a stop needs some.
+
+    `atexit` comes too late, after the interpreter has closed every pool of threads; what it
+    uses for that itself is private, and taken where it exists. The last to register is the
+    first to be called, so the pools must have registered before.
+    """
+    import concurrent.futures.thread  # noqa: F401
+
+    register = getattr(threading, "_register_atexit", atexit.register)
+    register(stop)

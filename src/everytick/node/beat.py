@@ -19,6 +19,7 @@ _log = logging.getLogger("everytick.beat")
 
 _BLOCKED = 1.0
 _NUDGED_EVERY = 0.2
+_LAST_BEAT = 10.0
 
 
 class Beat:
@@ -37,7 +38,7 @@ class Beat:
     ) -> None:
         self._store, self._node, self._interval, self._health = store, node, interval, health
         self._held, self._obey, self._latest = held, obey, latest
-        self._thread: threading.Thread | None = None
+        self._ended: asyncio.Event | None = None
         self._task: asyncio.Task[None] | None = None
         self._own: asyncio.AbstractEventLoop | None = None
         self._early: asyncio.Event | None = None
@@ -53,6 +54,14 @@ class Beat:
             self._task = loop.create_task(self._forever(self._store, self._obey))
             return
         is_open: asyncio.Future[None] = loop.create_future()
+        ended = self._ended = asyncio.Event()
+
+        def run() -> None:
+            try:
+                asyncio.run(live())
+            finally:
+                with suppress(RuntimeError):
+                    loop.call_soon_threadsafe(ended.set)
 
         async def live() -> None:
             self._own, self._early = asyncio.get_running_loop(), asyncio.Event()
@@ -67,8 +76,7 @@ class Beat:
             except Exception as error:  # noqa: BLE001, told to whoever waits for the start
                 loop.call_soon_threadsafe(_settle, is_open, error)
 
-        self._thread = threading.Thread(target=lambda: asyncio.run(live()), name="everytick-beat", daemon=True)
-        self._thread.start()
+        threading.Thread(target=run, name="everytick-beat", daemon=True).start()
         await is_open
 
     def nudge(self) -> None:
@@ -89,8 +97,11 @@ class Beat:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        if self._thread is not None:
-            await asyncio.to_thread(self._thread.join, 10.0)
+        if self._ended is not None:
+            # Not joined in another thread: at the end of a process no new one can be had.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_BEAT):
+                    await self._ended.wait()
 
     def _pass_on(self, loop: asyncio.AbstractEventLoop, orders: Orders) -> None:
         with suppress(RuntimeError):

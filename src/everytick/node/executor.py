@@ -236,7 +236,7 @@ class Executor:
     def _committed(self, held: Held, step: Step, commit: Commit | None) -> None:
         self.claimer.has_written()
         if held.written is not None and not held.steps:
-            held.written.set_result(None)
+            held.written.set()
             held.written = None
         if commit is None:
             # It stays among what is held, or the beat would hand it to this node again.
@@ -365,8 +365,9 @@ class Executor:
     async def written(self, held: Held) -> None:
         """Return when everything that was decided about the occurrence is in the store."""
         if held.steps:
-            held.written = asyncio.get_running_loop().create_future()
-            await held.written
+            # An event of its own: whoever waits may be canceled, and the writer must not notice.
+            held.written = held.written or asyncio.Event()
+            await held.written.wait()
 
     def settle(self, held: Held, step: Step) -> None:
         """Go on from a step that was committed in a task's transaction."""

@@ -61,7 +61,7 @@ class Held:
     snapshot: OccurrenceSnapshot
     deferred: list[Event] | None
     turn: asyncio.Lock | None
-    written: asyncio.Future[None] | None
+    written: asyncio.Event | None
 
     def __init__(self, claim: Claim, bodies: tuple[Body, ...]) -> None:
         self.claim, self.bodies, self.snapshot = claim, bodies, claim.snapshot

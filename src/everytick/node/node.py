@@ -117,7 +117,7 @@ class Node:
             await self._beat.stop()
             raise RuntimeError(RECOVERY_FAILED.format(cause=error)) from error
         interval = self._settings.reaper_interval.total_seconds()
-        self._spawn("writer", self.executor.writer.run())
+        self._spawn("writer", self._loop("writer", self.executor.writer.run))
         self._spawn("claims", self._loop("claims", self.executor.claimer.run))
         self._spawn("planner", self._loop("planner", self._plan))
         self._spawn("bell", self._loop("bell", self._listen))

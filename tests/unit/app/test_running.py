@@ -1,6 +1,7 @@
 """Running an application: in a loop, in the background, beside a web application; started once, stopped cleanly."""
 
 import asyncio
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -132,3 +133,42 @@ async def test_output_is_kept_beside_the_file(tmp_path: Path) -> None:
     text = (tmp_path / "e-logs" / attempt.log.path).read_text()
     assert "hello from a thread\n" in text
     assert "WARNING and from a logger" in text
+
+
+def test_a_process_that_simply_ends_stops_cleanly(tmp_path: Path) -> None:
+    """H4: threads can still be had when the background stops; nothing is complained of, and all is written."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import asyncio, logging, sys
+from everytick import Everytick, every
+logging.basicConfig(level=logging.WARNING)
+tick = Everytick("sqlite:///" + sys.argv[1], name="test", grace_period="5s")
+begun = []
+
+@tick.job(every("P1Y"))
+async def work():
+    begun.append(1)
+    await asyncio.Event().wait()
+
+told = []
+
+@work.definition.on_complete
+def complete(report):
+    told.append(report.outcome)
+    print("told", report.outcome, flush=True)
+
+tick.start_background()
+tick.wait(tick.trigger("work"))
+while not begun:
+    pass
+print("ends", flush=True)
+"""
+    )
+    file = tmp_path / "e.db"
+    done = subprocess.run(
+        [sys.executable, str(program), str(file)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == ["ends", "told canceled"]
+    assert not file.with_name("e.db-wal").exists(), "the store was closed"

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -12,13 +12,14 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.retry import Retry
 from everytick.domain.snapshots import Request
 from everytick.domain.statuses import ENDED, AttemptStatus, OccurrenceStatus
+from everytick.domain.steps import Step
 from everytick.errors import Fenced, NotFound, TransactionsUnsupported
 from everytick.node.node import Node
 from everytick.node.settings import node_settings
 from everytick.runners.catalogue import Catalogue
 from everytick.runners.context import Context
 from everytick.schedules.interval import every
-from everytick.stores.base import Whole
+from everytick.stores.base import Claim, Commit, Whole
 from everytick.stores.sqlite.store import SqliteStore
 from tests.unit.node.worlds import NOON, Function, World, living
 
@@ -229,3 +230,34 @@ async def test_a_timeout_inside_a_transaction_takes_it_back(tmp_path: Path) -> N
         whole = await world.ended(await world.define({"pay": pay}, task_timeout="300ms"))
         assert whole.occurrence.status is OccurrenceStatus.FAILED
         assert world.rows() == []
+
+
+async def test_a_task_that_is_canceled_before_its_transaction_began_harms_nobody(tmp_path: Path) -> None:
+    """It waited for what was decided before to be written; the writer goes on without it."""
+    async with bench(tmp_path / "e.db") as world:
+        gate = asyncio.Event()
+        waiting = asyncio.Event()
+        commit = world.store.commit_steps
+
+        async def slow(steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
+            await gate.wait()
+            return await commit(steps)
+
+        async def quick() -> None:
+            world.store.commit_steps = slow  # type: ignore[method-assign]
+
+        async def pay(ctx: Context) -> None:
+            await asyncio.sleep(0)
+            try:
+                waiting.set()
+                async with ctx.transaction():
+                    raise AssertionError
+            finally:
+                gate.set()
+
+        job = await world.define({"quick": quick, "pay": pay}, mode="parallel", task_timeout="300ms")
+        whole = await world.ended(job)
+        assert waiting.is_set()
+        assert whole.occurrence.status is OccurrenceStatus.FAILED
+        again = await world.ended(job, "again")
+        assert again.occurrence.status is OccurrenceStatus.FAILED, "the writer still writes"
