@@ -1,0 +1,248 @@
+"""A folder of job files: which jobs it names now, and what changed since it was last read.
+
+A job is known by its name, wherever it stands: renaming a file changes nothing. A file with a
+mistake keeps its last good version in force; where none is known, nothing in the folder counts
+as deleted until somebody has corrected it, since what is gone may stand in there.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from enum import StrEnum
+from hashlib import blake2b
+from pathlib import Path
+from time import time_ns
+from typing import TYPE_CHECKING
+
+from everytick.domain.values import value
+from everytick.errors import shown
+from everytick.sources.job_files import FILE, FileJob, JobFile, read_jobs
+from everytick.sources.yaml_reader import LARGEST_FILE, Mistake
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+SUFFIXES = (".yaml", ".yml")
+# A file system counts time in steps: what was changed just before it was read may change again unseen.
+_TOO_FRESH = 2_000_000_000
+
+
+class Kind(StrEnum):
+    """What happened to a job."""
+
+    ADDED = "added"
+    UPDATED = "updated"
+    DELETED = "deleted"
+
+
+@value
+class SourceEvent:
+    """A job was added, updated or deleted; what was deleted has a name only."""
+
+    kind: Kind
+    name: str
+    job: FileJob | None = None
+
+
+def job_files(paths: Iterable[Path]) -> Iterator[Path]:
+    """Give the files that are named, and those in the folders that are named, at any depth, by name.
+
+    What begins with a dot is left out: editors and version control keep their own there.
+    """
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        for folder, folders, names in os.walk(path):
+            folders[:] = sorted(each for each in folders if not each.startswith("."))
+            for name in sorted(names):
+                if name.endswith(SUFFIXES) and not name.startswith("."):
+                    yield Path(folder, name)
+
+
+def read_file(path: Path, *, owner: str = FILE) -> JobFile:
+    """Return what a file says, or why it is refused; nothing is raised, whatever is wrong with it."""
+    try:
+        raw = _bytes(path)
+    except OSError as error:
+        return refused(path, f"cannot be read: {error.strerror or error}")
+    return raw if isinstance(raw, JobFile) else read_jobs(raw, str(path), owner=owner)
+
+
+def read_all(paths: Iterable[Path], *, owner: str = FILE) -> list[JobFile]:
+    """Return what these files and folders say; a name that comes twice is a mistake in the second file."""
+    known: dict[str, FileJob] = {}
+    found = []
+    for path in job_files(paths):
+        one = open_to_others(path.parent) or read_file(path, owner=owner)
+        if clashes := tuple(_clash(each, known[each.job.name]) for each in one.jobs if each.job.name in known):
+            one = JobFile(one.file, (), (*one.mistakes, *clashes), one.warnings)
+        known.update((each.job.name, each) for each in one.jobs)
+        found.append(one)
+    return found
+
+
+def refused(path: Path, reason: str) -> JobFile:
+    """Return a file of which nothing is taken."""
+    return JobFile(str(path), (), (Mistake(str(path), 1, 1, reason),))
+
+
+def open_to_others(folder: Path) -> JobFile | None:
+    """Return why nothing is taken from a folder that everybody may write to, else None."""
+    try:
+        mode = folder.stat().st_mode
+    except OSError as error:
+        return refused(folder, f"cannot be read: {error.strerror or error}")
+    return refused(folder, _others("folder", folder)) if _is_open(mode) else None
+
+
+def _bytes(path: Path) -> bytes | JobFile:
+    """What stands in the file; checked as it is open, so that what was checked is what is read."""
+    # A pipe would wait for somebody to write.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(handle, "rb") as file:
+        mode = os.fstat(handle).st_mode
+        if not stat.S_ISREG(mode):
+            return refused(path, "is no plain file")
+        if _is_open(mode):
+            return refused(path, _others("file", path))
+        return file.read(LARGEST_FILE + 1)
+
+
+def _is_open(mode: int) -> bool:
+    return os.name == "posix" and bool(mode & stat.S_IWOTH)
+
+
+def _others(what: str, path: Path) -> str:
+    return f"everybody may write to this {what}, and what it says is run: chmod o-w '{shown(str(path), 500)}'"
+
+
+def _clash(second: FileJob, first: FileJob) -> Mistake:
+    where = f"{shown(first.file, 500)}:{first.place.line}"
+    said = f"job '{second.job.name}' stands in {where} already: give one of them another name"
+    return Mistake(second.file, second.place.line, second.place.column, said)
+
+
+class _File:
+    """One file of a folder: what it says now, and the version of it that counts."""
+
+    __slots__ = ("digest", "in_force", "is_fresh", "latest", "mistakes", "stamp")
+
+    def __init__(self, latest: JobFile, stamp: object, digest: bytes, is_fresh: bool) -> None:
+        self.latest, self.stamp, self.digest, self.is_fresh = latest, stamp, digest, is_fresh
+        self.in_force: JobFile | None = None
+        self.mistakes: tuple[Mistake, ...] = ()
+
+
+class Folder:
+    """The jobs of a folder as it was last loaded."""
+
+    def __init__(self, path: Path | str, *, owner: str = FILE) -> None:
+        self.path, self.owner = Path(path), owner
+        self._files: dict[Path, _File] = {}
+        self._jobs: dict[str, FileJob] = {}
+        self._closed: JobFile | None = None
+
+    @property
+    def jobs(self) -> Mapping[str, FileJob]:
+        """Every job in force, by name."""
+        return self._jobs
+
+    @property
+    def mistakes(self) -> tuple[Mistake, ...]:
+        """What is wrong in the folder now; a file named here keeps its last good version in force."""
+        own = () if self._closed is None else self._closed.mistakes
+        return (*own, *(mistake for file in self._files.values() for mistake in file.mistakes))
+
+    @property
+    def warnings(self) -> tuple[Mistake, ...]:
+        """What is allowed but rarely meant."""
+        return tuple(each for file in self._files.values() for each in file.latest.warnings)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether what is not among the jobs is certainly gone: nothing is unreadable that was never read."""
+        return self._closed is None and all(file.in_force is not None for file in self._files.values())
+
+    def load(self) -> list[SourceEvent]:
+        """Read what has changed since the last time, and return what that means for jobs.
+
+        However many files changed at once: the folder is looked at whole, so that no hint that
+        got lost on the way can make a difference.
+        """
+        self._closed = _unusable(self.path)
+        if self._closed is not None:
+            return []
+        self._files = {path: self._file(path) for path in job_files([self.path])}
+        return self._events(self._settled())
+
+    def _file(self, path: Path) -> _File:
+        known, stamp = self._files.get(path), _stamp(path)
+        if known is not None and known.stamp == stamp and not known.is_fresh:
+            return known
+        begun = time_ns()
+        closed = open_to_others(path.parent)
+        try:
+            raw = closed or _bytes(path)
+        except OSError as error:
+            raw = refused(path, f"cannot be read: {error.strerror or error}")
+        digest = b"" if isinstance(raw, JobFile) else blake2b(raw).digest()
+        is_fresh = stamp is None or begun - stamp[0] < _TOO_FRESH
+        if known is not None and digest and known.digest == digest:
+            known.stamp, known.is_fresh = stamp, is_fresh
+            return known
+        latest = raw if isinstance(raw, JobFile) else read_jobs(raw, str(path), owner=self.owner)
+        found = _File(latest, stamp, digest, is_fresh)
+        found.in_force = None if known is None else known.in_force
+        return found
+
+    def _settled(self) -> dict[str, FileJob]:
+        """Decide which version of each file counts: first those that did and did not change, then by name."""
+        taken: dict[str, FileJob] = {}
+        files = self._files.values()
+        for file in files:
+            if file.latest is file.in_force:
+                taken.update((each.job.name, each) for each in file.latest.jobs)
+        for file in files:
+            if file.latest is not file.in_force:
+                self._accept(file, taken)
+        return taken if self.is_whole else {**self._jobs, **taken}
+
+    def _accept(self, file: _File, taken: dict[str, FileJob]) -> None:
+        clashes = [_clash(each, taken[each.job.name]) for each in file.latest.jobs if each.job.name in taken]
+        file.mistakes = (*file.latest.mistakes, *clashes)
+        if not file.mistakes:
+            file.in_force = file.latest
+        for each in file.in_force.jobs if file.in_force is not None else ():
+            taken.setdefault(each.job.name, each)
+
+    def _events(self, now: dict[str, FileJob]) -> list[SourceEvent]:
+        before, self._jobs = self._jobs, now
+        gone = [SourceEvent(Kind.DELETED, name) for name in before if name not in self._jobs]
+        come = [
+            SourceEvent(Kind.UPDATED if name in before else Kind.ADDED, name, job)
+            for name, job in self._jobs.items()
+            if name not in before or _differs(before[name], job)
+        ]
+        return [*gone, *come]
+
+
+def _differs(one: FileJob, other: FileJob) -> bool:
+    """Whether two say something different, wherever they say it."""
+    return one.job != other.job or one.suspended != other.suspended
+
+
+def _unusable(folder: Path) -> JobFile | None:
+    if not folder.is_dir():
+        return refused(folder, "there is no such folder: jobs that came from it stay as they are until it is back")
+    return open_to_others(folder)
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    """What changes with a file; None where nobody can tell."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_mode
