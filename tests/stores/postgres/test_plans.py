@@ -24,8 +24,8 @@ OCCURRENCES = 30_000
 
 FILL = f"""
 insert into job (id, name, created_at) select n, n, '2026-01-01' from generate_series(1, {JOBS}) n;
-insert into job_state (job, version, first_version, revision, woken, watermark, wake_at, keep_last)
-select seq, 1, 1, 1, 1, created_at, created_at + make_interval(years => seq % 100), 20 from job;
+insert into job_state (job, id, version, first_version, revision, woken, watermark, wake_at, keep_last)
+select seq, id, 1, 1, 1, 1, created_at, created_at + make_interval(years => seq % 100), 20 from job;
 insert into definition select seq, 1, null, 'task', '', true, true, '', '{{}}', '', '2026-01-01' from job;
 insert into pause (job, since, until, missed, reason, paused_by)
 select seq, '2026-01-01', '2026-02-01', 'skip', '', '' from job;
@@ -71,12 +71,14 @@ SMALL = ("wake", "node")
 INDEXES = {
     "ahead": ("job_state_due", "occurrence_early"),
     "hold_due": ("job_state_due",),
-    "standing_of": ("job_pkey", "job_state_pkey"),
+    "standing_of_ripe": ("job_state_pkey",),
+    "standing_of_told": ("job_pkey", "job_state_pkey"),
+    "job_keys": ("job_id_key",),
     "standing_by_id": ("job_id_key", "job_state_pkey"),
     "definitions": ("definition_pkey",),
     "active": ("occurrence_active",),
     "requests": ("request_pkey",),
-    "hold_plans": ("job_id_key", "job_state_pkey"),
+    "hold_plans": ("job_state_pkey",),
     "hold_occurrences": ("occurrence_id_key", "occurrence_active", "occurrence_pkey"),
     "ask_all_to_stop": ("occurrence_active",),
     "release": ("occurrence_id_key",),
@@ -107,12 +109,14 @@ keys = list(range(1, BATCH + 1))
 times = [START] * BATCH
 CUSTOM: dict[str, tuple[Any, ...]] = {
     "ahead": (["default"],),
-    "hold_due": (START, BATCH),
-    "standing_of": (keys, BATCH),
+    "hold_due": (START, BATCH, 2 * BATCH),
+    "standing_of_ripe": (keys, START),
+    "standing_of_told": (keys,),
+    "job_keys": ([str(key) for key in keys],),
     "definitions": (keys, [1] * BATCH),
     "active": (keys,),
     "requests": (keys,),
-    "hold_plans": ([str(key) for key in keys], keys),
+    "hold_plans": (keys, keys),
     "fold_wakes": (keys,),
     "create_occurrences": (START, ids, keys, *[None] * 16),
     "hold_occurrences": (ids, keys, times),

@@ -1,9 +1,9 @@
 """Definitions, read once: a job's version never changes, so whoever has compiled it need not read it again."""
 
 from collections.abc import Iterable
-from datetime import datetime
 
 from everytick.domain.job import Job
+from everytick.domain.snapshots import Edition
 from everytick.domain.steps import NOT_STARTED, Rules, RunState, rules_of
 from everytick.domain.values import value
 from everytick.errors import EverytickError, shown
@@ -18,11 +18,11 @@ _UNREADABLE = (EverytickError, ValueError, KeyError, TypeError, AttributeError, 
 
 @value
 class Kept:
-    """A definition ready for use, since when it is in force, and where its runs stand before anything began."""
+    """A definition ready for use, as an edition too, and where its runs stand before anything began."""
 
     job: Job
     rules: Rules
-    in_force_after: datetime | None
+    edition: Edition
     unstarted: tuple[RunState, ...]
 
 
@@ -71,4 +71,4 @@ def _compile(row: Connection) -> Kept:
         created_at=row["created_at"],
         updated_at=row["updated_at"],
     )
-    return Kept(job, rules_of(job), row["in_force_after"], (NOT_STARTED,) * len(job.tasks))
+    return Kept(job, rules_of(job), Edition(job, row["in_force_after"]), (NOT_STARTED,) * len(job.tasks))

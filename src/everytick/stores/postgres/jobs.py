@@ -78,7 +78,7 @@ class Jobs(Base):
         keep = made.settings.retention
         await db.execute(self._sql.add_definition, *definition_row(seq, made, 1, None, now, by))
         await db.execute(
-            self._sql.add_state, seq, first_watermark(made, now), keep.success, keep.failure, keep.keep_last
+            self._sql.add_state, seq, id_, first_watermark(made, now), keep.success, keep.failure, keep.keep_last
         )
         if made.settings.on_create.begin is FirstSight.IMMEDIATELY:
             await db.execute(self._sql.add_request, *rows.request_row(seq, Request("create", Cause.CREATE, now)))

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from everytick.domain.decisions import Creation, Plan, Span
-from everytick.domain.snapshots import PLAN_LIMIT, Edition, JobSnapshot
+from everytick.domain.snapshots import PLAN_LIMIT, Active, Ended, JobSnapshot, Reschedule
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import Commit
 from everytick.stores.beginnings import own_overrides
 from everytick.stores.postgres import rows
-from everytick.stores.postgres.base import Base, columns, occurrence_key
+from everytick.stores.postgres.base import Base, columns, lean_columns, occurrence_key
 from everytick.stores.postgres.compiled import Kept, Key
 from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.postgres.rows import CAUSE_CODE, STATUS_CODE, Row
@@ -22,6 +22,8 @@ HELD_FOR = timedelta(seconds=5)
 
 _BUSY_SHOWN = 100
 _ASKED = "asked by the schedule"
+_NO_LINE: tuple[tuple[Active, ...], int, tuple[Active, ...], int] = ((), 0, (), 0)
+_NOBODY = -1
 _WELL = (STATUS_CODE[OccurrenceStatus.COMPLETED], STATUS_CODE[OccurrenceStatus.COMPLETED_WITH_ERRORS])
 
 
@@ -29,6 +31,10 @@ class Batch(list[JobSnapshot]):
     """Snapshots, and the connection whose transaction holds their jobs until the batch ends."""
 
     held: Connection | None = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: dict[str, int] = {}
 
 
 @dataclass(slots=True)
@@ -112,7 +118,7 @@ class Planning(Base):
         try:
             with self._door.answering():
                 await db.execute(f"begin; set local idle_in_transaction_session_timeout = {self._patience()}")
-                batch.extend(await self._snapshots(db, now, limit, broken))
+                batch.extend(await self._snapshots(db, now, limit, broken, batch.keys))
             yield batch
         finally:
             await self._let_go(batch)
@@ -198,19 +204,37 @@ class Planning(Base):
 
     # ------------------------------------------------------------------------------------------------- the snapshots
 
-    async def _snapshots(self, db: Connection, now: datetime, limit: int, broken: dict[int, str]) -> list[JobSnapshot]:
+    async def _snapshots(
+        self, db: Connection, now: datetime, limit: int, broken: dict[int, str], keys: dict[str, int]
+    ) -> list[JobSnapshot]:
         """Return what a plan may see of each job.
 
         Where each stands is read first: whatever changes before the rest is read has
         changed the revision or added a fact, so the commit finds out.
         """
-        ripe = [row["job"] for row in await db.fetch(self._sql.hold_due, now, limit)]
-        if not ripe:
-            return []
-        return await self._seen(db, await db.fetch(self._sql.standing_of, ripe, limit), broken)
+        ripe, told = await self._hold_due(db, now, limit)
+        standing: list[Row] = []
+        if ripe:
+            standing += await db.fetch(self._sql.standing_of_ripe, ripe, now)
+        if told:
+            standing += await db.fetch(self._sql.standing_of_told, told)
+        standing.sort(key=_longest_waiting)
+        del standing[limit:]
+        keys.update((row[1], row[0]) for row in standing)
+        return await self._seen(db, standing, broken) if standing else []
+
+    async def _hold_due(self, db: Connection, now: datetime, limit: int) -> tuple[list[int], list[int]]:
+        """Hold jobs whose time has come, and those that facts make due; look further where others hold many."""
+        window = limit * 2
+        while True:
+            held = await db.fetch(self._sql.hold_due, now, limit, window)
+            ripe, told, [seen] = ([job for job, kind in held if kind is wanted] for wanted in (False, True, None))
+            if seen < window or len(ripe) == limit:
+                return ripe, told
+            window *= 8
 
     async def _seen(self, db: Connection, standing: Sequence[Row], broken: dict[int, str]) -> list[JobSnapshot]:
-        jobs = [row["job"] for row in standing]
+        jobs = [row[0] for row in standing]
         definitions, unreadable = await self._compiled.read(db, _editions(standing))
         broken.update({job: reason for (job, _), reason in unreadable.items()})
         facts = _Facts(
@@ -219,7 +243,7 @@ class Planning(Base):
             adjustments=_by_job(await db.fetch(self._sql.adjustments, jobs)),
             requests=_by_job(await db.fetch(self._sql.requests, jobs)),
         )
-        return [_snapshot(row, definitions, facts) for row in standing if row["job"] not in broken]
+        return [_snapshot(row, definitions, facts) for row in standing if row[0] not in broken]
 
     # ---------------------------------------------------------------------------------------------------- the commit
 
@@ -227,24 +251,29 @@ class Planning(Base):
         self, db: Connection, batch: Sequence[JobSnapshot], plans: Sequence[Plan], written: _Written
     ) -> list[Commit]:
         snapshots = {snapshot.job_id: snapshot for snapshot in batch}
-        locked = await db.fetch(
-            self._sql.hold_plans, [plan.job_id for plan in plans], [plan.revision for plan in plans]
-        )
-        by_id = {row["id"]: row for row in locked}
+        keys = await self._keys(db, batch, plans)
+        asked = [(keys.get(plan.job_id, _NOBODY), plan.revision) for plan in plans]
+        locked = {row[0]: row for row in await db.fetch(self._sql.hold_plans, *lean_columns(asked))}
         held: list[_Held] = []
         answers: list[Commit] = []
-        for plan in plans:
+        for (job, _), plan in zip(asked, plans, strict=True):
             # The first of two plans for one job makes the second one stale, as it raises the revision.
-            row = by_id.pop(plan.job_id, None)
+            row = locked.pop(job, None)
             answers.append(Commit.STALE if row is None else Commit.COMMITTED)
             if row is not None:
-                assert plan.watermark >= row["watermark"], f"{plan.job_id}: the watermark moved back"
                 seen = snapshots[plan.job_id]
-                held.append(_Held(row["job"], row["now"], row["woken"], plan, seen, _Ends()))
+                assert plan.watermark >= seen.watermark, f"{plan.job_id}: the watermark moved back"
+                held.append(_Held(job, row[2], row[1], plan, seen, _Ends()))
         if held:
             await self._write(db, held)
             written.by, written.answers = (await db.fetchrow(self._sql.ring_by_name))[1], answers
         return answers
+
+    async def _keys(self, db: Connection, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> dict[str, int]:
+        """Return the inner keys of the jobs: a batch of ours knows them."""
+        if isinstance(batch, Batch):
+            return batch.keys
+        return {row[0]: row[1] for row in await db.fetch(self._sql.job_keys, [plan.job_id for plan in plans])}
 
     async def _write(self, db: Connection, held: Sequence[_Held]) -> None:
         await self._fold_wakes(db, held)
@@ -254,13 +283,13 @@ class Planning(Base):
         if moved.stops:
             await db.execute(self._sql.ask_all_to_stop, *columns(moved.stops, 2), _ASKED)
         if created := [_created(each, creation) for each in held for creation in each.plan.creations]:
-            await db.execute(self._sql.create_occurrences, held[0].now, *columns(created, 18))
+            await db.execute(self._sql.create_occurrences, held[0].now, *lean_columns(created))
         await self._move_occurrences(db, held, moved)
         if spans := [_spanned(each.job, span) for each in held for span in each.plan.spans]:
             await db.execute(self._sql.add_spans, *columns(spans, 8))
         await self._answer(db, held)
         await self._settle_facts(db, held)
-        await db.execute(self._sql.settle_plans, *columns(map(_settled, held), 11))
+        await db.execute(self._sql.settle_plans, *lean_columns(map(_settled, held)))
 
     async def _fold_wakes(self, db: Connection, held: Sequence[_Held]) -> None:
         """Count the facts into `woken` and keep what the endings among them said."""
@@ -318,47 +347,64 @@ def _by_job(found: Iterable[Row]) -> dict[int, list[Row]]:
     return by_job
 
 
+def _longest_waiting(row: Row) -> tuple[object, ...]:
+    return row[5], row[1]
+
+
 def _editions(standing: Iterable[Row]) -> list[Key]:
     """Versions are counted without a gap, so the first and the last name all of them."""
-    return [(row["job"], version) for row in standing for version in range(row["first_version"], row["version"] + 1)]
+    return [(row[0], version) for row in standing for version in range(row[6], row[7] + 1)]
 
 
 def _snapshot(row: Row, definitions: dict[Key, Kept], facts: _Facts) -> JobSnapshot:
-    job, waits = row["job"], STATUS_CODE[OccurrenceStatus.QUEUED]
-    kept = [definitions[job, version] for version in range(row["first_version"], row["version"] + 1)]
-    active = facts.active.get(job, ())
-    busy = [each for each in active if each["status"] != waits]
-    waiting = [each for each in active if each["status"] == waits]
+    """Return what a plan may see, from the columns of a standing, which are taken by their place."""
+    job, id_, revision, woken, watermark, wake_at, first, last, retire_at, *rest = row
+    editions = tuple([definitions[job, version].edition for version in range(first, last + 1)])
+    busy, busy_count, waiting, waiting_count = _line(facts.active[job]) if job in facts.active else _NO_LINE
     requests = facts.requests.get(job, ())
     return JobSnapshot(
-        job_id=row["id"],
-        revision=row["revision"],
-        woken=row["woken"],
-        watermark=row["watermark"],
-        editions=tuple(Edition(each.job, each.in_force_after) for each in kept),
-        wake_at=row["wake_at"],
-        retire_at=row["retire_at"],
-        pauses=tuple(map(rows.pause, facts.pauses.get(job, ()))),
-        adjustments=tuple(map(rows.adjustment, facts.adjustments.get(job, ()))),
-        reschedule=rows.reschedule(row),
-        requests=tuple(map(rows.request, requests[:PLAN_LIMIT])),
-        more_requests=len(requests) > PLAN_LIMIT,
-        busy=tuple(map(rows.active, busy[:_BUSY_SHOWN])),
-        busy_count=busy[0]["of"] if busy else 0,
-        waiting=tuple(rows.active(each) for each in waiting if each["shown"]),
-        waiting_count=waiting[0]["of"] if waiting else 0,
-        last_end=rows.ended(row, "end"),
-        last_success=rows.ended(row, "success"),
+        id_,
+        revision,
+        woken,
+        watermark,
+        editions,
+        wake_at,
+        retire_at,
+        tuple(map(rows.pause, facts.pauses.get(job, ()))),
+        tuple(map(rows.adjustment, facts.adjustments.get(job, ()))),
+        None if rest[1] is None else Reschedule(rest[0], rest[1], rest[2]),
+        tuple(map(rows.request, requests[:PLAN_LIMIT])),
+        len(requests) > PLAN_LIMIT,
+        busy,
+        busy_count,
+        waiting,
+        waiting_count,
+        None if rest[5] is None else Ended(rest[3], rest[4], rest[5]),
+        None if rest[8] is None else Ended(rest[6], rest[7], rest[8]),
+    )
+
+
+def _line(active: Sequence[Row]) -> tuple[tuple[Active, ...], int, tuple[Active, ...], int]:
+    """Return those that are busy and how many there are, and the same of those that wait."""
+    busy = [each for each in active if not each["waits"]]
+    waiting = [each for each in active if each["waits"]]
+    return (
+        tuple(map(rows.active, busy[:_BUSY_SHOWN])),
+        busy[0]["of"] if busy else 0,
+        tuple(rows.active(each) for each in waiting if each["shown"]),
+        waiting[0]["of"] if waiting else 0,
     )
 
 
 def _created(held: _Held, creation: Creation) -> tuple[object, ...]:
-    settings = held.snapshot.editions[-1].job.settings
-    given = own_overrides(creation, settings)
-    overrides, payload = rows.write_overrides(given)
-    own = settings.overridden_by(given) if given.items else settings
+    own = held.snapshot.editions[-1].job.settings
+    overrides = payload = None
+    if creation.payload is not None or creation.overrides is not None:
+        given = own_overrides(creation, own)
+        overrides, payload = rows.write_overrides(given)
+        own = own.overridden_by(given) if given.items else own
     return (
-        occurrence_key(creation.id),
+        creation.id[4:],
         held.job,
         creation.version,
         creation.scheduled_for,

@@ -20,7 +20,8 @@ class Queries:
     pulse: str
     ahead: str
     hold_due: str
-    standing_of: str
+    standing_of_ripe: str
+    standing_of_told: str
     standing_by_id: str
     definitions: str
     active: str
@@ -28,6 +29,7 @@ class Queries:
     adjustments: str
     requests: str
     park_job: str
+    job_keys: str
     hold_plans: str
     fold_wakes: str
     create_occurrences: str

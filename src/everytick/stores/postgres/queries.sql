@@ -49,14 +49,18 @@ select moment.now,
 -- hold_due --
 -- Returns jobs whose time has come and holds them until the transaction ends; what another planner holds
 -- is passed over. Only the job's own row is held: a pause or an edit does not wait, the revision settles it.
-with ripe as (
+-- It looks at the longest-waiting $3 and says how many it has seen: where others hold most of them, ask for more.
+with seen as materialized (
     select s.job
       from everytick.job_state s
-      join everytick.job j on j.seq = s.job
-     where s.wake_at <= $1 and not exists (select from everytick.wake w where w.job = s.job)
-     order by s.wake_at, j.id
+     where s.wake_at <= $1 and not exists (select from everytick.wake w where w.job = s.job offset 0)
+     order by s.wake_at, s.id
+     limit $3
+), ripe as (
+    select s.job
+      from seen s
+     cross join lateral (select from everytick.job j where j.seq = s.job for no key update skip locked) j
      limit $2
-       for no key update of j skip locked
 ), told as (
     select j.seq as job
       from (select w.job, min(w.at) as since, max(w.at) as at from everytick.wake w group by w.job) w
@@ -66,21 +70,36 @@ with ripe as (
      limit $2
        for no key update of j skip locked
 )
-select job from ripe
-union
-select job from told;
+select job, false as told from ripe
+union all
+select job, true from told
+union all
+select count(*)::int, null from seen;
 
--- standing_of --
--- Returns where these jobs stand, facts that no plan has seen included, longest-waiting first.
-select v.*
+-- standing_of_ripe --
+-- Returns where these jobs stand, of which no facts are waiting and whose time has come; one that another planner has
+-- just been at is left out.
+select s.job, s.id, s.revision, s.woken, s.watermark, s.wake_at, s.first_version, s.version, s.retire_at,
+       s.reschedule_made_at, s.reschedule_to, s.reschedule_by, s.end_scheduled_for, s.end_started_at, s.end_at,
+       s.success_scheduled_for, s.success_started_at, s.success_at
   from unnest($1::int[]) a(job)
- cross join lateral (select * from everytick.job_standing v where v.job = a.job offset 0) v
- order by v.wake_at, v.id
- limit $2;
+ cross join lateral (select * from everytick.job_state s where s.job = a.job and s.wake_at <= $2 offset 0) s;
+
+-- standing_of_told --
+-- Returns where these jobs stand, facts that no plan has seen included.
+select v.job, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.first_version, v.version, v.retire_at,
+       v.reschedule_made_at, v.reschedule_to, v.reschedule_by, v.end_scheduled_for, v.end_started_at, v.end_at,
+       v.success_scheduled_for, v.success_started_at, v.success_at
+  from unnest($1::int[]) a(job)
+ cross join lateral (select * from everytick.job_standing v where v.job = a.job offset 0) v;
 
 -- standing_by_id --
 -- Returns where the jobs of these ids stand, due or not.
-select * from everytick.job_standing where id = any($1::text[]);
+select v.job, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.first_version, v.version, v.retire_at,
+       v.reschedule_made_at, v.reschedule_to, v.reschedule_by, v.end_scheduled_for, v.end_started_at, v.end_at,
+       v.success_scheduled_for, v.success_started_at, v.success_at
+  from unnest($1::text[]) a(id)
+ cross join lateral (select * from everytick.job_standing v where v.id = a.id offset 0) v;
 
 -- definitions --
 -- Returns the versions asked for that exist.
@@ -130,14 +149,19 @@ select r.*
 with told as (delete from everytick.wake where job = $1)
 update everytick.job_state set parked = $2, wake_at = null where job = $1;
 
+-- job_keys --
+-- Returns the inner keys of jobs.
+select j.id, j.seq
+  from unnest($1::text[]) a(id)
+ cross join lateral (select j.id, j.seq from everytick.job j where j.id = a.id offset 0) j;
+
 -- hold_plans --
--- Locks the jobs that still are as their snapshot was, and returns them with the store's time.
-select p.id, s.job, s.woken, s.watermark, everytick.everytick_now() as now
-  from (select a.id, a.revision, j.seq as job
-          from unnest($1::text[], $2::bigint[]) a(id, revision)
-         cross join lateral (select j.seq from everytick.job j where j.id = a.id offset 0) j
-         order by j.seq) p
- cross join lateral (select s.job, s.woken, s.watermark from everytick.job_state s
+-- Locks the jobs that still are as their snapshot was, in order, and returns them with the store's time.
+select p.job, s.woken, everytick.everytick_now()
+  from (select a.job, everytick.throughout($2, a.revision) as revision
+          from unnest($1::int[], $2::bigint[]) a(job, revision)
+         order by a.job) p
+ cross join lateral (select s.woken from everytick.job_state s
                       where s.job = p.job and s.revision = p.revision
                         for no key update) s;
 
@@ -149,16 +173,26 @@ select * from gone order by job, seq;
 -- create_occurrences --
 -- Absent ones only: the id is made of job and instant, so a repeated commit is harmless.
 insert into everytick.occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
-                                  ended_at, covers_after, covers_through, created_at, updated_at, queue, reason,
-                                  overrides, payload, replay_of, early)
-select c.id, c.job, c.version, c.scheduled_for, c.status, c.cause, c.priority, c.late, c.line_at, c.ready_at,
-       c.ended_at, c.covers_after, c.covers_through, $1, $1, c.queue, c.reason, c.overrides, c.payload, c.replay_of,
-       coalesce(c.ready_at > $1, false)
-  from unnest($2::uuid[], $3::int[], $4::int[], $5::timestamptz[], $6::smallint[], $7::smallint[], $8::int[],
-              $9::bool[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[],
-              $14::timestamptz[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[])
-       c(id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, ended_at, covers_after,
-         covers_through, queue, reason, overrides, payload, replay_of)
+                                  ended_at, covers_after, covers_through, queue, reason, overrides, payload,
+                                  replay_of, created_at, updated_at, early)
+select id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, ended_at, covers_after,
+       covers_through, queue, reason, overrides, payload, replay_of, $1, $1, coalesce(ready_at > $1, false)
+  from (select c.id, everytick.throughout($3, c.job) as job, everytick.throughout($4, c.version) as version,
+               everytick.throughout($5, c.scheduled_for) as scheduled_for,
+               everytick.throughout($6, c.status) as status, everytick.throughout($7, c.cause) as cause,
+               everytick.throughout($8, c.priority) as priority, everytick.throughout($9, c.late) as late,
+               everytick.throughout($10, c.line_at) as line_at, everytick.throughout($11, c.ready_at) as ready_at,
+               everytick.throughout($12, c.ended_at) as ended_at,
+               everytick.throughout($13, c.covers_after) as covers_after,
+               everytick.throughout($14, c.covers_through) as covers_through,
+               everytick.throughout($15, c.queue) as queue, everytick.throughout($16, c.reason) as reason,
+               everytick.throughout($17, c.overrides) as overrides, everytick.throughout($18, c.payload) as payload,
+               everytick.throughout($19, c.replay_of) as replay_of
+          from unnest($2::uuid[], $3::int[], $4::int[], $5::timestamptz[], $6::smallint[], $7::smallint[], $8::int[],
+                      $9::bool[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[],
+                      $14::timestamptz[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[])
+               c(id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, ended_at,
+                 covers_after, covers_through, queue, reason, overrides, payload, replay_of)) c
 on conflict (id) do nothing;
 
 -- hold_occurrences --
@@ -271,10 +305,19 @@ update everytick.job_state s
            case when p.success_at is null then s.success_scheduled_for else p.success_scheduled_for end,
        success_started_at = case when p.success_at is null then s.success_started_at else p.success_started_at end,
        success_at = coalesce(p.success_at, s.success_at)
-  from unnest($1::int[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::bool[], $6::timestamptz[],
-              $7::timestamptz[], $8::timestamptz[], $9::timestamptz[], $10::timestamptz[], $11::timestamptz[])
-       p(job, woken, watermark, wake_at, rescheduled, end_scheduled_for, end_started_at, end_at,
-         success_scheduled_for, success_started_at, success_at)
+  from (select u.job, everytick.throughout($2, u.woken) as woken, everytick.throughout($3, u.watermark) as watermark,
+               everytick.throughout($4, u.wake_at) as wake_at,
+               everytick.throughout($5, u.rescheduled) as rescheduled,
+               everytick.throughout($6, u.end_scheduled_for) as end_scheduled_for,
+               everytick.throughout($7, u.end_started_at) as end_started_at,
+               everytick.throughout($8, u.end_at) as end_at,
+               everytick.throughout($9, u.success_scheduled_for) as success_scheduled_for,
+               everytick.throughout($10, u.success_started_at) as success_started_at,
+               everytick.throughout($11, u.success_at) as success_at
+          from unnest($1::int[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::bool[], $6::timestamptz[],
+                      $7::timestamptz[], $8::timestamptz[], $9::timestamptz[], $10::timestamptz[], $11::timestamptz[])
+               u(job, woken, watermark, wake_at, rescheduled, end_scheduled_for, end_started_at, end_at,
+                 success_scheduled_for, success_started_at, success_at)) p
  where s.job = p.job and s.job = any(array(select unnest($1::int[])));
 
 -- ------------------------------------------------------------------------------------ the executor
@@ -621,9 +664,9 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
 -- add_state --
 -- Lets a new job begin at its watermark.
-insert into everytick.job_state (job, version, first_version, revision, woken, watermark, keep_success, keep_failure,
-                                 keep_last)
-values ($1, 1, 1, 1, 1, $2, $3, $4, $5);
+insert into everytick.job_state (job, id, version, first_version, revision, woken, watermark, keep_success,
+                                 keep_failure, keep_last)
+values ($1, $2, 1, 1, 1, 1, $3, $4, $5, $6);
 
 -- edit_state --
 -- Makes a version the newest one and older snapshots stale; a job that was removed or parked is back.

@@ -45,9 +45,11 @@ create table everytick.definition (
     primary key (job, version)
 );
 
--- Where a job stands: narrow, and with room for updates in place.
+-- Where a job stands: narrow, and with room for updates in place. Its public id is here too, so that what is due at
+-- one instant is read in its order.
 create table everytick.job_state (
     job                    integer primary key references everytick.job (seq),
+    id                     text collate "C" not null,
     version                integer not null,
     first_version          integer not null,
     revision               bigint not null,
@@ -72,7 +74,7 @@ create table everytick.job_state (
 ) with (fillfactor = 70);
 
 -- A paused, disabled or finished job is not in it and costs nothing.
-create index job_state_due on everytick.job_state (wake_at, job) where wake_at is not null;
+create index job_state_due on everytick.job_state (wake_at, id) where wake_at is not null;
 
 -- What makes a job worth another look: appended by endings and by people, so that an ending takes no lock
 -- on its job; a plan folds what it finds here into job_state. An ending says whose it was.
