@@ -179,7 +179,8 @@ class Folder:
 
     def _file(self, path: Path) -> _File:
         known, stamp = self._files.get(path), _stamp(path)
-        if known is not None and known.stamp == stamp and not known.is_fresh:
+        # What was refused unread, for its folder's sake perhaps, is tried every time.
+        if known is not None and known.stamp == stamp and known.digest and not known.is_fresh:
             return known
         begun = time_ns()
         closed = open_to_others(path.parent)

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from time import time_ns
 
 import pytest
 
@@ -216,15 +217,29 @@ def test_a_link_to_a_file_is_read(folder: JobFolder) -> None:
     assert folder.load() == [("added", "a")]
 
 
-def test_a_change_of_equal_length_within_one_tick_of_the_clock_is_seen(folder: JobFolder) -> None:
+def test_a_second_change_that_no_clock_tells_from_the_first_is_seen(
+    folder: JobFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system counts time in steps, and the other marks of a file may be equal too."""
+    just_now = (time_ns(), 0)
+    monkeypatch.setattr(files, "_stamp", lambda path: just_now)
     folder.write("a.yaml", a="priority: 1")
     folder.load()
-    before = (folder.path / "a.yaml").stat()
 
-    (folder.path / "a.yaml").write_text((folder.path / "a.yaml").read_text().replace("priority: 1", "priority: 2"))
-    os.utime(folder.path / "a.yaml", ns=(before.st_atime_ns, before.st_mtime_ns))
+    folder.write("a.yaml", a="priority: 2")
 
     assert folder.load() == [("updated", "a")]
+
+
+def test_a_folder_that_was_closed_to_others_is_read_though_no_file_changed(folder: JobFolder) -> None:
+    folder.write("deep/a.yaml", a="")
+    os.utime(folder.path / "deep/a.yaml", (1_000_000_000, 1_000_000_000))
+    (folder.path / "deep").chmod(0o777)
+    assert folder.load() == []
+
+    (folder.path / "deep").chmod(0o755)
+
+    assert folder.load() == [("added", "a")]
 
 
 def test_a_file_that_rests_is_not_read_again(folder: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,228 @@
+"""Files into a store: what is new, changed or gone, only what files own, and an equal folder changes nothing."""
+
+from datetime import timedelta
+
+import pytest
+
+from everytick.domain.ids import job_id
+from everytick.domain.job import Job
+from everytick.domain.snapshots import Missed
+from everytick.errors import StoreUnavailable
+from everytick.sources.files import Folder
+from everytick.sources.syncing import Change, Synced, sync_folder, sync_jobs
+from everytick.stores.addresses import AnyStore
+from everytick.stores.base import JobRecord, Stored
+from everytick.stores.memory import MemoryStore
+from tests.stores.acting import job
+from tests.stores.clock import START, ManualClock
+from tests.unit.sources.writing import JobFolder
+
+TEN_MINUTES = timedelta(minutes=10)
+
+
+async def record(store: AnyStore, name: str) -> JobRecord:
+    return (await store.get([job_id(name)]))[job_id(name)]
+
+
+def told(synced: Synced) -> dict[str, str]:
+    return {change.name: change.kind for change in synced.changes}
+
+
+async def test_a_sync_stores_what_files_say_and_a_second_one_changes_nothing(
+    store: AnyStore, folder: JobFolder, clock: ManualClock
+) -> None:
+    """C-21, S4-028: a new job begins now; neither version nor pause nor watermark move when nothing changed."""
+    folder.write("a.yaml", a="", b="catchup_window: 6h")
+
+    assert told(await sync_folder(store, folder.folder)) == {"a": "added", "b": "added"}
+
+    before = await record(store, "a")
+    assert (before.job.owner, before.watermark) == ("file", START)
+    assert (await record(store, "b")).watermark == START
+    await store.pause(before.job.id, reason="holiday")
+    clock.move(minutes=5)
+    assert told(await sync_folder(store, folder.again())) == {"a": "unchanged", "b": "unchanged"}
+    after = await record(store, "a")
+    assert (after.job.version, after.watermark) == (1, START)
+    assert after.pause is not None
+
+
+async def test_a_changed_file_is_a_new_version_that_names_what_changed(store: AnyStore, folder: JobFolder) -> None:
+    folder.write("a.yaml", a="priority: 1")
+    await sync_folder(store, folder.folder)
+
+    folder.write("a.yaml", a="tags: [x]")
+
+    synced = await sync_folder(store, folder.folder)
+    assert synced.changes == (Change("a", "changed", 2, ("priority", "tags")),)
+
+
+async def test_what_stands_in_no_file_any_more_retires_after_ten_minutes(
+    store: AnyStore, folder: JobFolder, clock: ManualClock
+) -> None:
+    """C-22."""
+    folder.write("a.yaml", a="")
+    folder.write("b.yaml", b="")
+    await sync_folder(store, folder.folder)
+
+    folder.delete("a.yaml")
+
+    assert told(await sync_folder(store, folder.folder)) == {"a": "removed", "b": "unchanged"}
+    gone = await record(store, "a")
+    assert (gone.removed_at, gone.retire_at) == (START, START + TEN_MINUTES)
+
+
+async def test_what_comes_back_within_ten_minutes_keeps_its_watermark(
+    store: AnyStore, folder: JobFolder, clock: ManualClock
+) -> None:
+    """C-22."""
+    folder.write("a.yaml", a="")
+    await sync_folder(store, folder.folder)
+    clock.move(minutes=5)
+    folder.delete("a.yaml")
+    await sync_folder(store, folder.folder)
+    clock.move(minutes=9)
+
+    folder.write("b.yaml", a="")
+    await sync_folder(store, folder.folder)
+
+    back = await record(store, "a")
+    assert (back.removed_at, back.retire_at, back.watermark) == (None, None, START)
+
+
+async def test_a_restart_removes_what_was_deleted_meanwhile(store: AnyStore, folder: JobFolder) -> None:
+    folder.write("a.yaml", a="")
+    folder.write("b.yaml", b="")
+    await sync_folder(store, folder.folder)
+
+    folder.delete("a.yaml")
+
+    assert told(await sync_folder(store, folder.again())) == {"a": "removed", "b": "unchanged"}
+
+
+async def test_a_restart_with_a_broken_file_removes_nothing(store: AnyStore, folder: JobFolder) -> None:
+    """Which jobs it held nobody knows any more."""
+    folder.write("a.yaml", a="")
+    folder.write("b.yaml", b="")
+    await sync_folder(store, folder.folder)
+
+    folder.text("a.yaml", "version: 1\njobs: {a: {schedule: nonsense, command: x}}")
+
+    assert told(await sync_folder(store, folder.again())) == {"b": "unchanged"}
+    assert (await record(store, "a")).removed_at is None
+
+
+async def test_a_sync_touches_only_what_files_own(store: AnyStore, folder: JobFolder) -> None:
+    """C-21."""
+    await store.put(job("report"))
+    await store.put(job("other"))
+    folder.write("a.yaml", report="", a="")
+
+    synced = await sync_folder(store, folder.folder)
+
+    assert told(synced) == {"a": "added"}
+    [mistake] = synced.mistakes
+    assert "a.yaml:3:3: job 'report' belongs to code, and a file changes only its own" in str(mistake)
+    assert [each.job.name for each in await store.list()] == ["a", "other", "report"]
+    assert (await record(store, "report")).job.version == 1
+
+
+async def test_two_folders_with_owners_of_their_own_leave_each_other_alone(store: AnyStore, folder: JobFolder) -> None:
+    folder.write("one/a.yaml", a="")
+    folder.write("two/b.yaml", b="")
+    one, two = (Folder(folder.path / name, owner=f"file:{name}") for name in ("one", "two"))
+    await sync_folder(store, one)
+
+    await sync_folder(store, two)
+
+    assert [each.job.name for each in await store.list()] == ["a", "b"]
+
+
+async def test_a_job_that_was_disabled_by_hand_stays_so(store: AnyStore, folder: JobFolder) -> None:
+    folder.write("a.yaml", a="spread: 5m")
+    await sync_folder(store, folder.folder)
+    await store.put(folder.folder.jobs["a"].written.job(enabled=False))
+
+    folder.write("a.yaml", a="spread: 5m, priority: 1")
+    await sync_folder(store, folder.folder)
+    assert not (await record(store, "a")).job.enabled
+
+    folder.write("a.yaml", a="spread: 5m, priority: 1, enabled: true")
+    await sync_folder(store, folder.folder)
+    assert (await record(store, "a")).job.enabled
+
+
+async def test_a_suspended_job_is_paused_and_resumed_by_its_file(store: AnyStore, folder: JobFolder) -> None:
+    """C-19, S4-024: what comes meanwhile is caught up, as its recovery says."""
+    folder.write("a.yaml", a="suspended: true")
+    await sync_folder(store, folder.folder)
+    pause = (await record(store, "a")).pause
+    assert pause is not None
+    assert (pause.missed, pause.by) == (Missed.CATCH_UP, "file")
+    assert told(await sync_folder(store, folder.again())) == {"a": "unchanged"}
+
+    folder.write("a.yaml", a="")
+    synced = await sync_folder(store, folder.folder)
+
+    assert synced.changes == (Change("a", "changed", 1, ("resumed",)),)
+    assert (await record(store, "a")).pause is None
+
+
+async def test_a_pause_of_somebody_else_is_left_alone(store: AnyStore, folder: JobFolder) -> None:
+    folder.write("a.yaml", a="")
+    await sync_folder(store, folder.folder)
+    await store.pause(job_id("a"), by="anna")
+
+    folder.write("a.yaml", a="suspended: false, priority: 1")
+    await sync_folder(store, folder.folder)
+
+    pause = (await record(store, "a")).pause
+    assert pause is not None
+    assert pause.by == "anna"
+
+
+async def test_a_dry_run_says_what_would_change_and_changes_nothing(store: AnyStore, folder: JobFolder) -> None:
+    folder.write("a.yaml", a="", gone="")
+    await sync_folder(store, folder.folder)
+    folder.write("a.yaml", a="priority: 1, suspended: true", new="")
+    folder.load()
+
+    synced = await sync_jobs(store, folder.folder.jobs, prune=True, dry_run=True)
+
+    assert synced.changes == (
+        Change("a", "changed", None, ("priority", "suspended")),
+        Change("new", "added", None),
+        Change("gone", "removed", 1),
+    )
+    assert [(each.job.name, each.job.version) for each in await store.list()] == [("a", 1), ("gone", 1)]
+
+
+async def test_without_prune_nothing_is_removed(store: AnyStore, folder: JobFolder) -> None:
+    folder.write("a.yaml", a="", gone="")
+    await sync_folder(store, folder.folder)
+    folder.write("a.yaml", a="")
+    folder.load()
+
+    assert told(await sync_jobs(store, folder.folder.jobs)) == {"a": "unchanged"}
+
+
+async def test_what_one_job_is_refused_for_does_not_hold_up_the_others(store: AnyStore, folder: JobFolder) -> None:
+    """More edits than wait to be decided are refused until a node has looked."""
+    for number in range(20):
+        folder.write("a.yaml", a=f"priority: {number}")
+        folder.write("b.yaml", b="", **({"c": ""} if number == 19 else {}))
+        synced = await sync_folder(store, folder.folder)
+
+    assert "job 'a' could not be stored: job 'a' has 16 edits that no node has looked at yet" in str(synced.mistakes)
+    assert told(synced) == {"b": "unchanged", "c": "added"}
+
+
+async def test_a_store_that_is_away_is_told_to_the_caller(folder: JobFolder, clock: ManualClock) -> None:
+    class Away(MemoryStore):
+        async def put(self, job: Job, *, expected_version: int | None = None, by: str = "") -> Stored:
+            raise StoreUnavailable("the store", "gone fishing")
+
+    folder.write("a.yaml", a="")
+
+    with pytest.raises(StoreUnavailable):
+        await sync_folder(Away(clock), folder.folder)
