@@ -15,6 +15,7 @@ from everytick.stores.base import Ahead, Commit
 from everytick.stores.beginnings import own_overrides
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import Definitions
+from everytick.stores.sqlite.lines import NOBODY, lines
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import NEVER, NO_TEXT, STATUS_CODE, Columns, micros, micros_or_never
 from everytick.stores.sqlite.writer import Transaction
@@ -67,9 +68,9 @@ class _Facts:
         self.pauses = _by_job(connection.execute(Q.pauses_of_jobs, (jobs,)), rows.pause)
         self.adjustments = _by_job(connection.execute(Q.adjustments_of_jobs, (jobs,)), rows.adjustment)
         self.requests = _by_job(connection.execute(Q.requests_of_jobs, (jobs,)), rows.request)
-        self.active = _by_job(
-            connection.execute(Q.active_of_jobs, (clock, jobs)), lambda row: (rows.active(row), row[6], row[7])
-        )
+        now = rows.moment(clock)
+        paused = {job for job, pauses in self.pauses.items() if any(pause.holds(now) for pause in pauses)}
+        self.lines = lines(connection, jobs, clock, paused)
 
 
 def _by_job(found: Iterable[Columns], read: Callable[[Columns], T]) -> dict[int, list[T]]:
@@ -94,10 +95,7 @@ def _editions(connection: sqlite3.Connection, definitions: Definitions, row: Col
 
 def _snapshot(row: Columns, editions: tuple[Edition, ...], facts: _Facts) -> JobSnapshot:
     job = row[0]
-    active = facts.active.get(job, [])
-    waits = OccurrenceStatus.QUEUED
-    busy = [each for each in active if each[0].status is not waits]
-    waiting = [each for each in active if each[0].status is waits]
+    line = facts.lines.get(job, NOBODY)
     requests = facts.requests.get(job, [])
     return JobSnapshot(
         job_id=row[1],
@@ -112,10 +110,10 @@ def _snapshot(row: Columns, editions: tuple[Edition, ...], facts: _Facts) -> Job
         reschedule=rows.reschedule(row[9:12]),
         requests=tuple(requests[:PLAN_LIMIT]),
         more_requests=len(requests) > PLAN_LIMIT,
-        busy=tuple(each for each, _, _ in busy),
-        busy_count=busy[0][1] if busy else 0,
-        waiting=tuple(each for each, _, hidden in waiting if not hidden),
-        waiting_count=waiting[0][1] if waiting else 0,
+        busy=line.busy,
+        busy_count=line.busy_count,
+        waiting=line.waiting,
+        waiting_count=line.waiting_count,
         last_end=rows.ended(row[12:15]),
         last_success=rows.ended(row[15:18]),
     )

@@ -38,6 +38,13 @@ select ready_at from occurrence
  order by ready_at limit 1;
 
 -- active_of_jobs --
+-- Everybody busy or waiting of these jobs, in line; one more than is wanted says that it is a crowd.
+select job, id, line_at, scheduled_for, status, cause, superseded_by_next
+  from occurrence indexed by occurrence_active
+ where job in (select value from json_each(?)) and status < 4
+ order by job, line_at, id limit ?;
+
+-- crowds_of_jobs --
 -- Of each job's busy and waiting ones the first hundred in line, and the newest that waits; the counts are whole.
 -- What the schedule of a paused job put in line is hidden, but for one that brings the count along.
 select job, id, line_at, scheduled_for, status, cause, superseded_by_next, total, hidden

@@ -14,7 +14,6 @@ from everytick.domain.occurrence import Attempt, Cause, Occurrence
 from everytick.domain.payload import Payload
 from everytick.domain.policies import Overlap
 from everytick.domain.snapshots import (
-    Active,
     Adjustment,
     AdjustmentKind,
     Ended,
@@ -308,12 +307,6 @@ def adjustment(row: Columns) -> Adjustment:
         bool(row[5]),
         set_ if set_.items else None,
     )
-
-
-def active(row: Columns) -> Active:
-    """Return an active occurrence, from its columns after the job."""
-    assert row[1] is not None, f"{id_text(row[0])} stands in no line"
-    return Active(id_text(row[0]), moment(row[1]), moment(row[2]), STATUSES[row[3]], CAUSES[row[4]], bool(row[5]))
 
 
 def span(row: Columns) -> Span:

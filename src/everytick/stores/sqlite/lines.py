@@ -1,0 +1,80 @@
+"""Who is active of the jobs of a batch: busy or waiting in line, as far as a plan may see, with whole counts."""
+
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+
+from everytick.domain.occurrence import Cause
+from everytick.domain.snapshots import PLAN_LIMIT, Active
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.values import value
+from everytick.stores.sqlite.queries import Q
+from everytick.stores.sqlite.rows import CAUSE_CODE, CAUSES, STATUS_CODE, STATUSES, Columns, Moments, id_text
+
+FEW = 5_000
+"""So many active occurrences are read as they are; only a larger crowd is cut and counted by the store."""
+
+_BUSY_SHOWN = 100
+_WAITS = STATUS_CODE[OccurrenceStatus.QUEUED]
+_SCHEDULE = CAUSE_CODE[Cause.SCHEDULE]
+
+
+@value
+class Line:
+    """The busy and the waiting of one job: the first of them in line, and how many there are."""
+
+    busy: tuple[Active, ...] = ()
+    busy_count: int = 0
+    waiting: tuple[Active, ...] = ()
+    waiting_count: int = 0
+
+
+NOBODY = Line()
+
+
+def lines(connection: sqlite3.Connection, jobs: str, clock: int, paused: Collection[int]) -> Mapping[int, Line]:
+    """Return who is active, by job; what the schedule of a paused job put in line is counted and not shown."""
+    found = connection.execute(Q.active_of_jobs, (jobs, FEW + 1)).fetchall()
+    if len(found) > FEW:
+        return _crowds(connection.execute(Q.crowds_of_jobs, (clock, jobs)).fetchall())
+    moments = Moments()
+    made: dict[int, Line] = {}
+    for job, (busy, waiting) in _sorted(found).items():
+        shown = [row for row in waiting if row[5] != _SCHEDULE] if job in paused else waiting
+        made[job] = Line(
+            _seen(busy[:_BUSY_SHOWN], moments),
+            len(busy),
+            _seen(shown[:PLAN_LIMIT] + shown[PLAN_LIMIT:][-1:], moments),
+            len(waiting),
+        )
+    return made
+
+
+def _crowds(found: Sequence[Columns]) -> Mapping[int, Line]:
+    """Return the same of rows that the store has cut: each brings the count along, and whether it is hidden."""
+    moments = Moments()
+    return {
+        job: Line(
+            _seen(busy, moments),
+            busy[0][7] if busy else 0,
+            _seen([row for row in waiting if not row[8]], moments),
+            waiting[0][7] if waiting else 0,
+        )
+        for job, (busy, waiting) in _sorted(found).items()
+    }
+
+
+def _sorted(found: Sequence[Columns]) -> dict[int, tuple[list[Columns], list[Columns]]]:
+    by_job: dict[int, tuple[list[Columns], list[Columns]]] = {}
+    for row in found:
+        pair = by_job.get(row[0])
+        if pair is None:
+            pair = by_job[row[0]] = ([], [])
+        pair[row[4] == _WAITS].append(row)
+    return by_job
+
+
+def _seen(chosen: Sequence[Columns], at: Moments) -> tuple[Active, ...]:
+    return tuple(
+        Active(id_text(id_), at[line_at], at[scheduled_for], STATUSES[status], CAUSES[cause], superseded == 1)
+        for _, id_, line_at, scheduled_for, status, cause, superseded, *_ in chosen
+    )

@@ -1,0 +1,47 @@
+"""Who is active, in a crowd and among few: both ways of asking see the same."""
+
+import pytest
+
+from everytick.domain.occurrence import Cause
+from everytick.domain.snapshots import JobSnapshot, Request
+from everytick.stores.sqlite import lines
+from everytick.stores.sqlite.store import SqliteStore
+from tests.stores.acting import QUEUES, job, plan_once
+from tests.stores.clock import ManualClock
+
+MANY = 150
+
+
+async def _seen(opened: SqliteStore, monkeypatch: pytest.MonkeyPatch, few: int) -> dict[str, JobSnapshot]:
+    monkeypatch.setattr(lines, "FEW", few)
+    ids = [record.job.id for record in await opened.list()]
+    return await opened.look(ids)
+
+
+async def test_a_crowd_is_seen_as_few_are(
+    opened: SqliteStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Busy and waiting beyond what is shown, a line that a pause hides and whom people asked for in it, and nobody."""
+    await opened.put(job("nobody"))
+    await opened.put(job("busy", "* * * * *", overlap="allow", recovery="execute_all"))
+    await opened.put(job("waiting", "* * * * *", overlap="queue", recovery="execute_all"))
+    paused = await opened.put(job("paused", "* * * * *", overlap="queue", recovery="execute_all"))
+    clock.move(minutes=MANY)
+    while await plan_once(opened):
+        pass
+    await opened.claim("node-1", QUEUES, 20)
+    for key in ("x", "y"):
+        await opened.request(paused.job_id, Request(key, Cause.TRIGGER, clock.time))
+    await plan_once(opened)
+    await opened.pause(paused.job_id)
+
+    few = await _seen(opened, monkeypatch, 5_000)
+    assert few == await _seen(opened, monkeypatch, 0)
+
+    by_name = {seen.editions[-1].job.name: seen for seen in few.values()}
+    counts = {name: (len(seen.busy), seen.busy_count, len(seen.waiting)) for name, seen in by_name.items()}
+    assert counts["busy"] == (100, MANY, 0)
+    assert counts["waiting"] == (1, 1, 101)
+    assert by_name["waiting"].waiting_count == MANY - 1
+    assert [each.cause for each in by_name["paused"].waiting] == [Cause.TRIGGER] * 2
+    assert by_name["paused"].waiting_count > MANY
