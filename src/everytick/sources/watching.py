@@ -1,0 +1,147 @@
+"""Watching a folder of jobs: load → sync → wait → sync, until told to stop.
+
+The operating system's events are hints to look, and nothing more: they may come in thousands, get
+lost when there are too many, or never come from a network folder. So every hint means looking at
+the folder whole, and it is looked at every minute without one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from watchfiles._rust_notify import RustNotify
+
+from everytick.errors import EverytickError
+from everytick.sources.syncing import Synced, sync_loaded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from everytick.sources.files import Folder
+    from everytick.sources.yaml_reader import Mistake
+    from everytick.stores.base import JobStore
+
+_log = logging.getLogger("everytick.files")
+
+RESCAN = timedelta(minutes=1)
+"""So often the folder is looked at without a hint."""
+
+_AGAIN = timedelta(seconds=5)
+# Files are copied one after another: look once they have come to rest, but do not wait for ever.
+_REST_MS, _LONGEST_MS = 100, 600
+
+
+class FolderWatch:
+    """Keeps a store in step with a folder."""
+
+    def __init__(
+        self,
+        store: JobStore,
+        folder: Folder,
+        *,
+        rescan: timedelta = RESCAN,
+        told: Callable[[Synced], None] = lambda synced: None,
+    ) -> None:
+        self._store, self._folder, self._rescan, self._told = store, folder, rescan, told
+        self._stop = threading.Event()
+        self._notify: RustNotify | None = None
+        self._watched: object = None
+        self._known: set[Mistake] = set()
+        self._in_step = self._was_whole = False
+
+    def stop(self) -> None:
+        """Let `run` end; what it is writing is written first."""
+        self._stop.set()
+
+    async def run(self) -> None:
+        """Bring the folder and each change of it into the store until stopped; a store that is away is asked again."""
+        try:
+            while not self._stop.is_set():
+                # Before the folder is read: what changes while it is read is seen afterwards.
+                self._look_out()
+                wait = self._rescan if await self._sync() else min(_AGAIN, self._rescan)
+                await self._hint(wait)
+        finally:
+            self._stop.set()
+            self._close()
+
+    async def _sync(self) -> bool:
+        """Make the store hold what the folder says; return whether the store could be asked.
+
+        Where nothing changed the store is not asked: nodes may have different versions of the
+        folder for a while, and the newest change counts, not the one that is repeated most often.
+        """
+        events, was_whole = await asyncio.to_thread(self._folder.load), self._was_whole
+        self._was_whole = self._folder.is_whole
+        self._in_step = self._in_step and not events and was_whole == self._was_whole
+        synced = Synced(())
+        try:
+            if not self._in_step:
+                synced = await sync_loaded(self._store, self._folder)
+        except EverytickError as error:
+            _log.warning("%s: not in the store yet: %s", self._folder.path, error)
+            return False
+        self._in_step = not synced.mistakes
+        for change in synced.changes:
+            if change.kind != "unchanged":
+                _log.info("job %s %s: %s", change.name, change.kind, ", ".join(change.parts) or "whole")
+        whole = Synced(synced.changes, (*self._folder.mistakes, *synced.mistakes))
+        self._complain(set(whole.mistakes))
+        self._told(whole)
+        return True
+
+    def _complain(self, mistakes: set[Mistake]) -> None:
+        """Say once what is wrong, and once that it is right again."""
+        for mistake in sorted(mistakes - self._known, key=str):
+            _log.warning("%s (what was read before stays in force)", mistake)
+        for file in sorted({each.file for each in self._known} - {each.file for each in mistakes}):
+            _log.info("%s: in order again", file)
+        self._known = mistakes
+
+    def _look_out(self) -> None:
+        """Watch the folder that is there now: it may have been replaced by another of the same name."""
+        try:
+            found = self._folder.path.stat()
+        except OSError:
+            self._close()
+            return
+        if self._notify is not None and self._watched == (found.st_dev, found.st_ino):
+            return
+        self._close()
+        try:
+            self._notify = RustNotify([str(self._folder.path)], False, False, 0, True, True)
+        except OSError as error:
+            # For lack of watches, say: then the folder is looked at every minute.
+            _log.warning("%s: changes are seen every %s only: %s", self._folder.path, self._rescan, error)
+            return
+        self._watched = (found.st_dev, found.st_ino)
+
+    async def _hint(self, wait: timedelta) -> None:
+        """Wait until something changed in the folder, or so long."""
+        await _in_thread(self._stop, self._wait, self._notify, wait)
+
+    def _wait(self, notify: RustNotify | None, wait: timedelta) -> None:
+        if notify is None:
+            self._stop.wait(wait.total_seconds())
+        else:
+            notify.watch(_LONGEST_MS, _REST_MS, int(wait.total_seconds() * 1000), self._stop)
+
+    def _close(self) -> None:
+        notify, self._notify, self._watched = self._notify, None, None
+        if notify is not None:
+            notify.close()
+
+
+async def _in_thread(stop: threading.Event, work: Callable[..., None], *arguments: object) -> None:
+    """Wait for blocking work that ends once `stop` is set; if we are canceled, it is, and waited for."""
+    waiting = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
+    try:
+        await asyncio.shield(waiting)
+    except asyncio.CancelledError:
+        stop.set()
+        await waiting
+        raise
