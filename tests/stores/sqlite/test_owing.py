@@ -1,0 +1,51 @@
+"""Reports on SQLite: owed where a job says that somebody waits for them, and by nobody else."""
+
+from dataclasses import replace
+
+import pytest
+
+from everytick.stores.sqlite.store import SqliteStore
+from tests.stores.acting import job, occurrences, plan_once, run_one
+from tests.stores.clock import ManualClock
+
+KEEP = {"success": "1h", "failure": "1h", "keep_last": 0}
+
+
+@pytest.mark.parametrize("awaited", [True, False])
+async def test_a_report_is_owed_where_somebody_waits_for_it(
+    opened: SqliteStore, clock: ManualClock, awaited: bool
+) -> None:
+    """By an end of the owner's as by a cancel of what nobody claimed; what is owed is not forgotten."""
+    await opened.put(replace(job(retention=KEEP), reports=awaited))
+    clock.move(hours=1)
+    await plan_once(opened)
+    await run_one(opened)
+    clock.move(hours=1)
+    await plan_once(opened)
+    [_, waiting] = await occurrences(opened)
+    assert await opened.cancel(waiting.id)
+
+    ended = [each.id for each in await occurrences(opened)]
+    assert [each.id for each in await opened.reports(10)] == (ended if awaited else [])
+    clock.move(hours=2)
+    assert await opened.prune() == (0 if awaited else 2)
+    await opened.reported(ended)
+    assert await opened.reports(10) == []
+    assert await opened.prune() == (2 if awaited else 0)
+
+
+async def test_what_a_version_says_of_reports_holds_for_its_own_occurrences(
+    opened: SqliteStore, clock: ManualClock
+) -> None:
+    await opened.put(replace(job(overlap="queue", recovery="execute_all"), reports=True))
+    clock.move(hours=1)
+    await plan_once(opened)
+    [claim] = await opened.claim("node-1", ["default"], 1)
+    clock.move(hours=1)
+    await plan_once(opened)
+    await opened.put(job(overlap="queue", recovery="execute_all"))
+    first, second = await occurrences(opened)
+    assert (first.id, first.version, second.version) == (claim.occurrence.id, 1, 2)
+    assert await opened.cancel(second.id)
+    assert await opened.reports(10) == []
+    assert claim.snapshot.rules.reports
