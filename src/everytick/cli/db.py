@@ -72,9 +72,7 @@ async def _status(app: Everytick) -> dict[str, Any]:
         "nodes_alive": len(alive),
     }
     if place.file is not None:
-        import sqlite3
-
-        found |= {"bytes": _size(place.file), "sqlite": sqlite3.sqlite_version}
+        found |= {"bytes": _size(place.file), "library": getattr(store, "library", None)}
     return found
 
 
@@ -123,7 +121,8 @@ def _copy(source: Path, target: Path) -> None:
         closing(connect(source, read_only=True)) as old,
         closing(sqlite3.connect(target)) as new,
     ):
-        patiently(lambda: old.backup(new))
+        # All pages in one step: between two a writer may come, and the copy would begin anew, for ever if it is busy.
+        patiently(lambda: old.backup(new, pages=-1))
 
 
 @db_verb.command("prune", help="Forget now what no job's retention keeps any longer; nodes do so every minute.")

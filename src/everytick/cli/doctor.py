@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from everytick.stores.addresses import AnyStore
 
 MOST_OFFSET = timedelta(seconds=1)
-FIXED_SQLITE = (3, 51, 3)
-FIRST_WITH_LOG = (3, 7, 0)
 
 
 class Check(NamedTuple):
@@ -88,9 +86,7 @@ async def _look(app: Everytick) -> list[Check]:
     found = [Check("store", True, f"{place.where} answers at schema {newest_schema(place.kind)}, opened in {opened}")]
     found.append(await clock_check(store))
     if place.file is not None:
-        import sqlite3
-
-        found += [sqlite_check(sqlite3.sqlite_version_info), *file_checks(place.file)]
+        found += [sqlite_check(str(getattr(store, "library", ""))), *file_checks(place.file)]
     found += folder_checks(log_folder(app, store))
     found += await _node_checks(app, store)
     found += await _definition_checks(store)
@@ -109,16 +105,17 @@ async def clock_check(store: AnyStore) -> Check:
     return Check("clock", True, text)
 
 
-def sqlite_check(version: tuple[int, ...]) -> Check:
+def sqlite_check(library: str) -> Check:
     """Say whether this SQLite has the fault by which a checkpoint that races a commit can damage the file."""
-    shown = ".".join(map(str, version))
-    if FIRST_WITH_LOG <= version < FIXED_SQLITE:
+    from everytick.stores.sqlite.opening import has_reset_fault
+
+    if has_reset_fault(library.rpartition(" ")[2]):
         text = (
-            f"SQLite {shown} has the WAL-reset fault (fixed in 3.51.3): very rarely, several processes on one file can "
-            "damage it; everytick's own checkpoints avoid the race, a Python with a newer SQLite ends it"
+            f"{library} has the WAL-reset fault, fixed in 3.51.3: everytick's own checkpoints avoid it, those of "
+            "another program on the same file may damage it; keep others away, or use SqliteStore(path, driver='apsw')"
         )
         return Check("sqlite", False, text)
-    return Check("sqlite", True, f"SQLite {shown} is without the WAL-reset fault")
+    return Check("sqlite", True, f"{library} is without the WAL-reset fault")
 
 
 def file_checks(file: Path) -> Iterator[Check]:

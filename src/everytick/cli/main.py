@@ -47,6 +47,12 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "rename": ("cli.operations", "Give a job another name; its id, watermark and history stay."),
         "remove": ("cli.operations", "Take a job out of service; its history is kept."),
     },
+    "Files": {
+        "validate": ("cli.files", "Check files of jobs: every mistake at once."),
+        "diff": ("cli.files", "Say which jobs are new, changed or gone in files."),
+        "apply": ("cli.files", "Store what files of jobs say."),
+        "schema": ("cli.files", "Write the JSON Schema of files of jobs."),
+    },
     "Care": {
         "db": ("cli.db", "Care for a store: migrate, status, backup, prune."),
         "doctor": ("cli.doctor", "Look for what could go wrong: store, clock, zone data, SQLite, rights, nodes."),

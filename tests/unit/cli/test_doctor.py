@@ -16,17 +16,10 @@ from tests.unit.cli.conftest import Cli
 
 @pytest.mark.parametrize(
     ("version", "is_well"),
-    [
-        ((3, 6, 23), True),
-        ((3, 7, 0), False),
-        ((3, 40, 1), False),
-        ((3, 51, 2), False),
-        ((3, 51, 3), True),
-        ((4, 0), True),
-    ],
+    [("3.37.0", False), ("3.40.1", False), ("3.51.2", False), ("3.51.3", True), ("3.54.1", True), ("4.0.0", True)],
 )
-def test_the_versions_with_the_wal_reset_fault_are_known(version: tuple[int, ...], is_well: bool) -> None:
-    assert sqlite_check(version).is_well is is_well
+def test_the_versions_with_the_wal_reset_fault_are_known(version: str, is_well: bool) -> None:
+    assert sqlite_check(f"sqlite3, SQLite {version}").is_well is is_well
 
 
 @pytest.mark.parametrize(("offset", "is_well"), [(0, True), (0.5, True), (-5, False), (5, False), (90_000, False)])

@@ -1,0 +1,58 @@
+"""The same verbs on PostgreSQL: what is read and operated is the store's, whatever it is."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.cli.terminal import everytick
+from tests.acceptance.node.conftest import new_database
+from tests.servers.launch import Server
+
+APPLICATION = """
+from everytick import Everytick, every
+
+tick = Everytick({address!r}, name="far")
+
+
+@tick.job(every("1h"), on_create="immediately")
+def hourly() -> None:
+    print("on the hour")
+"""
+
+
+@pytest.fixture
+def address(postgres: Server) -> str:
+    return asyncio.run(new_database(postgres))
+
+
+def test_a_store_on_a_server_is_run_read_operated_and_examined(tmp_path: Path, address: str) -> None:
+    (tmp_path / "far.py").write_text(APPLICATION.format(address=address))
+
+    ran = everytick(tmp_path, "run", "--once", "-a", "far", XDG_STATE_HOME=str(tmp_path))
+    jobs = everytick(tmp_path, "list", "--store", address)
+    history = json.loads(everytick(tmp_path, "history", "--json", EVERYTICK_STORE=address).stdout)
+    paused = everytick(tmp_path, "pause", "hourly", "--store", address)
+    status = json.loads(everytick(tmp_path, "db", "status", "--json", "--store", address).stdout)
+    checks = json.loads(everytick(tmp_path, "doctor", "--json", "--store", address).stdout)
+    backup = everytick(tmp_path, "db", "backup", "copy", "--store", address)
+    output = everytick(tmp_path, "logs", "hourly", "--store", address, XDG_STATE_HOME=str(tmp_path))
+
+    assert ran.returncode == 0, ran.stderr
+    assert [row[:2] for row in jobs.rows] == [["hourly", "enabled"]]
+    assert [(each["job"], each["status"]) for each in history] == [("hourly", "completed")]
+    assert paused.returncode == 0
+    assert (status["kind"], status["jobs"]) == ("postgres", 1)
+    assert {each["check"]: each["ok"] for each in checks}["clock"] is True
+    assert backup.returncode == 2
+    assert "pg_dump" in backup.stderr
+    assert output.stdout == "on the hour\n"
+
+
+def test_a_server_that_does_not_answer_is_said_so_without_its_password(tmp_path: Path) -> None:
+    done = everytick(tmp_path, "list", "--store", "postgresql://ada:s3cret@127.0.0.1:1/none")
+
+    assert done.returncode == 69
+    assert "PostgreSQL at 127.0.0.1:1/none does not answer" in done.stderr
+    assert "s3cret" not in done.stderr
