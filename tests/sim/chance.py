@@ -36,8 +36,14 @@ async def passing(seconds: float) -> None:
     """Return when that much virtual time has passed."""
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()
-    timer = loop.call_later(max(seconds, 0.0), over.set_result, None)
+    timer = loop.call_later(max(seconds, 0.0), _ring, over)
     try:
         await over
     finally:
         timer.cancel()
+
+
+def _ring(over: "asyncio.Future[None]") -> None:
+    # Whoever waited may have been canceled in the very moment in which the timer rings.
+    if not over.done():
+        over.set_result(None)

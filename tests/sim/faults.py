@@ -9,7 +9,9 @@ from random import Random
 from typing import Any
 
 from everytick.domain.snapshots import JobSnapshot
+from everytick.domain.steps import Step
 from everytick.errors import StoreUnavailable
+from everytick.stores.base import Claim, Commit
 from everytick.stores.memory import MemoryStore
 from tests.sim.chance import passing
 
@@ -26,6 +28,7 @@ class Wire:
         self.is_cut = self.is_over = False
         self.frozen_until = self.silent_until = 0.0
         self.lost, self.deaf, self.slow = 0.0, 0.0, 0.0
+        self.written: set[tuple[int, int, int]] = set()
 
     async def way(self) -> None:
         """Pass from one side to the other, or not."""
@@ -60,6 +63,27 @@ class FaultyStore:
 
         return over_the_wire
 
+    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
+        """Write, and hold the answer to what the store says of each occurrence in this very moment."""
+        await self._wire.way()
+        answers = await self._wire.store.commit_steps(steps)
+        for (claim, step), answer in zip(steps, answers, strict=True):
+            await self._require_true(claim, step, answer)
+        await self._wire.way()
+        return answers
+
+    async def _require_true(self, claim: Claim, step: Step, answer: Commit) -> None:
+        record = (await self._wire.store.whole(claim.occurrence.id)).occurrence
+        key = claim.handle, claim.fence, step.number
+        if answer is Commit.COMMITTED:
+            self._wire.written.add(key)
+            if step.end is not None:
+                assert record.status is step.end.status, f"{record} was to be {step.end.status}"
+            assert record.fence in (claim.fence, claim.fence + 1), f"{record} was another's by then"
+        else:
+            is_last = record.fence == claim.fence + (step.end is not None)
+            assert key not in self._wire.written or not is_last, f"step {step.number} of {record} is known already"
+
     async def bell(self, seconds: float) -> bool:
         """Wait for a hint that may never come."""
         await self._wire.way()
@@ -89,6 +113,7 @@ class FaultyStore:
 
 
 def heal(wires: Collection[Wire]) -> None:
-    """End every fault but death."""
+    """End every fault but death; the way stays long, and half of the bells are not heard."""
     for wire in wires:
-        wire.lost = wire.deaf = wire.slow = wire.silent_until = wire.frozen_until = 0.0
+        wire.lost = wire.silent_until = wire.frozen_until = 0.0
+        wire.slow, wire.deaf = 0.4, 0.5

@@ -1,6 +1,7 @@
 """A small world of nodes, jobs and people on one store: what happens in it follows from a seed."""
 
 import asyncio
+import logging
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -42,6 +43,7 @@ JOBS: dict[str, dict[str, Any]] = {
     },
     "newest": {"when": "every: 15s", "policies": {"overlap": "queue_latest"}},
     "cancel": {"when": "every: 35s", "policies": {"overlap": "cancel_running"}},
+    "often": {"when": "every: 4s", "policies": {"grace": "1s"}, "lasts": 0.5},
     "wide": {"when": "every: 10s", "policies": {"overlap": "allow", "max_concurrent": 3, "recovery": "execute_all"}},
 }
 
@@ -160,7 +162,7 @@ class World:
         for peer in self.peers:
             peer.wire.lost = self.chance.choice([0, 0, 0.02, 0.2])
             peer.wire.deaf = self.chance.choice([0, 0.5, 1])
-            peer.wire.slow = self.chance.choice([0, 0.01, 0.5])
+            peer.wire.slow = self.chance.choice([0, 0.01, 0.5, 5])
 
     async def clock_step(self) -> None:
         """The store's clock is set."""
@@ -254,7 +256,8 @@ class _Body:
         await self._stand_still()
         deed = Deed(context.occurrence_id, context.task, context.attempt, context.fence, self._node)
         world.deeds.append(deed)
-        await passing(world.chance.choice([0.0, 0.5, 2.0, 6.0]))
+        longest = JOBS[context.job].get("lasts", 6.0)
+        await passing(min(world.chance.choice([0.0, 0.5, 2.0, 6.0]), longest))
         await self._stand_still()
         deed.ended = True
         return Failed("by chance") if world.chance.random() < 0.15 else Succeeded()
@@ -267,11 +270,25 @@ class _Body:
             await asyncio.get_running_loop().create_future()
 
 
+class _Mistakes(logging.Handler):
+    """Keeps what a loop logged with a traceback: it goes on after a mistake of ours, but a simulation must not."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.found: list[BaseException] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the error."""
+        if record.exc_info is not None and record.exc_info[1] is not None:
+            self.found.append(record.exc_info[1])
+
+
 def run_world(seed: int, story: Callable[[World], Awaitable[None]]) -> World:
     """Let the story happen in a world of its own and return that world."""
     loop = ChanceLoop(seed)
     random.seed(seed)
     world = World(loop, seed)
+    mistakes, log = _Mistakes(), logging.getLogger("everytick")
 
     async def main() -> None:
         try:
@@ -280,6 +297,12 @@ def run_world(seed: int, story: Callable[[World], Awaitable[None]]) -> World:
             for peer in world.peers:
                 peer.wire.is_over = True
 
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.run(main())
+    log.addHandler(mistakes)
+    try:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(main())
+    finally:
+        log.removeHandler(mistakes)
+    for mistake in mistakes.found:
+        raise mistake
     return world
