@@ -35,6 +35,7 @@ class Batch(list[JobSnapshot]):
     def __init__(self) -> None:
         super().__init__()
         self.keys: dict[str, int] = {}
+        self.told: set[int] = set()
 
 
 @dataclass(slots=True)
@@ -68,6 +69,7 @@ class _Held:
     plan: Plan
     snapshot: JobSnapshot
     ends: _Ends
+    is_told: bool
 
 
 @dataclass(slots=True)
@@ -118,7 +120,7 @@ class Planning(Base):
         try:
             with self._door.answering():
                 await db.execute(f"begin; set local idle_in_transaction_session_timeout = {self._patience()}")
-                batch.extend(await self._snapshots(db, now, limit, broken, batch.keys))
+                batch.extend(await self._snapshots(db, now, limit, broken, batch))
             yield batch
         finally:
             await self._let_go(batch)
@@ -205,7 +207,7 @@ class Planning(Base):
     # ------------------------------------------------------------------------------------------------- the snapshots
 
     async def _snapshots(
-        self, db: Connection, now: datetime, limit: int, broken: dict[int, str], keys: dict[str, int]
+        self, db: Connection, now: datetime, limit: int, broken: dict[int, str], batch: Batch
     ) -> list[JobSnapshot]:
         """Return what a plan may see of each job.
 
@@ -220,7 +222,8 @@ class Planning(Base):
             standing += await db.fetch(self._sql.standing_of_told, told)
         standing.sort(key=_longest_waiting)
         del standing[limit:]
-        keys.update((row[1], row[0]) for row in standing)
+        batch.keys.update((row[1], row[0]) for row in standing)
+        batch.told.update(told)
         return await self._seen(db, standing, broken) if standing else []
 
     async def _hold_due(self, db: Connection, now: datetime, limit: int) -> tuple[list[int], list[int]]:
@@ -234,14 +237,15 @@ class Planning(Base):
             window *= 8
 
     async def _seen(self, db: Connection, standing: Sequence[Row], broken: dict[int, str]) -> list[JobSnapshot]:
-        jobs = [row[0] for row in standing]
         definitions, unreadable = await self._compiled.read(db, _editions(standing))
         broken.update({job: reason for (job, _), reason in unreadable.items()})
+        active = [row[0] for row in standing if row["is_active"]]
+        others = [row[0] for row in standing if row["has_facts"]]
         facts = _Facts(
-            active=_by_job(await db.fetch(self._sql.active, jobs)),
-            pauses=_by_job(await db.fetch(self._sql.pauses, jobs)),
-            adjustments=_by_job(await db.fetch(self._sql.adjustments, jobs)),
-            requests=_by_job(await db.fetch(self._sql.requests, jobs)),
+            active=_by_job(await db.fetch(self._sql.active, active) if active else ()),
+            pauses=_by_job(await db.fetch(self._sql.pauses, others) if others else ()),
+            adjustments=_by_job(await db.fetch(self._sql.adjustments, others) if others else ()),
+            requests=_by_job(await db.fetch(self._sql.requests, others) if others else ()),
         )
         return [_snapshot(row, definitions, facts) for row in standing if row[0] not in broken]
 
@@ -250,24 +254,45 @@ class Planning(Base):
     async def _commit(
         self, db: Connection, batch: Sequence[JobSnapshot], plans: Sequence[Plan], written: _Written
     ) -> list[Commit]:
-        snapshots = {snapshot.job_id: snapshot for snapshot in batch}
         keys = await self._keys(db, batch, plans)
-        asked = [(keys.get(plan.job_id, _NOBODY), plan.revision) for plan in plans]
-        locked = {row[0]: row for row in await db.fetch(self._sql.hold_plans, *lean_columns(asked))}
+        told = batch.told if isinstance(batch, Batch) else None
+        jobs = [keys.get(plan.job_id, _NOBODY) for plan in plans]
+        plain = told is not None and _are_plain(jobs, plans, told)
+        locked = await (self._settle_plain(db, jobs, plans) if plain else self._hold_plans(db, jobs, plans))
+        snapshots = {snapshot.job_id: snapshot for snapshot in batch}
         held: list[_Held] = []
         answers: list[Commit] = []
-        for (job, _), plan in zip(asked, plans, strict=True):
+        for job, plan in zip(jobs, plans, strict=True):
             # The first of two plans for one job makes the second one stale, as it raises the revision.
-            row = locked.pop(job, None)
-            answers.append(Commit.STALE if row is None else Commit.COMMITTED)
-            if row is not None:
+            found = locked.pop(job, None)
+            answers.append(Commit.STALE if found is None else Commit.COMMITTED)
+            if found is not None:
                 seen = snapshots[plan.job_id]
                 assert plan.watermark >= seen.watermark, f"{plan.job_id}: the watermark moved back"
-                held.append(_Held(job, row[2], row[1], plan, seen, _Ends()))
+                held.append(_Held(job, found[0], found[1], plan, seen, _Ends(), told is None or job in told))
         if held:
             await self._write(db, held)
+            if not plain:
+                await db.execute(self._sql.settle_plans, *lean_columns(map(_settled, held)))
             written.by, written.answers = (await db.fetchrow(self._sql.ring_by_name))[1], answers
         return answers
+
+    async def _hold_plans(
+        self, db: Connection, jobs: Sequence[int], plans: Sequence[Plan]
+    ) -> dict[int, tuple[datetime, int]]:
+        """Lock the jobs that are as their plans saw them; return the time and how often each was woken."""
+        asked = [(job, plan.revision) for job, plan in zip(jobs, plans, strict=True)]
+        return {row[0]: (row[2], row[1]) for row in await db.fetch(self._sql.hold_plans, *lean_columns(asked))}
+
+    async def _settle_plain(
+        self, db: Connection, jobs: Sequence[int], plans: Sequence[Plan]
+    ) -> dict[int, tuple[datetime, int]]:
+        """Do the same and settle the plans at once: what else they say changes nothing about their jobs."""
+        asked = [
+            (job, plan.revision, plan.watermark, plan.wake_at, plan.rescheduled)
+            for job, plan in zip(jobs, plans, strict=True)
+        ]
+        return {row[0]: (row[1], 0) for row in await db.fetch(self._sql.settle_plain, *lean_columns(asked))}
 
     async def _keys(self, db: Connection, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> dict[str, int]:
         """Return the inner keys of the jobs: a batch of ours knows them."""
@@ -289,12 +314,14 @@ class Planning(Base):
             await db.execute(self._sql.add_spans, *columns(spans, 8))
         await self._answer(db, held)
         await self._settle_facts(db, held)
-        await db.execute(self._sql.settle_plans, *lean_columns(map(_settled, held)))
 
     async def _fold_wakes(self, db: Connection, held: Sequence[_Held]) -> None:
-        """Count the facts into `woken` and keep what the endings among them said."""
-        by_key = {each.job: each for each in held}
-        for row in await db.fetch(self._sql.fold_wakes, list(by_key)):
+        """Count the facts into `woken` and keep what the endings among them said.
+
+        Facts about a job that had none when it was read stay: they make it due again.
+        """
+        by_key = {each.job: each for each in held if each.is_told}
+        for row in await db.fetch(self._sql.fold_wakes, list(by_key)) if by_key else ():
             each = by_key[row["job"]]
             each.woken += 1
             if row["ended_at"] is not None:
@@ -345,6 +372,11 @@ def _by_job(found: Iterable[Row]) -> dict[int, list[Row]]:
     for row in found:
         by_job.setdefault(row["job"], []).append(row)
     return by_job
+
+
+def _are_plain(jobs: Sequence[int], plans: Sequence[Plan], told: set[int]) -> bool:
+    """Tell whether no plan says more of its job than how far it is decided; most do not, when many are due."""
+    return len(set(jobs)) == len(jobs) and told.isdisjoint(jobs) and not any(plan.endings for plan in plans)
 
 
 def _longest_waiting(row: Row) -> tuple[object, ...]:

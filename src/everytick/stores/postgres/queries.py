@@ -45,6 +45,7 @@ class Queries:
     settle_adjustments: str
     settle_pauses: str
     settle_plans: str
+    settle_plain: str
     claim: str
     ripen: str
     runs: str

@@ -77,11 +77,15 @@ union all
 select count(*)::int, null from seen;
 
 -- standing_of_ripe --
--- Returns where these jobs stand, of which no facts are waiting and whose time has come; one that another planner has
--- just been at is left out.
+-- Returns where these jobs stand, of which no facts are waiting and whose time has come, and whether there is more to
+-- know of them; one that another planner has just been at is left out.
 select s.job, s.id, s.revision, s.woken, s.watermark, s.wake_at, s.first_version, s.version, s.retire_at,
        s.reschedule_made_at, s.reschedule_to, s.reschedule_by, s.end_scheduled_for, s.end_started_at, s.end_at,
-       s.success_scheduled_for, s.success_started_at, s.success_at
+       s.success_scheduled_for, s.success_started_at, s.success_at,
+       exists (select from everytick.occurrence o where o.job = s.job and o.status < 4 offset 0) as is_active,
+       exists (select from everytick.pause f where f.job = s.job offset 0)
+           or exists (select from everytick.adjustment f where f.job = s.job offset 0)
+           or exists (select from everytick.request f where f.job = s.job offset 0) as has_facts
   from unnest($1::int[]) a(job)
  cross join lateral (select * from everytick.job_state s where s.job = a.job and s.wake_at <= $2 offset 0) s;
 
@@ -89,7 +93,11 @@ select s.job, s.id, s.revision, s.woken, s.watermark, s.wake_at, s.first_version
 -- Returns where these jobs stand, facts that no plan has seen included.
 select v.job, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.first_version, v.version, v.retire_at,
        v.reschedule_made_at, v.reschedule_to, v.reschedule_by, v.end_scheduled_for, v.end_started_at, v.end_at,
-       v.success_scheduled_for, v.success_started_at, v.success_at
+       v.success_scheduled_for, v.success_started_at, v.success_at,
+       exists (select from everytick.occurrence o where o.job = v.job and o.status < 4 offset 0) as is_active,
+       exists (select from everytick.pause f where f.job = v.job offset 0)
+           or exists (select from everytick.adjustment f where f.job = v.job offset 0)
+           or exists (select from everytick.request f where f.job = v.job offset 0) as has_facts
   from unnest($1::int[]) a(job)
  cross join lateral (select * from everytick.job_standing v where v.job = a.job offset 0) v;
 
@@ -97,7 +105,11 @@ select v.job, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.first_version
 -- Returns where the jobs of these ids stand, due or not.
 select v.job, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.first_version, v.version, v.retire_at,
        v.reschedule_made_at, v.reschedule_to, v.reschedule_by, v.end_scheduled_for, v.end_started_at, v.end_at,
-       v.success_scheduled_for, v.success_started_at, v.success_at
+       v.success_scheduled_for, v.success_started_at, v.success_at,
+       exists (select from everytick.occurrence o where o.job = v.job and o.status < 4 offset 0) as is_active,
+       exists (select from everytick.pause f where f.job = v.job offset 0)
+           or exists (select from everytick.adjustment f where f.job = v.job offset 0)
+           or exists (select from everytick.request f where f.job = v.job offset 0) as has_facts
   from unnest($1::text[]) a(id)
  cross join lateral (select * from everytick.job_standing v where v.id = a.id offset 0) v;
 
@@ -157,10 +169,14 @@ select j.id, j.seq
 
 -- hold_plans --
 -- Locks the jobs that still are as their snapshot was, in order, and returns them with the store's time.
-select p.job, s.woken, everytick.everytick_now()
-  from (select a.job, everytick.throughout($2, a.revision) as revision
-          from unnest($1::int[], $2::bigint[]) a(job, revision)
-         order by a.job) p
+with moment as materialized (
+    select everytick.everytick_now() as now
+)
+select p.job, s.woken, moment.now
+  from moment
+ cross join (select a.job, everytick.throughout($2, a.revision) as revision
+               from unnest($1::int[], $2::bigint[]) a(job, revision)
+              order by a.job) p
  cross join lateral (select s.woken from everytick.job_state s
                       where s.job = p.job and s.revision = p.revision
                         for no key update) s;
@@ -319,6 +335,29 @@ update everytick.job_state s
                u(job, woken, watermark, wake_at, rescheduled, end_scheduled_for, end_started_at, end_at,
                  success_scheduled_for, success_started_at, success_at)) p
  where s.job = p.job and s.job = any(array(select unnest($1::int[])));
+
+-- settle_plain --
+-- Moves the watermark on where the revision is still the snapshot's, and returns those jobs with the store's time: the
+-- whole settlement of plans that end nothing, of jobs without facts.
+with moment as materialized (
+    select everytick.everytick_now() as now
+)
+update everytick.job_state s
+   set revision = s.revision + 1, watermark = p.watermark, wake_at = p.wake_at,
+       first_version = case when s.first_version = s.version then s.version else
+           (select max(d.version) from everytick.definition d
+             where d.job = s.job and (d.in_force_after is null or d.in_force_after <= p.watermark)) end,
+       reschedule_made_at = case when p.rescheduled then null else s.reschedule_made_at end,
+       reschedule_to = case when p.rescheduled then null else s.reschedule_to end,
+       reschedule_by = case when p.rescheduled then null else s.reschedule_by end
+  from moment,
+       (select u.job, everytick.throughout($2, u.revision) as revision,
+               everytick.throughout($3, u.watermark) as watermark, everytick.throughout($4, u.wake_at) as wake_at,
+               everytick.throughout($5, u.rescheduled) as rescheduled
+          from unnest($1::int[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::bool[])
+               u(job, revision, watermark, wake_at, rescheduled)) p
+ where s.job = p.job and s.revision = p.revision and s.job = any(array(select unnest($1::int[])))
+returning s.job, moment.now;
 
 -- ------------------------------------------------------------------------------------ the executor
 
