@@ -1,0 +1,29 @@
+"""A node that was frozen for longer than its silence is borne: it may finish, but it cannot record."""
+
+import signal
+
+from tests.acceptance.node.fleet import Fleet
+from tests.acceptance.node.records import all_records
+
+
+def test_a_frozen_node_that_wakes_up_changes_no_record_of_what_was_taken_from_it(address: str, fleet: Fleet) -> None:
+    """S0-072: its occurrence was taken over with a higher fence and run to its end, which stays as it is."""
+    zombie = fleet.start("zombie", address)
+    fleet.hear("began 1", by=zombie)
+    zombie.process.send_signal(signal.SIGSTOP)
+    survivor = fleet.start("zombie", address)
+    fleet.hear("began 2", by=survivor)
+    fleet.hear("ended completed", by=survivor)
+    before = all_records(address)
+
+    zombie.process.send_signal(signal.SIGCONT)
+    zombie.process.send_signal(signal.SIGUSR1)
+    fleet.hear("over 1", by=zombie)
+    zombie.tell_to_stop()
+    survivor.tell_to_stop()
+
+    assert [zombie.ended(), survivor.ended()] == [0, 0]
+    assert all_records(address) == before
+    [whole] = before
+    assert whole.occurrence.status == "completed"
+    assert [(each.number, str(each.status)) for _, each in whole.attempts] == [(1, "lost"), (2, "success")]
