@@ -66,16 +66,18 @@ async def _until_told(app: Runnable, drain: bool) -> int:
     """Return once it has stopped, with the number of attempts that did not stop."""
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
+    is_told = False
 
-    def stop(number: int) -> None:
-        if told.is_set():
+    def stop(number: int, frame: object) -> None:
+        nonlocal is_told
+        if is_told:
             _leave(INTERRUPTED)
+        is_told = True
         _log.info("%s: stopping; once more leaves at once", signal.Signals(number).name)
-        told.set()
+        loop.call_soon_threadsafe(told.set)
 
-    heard = (signal.SIGINT, signal.SIGTERM)
-    for number in heard:
-        loop.add_signal_handler(number, stop, number)
+    # Python's own handlers and not the loop's: a task may hold the loop, and just then leaving at once must work.
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     node: Node | None = None
     try:
         await app.start()
@@ -83,8 +85,8 @@ async def _until_told(app: Runnable, drain: bool) -> int:
         await told.wait()
     finally:
         await app.stop("drain" if drain else "cancel")
-        for number in heard:
-            loop.remove_signal_handler(number)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     return 0 if node is None else node.executor.stuck
 
 

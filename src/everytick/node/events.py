@@ -102,5 +102,5 @@ class Events:
         for listener in self._listeners:
             try:
                 listener(event)
-            except Exception:  # noqa: BLE001, it is not our code
+            except BaseException:  # noqa: BLE001, it is not our code
                 _log.exception("a listener of events failed on %s", event.kind)

@@ -9,10 +9,12 @@ _log = logging.getLogger("everytick.node")
 class Health:
     """What the loops have seen of the store."""
 
-    def __init__(self, monotonic: Callable[[], float]) -> None:
+    def __init__(self, monotonic: Callable[[], float], gap: float) -> None:
         self._monotonic = monotonic
         self._failing_since: float | None = None
+        self._gap = gap
         self._beaten_at = monotonic()
+        self._beating_since: float | None = None
         self.reason = ""
         self.listener: Callable[[bool, str], None] | None = None
 
@@ -44,7 +46,10 @@ class Health:
 
     def has_beaten(self) -> None:
         """The store has taken a beat; told by the beat's own thread."""
-        self._beaten_at = self._monotonic()
+        now = self._monotonic()
+        if now - self._beaten_at > self._gap:
+            self._beating_since = now
+        self._beaten_at = now
 
     def beat_failed(self, reason: str) -> None:
         """The store has not taken a beat; told by the beat's own thread."""
@@ -54,3 +59,15 @@ class Health:
     def silent_for(self) -> float:
         """For how many seconds other nodes have not heard of this one."""
         return self._monotonic() - self._beaten_at
+
+    @property
+    def may_judge(self) -> bool:
+        """Whether this node may take others for dead.
+
+        Not while it is silent itself, nor until it has beaten for a whole `gap` after such a
+        time: when a store returns, the beats of all nodes are old, and the living need time.
+        """
+        now = self._monotonic()
+        if now - self._beaten_at > self._gap:
+            return False
+        return self._beating_since is None or now - self._beating_since > self._gap

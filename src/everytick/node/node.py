@@ -60,7 +60,7 @@ class Node:
     ) -> None:
         self.name = name or node_name()
         self.events = events or Events()
-        self.health = Health(monotonic)
+        self.health = Health(monotonic, settings.node_timeout.total_seconds())
         self.clock = NodeClock(monotonic)
         self.offset = Offset()
         self._store, self._settings, self._catalogue = store, settings, catalogue
@@ -136,6 +136,9 @@ class Node:
         """
         await self._end("bell", "planner", "reaper", "overtime", "janitor", "reports", "unknown")
         self.executor.stop(drain=mode == "drain")
+        if mode != "at once":
+            # A claim under way has its effect in the store: what it brings is given back.
+            await self._in_time(self._ended("claims"), "a claim was not answered within the grace period")
         if mode == "drain":
             await self.executor.emptied()
         elif mode == "cancel":
@@ -158,6 +161,10 @@ class Node:
 
     def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         self._tasks[name] = asyncio.get_running_loop().create_task(work, name=f"everytick-{name}")
+
+    async def _ended(self, name: str) -> None:
+        if name in self._tasks:
+            await asyncio.wait([self._tasks[name]])
 
     async def _end(self, *names: str) -> None:
         ended = [self._tasks.pop(name) for name in names if name in self._tasks]
@@ -232,7 +239,7 @@ class Node:
         self.executor.claimer.wake()
 
     async def _reap(self) -> int:
-        settled = await self.reaper.round()
+        settled = await self.reaper.round() if self.health.may_judge else 0
         if settled:
             self.reporter.wake()
         return settled

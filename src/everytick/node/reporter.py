@@ -49,7 +49,7 @@ class Reporter:
     def started(self, claim: Claim, go: Callable[[], None]) -> None:
         """Go, after `on_start` where this is the first claim of an occurrence whose job has one."""
         hook = self._hook(claim.job.id, "on_start")
-        if hook is None or claim.snapshot.number:
+        if hook is None or any(run.attempts for run in claim.snapshot.runs):
             go()
         else:
             self._spawn(self._start(hook, claim, go))
@@ -91,20 +91,16 @@ class Reporter:
         task.add_done_callback(self._tasks.discard)
 
     async def _start(self, hook: Hook, claim: Claim, go: Callable[[], None]) -> None:
-        try:
-            await _call(hook, claim.occurrence)
-        except Exception:  # noqa: BLE001, a hook is the user's code
-            _log.exception("on_start of job '%s' failed; its tasks run all the same", claim.job.name)
+        if await _is_called_in_vain(hook, claim.occurrence):
+            _log.error("on_start of job '%s' failed; its tasks run all the same", claim.job.name)
         go()
 
     async def _deliver(self, ended: OccurrenceSnapshot) -> None:
         hook = self._hook(ended.job_id, "on_complete")
         assert hook is not None, "a report is delivered to a hook"
         self._under_way.add(ended.id)
-        try:
-            await _call(hook, ended.report())
-        except Exception:  # noqa: BLE001, a hook is the user's code
-            _log.exception("on_complete failed for occurrence %s; the occurrence stays as it ended", ended.id)
+        if await _is_called_in_vain(hook, ended.report()):
+            _log.error("on_complete failed for occurrence %s; the occurrence stays as it ended", ended.id)
         try:
             await self._store.reported([ended.id])
         except StoreUnavailable as error:
@@ -125,10 +121,34 @@ class Reporter:
         go()
 
 
+async def _is_called_in_vain(hook: Hook, argument: object) -> bool:
+    """Call the hook and return whether it raised: whatever that was, `sys.exit` included, the node goes on."""
+    try:
+        await _call(hook, argument)
+    except BaseException as error:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise
+        _log.error("a hook raised", exc_info=error)
+        return True
+    return False
+
+
 async def _call(hook: Hook, argument: object) -> None:
     """Call the hook with the argument if it takes one; one that is not async runs beside the loop."""
     arguments = (argument,) if inspect.signature(hook).parameters else ()
     if inspect.iscoroutinefunction(hook):
         await hook(*arguments)
-    else:
-        await asyncio.to_thread(hook, *arguments)
+        return
+    raised = await asyncio.to_thread(_raised_by, hook, arguments)
+    if raised is not None:
+        raise raised
+
+
+def _raised_by(hook: Hook, arguments: tuple[object, ...]) -> BaseException | None:
+    """Call it in this thread; SystemExit must not leave a thread of a pool, nor StopIteration a coroutine."""
+    try:
+        hook(*arguments)
+    except BaseException as error:  # noqa: BLE001, handed to whoever waits
+        return RuntimeError(f"StopIteration: {error}") if isinstance(error, StopIteration) else error
+    return None

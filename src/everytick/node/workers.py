@@ -105,8 +105,8 @@ class Workers:
                 took = self._monotonic() - began
                 self.pace += (took - self.pace) / 16
                 self._tell(running, outcome)
-                if len(contextvars.copy_context()) > 1:
-                    # It set a variable: whoever is next gets a fresh worker.
+                if worker.cancelling() or len(contextvars.copy_context()) > 1:
+                    # It was canceled, or set a variable: neither may reach the next, who gets a fresh worker.
                     if self._ready:
                         self._hire()
                     return
@@ -139,29 +139,15 @@ class Workers:
         try:
             outcome = await running.body.run(context)
         except asyncio.CancelledError as error:
-            if not _is_told(running):
-                if worker.cancelling():
-                    raise
-                return failed(error)
-            outcome = _stopped(running)
+            if self._is_closed:
+                raise
+            # Without a word from us it was the body that canceled itself, or waited for something canceled.
+            outcome = _stopped(running) if _is_told(running) else failed(error)
         except BaseException as error:  # noqa: BLE001, user code may raise anything and the node lives
             outcome = failed(error)
         finally:
             running.worker = None
-        if _is_told(running):
-            # Told to stop: the request has done its work, or came a moment too late.
-            while worker.cancelling():
-                worker.uncancel()
-            await _swallow_late_cancel()
         return outcome
-
-
-async def _swallow_late_cancel() -> None:
-    """A cancel that was asked for but not delivered yet comes with the next wait: let it come here."""
-    try:
-        await asyncio.sleep(0)
-    except asyncio.CancelledError:
-        return
 
 
 def _is_told(running: Running) -> bool:

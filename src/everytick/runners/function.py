@@ -47,7 +47,7 @@ class FunctionBody:
         return outcome
 
     def _canceled(self, context: Context, error: asyncio.CancelledError) -> Outcome:
-        """Pass on a cancel from outside; one that the function raised itself is a failure like any other."""
+        """Pass on a cancel that somebody asked for; whoever runs this knows whether it was the function itself."""
         task = asyncio.current_task()
         if context.halt is not None or (task is not None and task.cancelling()):
             raise error

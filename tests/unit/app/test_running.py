@@ -1,6 +1,7 @@
 """Running an application: in a loop, in the background, beside a web application; started once, stopped cleanly."""
 
 import asyncio
+import signal
 import subprocess
 import sys
 import threading
@@ -172,3 +173,28 @@ print("ends", flush=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == ["ends", "told canceled"]
     assert not file.with_name("e.db-wal").exists(), "the store was closed"
+
+
+@pytest.mark.parametrize("held_up", ["while True: pass", "import time; time.sleep(600)"])
+def test_a_second_signal_leaves_though_a_task_holds_the_loop(tmp_path: Path, held_up: str) -> None:
+    """C-17: the commonest mistake of a beginner must not need kill -9."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"""
+from everytick import Everytick, every
+tick = Everytick("memory://", name="test")
+
+@tick.job(every("1s"))
+async def blocks():
+    print("begun", flush=True)
+    {held_up}
+
+tick.run()
+"""
+    )
+    with subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 130

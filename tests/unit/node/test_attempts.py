@@ -378,3 +378,36 @@ def test_a_retry_the_owner_waits_for_begins_when_its_time_has_come() -> None:
         await node.stop()
 
     living(story)
+
+
+def test_a_task_that_cancels_itself_harms_nobody_else() -> None:
+    """Libraries do so: the attempt has failed or returned, and the next one on its worker is not touched."""
+
+    async def story(world: World) -> None:
+        async def cancels_and_waits() -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            await asyncio.sleep(1)
+
+        async def cancels_and_returns() -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+
+        async def innocent() -> None:
+            await asyncio.sleep(0.1)
+
+        waits = await world.define("waits", cancels_and_waits)
+        returns = await world.define("returns", cancels_and_returns)
+        good = await world.define("good", innocent)
+        node = world.node(slots=1)
+        await node.start()
+        for number in range(2):
+            assert (await world.ended(await world.trigger(waits, f"w{number}"), "5s")).status == "failed"
+            assert (await world.ended(await world.trigger(good, f"a{number}"), "5s")).status == "completed"
+            assert (await world.ended(await world.trigger(returns, f"r{number}"), "5s")).status == "completed"
+            assert (await world.ended(await world.trigger(good, f"b{number}"), "5s")).status == "completed"
+        await node.stop()
+
+    living(story)

@@ -112,3 +112,54 @@ def test_a_report_that_nobody_delivered_is_delivered_by_whoever_comes() -> None:
         await node.stop()
 
     living(story)
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()])
+def test_whatever_a_hook_raises_the_node_goes_on(error: BaseException) -> None:
+    """S0-025: neither the process nor a slot is lost by it."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            return
+
+        async def broken() -> None:
+            raise error
+
+        job = await _reporting(world, body)
+        world.hooks[job.id] = {"on_start": broken, "on_complete": broken}
+        node = world.node(slots=1)
+        await node.start()
+        for number in range(3):
+            ended = await world.ended(await world.trigger(job, f"k{number}"), "5s")
+            assert ended.status is OccurrenceStatus.COMPLETED
+        await node.stop()
+
+    living(story)
+
+
+def test_on_start_is_called_though_another_node_had_given_it_back() -> None:
+    """S0-025: no attempt had begun, so the first one still has its hook before it."""
+
+    async def story(world: World) -> None:
+        told: list[str] = []
+
+        async def body() -> None:
+            told.append("body")
+
+        async def on_start() -> None:
+            told.append("on_start")
+
+        job = await _reporting(world, body)
+        world.hooks[job.id] = {"on_start": on_start}
+        ignorant = world.node(knows={})
+        await ignorant.start()
+        asked = await world.trigger(job)
+        await pause("2s")
+        await ignorant.stop()
+        node = world.node()
+        await node.start()
+        await world.ended(asked)
+        assert told == ["on_start", "body"]
+        await node.stop()
+
+    living(story)

@@ -9,7 +9,7 @@ import pytest
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus
 from everytick.domain.steps import Step
 from everytick.errors import StoreUnavailable
-from everytick.node.node import Node
+from everytick.node.node import Node, StopMode
 from everytick.schedules.interval import every
 from everytick.stores.base import Ahead, Claim, Commit
 from everytick.stores.memory import MemoryStore
@@ -20,6 +20,7 @@ class Unsteady(MemoryStore):
     """A store that can be cut off, and that can lose a reply after it did what was asked."""
 
     is_down = False
+    reply_takes = 0.0
     loses_next_claim = False
     loses_next_commit = False
     loses_next_orphans = False
@@ -39,6 +40,7 @@ class Unsteady(MemoryStore):
     async def claim(self, node: str, queues: Collection[str], limit: int, unknown: Collection[str] = ()) -> list[Claim]:
         self._answer()
         found = await super().claim(node, queues, limit, unknown)
+        await asyncio.sleep(self.reply_takes if found else 0)
         if self.loses_next_claim and found:
             self.loses_next_claim = False
             raise StoreUnavailable("the store", "the reply was lost")
@@ -333,5 +335,60 @@ def test_a_reaper_never_runs_what_it_took_over() -> None:
         await pause("60s")
         assert len(begun) == 1
         await other.stop()
+
+    living(story, Unsteady)
+
+
+@pytest.mark.parametrize("mode", ["cancel", "drain"])
+def test_a_claim_that_is_under_way_when_its_node_stops_is_given_back(mode: StopMode) -> None:
+    """H1: the store has given it already; nothing of it began, and nobody calls it lost later."""
+
+    async def story(world: World) -> None:
+        store = world.store
+        assert isinstance(store, Unsteady)
+
+        async def body() -> None:
+            raise AssertionError
+
+        job = await world.define("work", body)
+        node = world.node()
+        await node.start()
+        store.reply_takes = 3.0
+        asked = await world.trigger(job)
+        await pause("1s")
+        assert await world.status(asked) is OccurrenceStatus.RUNNING
+        await node.stop(mode)
+        whole = await world.store.whole(asked)
+        assert (whole.occurrence.status, whole.occurrence.owner) == (OccurrenceStatus.PENDING, None)
+        assert whole.attempts == ()
+
+    living(story, Unsteady)
+
+
+def test_after_an_outage_nobody_takes_the_living_for_dead() -> None:
+    """E6: all beats are old when the store returns; who runs and beats again keeps what it has."""
+
+    async def story(world: World) -> None:
+        store = world.store
+        assert isinstance(store, Unsteady)
+        begun: list[float] = []
+
+        async def body() -> None:
+            begun.append(world.loop.time())
+            await asyncio.sleep(300)
+
+        job = await world.define("long", body, task_timeout="1h")
+        nodes = [world.node() for _ in range(3)]
+        for node in nodes:
+            await node.start()
+        asked = await world.trigger(job)
+        await pause("5s")
+        store.is_down = True
+        await pause("60s")
+        store.is_down = False
+        assert (await world.ended(asked)).status is OccurrenceStatus.COMPLETED
+        assert len(begun) == 1
+        for node in nodes:
+            await node.stop()
 
     living(story, Unsteady)
