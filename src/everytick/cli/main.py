@@ -155,7 +155,7 @@ def called(arguments: Sequence[str] | None = None) -> int:
         if state.debug:
             import traceback
 
-            traceback.print_exc()
+            _write_words(traceback.format_exc())
         _complain(sentence_of(error))
         return code_of(error)
     return answer if isinstance(answer, int) else Exit.DONE
@@ -167,9 +167,13 @@ def _usage(error: click.UsageError) -> str:
 
 
 def _complain(sentence: str) -> None:
+    _write_words(f"everytick: {sentence}", mark="red")
+
+
+def _write_words(text: str, mark: str | None = None) -> None:
     from everytick.cli.output import say
 
-    say(f"everytick: {sentence}", mark="red")
+    say(text, mark=mark)
 
 
 __all__ = ["SECTIONS", "Verb", "called", "everytick", "main"]

@@ -74,8 +74,10 @@ def read_all(paths: Iterable[Path], *, owner: str = FILE) -> list[JobFile]:
     """Return what these files and folders say; a name that comes twice is a mistake in the second file."""
     known: dict[str, FileJob] = {}
     found = []
-    for path in job_files(paths):
-        one = open_to_others(path.parent) or read_file(path, owner=owner)
+    for named, path in [(given, path) for given in paths for path in job_files([given])]:
+        # Who names a single file has chosen it; in a folder, anybody who may write there could have.
+        closed = None if path == named else open_to_others(path.parent)
+        one = closed or read_file(path, owner=owner)
         if clashes := tuple(_clash(each, known[each.job.name]) for each in one.jobs if each.job.name in known):
             one = JobFile(one.file, (), (*one.mistakes, *clashes), one.warnings)
         known.update((each.job.name, each) for each in one.jobs)

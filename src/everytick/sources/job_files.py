@@ -90,10 +90,10 @@ def read_jobs(raw: bytes, file: str, *, owner: str = FILE) -> JobFile:
         return JobFile(file, (), document.mistakes)
     reader = _Reader(document.root, file, owner)
     found = reader.read()
-    mistakes = sorted(reader.mistakes, key=lambda each: (each.line, each.column))
-    if mistakes:
-        return JobFile(file, (), tuple(mistakes), tuple(reader.warnings))
-    return JobFile(file, tuple(found), (), tuple(reader.warnings))
+    # Of two complaints about one place, the first knows better.
+    mistakes = {(each.line, each.column): each for each in reversed((*document.mistakes, *reader.mistakes))}
+    told = tuple(mistakes[place] for place in sorted(mistakes))
+    return JobFile(file, () if told else tuple(found), told, tuple(reader.warnings))
 
 
 class _Reader:

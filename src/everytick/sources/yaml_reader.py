@@ -106,7 +106,7 @@ class Node:
 
 @value
 class Document:
-    """What a file says: its root, or None where it could not be read, and what is wrong with it."""
+    """What a file says: its root, or None where it could not be read to its end, and what is wrong with it."""
 
     root: Node | None
     mistakes: tuple[Mistake, ...]
@@ -120,7 +120,7 @@ def read_yaml(raw: bytes, file: str) -> Document:
     except _Refused as refused:
         reader.note(refused.place, refused.reason)
         root = None
-    return Document(root if not reader.mistakes else None, tuple(reader.mistakes))
+    return Document(root, tuple(reader.mistakes))
 
 
 class _Refused(Exception):

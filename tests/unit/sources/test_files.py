@@ -303,3 +303,13 @@ def test_a_named_file_may_have_any_name(folder: JobFolder) -> None:
     folder.write("jobs.txt", a="")
 
     assert [job.job.name for job in read_file(folder.path / "jobs.txt").jobs] == ["a"]
+
+
+def test_in_a_folder_that_everybody_may_write_to_only_named_files_are_read(folder: JobFolder) -> None:
+    folder.write("a.yaml", a="")
+    folder.path.chmod(0o777)
+
+    [named], [found] = read_all([folder.path / "a.yaml"]), read_all([folder.path])
+
+    assert named.mistakes == ()
+    assert "everybody may write to this folder" in str(found.mistakes[0])

@@ -291,11 +291,17 @@ def test_a_mistake_is_told_with_its_place_and_a_way_out(job: str, said: str) -> 
         ("version: 1\njobs:\n", "2:6: jobs must be a table of keys and values"),
         ("version: 1\ndefaults: 5\njobs: {}", "2:11: defaults must be a table of keys and values"),
         ("version: 1\njobs: {}\njbos: {}", "3:1: the file has no 'jbos' (did you mean 'jobs'?)"),
-        ("version: 1\njobs: {a: {}, a: {}}", "2:15: the key 'a' stands here twice, first in line 2"),
+        ("<<: {}\nversion: 1\njobs: {}", "1:1: << is not YAML 1.2: put what jobs have in common under defaults:"),
     ],
 )
 def test_a_file_of_another_shape_is_refused(text: str, said: str) -> None:
     assert mistakes(text)[0][: len(said)] == said
+
+
+def test_a_key_that_comes_twice_hides_no_other_mistake() -> None:
+    found = mistakes("version: 1\njobs: {a: {schedule: '@dayly', command: x}, a: {}}\n")
+
+    assert [each.split(" ")[0] for each in found] == ["2:22:", "2:45:"]
 
 
 def test_contradictions_are_told_together_with_mistakes_of_other_jobs() -> None:
