@@ -89,9 +89,16 @@ class JobRow:
         return next((pause for pause in self.pauses if pause.holds(now)), None)
 
 
+Stand: TypeAlias = tuple[Ordered["OccurrenceRow"], Place]
+"""An order in which an occurrence stands, and its place there."""
+
+
 @dataclass(slots=True, eq=False)
 class OccurrenceRow:
-    """One occurrence: what it is about, where it stands, and what its owner needs to go on."""
+    """One occurrence: what it is about, where it stands, and what its owner needs to go on.
+
+    The last three are kept by `Tables`: where it stands in its job's line, for a claim and for its report.
+    """
 
     handle: int
     id: str
@@ -120,6 +127,9 @@ class OccurrenceRow:
     report_due: bool = False
     runs: dict[str, RunState] = field(default_factory=dict)
     attempts: dict[tuple[str, int], AttemptRow] = field(default_factory=dict)
+    line: Ordered["OccurrenceRow"] | None = None
+    turn: Stand | None = None
+    report: Stand | None = None
 
     @property
     def is_unclaimed(self) -> bool:
@@ -175,10 +185,6 @@ class Facts(TypedDict, total=False):
     report_due: bool
 
 
-Stand: TypeAlias = tuple[Ordered[OccurrenceRow], Place]
-"""An order in which a row stands, and its place there."""
-
-
 class Tables:
     """Every row, and every order that a verb asks for.
 
@@ -229,23 +235,14 @@ class Tables:
         """Keep the occurrence, which nobody owns yet."""
         self.occurrences[row.id] = self.handles[row.handle] = row
         row.job.history.add((row.made.scheduled_for, row.id, row))
-        for stand in self._stands(row):
-            if stand is not None:
-                stand[0].add(stand[1])
+        self._stand(row, self._line(row), self._turn(row), self._report(row))
 
     def change(self, row: OccurrenceRow, **facts: Unpack[Facts]) -> None:
         """Let these facts of the occurrence be so from now on."""
-        stood, owner = self._stands(row), row.owner
+        owner = row.owner
         for name, fact in facts.items():
             setattr(row, name, fact)
-        stands = self._stands(row)
-        if stands != stood:
-            for before, after in zip(stood, stands, strict=True):
-                if before != after:
-                    if before is not None:
-                        before[0].remove(before[1])
-                    if after is not None:
-                        after[0].add(after[1])
+        self._stand(row, self._line(row), self._turn(row), self._report(row))
         if row.owner != owner:
             if owner is not None:
                 del self.held[owner][row.handle]
@@ -254,34 +251,52 @@ class Tables:
 
     def remove(self, row: OccurrenceRow) -> None:
         """Forget the occurrence, which nobody owns any more."""
-        for stand in self._stands(row):
-            if stand is not None:
-                stand[0].remove(stand[1])
+        self._stand(row, None, None, None)
         row.job.history.remove((row.made.scheduled_for, row.id, row))
         del self.occurrences[row.id], self.handles[row.handle]
 
     def pass_time(self, now: datetime) -> None:
         """Let it be so late: what had to wait until now is ready."""
-        ripe = [row for rows in self.unripe.values() for row in rows.through(now)]
-        for row in ripe:
-            self.unripe[row.queue].remove((row.ready_at, row.id, row))
-            self.ready[row.queue].add((-row.priority, row.line_at, row.id, row))
         self.time = now
+        for row in [row for rows in self.unripe.values() for row in rows.through(now)]:
+            self._stand(row, row.line, self._turn(row), row.report)
 
-    def _stands(self, row: OccurrenceRow) -> tuple[Stand | None, Stand | None, Stand | None]:
-        """Return where the row stands by what it is now: in its job's line, for a claim, and for its report."""
-        line: Stand | None = None
-        claim: Stand | None = None
-        report: Stand | None = None
-        if row.status is _S.QUEUED:
-            line = row.job.waiting, (row.line_at, row.id, row)
-        elif row.status in BUSY:
-            line = row.job.busy, (row.line_at, row.id, row)
-        if row.is_unclaimed:
-            if row.ready_at <= self.time:
-                claim = self.ready[row.queue], (-row.priority, row.line_at, row.id, row)
-            else:
-                claim = self.unripe[row.queue], (row.ready_at, row.id, row)
-        if row.report_due:
-            report = self.owed, (row.ended_at, row.id, row)
-        return line, claim, report
+    def _line(self, row: OccurrenceRow) -> Ordered[OccurrenceRow] | None:
+        """Return the part of its job's line that it belongs to."""
+        if row.status in BUSY:
+            return row.job.busy
+        return row.job.waiting if row.status is _S.QUEUED else None
+
+    def _turn(self, row: OccurrenceRow) -> Stand | None:
+        """Return where it waits for a claim."""
+        if not row.is_unclaimed:
+            return None
+        if row.ready_at > self.time:
+            return self.unripe[row.queue], (row.ready_at, row.id, row)
+        return self.ready[row.queue], (-row.priority, row.line_at, row.id, row)
+
+    def _report(self, row: OccurrenceRow) -> Stand | None:
+        """Return where it waits for its report to be delivered."""
+        return (self.owed, (row.ended_at, row.id, row)) if row.report_due else None
+
+    def _stand(
+        self, row: OccurrenceRow, line: Ordered[OccurrenceRow] | None, turn: Stand | None, report: Stand | None
+    ) -> None:
+        """Let the row stand there and nowhere else."""
+        if row.line is not line:
+            place = (row.line_at, row.id, row)
+            _move(None if row.line is None else (row.line, place), None if line is None else (line, place))
+            row.line = line
+        if row.turn != turn:
+            _move(row.turn, turn)
+            row.turn = turn
+        if row.report != report:
+            _move(row.report, report)
+            row.report = report
+
+
+def _move(before: Stand | None, after: Stand | None) -> None:
+    if before is not None:
+        before[0].remove(before[1])
+    if after is not None:
+        after[0].add(after[1])
