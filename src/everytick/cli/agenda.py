@@ -194,7 +194,7 @@ def _explain_schedule(text: str, tz: str | None, count: int, as_json: bool, utc:
         ("times in", times.zone),
         *listed("previous", former),
     ]
-    rows += listed("next", following) or [("next", note or "never again")]
+    rows += listed("next", following) or [("next", note or ("never again" if former else "never"))]
     rows += listed("clock", [change_words(each) for each in changes])
     show_pairs(rows, times)
     if note and following:

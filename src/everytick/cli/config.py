@@ -34,11 +34,11 @@ def show(origin: bool, as_json: bool) -> None:
 
 def _settings() -> Iterator[tuple[str, str, str]]:
     """Each setting with its value as it may be shown, and its origin; what the code says wins over the built-in."""
-    from everytick.cli.session import application
+    from everytick.cli.session import loaded
     from everytick.config.settings import NODE_KEYS, Place, shown_value
 
     settings = state().settings
-    code = None if settings["app"].value is None else application(needs_code=True).settings
+    code = None if settings["app"].value is None else loaded(settings["app"].value).settings
     for name, setting in settings.items():
         value, origin = setting.value, setting.origin
         if code is not None and name in NODE_KEYS and setting.place is Place.BUILT_IN:

@@ -50,7 +50,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Files": {
         "validate": ("cli.files", "Check files of jobs: every mistake at once."),
         "diff": ("cli.files", "Say which jobs are new, changed or gone in files."),
-        "apply": ("cli.files", "Store what files of jobs say."),
+        "apply": ("cli.files", "Store what files say."),
         "schema": ("cli.files", "Write the JSON Schema of files of jobs."),
     },
     "Care": {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 F = TypeVar("F", bound="Callable[..., Any]")
+
+_WATCH_EVERY = 2.0
 
 
 def reading(function: F) -> F:
@@ -23,6 +25,28 @@ def reading(function: F) -> F:
 def in_utc(function: F) -> F:
     """Add `--utc`."""
     return click.option("--utc", is_flag=True, help="Show and read times in UTC, not in this machine's zone.")(function)
+
+
+def watchable(function: F) -> F:
+    """Add `--watch`, which shows the answer anew until somebody has seen enough."""
+    import time
+    from functools import wraps
+
+    @click.option("--watch", is_flag=True, help="At a terminal: show it anew every two seconds, until Ctrl-C.")
+    @wraps(function)
+    def watched(*args: Any, watch: bool, **kwargs: Any) -> Any:
+        from everytick.cli.output import is_terminal
+
+        if not watch:
+            return function(*args, **kwargs)
+        if kwargs.get("as_json") or not is_terminal():
+            raise Refused("--watch needs a terminal and draws a table: leave it out here")
+        while True:
+            click.clear()
+            function(*args, **kwargs)
+            time.sleep(_WATCH_EVERY)
+
+    return cast("F", watched)
 
 
 def sure(function: F) -> F:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
+from math import isfinite
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -180,8 +181,11 @@ def show_json(data: object) -> None:
 
 def plain(data: object) -> Any:
     """Return the value as JSON can carry it."""
-    if data is None or isinstance(data, (bool, int, float)):
+    if data is None or isinstance(data, (bool, int)):
         return data
+    if isinstance(data, float):
+        # JSON has no word for what is endless or no number at all.
+        return data if isfinite(data) else str(data)
     if isinstance(data, StrEnum):
         return str(data)
     if isinstance(data, str):

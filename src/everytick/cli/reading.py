@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from everytick.cli.options import reading
+from everytick.cli.options import reading, watchable
 from everytick.cli.output import listed, say, show_json, show_pairs, show_table
 from everytick.cli.session import ask, store_of_app
 from everytick.cli.state import Verb
@@ -34,6 +34,7 @@ FAILED = ("failed", "failed_stale", "completed_with_errors")
 @click.option("--tag", metavar="TAG", help="Only jobs that carry this tag.")
 @click.option("--failed", is_flag=True, help="Only jobs whose last occurrence did not end well.")
 @reading
+@watchable
 def list_verb(contains: str | None, tag: str | None, failed: bool, as_json: bool, utc: bool) -> None:
     """List the jobs in the store."""
 
@@ -263,6 +264,7 @@ def attempt_data(task: str, attempt: Attempt) -> dict[str, Any]:
 @click.option("--through", metavar="T", help="Only what was scheduled through this moment.")
 @click.option("-n", "count", default=50, show_default=True, type=click.IntRange(1), help="How many at most.")
 @reading
+@watchable
 def history_verb(
     job: str | None,
     failed: bool,
@@ -350,6 +352,7 @@ def occurrence_data(found: Occurrence, names: dict[str, str]) -> dict[str, Any]:
 
 @click.command("nodes", cls=Verb, help="Show the nodes that were heard of, and whether they live.")
 @reading
+@watchable
 def nodes_verb(as_json: bool, utc: bool) -> None:
     """Show the nodes that were heard of."""
 

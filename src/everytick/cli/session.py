@@ -42,6 +42,9 @@ def application(*, needs_code: bool = False, make: bool = False) -> Everytick:
         raise Refused(f"{app.origin}{where} name both an application and a store, and it has its own: give one")
     if store.value is None or (app.value is not None and app.place > store.place):
         return _configured(loaded(app.value), settings)
+    if needs_code and app.value is not None:
+        text = f"{store.origin} names a store, and {app.origin} an application that has its own: leave the store out"
+        raise Refused(text)
     if needs_code:
         raise Refused("only an application can run: give -a module:object, or set EVERYTICK_APP")
     return _configured(_on_store(store.value, make), settings)

@@ -116,8 +116,8 @@ def tell_end(found: Occurrence) -> Exit:
     took = ""
     if found.started_at is not None and found.ended_at is not None:
         took = f" after {length(found.ended_at - found.started_at)}"
-    why = "; ".join(filter(None, (found.error,)))
     good = found.status == "completed"
+    why = found.error or (None if good else found.reason)
     text = f"{found.status}{took}" + (f": {why}" if why else "")
     say(text, mark=("green" if good else "red") if has_colour(sys.stderr) else None)
     return Exit.DONE if good else Exit.FAILED

@@ -1,5 +1,6 @@
 """At a terminal: tables, colour, the zone by its name; and never an escape sequence of others."""
 
+import signal
 from pathlib import Path
 
 from tests.acceptance.cli.terminal import Terminal, everytick
@@ -16,6 +17,29 @@ def test_a_table_has_headings_colour_and_the_zones_name(folder: Path) -> None:
     assert [row.split()[0] for row in rows] == ["broken", "nightly", "pulse"]
     assert "02:30:00 CE" in rows[1]
     assert "\x1b[1m" in terminal.raw
+
+
+def test_a_table_can_be_watched_until_ctrl_c(folder: Path) -> None:
+    everytick(folder, "run", "--once", "-a", "shop")
+
+    with Terminal(folder, "list", "--watch", "-a", "shop") as terminal:
+        terminal.see(r"(?s)nightly.*nightly.*nightly")
+        everytick(folder, "pause", "nightly", "-a", "shop")
+        terminal.see(r"nightly +paused")
+        terminal.signal(signal.SIGINT)
+        assert terminal.ended() == 130
+
+    assert "Traceback" not in terminal.text
+
+
+def test_a_traceback_reaches_no_terminal_raw(folder: Path) -> None:
+    (folder / "evil.py").write_text("raise ValueError('\\x1b[2Jgone')\n")
+
+    with Terminal(folder, "run", "-a", "evil", "--debug", NO_COLOR="1") as terminal:
+        assert terminal.ended() == 65
+
+    assert "Traceback" in terminal.text
+    assert "\x1b" not in terminal.raw
 
 
 def test_no_color_is_honoured(folder: Path) -> None:

@@ -76,6 +76,7 @@ def test_clock_changes_are_found_inside_combined_schedules(plain: Cli) -> None:
     [
         ("after: 5m", "it depends on when the last occurrence ends"),
         ("once: 2020-01-01T00:00:00Z", "never again"),
+        ("0 0 30 2 *", "next\tnever\n"),
         ("every 10s", "every 10 seconds"),
     ],
 )

@@ -16,12 +16,12 @@ VERBS = [(verb, said) for section in SECTIONS.values() for verb, (_, said) in se
 
 
 @pytest.mark.parametrize(("verb", "said"), VERBS)
-def test_the_list_of_verbs_says_of_each_what_its_own_help_says(verb: str, said: str) -> None:
+def test_the_help_of_each_verb_begins_with_what_the_list_of_verbs_says(verb: str, said: str) -> None:
     with click.Context(everytick) as ctx:
         command = everytick.get_command(ctx, verb)
 
     assert command is not None
-    assert (command.help or "").split("\n\n")[0] == said
+    assert (command.help or "").startswith(said.rstrip("."))
 
 
 @pytest.mark.parametrize(("verb", "said"), VERBS)
@@ -94,6 +94,17 @@ def test_an_application_and_a_store_given_together_are_refused(plain: Cli) -> No
 
     assert done.code == 2
     assert "name both an application and a store" in done.err
+
+
+def test_running_on_another_store_than_the_applications_own_is_refused(
+    plain: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVERYTICK_APP", "shop:tick")
+
+    done = plain("run", "--store", "sqlite:///jobs.db")
+
+    assert done.code == 2
+    assert "--store names a store, and EVERYTICK_APP an application that has its own" in done.err
 
 
 def test_a_store_that_is_not_there_is_not_made_by_a_question(plain: Cli) -> None:

@@ -133,6 +133,13 @@ def test_mistaken_words_and_times_are_wrong_usage(cli: Cli, shop: Everytick) -> 
         assert done.err.startswith("everytick: "), arguments
 
 
+def test_watching_needs_a_terminal(cli: Cli, shop: Everytick) -> None:
+    done = cli("list", "--watch")
+
+    assert (done.code, done.out) == (2, "")
+    assert "--watch needs a terminal" in done.err
+
+
 def test_nodes_says_that_there_was_none(cli: Cli, shop: Everytick) -> None:
     done = cli("nodes")
 

@@ -1,0 +1,89 @@
+"""Values as people and programs see them."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from everytick.cli.output import length, safe, show_json
+from everytick.cli.times import Times
+from everytick.errors import InvalidInstant
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0.0351, "35ms"),
+        (0, "0ms"),
+        (2.54, "2.5s"),
+        (12, "12s"),
+        (185, "3m 5s"),
+        (7800, "2h 10m"),
+        (3600, "1h"),
+        (356_400, "4d 3h"),
+        (-90, "-1m 30s"),
+    ],
+)
+def test_lengths_are_said_as_people_say_them(seconds: float, said: str) -> None:
+    assert length(timedelta(seconds=seconds)) == said
+
+
+@pytest.mark.parametrize(
+    "hostile", ["\x1b[2J", "\x1b]0;owned\x07", "\x9b31m", "\x07", "\x08\x08", "\u202eevil", "\u2066x", "\x7f", "a\tb"]
+)
+def test_control_characters_are_spelled_out(hostile: str) -> None:
+    said = safe(f"before {hostile} after\nsecond line")
+
+    assert said.replace("\n", "").isprintable()
+    assert said.count("\n") == 1
+
+
+def test_json_carries_times_lengths_and_what_it_has_no_word_for(capsys: pytest.CaptureFixture[str]) -> None:
+    show_json(
+        {
+            "at": datetime(2026, 7, 1, 9, tzinfo=UTC),
+            "took": timedelta(milliseconds=1500),
+            "endless": float("inf"),
+            "names": ("é\x1b",),
+            "nothing": None,
+        }
+    )
+
+    out = capsys.readouterr().out
+    assert out.isascii()
+    assert json.loads(out) == {
+        "at": "2026-07-01T09:00:00Z",
+        "took": 1.5,
+        "endless": "inf",
+        "names": ["é\x1b"],
+        "nothing": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("2026-07-01T09:00", datetime(2026, 7, 1, 7, tzinfo=UTC)),
+        ("2026-07-01 09:00", datetime(2026, 7, 1, 7, tzinfo=UTC)),
+        ("2026-07-01", datetime(2026, 6, 30, 22, tzinfo=UTC)),
+        ("2026-07-01T09:00:00Z", datetime(2026, 7, 1, 9, tzinfo=UTC)),
+        ("2026-07-01T09:00-05:00", datetime(2026, 7, 1, 14, tzinfo=UTC)),
+        ("2026-07-01T09:00[Asia/Tokyo]", datetime(2026, 7, 1, 0, tzinfo=UTC)),
+    ],
+)
+def test_a_time_without_a_zone_is_meant_in_the_zone_that_is_shown(text: str, instant: datetime) -> None:
+    assert Times(zone="Europe/Berlin").read(text) == instant
+
+
+@pytest.mark.parametrize("text", ["", "soon", "09:00", "2026-13-01", "2026-07-01T25:00", "1751360400"])
+def test_what_names_no_moment_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(InvalidInstant, match=r"write it like 2026-07-01T09:00"):
+        Times(utc=True).read(text)
+
+
+def test_utc_wins_over_the_machines_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+
+    assert Times().zone == "Europe/Berlin"
+    assert Times(utc=True).zone == "UTC"
+    assert Times().shown(datetime(2026, 7, 1, 9, tzinfo=UTC)) == "2026-07-01T11:00:00+02:00"
