@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from threading import Lock, Thread
+from typing import TypeAlias
 
 try:
     import fcntl
@@ -26,6 +28,9 @@ IN_LINE = 1.0
 """So many seconds somebody stands in line at most; whoever is in front for longer is not in a state to write."""
 
 
+_Wait: TypeAlias = "tuple[int, Future[None]]"
+
+
 class Turn:
     """The line before one file; its threads share one place in it, and wait for each other first."""
 
@@ -33,6 +38,7 @@ class Turn:
         self._path = Path(f"{database}-turn")
         self._own = Lock()
         self._file: int | None = None
+        self._asked: SimpleQueue[_Wait | None] | None = None
         self._is_unsupported = False
 
     @contextmanager
@@ -51,6 +57,9 @@ class Turn:
 
     def close(self) -> None:
         """Give the lock file back."""
+        if self._asked is not None:
+            self._asked.put(None)
+            self._asked = None
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -71,14 +80,19 @@ class Turn:
 
     def _wait(self, file: int, until: float) -> bool:
         """Wait in a thread, which can be left behind: the system's own call knows no end."""
+        if self._asked is None:
+            self._asked = SimpleQueue()
+            name = f"everytick line of {self._path.name}"
+            Thread(target=_wait_in_turn, args=(self._asked,), name=name, daemon=True).start()
         first: Future[None] = Future()
-        Thread(target=_wait_for, args=(file, first), name=f"everytick line of {self._path.name}", daemon=True).start()
+        self._asked.put((file, first))
         try:
             first.result(max(until - time.monotonic(), 0))
         except TimeoutError:
             if first.cancel():
-                # The thread still has the file, and closes it once it gets it.
-                self._file = None
+                # The thread still has the file, and closes it once it gets it; the next wait has another of both.
+                self._asked.put(None)
+                self._file = self._asked = None
                 return False
         except OSError as error:
             self._go_without(error)
@@ -96,6 +110,11 @@ class Turn:
             self._path,
             error,
         )
+
+
+def _wait_in_turn(asked: "SimpleQueue[_Wait | None]") -> None:
+    while (wait := asked.get()) is not None:
+        _wait_for(*wait)
 
 
 def _wait_for(file: int, first: "Future[None]") -> None:
