@@ -28,7 +28,7 @@ from everytick.domain.values import value
 from everytick.errors import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
 LARGEST_FILE = 2 * 1024 * 1024
 """Bytes that one file may have."""
@@ -44,6 +44,7 @@ MOST_MISTAKES = 100
 Step: TypeAlias = str | int
 # What the parser gives has no types.
 Event: TypeAlias = Any
+Mark: TypeAlias = Any
 
 # Tabs and line ends are layout; of the rest, what YAML itself calls printable.
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -84,24 +85,24 @@ class Mistake:
 class Node:
     """A value, the place it stands at, and the nodes inside it; `size` counts them all."""
 
-    __slots__ = ("data", "inside", "keys", "place", "size")
+    __slots__ = ("data", "inside", "keys", "mark", "size")
 
-    def __init__(self, data: Any, place: Place) -> None:
-        self.data, self.place, self.size = data, place, 1
+    def __init__(self, mark: Mark) -> None:
+        self.data: Any = None
+        self.mark, self.size = mark, 1
         self.inside: dict[Step, Node] = {}
-        self.keys: dict[str, Place] = {}
+        self.keys: dict[str, Mark] = {}
 
     def place_of(self, path: Sequence[Step], *, key: bool = False) -> Place:
         """Return where the value at a path stands, or the nearest around it; with `key`, where its key stands."""
-        node, found = self, self.place
+        node = self
         for position, step in enumerate(path):
             if key and position == len(path) - 1 and step in node.keys:
-                return node.keys[str(step)]
+                return _place(node.keys[str(step)])
             if step not in node.inside:
                 break
             node = node.inside[step]
-            found = node.place
-        return found
+        return _place(node.mark)
 
 
 @value
@@ -139,6 +140,7 @@ class _Reader:
         self.mistakes: list[Mistake] = []
         self._anchors: dict[str, Node | None] = {}
         self._left = MOST_NODES
+        self._next: Callable[[], Event]
 
     def note(self, place: Place, reason: str) -> None:
         """Keep a mistake, and read on unless there are too many."""
@@ -148,91 +150,104 @@ class _Reader:
 
     def read(self, raw: bytes) -> Node:
         """Return the root of the one document."""
-        events = _events(_text(raw))
-        root = None
-        for event in events:
-            if isinstance(event, DocumentStartEvent):
-                if root is not None:
-                    raise _Refused(_place(event), "a second document begins: write it into a file of its own")
-                _refuse_directives(event)
-            elif not isinstance(event, _LAYOUT):
-                root = self._node(event, events, 0)
+        parser: Any = CBaseLoader(_text(raw))
+        self._next = parser.get_event
+        try:
+            root = self._document()
+        except YAMLError as error:
+            raise _unparsed(error) from None
         if root is None:
             raise _Refused(Place(1, 1), "the file is empty")
         return root
 
-    def _node(self, event: Event, events: Iterator[Event], depth: int) -> Node:
-        place, kind, anchor = _place(event), event.__class__, event.anchor
+    def _document(self) -> Node | None:
+        root = None
+        while (event := self._next()) is not None:
+            if isinstance(event, DocumentStartEvent):
+                if root is not None:
+                    reason = "a second document begins: write it into a file of its own"
+                    raise _Refused(_place(event.start_mark), reason)
+                _refuse_directives(event)
+            elif not isinstance(event, _LAYOUT):
+                root = self._node(event, 0)
+        return root
+
+    def _node(self, event: Event, depth: int) -> Node:
+        kind, anchor = event.__class__, event.anchor
         if kind is AliasEvent:
-            return self._known(anchor, place)
-        _refuse_tag(event, place)
+            return self._known(event)
+        _refuse_tag(event)
         if depth > DEEPEST:
-            raise _Refused(place, f"values stand in each other more than {DEEPEST} deep: write them flatter")
+            reason = f"values stand in each other more than {DEEPEST} deep: write them flatter"
+            raise _Refused(_place(event.start_mark), reason)
         if anchor is not None:
             # Not there until it is whole: a value that holds itself has no end.
             self._anchors[anchor] = None
-        node = Node(None, place)
+        node = Node(event.start_mark)
         if kind is ScalarEvent:
-            node.data = self._scalar(event, place)
+            node.data = self._scalar(event)
         elif kind is SequenceStartEvent:
-            self._fill_list(node, events, depth)
+            self._fill_list(node, depth)
         else:
-            self._fill_table(node, events, depth)
-        self._spend(1, place)
+            self._fill_table(node, depth)
+        self._spend(1, event)
         if anchor is not None:
             self._anchors[anchor] = node
         return node
 
-    def _known(self, anchor: str, place: Place) -> Node:
-        name = shown(anchor, 60)
+    def _known(self, event: Event) -> Node:
+        anchor, name = event.anchor, shown(event.anchor, 60)
         if anchor not in self._anchors:
-            raise _Refused(place, f"*{name} stands for nothing: no &{name} comes before it")
+            raise _Refused(_place(event.start_mark), f"*{name} stands for nothing: no &{name} comes before it")
         found = self._anchors[anchor]
         if found is None:
-            raise _Refused(place, f"*{name} stands inside of what it stands for, and would have no end")
-        self._spend(found.size, place)
+            reason = f"*{name} stands inside of what it stands for, and would have no end"
+            raise _Refused(_place(event.start_mark), reason)
+        self._spend(found.size, event)
         return found
 
-    def _spend(self, nodes: int, place: Place) -> None:
+    def _spend(self, nodes: int, event: Event) -> None:
         self._left -= nodes
         if self._left < 0:
-            raise _Refused(place, f"the file holds more than {MOST_NODES:,} values: split it")
+            raise _Refused(_place(event.start_mark), f"the file holds more than {MOST_NODES:,} values: split it")
 
-    def _fill_list(self, node: Node, events: Iterator[Event], depth: int) -> None:
+    def _fill_list(self, node: Node, depth: int) -> None:
         data: list[Any] = []
-        while (event := next(events)).__class__ is not SequenceEndEvent:
-            one = self._node(event, events, depth + 1)
+        while (event := self._next()).__class__ is not SequenceEndEvent:
+            one = self._node(event, depth + 1)
             node.inside[len(data)] = one
             data.append(one.data)
             node.size += one.size
         node.data = data
 
-    def _fill_table(self, node: Node, events: Iterator[Event], depth: int) -> None:
+    def _fill_table(self, node: Node, depth: int) -> None:
         data: dict[str, Any] = {}
-        while (event := next(events)).__class__ is not MappingEndEvent:
-            place = _place(event)
-            key = self._key(event, place)
-            one = self._node(next(events), events, depth + 1)
+        while (event := self._next()).__class__ is not MappingEndEvent:
+            key = self._key(event)
+            one = self._node(self._next(), depth + 1)
             node.size += one.size
             if key in data:
-                first = node.keys[key]
-                self.note(place, f"the key '{shown(key, 60)}' stands here twice, first in line {first.line}")
+                first = _place(node.keys[key]).line
+                self.note(
+                    _place(event.start_mark), f"the key '{shown(key, 60)}' stands here twice, first in line {first}"
+                )
             else:
-                node.keys[key], node.inside[key], data[key] = place, one, one.data
+                node.keys[key], node.inside[key], data[key] = event.start_mark, one, one.data
         node.data = data
 
-    def _key(self, event: Event, place: Place) -> str:
+    def _key(self, event: Event) -> str:
         """Keys are text as it was written, whatever it looks like: `on:` and `404:` too."""
         if event.__class__ is not ScalarEvent:
-            raise _Refused(place, "a key must be plain text, not a list, a table or an alias")
-        _refuse_tag(event, place)
+            raise _Refused(_place(event.start_mark), "a key must be plain text, not a list, a table or an alias")
+        _refuse_tag(event)
         text: str = event.value
         if text == "<<" and event.implicit[0]:
-            self.note(place, "<< is not YAML 1.2: put what jobs have in common under defaults:, or write it out")
-        self._refuse_control(text, place)
+            reason = "<< is not YAML 1.2: put what jobs have in common under defaults:, or write it out"
+            self.note(_place(event.start_mark), reason)
+        self._refuse_control(text, event)
         return text
 
-    def _scalar(self, event: Event, place: Place) -> Any:
+    def _scalar(self, event: Event) -> Any:
         text: str = event.value
         # Only a plain scalar may be anything but text.
         if event.implicit[0]:
@@ -242,13 +257,13 @@ class _Reader:
                 return _SWITCH[text]
             if text[0] in _BEGIN_NUMBERS:
                 return _number(text)
-        self._refuse_control(text, place)
+        self._refuse_control(text, event)
         return text
 
-    def _refuse_control(self, text: str, place: Place) -> None:
+    def _refuse_control(self, text: str, event: Event) -> None:
         if not text.isprintable() and (found := _CONTROL.search(text)):
-            character = ord(found.group())
-            self.note(place, f"'{shown(text, 60)}' holds the control character U+{character:04X}: remove it")
+            reason = f"'{shown(text, 60)}' holds the control character U+{ord(found.group()):04X}: remove it"
+            self.note(_place(event.start_mark), reason)
 
 
 def _number(text: str) -> Any:
@@ -282,35 +297,25 @@ def _at(text: str, position: int) -> Place:
     return Place(before.count("\n") + 1, position - before.rfind("\n"))
 
 
-def _events(text: str) -> Iterator[Event]:
-    """Give what the parser finds, as far as it can be parsed."""
-    parser: Any = CBaseLoader(text)
-    try:
-        while (event := parser.get_event()) is not None:
-            yield event
-    except YAMLError as error:
-        raise _unparsed(error) from None
-
-
 def _unparsed(error: Any) -> _Refused:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    place = Place(1, 1) if mark is None else Place(mark.line + 1, mark.column + 1)
+    place = Place(1, 1) if mark is None else _place(mark)
     context, problem = getattr(error, "context", None), getattr(error, "problem", None) or str(error)
     return _Refused(place, f"not YAML: {shown(problem)}{f' ({shown(context)})' if context else ''}")
 
 
 def _refuse_directives(event: Event) -> None:
     if event.tags:
-        raise _Refused(_place(event), "%TAG is refused: files hold plain data")
+        raise _Refused(_place(event.start_mark), "%TAG is refused: files hold plain data")
     if event.version not in (None, (1, 2)):
-        raise _Refused(_place(event), "files are read as YAML 1.2: leave out the %YAML line")
+        raise _Refused(_place(event.start_mark), "files are read as YAML 1.2: leave out the %YAML line")
 
 
-def _refuse_tag(event: Event, place: Place) -> None:
+def _refuse_tag(event: Event) -> None:
     if event.tag is not None:
-        raise _Refused(place, f"the tag '{shown(event.tag, 60)}' is refused: files hold plain data, write the value")
+        reason = f"the tag '{shown(event.tag, 60)}' is refused: files hold plain data, write the value"
+        raise _Refused(_place(event.start_mark), reason)
 
 
-def _place(event: Event) -> Place:
-    mark = event.start_mark
+def _place(mark: Mark) -> Place:
     return Place(mark.line + 1, mark.column + 1)
