@@ -67,3 +67,20 @@ def test_drain_lets_what_runs_finish(folder: Path) -> None:
         assert terminal.ended() == 0
         assert "slow" in terminal.see(r"slow \S+ completed").group()
         assert "\x1b" not in terminal.raw
+
+
+def test_a_second_ctrl_c_leaves_at_once(folder: Path) -> None:
+    (folder / "stubborn.py").write_text(
+        "import time\n"
+        "from everytick import Everytick, every\n"
+        "tick = Everytick('sqlite:///stubborn.db')\n"
+        "@tick.job(every('1h'), on_create='immediately')\n"
+        "def stubborn():\n    time.sleep(600)\n"
+    )
+    with Terminal(folder, "run", "-a", "stubborn", "--log-level", "debug", "--grace-period", "10m") as terminal:
+        terminal.see(r"stubborn .* attempt 1 started")
+        terminal.signal(signal.SIGINT)
+        terminal.see("SIGINT: stopping; once more leaves at once")
+        terminal.signal(signal.SIGINT)
+
+        assert terminal.ended() == 130

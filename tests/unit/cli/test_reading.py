@@ -27,6 +27,22 @@ def test_list_can_be_narrowed_by_name_tag_and_failure(cli: Cli, shop: Everytick)
     assert [row[0] for row in cli("list", "--failed").rows] == ["broken"]
 
 
+def test_a_job_that_ended_well_before_and_fails_now_is_among_the_failed(cli: Cli, address: str) -> None:
+    app, outcomes = Everytick(address, name="moods"), [ValueError("bad"), None]
+
+    @app.job("0 0 1 1 *")
+    def moody() -> None:
+        if outcome := outcomes.pop():
+            raise outcome
+
+    ran(app, "moody")
+    well = cli("list", "--failed").rows
+    ran(app, "moody")
+
+    assert well == []
+    assert [row[0] for row in cli("list", "--failed").rows] == ["moody"]
+
+
 def test_list_as_json_has_times_in_utc(cli: Cli, shop: Everytick) -> None:
     [nightly] = json.loads(cli("list", "-k", "nightly", "--json").out)
 
