@@ -12,8 +12,9 @@ from tests.stores.clock import ManualClock
 MANY = 150
 
 
-async def _seen(opened: SqliteStore, monkeypatch: pytest.MonkeyPatch, few: int) -> dict[str, JobSnapshot]:
+async def _seen(opened: SqliteStore, monkeypatch: pytest.MonkeyPatch, few: int, crowd: int) -> dict[str, JobSnapshot]:
     monkeypatch.setattr(lines, "FEW", few)
+    monkeypatch.setattr(lines, "CROWD", crowd)
     ids = [record.job.id for record in await opened.list()]
     return await opened.look(ids)
 
@@ -35,8 +36,9 @@ async def test_a_crowd_is_seen_as_few_are(
     await plan_once(opened)
     await opened.pause(paused.job_id)
 
-    few = await _seen(opened, monkeypatch, 5_000)
-    assert few == await _seen(opened, monkeypatch, 0)
+    few = await _seen(opened, monkeypatch, 5_000, 250)
+    for crowd in (0, 5, MANY, 5_000):
+        assert few == await _seen(opened, monkeypatch, 0, crowd), f"a crowd is more than {crowd}"
 
     by_name = {seen.editions[-1].job.name: seen for seen in few.values()}
     counts = {name: (len(seen.busy), seen.busy_count, len(seen.waiting)) for name, seen in by_name.items()}

@@ -1,5 +1,6 @@
 """Who is active of the jobs of a batch: busy or waiting in line, as far as a plan may see, with whole counts."""
 
+import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 
@@ -10,8 +11,11 @@ from everytick.domain.values import value
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import CAUSE_CODE, CAUSES, STATUS_CODE, STATUSES, Columns, Moments, id_text
 
-FEW = 5_000
-"""So many active occurrences are read as they are; only a larger crowd is cut and counted by the store."""
+FEW = 10_000
+"""So many active occurrences of a batch are read as they are; if there are more, jobs with a crowd are set apart."""
+
+CROWD = 250
+"""A job with more active occurrences has a crowd: the store cuts and counts it, which takes longer for each of them."""
 
 _BUSY_SHOWN = 100
 _WAITS = STATUS_CODE[OccurrenceStatus.QUEUED]
@@ -34,10 +38,14 @@ NOBODY = Line()
 def lines(connection: sqlite3.Connection, jobs: str, clock: int, paused: Collection[int]) -> Mapping[int, Line]:
     """Return who is active, by job; what the schedule of a paused job put in line is counted and not shown."""
     found = connection.execute(Q.active_of_jobs, (jobs, FEW + 1)).fetchall()
-    if len(found) > FEW:
-        return _crowds(connection.execute(Q.crowds_of_jobs, (clock, jobs)).fetchall())
-    moments = Moments()
     made: dict[int, Line] = {}
+    if len(found) > FEW:
+        counts: dict[int, int] = dict(connection.execute(Q.active_counts, (jobs,)).fetchall())
+        crowded = json.dumps([job for job, count in counts.items() if count > CROWD])
+        made |= _crowds(connection.execute(Q.crowds_of_jobs, (clock, crowded)).fetchall())
+        others = json.dumps([job for job, count in counts.items() if count <= CROWD])
+        found = connection.execute(Q.active_of_jobs, (others, len(counts) * CROWD)).fetchall()
+    moments = Moments()
     for job, (busy, waiting) in _sorted(found).items():
         shown = [row for row in waiting if row[5] != _SCHEDULE] if job in paused else waiting
         made[job] = Line(

@@ -13,6 +13,7 @@ class Queries:
     next_wake: str
     next_ready: str
     active_of_jobs: str
+    active_counts: str
     crowds_of_jobs: str
     pauses_of_jobs: str
     adjustments_of_jobs: str

@@ -44,6 +44,11 @@ select job, id, line_at, scheduled_for, status, cause, superseded_by_next
  where job in (select value from json_each(?)) and status < 4
  order by job, line_at, id limit ?;
 
+-- active_counts --
+-- How many of each of these jobs are active.
+select job, count(*) from occurrence indexed by occurrence_active
+ where job in (select value from json_each(?)) and status < 4 group by job;
+
 -- crowds_of_jobs --
 -- Of each job's busy and waiting ones the first hundred in line, and the newest that waits; the counts are whole.
 -- What the schedule of a paused job put in line is hidden, but for one that brings the count along.
