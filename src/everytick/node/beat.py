@@ -7,8 +7,9 @@ does not make the node look dead. Where a store lives in one loop, it beats ther
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 
 from everytick.errors import StoreUnavailable
 from everytick.node.backoff import Backoff
@@ -20,6 +21,7 @@ _log = logging.getLogger("everytick.beat")
 _BLOCKED = 1.0
 _NUDGED_EVERY = 0.2
 _LAST_BEAT = 10.0
+_ANSWER_WITHIN = 5.0
 
 
 class Beat:
@@ -32,8 +34,8 @@ class Beat:
         interval: float,
         health: Health,
         *,
-        held: Callable[[], list[int]],
-        obey: Callable[[Orders], None],
+        held: Callable[[], dict[int, int]],
+        obey: Callable[[Orders, Mapping[int, int]], None],
         latest: Callable[[], str],
     ) -> None:
         self._store, self._node, self._interval, self._health = store, node, interval, health
@@ -47,7 +49,8 @@ class Beat:
     async def start(self) -> None:
         """Beat once, so that the node is known before it claims, and go on."""
         loop = asyncio.get_running_loop()
-        self._obey(await self._store.beat(self._node, self._held()))
+        named = self._held()
+        self._obey(await self._store.beat(self._node, named), named)
         apart = self._store.apart()
         if apart is None:
             self._early = asyncio.Event()
@@ -70,14 +73,18 @@ class Beat:
                     loop.call_soon_threadsafe(_settle, is_open, None)
                     watch = self._own.create_task(self._watch(loop))
                     try:
-                        await self._forever(store, lambda orders: self._pass_on(loop, orders))
+                        await self._forever(store, partial(self._pass_on, loop))
                     finally:
                         watch.cancel()
             except Exception as error:  # noqa: BLE001, told to whoever waits for the start
                 loop.call_soon_threadsafe(_settle, is_open, error)
 
         threading.Thread(target=run, name="everytick-beat", daemon=True).start()
-        await is_open
+        try:
+            await is_open
+        except BaseException:
+            await self.stop()
+            raise
 
     def nudge(self) -> None:
         """Beat early: there may be orders."""
@@ -103,11 +110,11 @@ class Beat:
                 async with asyncio.timeout(_LAST_BEAT):
                     await self._ended.wait()
 
-    def _pass_on(self, loop: asyncio.AbstractEventLoop, orders: Orders) -> None:
+    def _pass_on(self, loop: asyncio.AbstractEventLoop, orders: Orders, named: Mapping[int, int]) -> None:
         with suppress(RuntimeError):
-            loop.call_soon_threadsafe(self._obey, orders)
+            loop.call_soon_threadsafe(self._obey, orders, named)
 
-    async def _forever(self, store: RunStore, obey: Callable[[Orders], None]) -> None:
+    async def _forever(self, store: RunStore, obey: Callable[[Orders, Mapping[int, int]], None]) -> None:
         backoff, wait, early = Backoff(), self._interval, self._early
         assert early is not None, "made before the first beat"
         while not self._over.is_set():
@@ -118,9 +125,12 @@ class Beat:
             if self._over.is_set():
                 return
             try:
-                obey(await store.beat(self._node, self._held()))
-            except StoreUnavailable as error:
-                self._health.beat_failed(str(error))
+                named = self._held()
+                async with asyncio.timeout(max(self._interval, _ANSWER_WITHIN)):
+                    orders = await store.beat(self._node, named)
+                obey(orders, named)
+            except (StoreUnavailable, TimeoutError) as error:
+                self._health.beat_failed(str(error) or "a beat was not answered in time")
                 wait = min(backoff.failed(), self._interval)
             except Exception:  # noqa: BLE001, a node that stops beating by mistake would lose all it runs
                 _log.exception("a beat failed")

@@ -8,12 +8,13 @@ slot at once.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from logging import Logger
 
 from everytick.deciding.advance import advance
+from everytick.domain.job import Job
 from everytick.domain.outcome import Canceled, Outcome
 from everytick.domain.steps import (
     AttemptEnded,
@@ -32,7 +33,7 @@ from everytick.node.claimer import Claimer
 from everytick.node.clock import NodeClock
 from everytick.node.events import Events, events_of, start_of
 from everytick.node.health import Health
-from everytick.node.held import Held, Running
+from everytick.node.held import CanBeTakenBack, Held, Running
 from everytick.node.logs import Logs
 from everytick.node.reporter import Reporter
 from everytick.node.settings import NodeSettings
@@ -40,7 +41,7 @@ from everytick.node.transactions import transaction
 from everytick.node.watch import Watch
 from everytick.node.workers import Workers
 from everytick.node.writer import Writer
-from everytick.runners.base import Repertoire
+from everytick.runners.base import Body, Repertoire
 from everytick.runners.context import Halt, TaskTransaction
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Claim, Commit, Orders
@@ -71,7 +72,7 @@ class Executor:
         self._backlog: deque[Held] = deque()
         self._busy = 0
         self._stop: Stopping | None = None
-        self._named: dict[int, int] = {}
+        self._asides: set[asyncio.Task[None]] = set()
         self._empty = asyncio.Event()
         self._empty.set()
         self._workers = Workers(self._attempt_ended, clock.monotonic)
@@ -82,10 +83,9 @@ class Executor:
     # ----------------------------------------------------------------------------------------------- what it holds
 
     @property
-    def handles(self) -> list[int]:
-        """What this node holds, for its beat; may be asked from another thread."""
-        self._named = {handle: held.claim.fence for handle, held in list(self._held.items())}
-        return list(self._named)
+    def named(self) -> dict[int, int]:
+        """What this node holds, with the fence of each, for its beat; may be asked from another thread."""
+        return {handle: held.claim.fence for handle, held in list(self._held.items())}
 
     @property
     def busy(self) -> int:
@@ -136,18 +136,27 @@ class Executor:
                 continue
             if claim.snapshot.claimed_at is not None:
                 self._clock.learn(claim.snapshot.claimed_at)
-            bodies = self._catalogue.bodies(claim.job)
+            bodies = self._bodies(claim.job)
             held = self._held[claim.handle] = Held(claim, bodies or ())
             self._empty.clear()
-            if bodies is None:
-                self.claimer.cannot_run(claim.job, self._catalogue.why(claim.job))
-                self.feed(held, Stopping())
-            elif self._stop is not None:
+            if bodies is None or self._stop is not None:
                 self.feed(held, Stopping())
             else:
                 self._backlog.append(held)
         while self._backlog and self._busy < self._settings.slots:
             self._begin(self._backlog.popleft())
+
+    def _bodies(self, job: Job) -> tuple[Body, ...] | None:
+        """Return what the job's tasks do; None, told to the claimer, where that cannot be found out here."""
+        try:
+            bodies = self._catalogue.bodies(job)
+            if bodies is None:
+                self.claimer.cannot_run(job, self._catalogue.why(job))
+        except Exception as error:  # noqa: BLE001, one that cannot be made must not take the others with it
+            _log.exception("what job '%s' calls cannot be made ready", job.name)
+            self.claimer.cannot_run(job, str(error))
+            return None
+        return bodies
 
     def _begin(self, held: Held) -> None:
         self._busy += 1
@@ -296,8 +305,24 @@ class Executor:
             self._halt(running, why, reason)
 
     def _abandon(self, running: Running) -> None:
-        if running.is_open:
-            self._workers.abandon(running)
+        if not running.is_open:
+            return
+        if running.lent is not None:
+            aside = asyncio.get_running_loop().create_task(self._take_back(running, running.lent))
+            self._asides.add(aside)
+            aside.add_done_callback(self._asides.discard)
+        self._workers.abandon(running)
+
+    async def _take_back(self, running: Running, lent: CanBeTakenBack) -> None:
+        """End the transaction of an attempt that was left behind, and let the events that waited for it come."""
+        try:
+            await lent.take_back()
+        except Exception:  # noqa: BLE001, its connection may be gone
+            _log.exception("the transaction of task '%s' could not be taken back", running.task)
+        held = running.held
+        deferred, held.deferred = held.deferred or [], None
+        for event in deferred:
+            self.feed(held, event)
 
     def _time_out(self, running: Running) -> None:
         if running.is_open:
@@ -305,17 +330,18 @@ class Executor:
 
     # --------------------------------------------------------------------------------------- orders from the beat
 
-    def obey(self, orders: Orders) -> None:
-        """Do what the store said: cancel, let go of what is not this node's, take what it did not know it had."""
+    def obey(self, orders: Orders, named: Mapping[int, int]) -> None:
+        """Do what the store said to a beat that named these: cancel, let go, take what was not known to be held."""
         for handle, reason in orders.cancel:
             held = self._held.get(handle)
             if held is not None:
                 self._cancel(held, reason)
         for handle in orders.gone:
             held = self._held.get(handle)
-            # What waits to be written may be why the store no longer counts it as held: its commit will tell. And
-            # it may have been claimed anew since the beat named it.
-            if held is not None and not held.steps and held.claim.fence == self._named.get(handle):
+            # What is being written may be why the store no longer counts it as held: its commit will tell. And it
+            # may have been claimed anew since the beat named it.
+            is_quiet = held is not None and not held.steps and held.deferred is None
+            if held is not None and is_quiet and held.claim.fence == named.get(handle):
                 self._lose(held)
         self.claimer.adopt(orders.adopt)
 

@@ -7,21 +7,28 @@ _log = logging.getLogger("everytick.node")
 
 
 class Health:
-    """What the loops have seen of the store."""
+    """What the loops have seen of the store.
 
-    def __init__(self, monotonic: Callable[[], float], gap: float) -> None:
+    `gap` is how long a node may be silent before others take it for dead, `bound` how long
+    nothing may be heard of the store before this node is not ready.
+    """
+
+    def __init__(self, monotonic: Callable[[], float], gap: float, bound: float = 15.0) -> None:
         self._monotonic = monotonic
         self._failing_since: float | None = None
         self._gap = gap
         self._beaten_at = monotonic()
         self._beating_since: float | None = None
+        self._heard_at = self._beaten_at
+        self._bound = bound
         self.reason = ""
         self.listener: Callable[[bool, str], None] | None = None
 
     @property
     def is_ready(self) -> bool:
-        """Whether the store answered when it was last asked."""
-        return self._failing_since is None
+        """Whether the store answered when it was last asked, and has been asked and told of late."""
+        unheard = max(self._monotonic() - self._heard_at, self.silent_for)
+        return self._failing_since is None and unheard < self._bound
 
     @property
     def failing_for(self) -> float:
@@ -29,8 +36,9 @@ class Health:
         return 0.0 if self._failing_since is None else self._monotonic() - self._failing_since
 
     def answered(self) -> None:
-        """The store has answered."""
-        if self._failing_since is not None:
+        """The store has answered; it is well again once it has also taken a beat, for a full disk can be read."""
+        self._heard_at = self._monotonic()
+        if self._failing_since is not None and self._beaten_at >= self._failing_since:
             _log.warning("the store answers again after %.1f seconds", self.failing_for)
             self._failing_since, self.reason = None, ""
             if self.listener is not None:

@@ -30,6 +30,14 @@ class Attends(Protocol):
         ...
 
 
+class CanBeTakenBack(Protocol):
+    """A transaction in the hands of a task."""
+
+    async def take_back(self) -> None:
+        """End it: what was not committed is rolled back."""
+        ...
+
+
 class Held:
     """One occurrence that this node owns: the newest snapshot, what is open and what waits to be written.
 
@@ -82,7 +90,9 @@ class Running:
         "has_transacted",
         "held",
         "is_abandoned",
+        "is_over",
         "is_settled",
+        "lent",
         "log_place",
         "noted",
         "number",
@@ -100,10 +110,11 @@ class Running:
         claim = held.claim
         self.context = Context(claim.job, place, number, claim.occurrence, held.snapshot, claim.fence, self)
         self.alarm: Alarm | None = None
+        self.lent: CanBeTakenBack | None = None
         self.worker: asyncio.Task[None] | None = None
         self.reason = ""
         self.since = 0.0
-        self.is_abandoned = self.is_settled = self.has_transacted = False
+        self.is_abandoned = self.is_settled = self.is_over = self.has_transacted = False
         self.progress_made: Progress | None = None
         self.log_place: Log | None = None
         self.noted: tuple[Progress | None, Log | None] | None = None

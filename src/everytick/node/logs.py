@@ -57,6 +57,8 @@ class Logs:
         if self._folder is None or not data:
             return
         with self._lock:
+            if running.is_over:
+                return
             try:
                 file = self._files.get(running) or self._open(running)
                 if file.left <= 0:
@@ -70,7 +72,12 @@ class Logs:
                 self._say_once(error)
 
     def logger(self, running: Running) -> logging.Logger:
-        """Return the attempt's logger: its lines go to its output, and on to `everytick.task`."""
+        """Return the attempt's logger: its lines go to its output, and on to `everytick.task`.
+
+        Whoever logs after the end of the attempt speaks to `everytick.task` alone.
+        """
+        if running.is_over:
+            return _tasks
         found = self._loggers.get(running)
         if found is None:
             found = logging.Logger(f"everytick.task.{running.context.job}")
@@ -82,9 +89,11 @@ class Logs:
     def close(self, running: Running) -> None:
         """Write no more for this attempt."""
         self._loggers.pop(running, None)
-        if running in self._files:
-            with self._lock, suppress(OSError):
-                os.close(self._files.pop(running).descriptor)
+        with self._lock:
+            running.is_over = True
+            if running in self._files:
+                with suppress(OSError):
+                    os.close(self._files.pop(running).descriptor)
 
     def forget_before(self, moment: datetime) -> None:
         """Remove the folders of days that lie before the moment's."""

@@ -27,6 +27,7 @@ from everytick.node.reporter import Hooks, Reporter
 from everytick.node.settings import NodeSettings
 from everytick.runners.base import Repertoire
 from everytick.stores.addresses import AnyStore
+from everytick.stores.base import Ahead
 
 _log = logging.getLogger("everytick.node")
 
@@ -35,6 +36,7 @@ StopMode: TypeAlias = Literal["cancel", "drain", "at once"]
 _JANITOR_EVERY = 60.0
 _OVERTIME_EVERY = 30.0
 _FAR = 3600.0
+_ANSWER_WITHIN = 10.0
 _LOOK_AGAIN_AT_UNKNOWN = 60.0
 _MANY = 50
 
@@ -60,7 +62,8 @@ class Node:
     ) -> None:
         self.name = name or node_name()
         self.events = events or Events()
-        self.health = Health(monotonic, settings.node_timeout.total_seconds())
+        bound = 3 * max(settings.heartbeat, settings.poll)
+        self.health = Health(monotonic, settings.node_timeout.total_seconds(), bound.total_seconds())
         self.clock = NodeClock(monotonic)
         self.offset = Offset()
         self._store, self._settings, self._catalogue = store, settings, catalogue
@@ -94,7 +97,7 @@ class Node:
             self.name,
             settings.heartbeat.total_seconds(),
             self.health,
-            held=lambda: self.executor.handles,
+            held=lambda: self.executor.named,
             obey=self.executor.obey,
             latest=lambda: self.executor.latest,
         )
@@ -110,12 +113,10 @@ class Node:
         await self._beat.start()
         self.health.has_beaten()
         try:
-            await self.planner.round()
-        except StoreUnavailable as error:
-            self.health.failed(str(error))
-        except Exception as error:
+            await self._look_once()
+        except BaseException:
             await self._beat.stop()
-            raise RuntimeError(RECOVERY_FAILED.format(cause=error)) from error
+            raise
         interval = self._settings.reaper_interval.total_seconds()
         self._spawn("writer", self._loop("writer", self.executor.writer.run))
         self._spawn("claims", self._loop("claims", self.executor.claimer.run))
@@ -128,12 +129,29 @@ class Node:
         self._spawn("unknown", self._loop("unknown", self._every(_LOOK_AGAIN_AT_UNKNOWN, self._learn_again)))
         self._wake()
 
+    async def _look_once(self) -> None:
+        try:
+            await self.planner.round()
+        except StoreUnavailable as error:
+            self.health.failed(str(error))
+        except Exception as error:
+            raise RuntimeError(RECOVERY_FAILED.format(cause=error)) from error
+
     async def stop(self, mode: StopMode = "cancel") -> None:
         """Stop in order: planning, claiming, what runs, what is written, and the heartbeat last.
 
         `cancel` tells running attempts to stop and waits the grace period; `drain` waits for
         them first; `at once` waits for nothing.
         """
+        try:
+            await self._wind_down(mode)
+        finally:
+            # Whatever went wrong above: a node that beats on would keep what it held from everybody else.
+            self._alarms.stop()
+            await self._beat.stop()
+            self._catalogue.close()
+
+    async def _wind_down(self, mode: StopMode) -> None:
         await self._end("bell", "planner", "reaper", "overtime", "janitor", "reports", "unknown")
         self.executor.stop(drain=mode == "drain")
         if mode != "at once":
@@ -148,9 +166,6 @@ class Node:
             await self._in_time(self.reporter.close(), "hooks did not end within the grace period")
         await self._end("claims", "writer")
         await self.executor.close()
-        self._alarms.stop()
-        await self._beat.stop()
-        self._catalogue.close()
 
     async def _in_time(self, work: Awaitable[None], what: str) -> None:
         try:
@@ -215,7 +230,7 @@ class Node:
         """Sleep until something is due, a bell or the poll; then let the others look."""
         poll = self._settings.poll.total_seconds()
         while True:
-            ahead = await self._store.ahead(self._settings.queues)
+            ahead = await self._ahead()
             self.clock.learn(ahead.now)
             self.offset.compare(ahead.now)
             self.health.answered()
@@ -225,6 +240,14 @@ class Node:
             if await self._rung(until, poll):
                 self._beat.nudge()
             self._wake()
+
+    async def _ahead(self) -> Ahead:
+        """Return what is ahead; a store that does not answer in time is as good as one that cannot."""
+        try:
+            async with asyncio.timeout(_ANSWER_WITHIN):
+                return await self._store.ahead(self._settings.queues)
+        except TimeoutError:
+            raise StoreUnavailable("the store", f"no answer within {_ANSWER_WITHIN:.0f} seconds") from None
 
     async def _rung(self, until: float, poll: float) -> bool:
         """Wait for the bell, no longer than the poll; the store hears how soon something is expected."""

@@ -11,9 +11,11 @@ from everytick.domain.decisions import Plan, Why
 from everytick.domain.snapshots import PLAN_LIMIT, JobSnapshot
 from everytick.domain.statuses import ENDED
 from everytick.domain.texts import CLAIM_FAILED, CLAIMED, OVERLAP_SKIPPED, TAKEN_BY_ANOTHER
+from everytick.errors import StoreUnavailable
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
-from everytick.stores.base import Commit, PlanStore
+from everytick.stores.addresses import AnyStore
+from everytick.stores.base import Commit
 
 _log = logging.getLogger("everytick.planner")
 
@@ -36,7 +38,7 @@ class Planner:
 
     def __init__(
         self,
-        store: PlanStore,
+        store: AnyStore,
         clock: NodeClock,
         events: Events,
         *,
@@ -66,6 +68,36 @@ class Planner:
         return planned
 
     async def _batch(self, now: datetime) -> int:
+        try:
+            return await self._together(now)
+        except StoreUnavailable:
+            raise
+        except Exception:  # noqa: BLE001, whatever a driver raises
+            _log.exception("a batch of plans could not be written: each is written alone")
+            return await self._alone(now)
+
+    async def _alone(self, now: datetime) -> int:
+        """Plan one job after another; one whose plan cannot be written is put off and disturbs no other."""
+        async with self._store.due(now, BATCH) as batch:
+            ids = [snapshot.job_id for snapshot in batch]
+        failures: list[Exception] = []
+        for id_ in ids:
+            for snapshot in (await self._store.look([id_])).values():
+                try:
+                    made = self._plan(snapshot, now)
+                    self._tell([snapshot], [made], await self._store.commit_plans([snapshot], [made]), now)
+                except StoreUnavailable:
+                    raise
+                except Exception as error:  # noqa: BLE001, whatever a driver raises about one plan
+                    _log.exception("%s: %s", CLAIM_FAILED, snapshot.editions[-1].job.name)
+                    failures.append(error)
+                    await self._store.commit_plans([snapshot], [_put_off(snapshot, now)])
+        if failures and len(failures) == len(ids):
+            # Not one could be written: this is about the store, and not about a job.
+            raise failures[0]
+        return len(ids)
+
+    async def _together(self, now: datetime) -> int:
         async with self._store.due(now, BATCH) as batch:
             if not batch:
                 return 0
@@ -80,7 +112,7 @@ class Planner:
             return plan(snapshot, now, self._limit)
         except Exception:  # noqa: BLE001, a schedule may be anybody's code
             _log.exception("%s: %s", CLAIM_FAILED, snapshot.editions[-1].job.name)
-            return Plan(snapshot.job_id, snapshot.revision, snapshot.woken, snapshot.watermark, now + _LOOK_AGAIN)
+            return _put_off(snapshot, now)
 
     def _tell(
         self, batch: Sequence[JobSnapshot], plans: Sequence[Plan], commits: Sequence[Commit], now: datetime
@@ -121,3 +153,8 @@ class Planner:
         for ending in made.endings:
             text = f"{ending.why} {ending.detail}".strip()
             self._events.tell(Event(Happening.ENDED, now, name, ending.id, status=ending.status, text=text))
+
+
+def _put_off(snapshot: JobSnapshot, now: datetime) -> Plan:
+    """Decide nothing, and look again in a while."""
+    return Plan(snapshot.job_id, snapshot.revision, snapshot.woken, snapshot.watermark, now + _LOOK_AGAIN)

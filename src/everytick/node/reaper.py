@@ -57,6 +57,8 @@ class Reaper:
             for each in running
             if each.owner != self._node
             and each.job_id in records
+            # What runs under an older definition is judged by whoever knows that one: its owner.
+            and each.version == records[each.job_id].job.version
             and _deadline(each, records[each.job_id].job) + self._grace < now
         ]
         if not over:
@@ -95,7 +97,7 @@ class Reaper:
 
 
 def _deadline(running: Occurrence, job: Job) -> datetime:
-    """When the occurrence is out of time, as the newest definition has it; `advance` knows its own exactly."""
+    """When the occurrence is out of time; `job` is the definition it runs under."""
     own = running.overrides.get("execution_timeout") if running.overrides.items else None
     timeout = own if isinstance(own, timedelta) else job.settings.execution_timeout
     if timeout is None or running.started_at is None or timeout > _NEVER - running.started_at:

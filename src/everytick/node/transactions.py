@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Protocol, Self
 
 from everytick.deciding.advance import advance
 from everytick.domain.outcome import Succeeded
@@ -16,6 +16,8 @@ from everytick.node.clock import NodeClock
 from everytick.node.held import Held, Running
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Commit, Transaction
+
+_STALE = Commit.STALE
 
 
 class Owner(Protocol):
@@ -59,6 +61,29 @@ class _TaskTransaction:
         self.given = None if value is None else payload(value, "result")
 
 
+class Lent:
+    """A store's transaction in the hands of a task; it can be taken back if the task does not give it up."""
+
+    inner: Transaction
+
+    def __init__(self, opening: AbstractAsyncContextManager[Transaction]) -> None:
+        self._opening = opening
+        self.is_back = False
+
+    async def __aenter__(self) -> Self:
+        self.inner = await self._opening.__aenter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.take_back()
+
+    async def take_back(self) -> None:
+        """End it: what was not committed is rolled back; a second time changes nothing."""
+        if not self.is_back:
+            self.is_back = True
+            await self._opening.__aexit__(None, None, None)
+
+
 @asynccontextmanager
 async def transaction(
     owner: Owner, store: AnyStore, clock: NodeClock, running: Running
@@ -80,17 +105,19 @@ async def transaction(
             await owner.written(held)
             if held.is_gone:
                 raise Fenced(held.claim.occurrence.id)
-            async with store.transaction(held.claim) as inner:
-                task = _TaskTransaction(inner)
+            async with Lent(store.transaction(held.claim)) as lent:
+                running.lent = lent
+                task = _TaskTransaction(lent.inner)
                 yield task
                 ended = AttemptEnded(running.task, running.number, Succeeded(task.given))
                 decided = advance(held.snapshot, ended, clock.now())
-                if await _whatever_comes(_committed(store, inner, decided, running)) is Commit.STALE:
+                if lent.is_back or await _whatever_comes(_committed(store, lent.inner, decided, running)) is _STALE:
                     raise Fenced(held.claim.occurrence.id)
                 step = decided
                 running.is_settled = True
         finally:
-            deferred, held.deferred = held.deferred, None
+            running.lent = None
+            deferred, held.deferred = held.deferred or [], None
             if step is not None:
                 owner.settle(held, step)
             for event in deferred:

@@ -5,6 +5,7 @@ gets its timeout wound, and people see that it runs, how far it is and where its
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
@@ -16,6 +17,8 @@ from everytick.node.clock import NodeClock
 from everytick.node.health import Health
 from everytick.node.held import Running
 from everytick.stores.base import Claim, RunStore
+
+_log = logging.getLogger("everytick.executor")
 
 _ROUND = 0.25
 _SHORT = timedelta(seconds=2 * _ROUND)
@@ -100,9 +103,19 @@ class Watch:
     async def _write(self) -> None:
         notes, self._notes = self._notes, []
         try:
-            await self._store.note(notes)
-        except StoreUnavailable as error:
-            # For people only: the next change is shown again.
-            self._health.failed(str(error))
+            if not await self._is_written(notes) and len(notes) > 1:
+                for note in notes:
+                    await self._is_written([note])
         finally:
             self._writing = None
+
+    async def _is_written(self, notes: list[tuple[Claim, Note]]) -> bool:
+        """Write these and return whether all is well; they are for people only, and may be lost."""
+        try:
+            await self._store.note(notes)
+        except StoreUnavailable as error:
+            self._health.failed(str(error))
+        except Exception:  # noqa: BLE001, whatever a driver raises about one note
+            _log.exception("%d notes about running attempts cannot be written", len(notes))
+            return False
+        return True

@@ -52,7 +52,7 @@ class Workers:
 
     def halt(self, running: Running, why: Halt, reason: str) -> None:
         """Tell the attempt to stop; telling it twice changes nothing."""
-        if running.context.halt is not None or running.is_settled:
+        if running.context.halt is not None:
             return
         running.context.halt, running.reason = why, reason
         if running.worker is not None:

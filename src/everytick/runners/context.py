@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from enum import Enum
+from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from everytick.domain.job import Job
     from everytick.domain.occurrence import Cause, Occurrence
     from everytick.domain.steps import OccurrenceSnapshot
+
+
+_LONGEST_NOTE = 1_000
 
 
 class Halt(Enum):
@@ -189,7 +193,12 @@ class Context:
 
     def progress(self, done: float, total: float | None = None, *, note: str = "") -> None:
         """Show people how far this attempt has come."""
-        self._services.progress(self, Progress(done, total, note))
+        figures = [each for each in (done, total) if each is not None]
+        if not all(isfinite(each) for each in figures):
+            raise ValueError(f"progress({done}, {total}) must be of finite numbers")
+        # Lone surrogates are in no encoding, and people read a line, not a book.
+        text = note[:_LONGEST_NOTE].encode(errors="backslashreplace").decode().replace("\0", "")
+        self._services.progress(self, Progress(done, total, text))
 
     def output(self, data: bytes) -> None:
         """Keep this with the attempt's output."""

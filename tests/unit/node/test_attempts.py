@@ -104,7 +104,7 @@ def test_a_far_retry_holds_no_slot_and_comes_in_time() -> None:
         asked = await world.trigger(job)
         await pause("10s")
         assert await world.status(asked) is OccurrenceStatus.AWAITING_RETRY
-        assert node.executor.handles == []
+        assert not node.executor.named
         between = await world.trigger(filler)
         assert (await world.ended(between, "5s")).status is OccurrenceStatus.COMPLETED
         assert (await world.ended(asked)).status is OccurrenceStatus.COMPLETED
@@ -409,5 +409,34 @@ def test_a_task_that_cancels_itself_harms_nobody_else() -> None:
             assert (await world.ended(await world.trigger(returns, f"r{number}"), "5s")).status == "completed"
             assert (await world.ended(await world.trigger(good, f"b{number}"), "5s")).status == "completed"
         await node.stop()
+
+    living(story)
+
+
+def test_a_note_that_no_store_takes_is_made_fit_or_refused() -> None:
+    """F-19: text without a lone surrogate or a zero byte, bounded; numbers that are numbers."""
+
+    async def story(world: World) -> None:
+        refused: list[str] = []
+
+        async def body(ctx: Context) -> None:
+            ctx.progress(1, 2, note="odd \ud800 \0 " + "x" * 5000)
+            try:
+                ctx.progress(float("nan"))
+            except ValueError as error:
+                refused.append(str(error))
+            await asyncio.sleep(3)
+
+        job = await world.define("notes", body)
+        node = world.node()
+        await node.start()
+        asked = await world.trigger(job)
+        await world.ended(asked)
+        await node.stop()
+        [(_, attempt)] = (await world.store.whole(asked)).attempts
+        assert attempt.progress is not None
+        assert attempt.progress.text.startswith("odd \\ud800  x")
+        assert len(attempt.progress.text) < 1_100
+        assert "finite" in refused[0]
 
     living(story)

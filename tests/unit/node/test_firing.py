@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from everytick.domain.job import Job
 from everytick.domain.policies import Overlap
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.runners.catalogue import Catalogue
 from everytick.schedules.interval import every
 from everytick.stores.base import Commit
 from everytick.stores.memory import MemoryStore
@@ -273,3 +275,57 @@ def test_a_first_look_that_fails_ends_the_start() -> None:
             await world.node().start()
 
     living(story, Broken)
+
+
+def test_a_plan_that_cannot_be_written_stops_no_other_job(caplog: pytest.LogCaptureFixture) -> None:
+    """D7: written one by one, the bad one is put off and told by name."""
+
+    class Picky(MemoryStore):
+        async def commit_plans(self, batch: Any, plans: Any) -> list[Commit]:
+            named = zip((snapshot.editions[-1].job.name for snapshot in batch), plans, strict=True)
+            if any(name == "bad" and plan.creations for name, plan in named):
+                raise ValueError("no such column")
+            return await super().commit_plans(batch, plans)
+
+    async def story(world: World) -> None:
+        ran: list[float] = []
+
+        async def body() -> None:
+            ran.append(world.loop.time())
+
+        await world.define("bad", body, every("10s", start=NOON))
+        good = await world.define("good", body, every("10s", start=NOON))
+        node = world.node()
+        await node.start()
+        await pause("101s")
+        assert len(ran) == len(await world.history(good)) == 10
+        await node.stop()
+
+    living(story, Picky)
+    assert any("failed to claim schedule: bad" in record.getMessage() for record in caplog.records)
+
+
+def test_a_body_that_cannot_be_made_takes_nobody_with_it() -> None:
+    """Its claim is given back; those behind it in the same batch run."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            return
+
+        bad, good = await world.define("bad", body), await world.define("good", body)
+        node = world.node()
+
+        class Fussy(Catalogue):
+            def bodies(self, job: Job) -> Any:
+                if job.name == "bad":
+                    raise OSError("no more processes")
+                return super().bodies(job)
+
+        node.executor._catalogue = Fussy(world.functions)
+        await node.start()
+        refused, asked = await world.trigger(bad), await world.trigger(good)
+        assert (await world.ended(asked, "5s")).status is OccurrenceStatus.COMPLETED
+        assert await world.status(refused) is OccurrenceStatus.PENDING
+        await node.stop()
+
+    living(story)

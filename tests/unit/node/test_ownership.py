@@ -11,7 +11,7 @@ from everytick.domain.steps import Step
 from everytick.errors import StoreUnavailable
 from everytick.node.node import Node, StopMode
 from everytick.schedules.interval import every
-from everytick.stores.base import Ahead, Claim, Commit
+from everytick.stores.base import Ahead, Claim, Commit, Orders
 from everytick.stores.memory import MemoryStore
 from tests.unit.node.worlds import NOON, World, living, pause
 
@@ -136,10 +136,11 @@ def test_a_node_that_wakes_again_stops_what_is_no_longer_its_own() -> None:
         await other.start()
         await world.ended(asked, "40s")
         assert stopped == []
-        frozen.executor.obey(await world.store.beat(frozen.name, frozen.executor.handles))
+        named = frozen.executor.named
+        frozen.executor.obey(await world.store.beat(frozen.name, named), named)
         await pause("1s")
         assert len(stopped) == 1
-        assert frozen.executor.handles == []
+        assert not frozen.executor.named
         await other.stop()
 
     living(story)
@@ -392,3 +393,82 @@ def test_after_an_outage_nobody_takes_the_living_for_dead() -> None:
             await node.stop()
 
     living(story, Unsteady)
+
+
+def test_a_shorter_deadline_of_a_new_definition_harms_nothing_that_runs() -> None:
+    """A rolling deploy: what runs keeps the rules it began with."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            await asyncio.sleep(300)
+
+        job = await world.define("long", body, execution_timeout="1h", task_timeout="1h")
+        node, other = world.node(), world.node()
+        await node.start()
+        await other.start()
+        asked = await world.trigger(job)
+        await pause("5s")
+        await world.define("long", body, execution_timeout="10s", task_timeout="1h")
+        assert (await world.ended(asked)).status is OccurrenceStatus.COMPLETED
+        await node.stop()
+        await other.stop()
+
+    living(story)
+
+
+def test_orders_are_judged_by_what_their_own_beat_named() -> None:
+    """A later beat has named it anew: the order of the earlier one is about the claim before."""
+
+    async def story(world: World) -> None:
+        begun: list[float] = []
+
+        async def body() -> None:
+            begun.append(world.loop.time())
+            await asyncio.sleep(60)
+
+        job = await world.define("work", body)
+        node = world.node()
+        await node.start()
+        asked = await world.trigger(job)
+        await pause("1s")
+        [(handle, fence)] = node.executor.named.items()
+        node.executor.obey(Orders(gone=(handle,)), {handle: fence - 1})
+        assert (await world.ended(asked)).status is OccurrenceStatus.COMPLETED
+        assert len(begun) == 1
+        await node.stop()
+
+    living(story)
+
+
+def test_a_store_that_hangs_turns_readiness_red_within_fifteen_seconds() -> None:
+    """V5: silence is no answer, though nothing was raised."""
+
+    class Hanging(MemoryStore):
+        hangs = False
+
+        async def ahead(self, queues: Collection[str]) -> Ahead:
+            if self.hangs:
+                await asyncio.sleep(10_000)
+            return await super().ahead(queues)
+
+        async def beat(self, node: str, held: Collection[int]) -> Orders:
+            if self.hangs:
+                await asyncio.sleep(10_000)
+            return await super().beat(node, held)
+
+    async def story(world: World) -> None:
+        store = world.store
+        assert isinstance(store, Hanging)
+        node = world.node()
+        await node.start()
+        await pause("20s")
+        assert node.health.failing_for == 0
+        store.hangs = True
+        await pause("16s")
+        assert not node.health.is_ready
+        store.hangs = False
+        await pause("15s")
+        assert node.health.failing_for == 0
+        await node.stop()
+
+    living(story, Hanging)

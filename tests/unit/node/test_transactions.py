@@ -261,3 +261,24 @@ async def test_a_task_that_is_canceled_before_its_transaction_began_harms_nobody
         assert whole.occurrence.status is OccurrenceStatus.FAILED
         again = await world.ended(job, "again")
         assert again.occurrence.status is OccurrenceStatus.FAILED, "the writer still writes"
+
+
+async def test_a_task_that_will_not_leave_its_transaction_loses_it(tmp_path: Path) -> None:
+    """It swallowed its cancel inside the block: rolled back, recorded as timed out, and others can write again."""
+    async with bench(tmp_path / "e.db") as world:
+        is_over = asyncio.Event()
+
+        async def pay(ctx: Context) -> None:
+            async with ctx.transaction() as tx:
+                await tx.execute("insert into money values (1)")
+                while not is_over.is_set():
+                    try:
+                        await is_over.wait()
+                    except asyncio.CancelledError:
+                        continue
+
+        stuck = await world.define({"pay": pay}, task_timeout="200ms")
+        whole = await world.ended(stuck)
+        assert whole.occurrence.status is OccurrenceStatus.FAILED
+        assert world.rows() == []
+        is_over.set()
