@@ -298,8 +298,7 @@ def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a file of jobs."""
     found: dict[str, Any] = _tidied(FileModel.model_json_schema())
     found["properties"]["jobs"]["propertyNames"] = {"pattern": f"^{JOB_NAME.pattern}$"}
-    own = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "everytick job file"}
-    return {**own, **found}
+    return {"title": "everytick job file", **found}
 
 
 def _tidied(schema: Any) -> Any:

@@ -248,7 +248,7 @@ def test_every_mistake_is_told_at_once_with_its_place() -> None:
         ("{schedule: '@daily', command: x, env: {A: 1}}", "3:44: '1' is not text, and env A must be"),
         ("{schedule: '@daily', http: 5}", "3:33: http '5' must be an address or a table with its url"),
         ("{schedule: '@daily', http: {method: GET}}", "3:33: 'None' is not text, and url must be"),
-        ("{schedule: '@daily', http: {url: 'https://x', json: .nan}}", "3:58: http: a number without end"),
+        ("{schedule: '@daily', http: {url: 'https://example.org', json: .nan}}", "3:68: http: a number without end"),
         ("{schedule: '@daily', command: x, timezone: local}", "3:49: timezone 'local' would be another one"),
         ("{schedule: '@daily', command: x, payload: .inf}", "3:48: payload: payload"),
         (
