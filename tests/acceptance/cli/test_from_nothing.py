@@ -44,6 +44,28 @@ def test_what_a_task_wrote_reaches_no_terminal_raw(folder: Path) -> None:
     assert "\x1b" not in terminal.raw
 
 
+def test_output_can_be_followed_while_it_is_written(folder: Path) -> None:
+    (folder / "talk.py").write_text(
+        "import pathlib, time\n"
+        "from everytick import Everytick, every\n"
+        "tick = Everytick('sqlite:///talk.db')\n"
+        "@tick.job(every('1h'), on_create='immediately')\n"
+        "def talk():\n"
+        "    print('one', flush=True)\n"
+        "    while not pathlib.Path('go').exists():\n"
+        "        time.sleep(0.05)\n"
+        "    print('two', flush=True)\n"
+    )
+    with Terminal(folder, "run", "-a", "talk", "--log-level", "debug") as node:
+        node.see("attempt 1 started")
+        with Terminal(folder, "logs", "talk", "-f", "-a", "talk") as terminal:
+            terminal.see("one")
+            assert "two" not in terminal.text
+            (folder / "go").touch()
+            terminal.see("two")
+            assert terminal.ended() == 0
+
+
 def test_the_shell_completes_verbs(folder: Path) -> None:
     done = everytick(
         folder, _EVERYTICK_COMPLETE="bash_complete", COMP_WORDS="everytick his", COMP_CWORD="1", PATH=os.environ["PATH"]
