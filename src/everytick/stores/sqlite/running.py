@@ -125,7 +125,8 @@ def _claims(connection: sqlite3.Connection, found: _Found, owned: tuple[str, int
         rules, unstarted = compiled.rules, compiled.not_started
         if overrides is not None or payload is not None:
             given = rows.read_overrides(overrides, payload)
-            rules = rules_of(job, given)
+            # No rule looks at a payload, which is what most of them have of their own.
+            rules = rules if overrides is None else rules_of(job, given)
         if seq in runs:
             unstarted = tuple(runs[seq].get(task.name, NOT_STARTED) for task in rules.tasks)
         record = Occurrence(
