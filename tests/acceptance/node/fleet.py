@@ -120,6 +120,17 @@ class Fleet:
             if wanted(line) and by in (None, node):
                 return line
 
+    def hear_for(self, seconds: float) -> None:
+        """Hear whatever is said in so many seconds, which may be nothing."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            try:
+                node, line = self._heard.get(timeout=left)
+            except Empty:
+                return
+            if line is not None:
+                self.lines.append((node.name, line))
+
     def heard(self) -> list[str]:
         """Return every line so far, also those that nobody waited for."""
         while True:
