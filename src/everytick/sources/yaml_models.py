@@ -191,6 +191,13 @@ def _http(given: Any) -> str:
     return found
 
 
+def _part(key: str, given: Any) -> Any:
+    """Return one part of a command as it was written, if it could be part of one."""
+    if given is not None:
+        _checked(_command, key, {"command": ["true"], key: given})
+    return given
+
+
 def command_of(command: Any, env: Any, cwd: Any) -> str:
     """Return the target of a command, or refuse each part of it that is mistaken."""
     given = {"command": command, "env": env, "cwd": cwd}
@@ -238,10 +245,10 @@ _ALIASES: dict[str, Any] = {
 }
 _TARGETS: dict[str, Any] = {
     "call": (_read_by(_call, "call", schemas.CALL), None),
-    "command": (_field(lambda given: given, schemas.COMMAND), None),
+    "command": (_field(partial(_part, "command"), schemas.COMMAND), None),
     "http": (_field(_http, schemas.HTTP), None),
-    "env": (_field(lambda given: given, schemas.ENVIRONMENT), None),
-    "cwd": (_field(lambda given: given, schemas.TEXT), None),
+    "env": (_field(partial(_part, "env"), schemas.ENVIRONMENT), None),
+    "cwd": (_field(partial(_part, "cwd"), schemas.TEXT), None),
 }
 
 Defaults: type[BaseModel] = create_model("Defaults", __config__=_STRICT, **_policies(Level.APPLICATION), **_ALIASES)

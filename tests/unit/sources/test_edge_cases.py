@@ -399,7 +399,7 @@ async def test_edge_case_20_a_new_definition_and_a_crash_make_no_false_late_ones
 async def test_edge_case_21_an_empty_store_knows_nothing_late(
     store: AnyStore, folder: JobFolder, clock: ManualClock
 ) -> None:
-    """S4-038: the watermark stands in the store; where it is gone, every job begins now."""
+    """The watermark stands in the store, not in a file of its own; where it is gone, every job begins now."""
     folder.write("a.yaml", a=EVERYTHING)
     folder.write("b.yaml", b="catchup_window: 6h")
     clock.move(days=3)

@@ -304,6 +304,12 @@ def test_a_key_that_comes_twice_hides_no_other_mistake() -> None:
     assert [each.split(" ")[0] for each in found] == ["2:22:", "2:45:"]
 
 
+def test_a_mistake_in_a_command_is_told_beside_those_of_its_job() -> None:
+    found = mistakes("version: 1\njobs:\n  a: {schedule: x, tasks: [{name: t, command: [echo, '{{ jb }}'], cwd: 7}]}\n")
+
+    assert [each.split(" ")[0] for each in found] == ["3:17:", "3:47:", "3:72:"]
+
+
 def test_contradictions_are_told_together_with_mistakes_of_other_jobs() -> None:
     found = mistakes(
         "version: 1\ndefaults: {overlap: allow}\njobs:\n"
