@@ -7,9 +7,10 @@ does not make the node look dead. Where a store lives in one loop, it beats ther
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from everytick.errors import StoreUnavailable
 from everytick.node.backoff import Backoff
@@ -110,6 +111,15 @@ class Beat:
                 async with asyncio.timeout(_LAST_BEAT):
                     await self._ended.wait()
 
+    async def _answered(self, beat: Coroutine[Any, Any, Orders]) -> Orders:
+        """Return the answer; the next beat is not sent while this one may still come through."""
+        under_way = asyncio.ensure_future(beat)
+        done, _ = await asyncio.wait([under_way], timeout=max(4 * self._interval, _ANSWER_WITHIN))
+        if not done:
+            under_way.cancel()
+            raise StoreUnavailable("the store", "a beat was not answered")
+        return under_way.result()
+
     def _pass_on(self, loop: asyncio.AbstractEventLoop, orders: Orders, named: Mapping[int, int]) -> None:
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(self._obey, orders, named)
@@ -126,11 +136,10 @@ class Beat:
                 return
             try:
                 named = self._held()
-                async with asyncio.timeout(max(self._interval, _ANSWER_WITHIN)):
-                    orders = await store.beat(self._node, named)
+                orders = await self._answered(store.beat(self._node, named))
                 obey(orders, named)
-            except (StoreUnavailable, TimeoutError) as error:
-                self._health.beat_failed(str(error) or "a beat was not answered in time")
+            except StoreUnavailable as error:
+                self._health.beat_failed(str(error))
                 wait = min(backoff.failed(), self._interval)
             except Exception:  # noqa: BLE001, a node that stops beating by mistake would lose all it runs
                 _log.exception("a beat failed")

@@ -70,6 +70,7 @@ class Executor:
         self._reporter, self._logs = reporter, logs
         self._held: dict[int, Held] = {}
         self._backlog: deque[Held] = deque()
+        self._unwritable: dict[int, int] = {}
         self._busy = 0
         self._stop: Stopping | None = None
         self._asides: set[asyncio.Task[None]] = set()
@@ -85,7 +86,7 @@ class Executor:
     @property
     def named(self) -> dict[int, int]:
         """What this node holds, with the fence of each, for its beat; may be asked from another thread."""
-        return {handle: held.claim.fence for handle, held in list(self._held.items())}
+        return self._unwritable | {handle: held.claim.fence for handle, held in list(self._held.items())}
 
     @property
     def busy(self) -> int:
@@ -114,7 +115,7 @@ class Executor:
 
     def holds(self, handle: int) -> bool:
         """Whether the node knows that it holds this."""
-        return handle in self._held
+        return handle in self._held or handle in self._unwritable
 
     @property
     def latest(self) -> str:
@@ -248,8 +249,10 @@ class Executor:
             held.written.set()
             held.written = None
         if commit is None:
-            # It stays among what is held, or the beat would hand it to this node again.
+            # The beat goes on naming it, or it would be handed to this node again.
+            self._unwritable[held.claim.handle] = held.claim.fence
             self._let_go(held)
+            self._forget(held)
         elif commit is Commit.STALE:
             self._lose(held)
         else:
@@ -307,20 +310,23 @@ class Executor:
     def _abandon(self, running: Running) -> None:
         if not running.is_open:
             return
-        if running.lent is not None:
+        if running.lent is not None and not running.lent.is_committing:
             aside = asyncio.get_running_loop().create_task(self._take_back(running, running.lent))
             self._asides.add(aside)
             aside.add_done_callback(self._asides.discard)
         self._workers.abandon(running)
 
     async def _take_back(self, running: Running, lent: CanBeTakenBack) -> None:
-        """End the transaction of an attempt that was left behind, and let the events that waited for it come."""
+        """End the transaction of an attempt that was left behind, and let the events that waited for it come.
+
+        Its turn goes with it: a retry must not wait for whoever does not end.
+        """
+        held = running.held
+        deferred, held.deferred, held.turn = held.deferred or [], None, None
         try:
             await lent.take_back()
         except Exception:  # noqa: BLE001, its connection may be gone
             _log.exception("the transaction of task '%s' could not be taken back", running.task)
-        held = running.held
-        deferred, held.deferred = held.deferred or [], None
         for event in deferred:
             self.feed(held, event)
 

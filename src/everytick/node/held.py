@@ -33,6 +33,8 @@ class Attends(Protocol):
 class CanBeTakenBack(Protocol):
     """A transaction in the hands of a task."""
 
+    is_committing: bool
+
     async def take_back(self) -> None:
         """End it: what was not committed is rolled back."""
         ...

@@ -37,6 +37,7 @@ _JANITOR_EVERY = 60.0
 _OVERTIME_EVERY = 30.0
 _FAR = 3600.0
 _ANSWER_WITHIN = 10.0
+_LAST_WORDS = 3.0
 _LOOK_AGAIN_AT_UNKNOWN = 60.0
 _MANY = 50
 
@@ -156,20 +157,23 @@ class Node:
         self.executor.stop(drain=mode == "drain")
         if mode != "at once":
             # A claim under way has its effect in the store: what it brings is given back.
-            await self._in_time(self._ended("claims"), "a claim was not answered within the grace period")
-        if mode == "drain":
-            await self.executor.emptied()
-        elif mode == "cancel":
-            await self._in_time(self.executor.emptied(), "did not end within the grace period")
-        if mode != "at once":
-            await self._in_time(self.executor.writer.flushed(), "could not be written within the grace period")
-            await self._in_time(self.reporter.close(), "hooks did not end within the grace period")
+            await self._in_time(self._deadline(), self._ended("claims"), "a claim was not answered in time")
+            if mode == "drain":
+                await self.executor.emptied()
+            until = self._deadline()
+            await self._in_time(until, self.executor.emptied(), "some attempts did not end within the grace period")
+            await self._in_time(until, self.executor.writer.flushed(), "some ends could not be written in time")
+            await self._in_time(until, self.reporter.close(), "some hooks did not end within the grace period")
         await self._end("claims", "writer")
         await self.executor.close()
 
-    async def _in_time(self, work: Awaitable[None], what: str) -> None:
+    def _deadline(self) -> float:
+        """A little later than the bodies have to end, so that their ends are written."""
+        return asyncio.get_running_loop().time() + self._settings.grace_period.total_seconds() + _LAST_WORDS
+
+    async def _in_time(self, until: float, work: Awaitable[None], what: str) -> None:
         try:
-            async with asyncio.timeout(self._settings.grace_period.total_seconds() + 1.0):
+            async with asyncio.timeout_at(until):
                 await work
         except TimeoutError:
             _log.warning("%s; what is left is settled by another node", what)

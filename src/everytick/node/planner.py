@@ -91,11 +91,19 @@ class Planner:
                 except Exception as error:  # noqa: BLE001, whatever a driver raises about one plan
                     _log.exception("%s: %s", CLAIM_FAILED, snapshot.editions[-1].job.name)
                     failures.append(error)
-                    await self._store.commit_plans([snapshot], [_put_off(snapshot, now)])
+                    await self._try_to_put_off(snapshot, now)
         if failures and len(failures) == len(ids):
             # Not one could be written: this is about the store, and not about a job.
             raise failures[0]
         return len(ids)
+
+    async def _try_to_put_off(self, snapshot: JobSnapshot, now: datetime) -> None:
+        try:
+            await self._store.commit_plans([snapshot], [_put_off(snapshot, now)])
+        except StoreUnavailable:
+            raise
+        except Exception:  # noqa: BLE001, it is due again in the next round; the others are not held up by it
+            _log.debug("nor can it be put off")
 
     async def _together(self, now: datetime) -> int:
         async with self._store.due(now, BATCH) as batch:

@@ -17,8 +17,6 @@ from everytick.node.held import Held, Running
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Commit, Transaction
 
-_STALE = Commit.STALE
-
 
 class Owner(Protocol):
     """What the executor does around a transaction."""
@@ -62,25 +60,36 @@ class _TaskTransaction:
 
 
 class Lent:
-    """A store's transaction in the hands of a task; it can be taken back if the task does not give it up."""
+    """A store's transaction in the hands of a task; it can be taken back from one that does not give it up."""
 
     inner: Transaction
 
     def __init__(self, opening: AbstractAsyncContextManager[Transaction]) -> None:
         self._opening = opening
-        self.is_back = False
+        self._is_open = False
+        self.is_committing = self.was_taken = False
 
     async def __aenter__(self) -> Self:
         self.inner = await self._opening.__aenter__()
+        self._is_open = True
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.take_back()
+        await self._end()
+
+    def may_commit(self) -> bool:
+        """Whether it is still the task's; from here on nobody takes it back, for the commit decides."""
+        self.is_committing = not self.was_taken
+        return self.is_committing
 
     async def take_back(self) -> None:
-        """End it: what was not committed is rolled back; a second time changes nothing."""
-        if not self.is_back:
-            self.is_back = True
+        """Take it from its task: what was written is rolled back."""
+        self.was_taken = True
+        await self._end()
+
+    async def _end(self) -> None:
+        if self._is_open:
+            self._is_open = False
             await self._opening.__aexit__(None, None, None)
 
 
@@ -98,30 +107,38 @@ async def transaction(
         raise RuntimeError("an attempt has one transaction, and this one has had it: put all writes into one block")
     running.has_transacted = True
     held.turn = held.turn or asyncio.Lock()
+    lent = running.lent = Lent(store.transaction(held.claim))
+    step: Step | None = None
     async with held.turn:
-        step: Step | None = None
         held.deferred = []
         try:
             await owner.written(held)
             if held.is_gone:
                 raise Fenced(held.claim.occurrence.id)
-            async with Lent(store.transaction(held.claim)) as lent:
-                running.lent = lent
+            async with lent:
                 task = _TaskTransaction(lent.inner)
                 yield task
                 ended = AttemptEnded(running.task, running.number, Succeeded(task.given))
                 decided = advance(held.snapshot, ended, clock.now())
-                if lent.is_back or await _whatever_comes(_committed(store, lent.inner, decided, running)) is _STALE:
+                commit = _committed(store, lent.inner, decided, running) if lent.may_commit() else _refused()
+                if await _whatever_comes(commit) is Commit.STALE:
                     raise Fenced(held.claim.occurrence.id)
                 step = decided
                 running.is_settled = True
         finally:
             running.lent = None
-            deferred, held.deferred = held.deferred or [], None
-            if step is not None:
-                owner.settle(held, step)
-            for event in deferred:
-                owner.feed(held, event)
+            # One that was taken back has given its turn away: what is deferred now belongs to another.
+            if not lent.was_taken:
+                deferred, held.deferred = held.deferred or [], None
+                if step is not None:
+                    owner.settle(held, step)
+                for event in deferred:
+                    owner.feed(held, event)
+
+
+async def _refused() -> Commit:
+    """It was taken back: nothing of it was written."""
+    return Commit.STALE
 
 
 async def _committed(store: AnyStore, inner: Transaction, step: Step, running: Running) -> Commit:
