@@ -10,6 +10,8 @@ from everytick.cli.exits import Exit
 from everytick.cli.state import Verb, setting_option, state
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from everytick.app import Everytick
 
 _FIRST_LOOK, _LAST_LOOK = 0.02, 0.5
@@ -84,14 +86,11 @@ async def _once(app: Everytick) -> None:
         await app.stop()
 
 
-async def _is_left(app: Everytick, now: object) -> bool:
+async def _is_left(app: Everytick, now: datetime) -> bool:
     """Tell whether anything of this application that was due then waits or runs; long retries are not waited for."""
-    from datetime import datetime
-
     from everytick.cli.session import store_of_app
     from everytick.domain.statuses import OccurrenceStatus as Status
 
-    assert isinstance(now, datetime)
     store = await store_of_app(app)
     names = {definition.name for definition in app.definitions}
     records = {each.job.id: each for each in await store.list() if each.job.name in names}

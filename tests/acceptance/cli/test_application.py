@@ -52,6 +52,41 @@ def test_a_traceback_is_shown_only_when_asked_for(folder: Path) -> None:
     assert "Traceback" in done.stderr
 
 
+def test_what_nobody_expected_is_our_own_fault_and_still_a_sentence(folder: Path) -> None:
+    (folder / "odd.py").write_text(
+        "from everytick import Everytick\n"
+        "class Odd(Everytick):\n"
+        "    async def jobs(self):\n        raise RuntimeError('out of \\x1b[31mcheese')\n"
+        "tick = Odd('sqlite:///odd.db')\n"
+    )
+
+    done = everytick(folder, "list", "-a", "odd")
+
+    assert done.returncode == 70
+    assert "this should not have happened: RuntimeError: out of \\x1b[31mcheese; the same with --debug" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_module_that_leaves_while_it_is_imported_is_an_invalid_file(folder: Path) -> None:
+    (folder / "leaving.py").write_text("import sys\nsys.exit(0)\n")
+
+    done = everytick(folder, "run", "-a", "leaving")
+
+    assert done.returncode == 65
+    assert "ends the process when it is imported" in done.stderr
+
+
+def test_of_several_applications_in_a_module_one_must_be_named(folder: Path) -> None:
+    (folder / "two.py").write_text(
+        "from everytick import Everytick\none, other = Everytick('memory://'), Everytick('memory://')\n"
+    )
+
+    done = everytick(folder, "run", "-a", "two")
+
+    assert done.returncode == 2
+    assert "holds 2 applications: write two:one or two:other" in done.stderr
+
+
 def test_a_broken_configuration_is_an_invalid_file(folder: Path) -> None:
     (folder / "everytick.toml").write_text("ap = 'shop:tick'\n")
 

@@ -19,6 +19,33 @@ def test_a_table_has_headings_colour_and_the_zones_name(folder: Path) -> None:
     assert "\x1b[1m" in terminal.raw
 
 
+def test_columns_stay_in_line_under_wide_letters_and_in_a_narrow_window(folder: Path) -> None:
+    (folder / "wide.py").write_text(
+        "from everytick import Everytick\n"
+        "tick = Everytick('sqlite:///wide.db')\n"
+        "for name in ('夜間バックアップ', 'plain', 'cafe\\u0301'):\n"
+        "    tick.define(name, '0 0 1 1 *').command('work', ['true'])\n"
+    )
+    everytick(folder, "run", "--once", "-a", "wide")
+
+    with Terminal(folder, "list", "-a", "wide", COLUMNS="100", NO_COLOR="1") as terminal:
+        assert terminal.ended() == 0
+
+    _, *rows = terminal.text.strip().splitlines()
+    beginnings = {row[: row.index("enabled")] for row in rows}
+    assert beginnings == {"夜間バックアップ  ", "plain" + " " * 13, "cafe\u0301" + " " * 14}
+
+
+def test_a_long_last_column_is_cut_and_not_wrapped(folder: Path) -> None:
+    everytick(folder, "run", "--once", "-a", "shop")
+
+    with Terminal(folder, "doctor", "-a", "shop", COLUMNS="70", NO_COLOR="1") as terminal:
+        assert terminal.ended() in (0, 1)
+
+    assert all(len(line) <= 70 for line in terminal.text.splitlines())
+    assert "…" in terminal.text
+
+
 def test_a_table_can_be_watched_until_ctrl_c(folder: Path) -> None:
     everytick(folder, "run", "--once", "-a", "shop")
 

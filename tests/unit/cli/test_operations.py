@@ -93,6 +93,8 @@ def test_pause_and_resume_are_stored_with_the_users_name(cli: Cli, shop: Everyti
     assert (pause["until"], pause["reason"], pause["missed"]) == ("2035-12-24T18:00:00Z", "holidays", "catch_up")
     assert pause["by"] == getuser()
     assert [row[1] for row in cli("list", "-k", "nightly").rows] == ["paused"]
+    [paused] = [row[1] for row in cli("show", "nightly").rows if row[0] == "paused"]
+    assert paused.endswith(f"until 2035-12-24T18:00:00+00:00 by {getuser()}: holidays")
 
     assert "goes on" in cli("resume", "nightly").err
     assert "was not paused" in cli("resume", "nightly").err
