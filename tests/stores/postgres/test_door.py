@@ -42,6 +42,12 @@ async def test_a_store_that_was_closed_is_unavailable(store: PostgresStore) -> N
         await store.now()
 
 
+async def test_every_plan_is_made_for_the_tables_as_they_are(store: PostgresStore) -> None:
+    """A node that looked at empty tables a few times would keep a plan that reads them whole."""
+    async with store._door.connection() as db:
+        assert await db.fetchval("show plan_cache_mode") == "force_custom_plan"
+
+
 async def test_work_goes_on_after_every_session_was_cut(store: PostgresStore, db: object) -> None:
     """G2: whoever asks at that moment is told, the next one is answered."""
     await store.put(job())

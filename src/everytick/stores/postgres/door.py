@@ -260,8 +260,10 @@ class Door:
 
     def _options(self) -> dict[str, Any]:
         # A proxy hands each transaction to another session: what was prepared in one is unknown in the next.
-        cache = {"statement_cache_size": 0} if self.address.pooling else {}
-        return {**cache, "server_settings": self._settings} if self._settings else cache
+        if self.address.pooling:
+            return {"statement_cache_size": 0, **({"server_settings": self._settings} if self._settings else {})}
+        # A plan that a node made for good while the tables were empty reads them whole, and would ruin it later.
+        return {"server_settings": {"plan_cache_mode": "force_custom_plan", **self._settings}}
 
 
 async def _nothing(db: Connection) -> None:

@@ -34,7 +34,7 @@ with moment as materialized (
 )
 select moment.now,
        (select s.wake_at from everytick.job_state s
-         where s.wake_at > moment.now and not exists (select from everytick.wake w where w.job = s.job)
+         where s.wake_at > moment.now and s.job not in (select w.job from everytick.wake w)
          order by s.wake_at limit 1) as wake_at,
        (select min(r.ready_at)
           from unnest($1::text[]) q(queue)
@@ -53,7 +53,7 @@ select moment.now,
 with seen as materialized (
     select s.job
       from everytick.job_state s
-     where s.wake_at <= $1 and not exists (select from everytick.wake w where w.job = s.job offset 0)
+     where s.wake_at <= $1 and s.job not in (select w.job from everytick.wake w)
      order by s.wake_at, s.id
      limit $3
 ), ripe as (
@@ -247,7 +247,11 @@ with ended as (
     update everytick.occurrence o
        set status = e.status, error = e.error, ended_at = $4, updated_at = $4, owner = null, fence = o.fence + 1
       from unnest($1::uuid[], $2::smallint[], $3::text[]) e(id, status, error)
-     where o.id = e.id and o.id = any($1::uuid[]) and o.status in (0, 1, 3)
+     where o.id = e.id and o.seq = any(array(
+           select a.seq
+             from unnest($1::uuid[]) i(id)
+            cross join lateral (select a.seq from everytick.occurrence a
+                                 where a.id = i.id and a.status in (0, 1, 3) for no key update) a))
     returning o.seq, o.job, o.version, o.id, o.status, o.scheduled_for, o.started_at, o.ended_at
 ), owed as (
     insert into everytick.report (ended_at, occurrence)

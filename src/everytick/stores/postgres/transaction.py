@@ -61,7 +61,7 @@ class TaskTransaction:
     async def begin(self) -> None:
         """Open it."""
         with self._door.answering():
-            await self._db.execute("begin")
+            await self._db.execute("begin; set local plan_cache_mode = auto")  # a task's own statements are its own
         self._open = True
 
     async def leave(self) -> None:
