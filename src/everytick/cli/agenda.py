@@ -13,6 +13,7 @@ from everytick.cli.output import listed, say, show_json, show_pairs, show_table,
 from everytick.cli.session import ask, store_of_app
 from everytick.cli.state import Verb
 from everytick.cli.times import Times
+from everytick.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +72,7 @@ def next_verb(job: str | None, count: int, until: str | None, tz: str | None, as
     async def asked(app: Everytick) -> tuple[list[tuple[datetime, JobRecord]], datetime]:
         now = await (await store_of_app(app)).now()
         records = await app.jobs() if job is None else [await app.job(job)]
-        found = [(at, each) for each in records for at in await app.next_runs(each.job.name, count)]
+        found = [(at, each) for each in records for at in await _runs(app, each.job.name, count)]
         chosen = sorted((pair for pair in found if end is None or pair[0] <= end), key=lambda pair: pair[0])
         return chosen[:count], now
 
@@ -84,6 +85,14 @@ def next_verb(job: str | None, count: int, until: str | None, tz: str | None, as
     show_table([times.heading("at"), "job", "clock change"], rows, times)
     if not rows:
         say("nothing is to come")
+
+
+async def _runs(app: Everytick, name: str, count: int) -> list[datetime]:
+    """When the job runs next; one that was removed meanwhile does not."""
+    try:
+        return await app.next_runs(name, count)
+    except NotFound:
+        return []
 
 
 def _notes(found: list[tuple[datetime, JobRecord]], now: datetime) -> list[str | None]:

@@ -13,7 +13,7 @@ import click
 
 from everytick import __version__
 from everytick.cli.exits import Exit, code_of, sentence_of
-from everytick.cli.state import Noun, State, Verb, common_options
+from everytick.cli.state import Noun, State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,7 +117,6 @@ everytick = Verbs(
     help="Every tick, exactly once: run jobs, look at them, operate them.\n\nExample: everytick run -a jobs:tick",
     epilog=_EPILOG,
     params=[
-        *common_options(),
         click.Option(
             ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version."
         ),
@@ -174,6 +173,3 @@ def _write_words(text: str, mark: str | None = None) -> None:
     from everytick.cli.output import say
 
     say(text, mark=mark)
-
-
-__all__ = ["SECTIONS", "Verb", "called", "everytick", "main"]

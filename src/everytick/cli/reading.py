@@ -11,6 +11,7 @@ from everytick.cli.output import listed, say, show_json, show_pairs, show_table
 from everytick.cli.session import ask, store_of_app
 from everytick.cli.state import Verb
 from everytick.cli.times import Times, before
+from everytick.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,37 +39,42 @@ FAILED = ("failed", "failed_stale", "completed_with_errors")
 def list_verb(contains: str | None, tag: str | None, failed: bool, as_json: bool, utc: bool) -> None:
     """List the jobs in the store."""
 
-    async def asked(app: Everytick) -> tuple[list[JobRecord], list[JobStatus], int]:
+    async def asked(app: Everytick) -> tuple[list[tuple[JobRecord, JobStatus]], int]:
         records = await app.jobs()
-        chosen = [each for each in records if _is_chosen(each, contains, tag, failed)]
         stored = {each.job.name for each in records}
         missing = sum(definition.name not in stored for definition in app.definitions)
-        return chosen, await _statuses(app, [each.job.name for each in chosen]), missing
+        return await with_status(app, [each for each in records if _is_chosen(each, contains, tag, failed)]), missing
 
-    records, statuses, missing = ask(asked)
+    found, missing = ask(asked)
     if missing:
         say(f"{missing} of the application's jobs are not in the store yet: its first run brings them there")
     if as_json:
-        show_json([job_data(*each) for each in zip(records, statuses, strict=True)])
+        show_json([job_data(*each) for each in found])
         return
     times = Times(utc)
     rows = [
         (each.job.name, word(each, status), each.job.schedule, status.next_run, status.last_run, _last(each))
-        for each, status in zip(records, statuses, strict=True)
+        for each, status in found
     ]
     show_table(["job", "status", "schedule", times.heading("next run"), "last run", "last end"], rows, times)
     if not rows:
         say("no job answers to that" if contains or tag or failed else "the store holds no job")
 
 
-async def _statuses(app: Everytick, names: Sequence[str]) -> list[JobStatus]:
-    """How each job stands, several questions at a time."""
+async def with_status(app: Everytick, records: Sequence[JobRecord]) -> list[tuple[JobRecord, JobStatus]]:
+    """Return each job with how it stands, several questions at a time; one that is removed meanwhile is left out."""
     import asyncio
 
-    found: list[JobStatus] = []
-    for place in range(0, len(names), _AT_ONCE):
-        found += await asyncio.gather(*map(app.status, names[place : place + _AT_ONCE]))
-    return found
+    async def status(record: JobRecord) -> tuple[JobRecord, JobStatus] | None:
+        try:
+            return record, await app.status(record.job.name)
+        except NotFound:
+            return None
+
+    found: list[tuple[JobRecord, JobStatus] | None] = []
+    for place in range(0, len(records), _AT_ONCE):
+        found += await asyncio.gather(*map(status, records[place : place + _AT_ONCE]))
+    return [each for each in found if each is not None]
 
 
 def _is_chosen(record: JobRecord, contains: str | None, tag: str | None, failed: bool) -> bool:

@@ -6,7 +6,7 @@ import sys
 import click
 import pytest
 
-from everytick import errors
+from everytick import Everytick, errors
 from everytick.cli.exits import Exit, Refused, code_of, sentence_of
 from everytick.cli.main import SECTIONS, everytick
 from everytick.errors import EverytickError
@@ -87,6 +87,16 @@ def test_an_unknown_option_is_wrong_usage(plain: Cli) -> None:
 
     assert done.code == 2
     assert "--jsn" in done.err
+
+
+def test_common_options_may_stand_anywhere(plain: Cli, address: str, shop: Everytick) -> None:
+    for arguments in (
+        ["--store", address, "db", "status"],
+        ["db", "--store", address, "status"],
+        ["db", "status", "--store", address],
+        ["--store", "sqlite:///tpyo.db", "db", "status", "--store", address],
+    ):
+        assert plain(*arguments).code == 0, arguments
 
 
 def test_an_application_and_a_store_given_together_are_refused(plain: Cli) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 
 from everytick import Everytick
+from everytick.cli.reading import with_status
 from everytick.stores.addresses import store_of
 from tests.unit.cli.conftest import Cli, ran
 
@@ -51,6 +52,17 @@ def test_list_as_json_has_times_in_utc(cli: Cli, shop: Everytick) -> None:
     assert nightly["next_run"].endswith(":30:00Z")
     assert nightly["tags"] == ["night"]
     assert nightly["is_enabled"] is True
+
+
+def test_a_job_that_is_removed_while_they_are_listed_is_left_out(shop: Everytick) -> None:
+    async def listed() -> list[str]:
+        records = await shop.jobs()
+        await shop.remove("nightly")
+        found = await with_status(shop, records)
+        await shop.close()
+        return [record.job.name for record, _ in found]
+
+    assert asyncio.run(listed()) == ["both", "broken"]
 
 
 def test_list_of_nothing_says_so_beside_an_empty_answer(cli: Cli, shop: Everytick) -> None:
