@@ -19,9 +19,17 @@ class AnyStore(Store, PlanStore, RunStore, JobStore, HistoryStore, Protocol):
     """Whatever keeps all five parts of the seam."""
 
 
-def job(name: str = "report", when: str = "0 * * * *", tasks: tuple[str, ...] = ("main",), **policies: Any) -> Job:
-    """Return a job: hourly, of one task, unless said otherwise."""
-    return define_job(name, schedule(when), policies=policies, tasks=[define_task(name, task) for task in tasks])
+def job(
+    name: str = "report",
+    when: str = "0 * * * *",
+    tasks: tuple[str, ...] = ("main",),
+    *,
+    reports: bool = True,
+    **policies: Any,
+) -> Job:
+    """Return a job: hourly, of one task, with somebody who waits for its reports, unless said otherwise."""
+    written = [define_task(name, task) for task in tasks]
+    return define_job(name, schedule(when), policies=policies, tasks=written, reports=reports)
 
 
 async def plan_once(store: AnyStore, limit: int = 100) -> list[Commit]:

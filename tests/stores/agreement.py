@@ -78,7 +78,8 @@ class Pair:
     async def do_put(self) -> None:
         variant = dict(self.random.choice(VARIANTS))
         expected = self.random.choice([None, None, None, 1, 2])
-        await self.both("put", job(self.random.choice(NAMES), **variant), expected_version=expected)
+        reports = self.random.random() < 0.5
+        await self.both("put", job(self.random.choice(NAMES), reports=reports, **variant), expected_version=expected)
 
     async def do_rename(self) -> None:
         await self.both("rename", await self.job_id(), self.random.choice(NAMES))

@@ -27,3 +27,16 @@ async def test_what_a_plan_or_a_person_ended_owes_one_too(store: AnyStore, clock
     [made] = await occurrences(store)
     await store.cancel(made.id)
     assert await deliver(store) == [made.id]
+
+
+async def test_nothing_is_owed_where_nobody_waits_for_a_report(store: AnyStore, clock: ManualClock) -> None:
+    """Neither an ordinary end nor one without an owner marks a row that nobody would ever clear."""
+    await store.put(job(reports=False))
+    clock.move(hours=1)
+    await plan_once(store)
+    await run_one(store)
+    clock.move(hours=1)
+    await plan_once(store)
+    [ready] = [each for each in await occurrences(store) if each.status == "pending"]
+    await store.cancel(ready.id)
+    assert await store.reports(10) == []
