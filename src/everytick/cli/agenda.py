@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
 from everytick.cli.options import reading
 from everytick.cli.output import listed, say, show_json, show_pairs, show_table, write
@@ -59,7 +60,7 @@ def change_words(change: ClockChange) -> str:
     cls=Verb,
     help="Show what runs next: of one JOB, or of all.\n\nExample: everytick next nightly -n 5 --tz Europe/Berlin",
 )
-@click.argument("job", required=False)
+@job_argument("job", required=False)
 @click.option("-n", "count", default=10, show_default=True, type=click.IntRange(1, _MOST), help="How many at most.")
 @click.option("--until", metavar="T", help="Only through this moment.")
 @click.option("--tz", metavar="ZONE", help="Show times in this zone.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
+from everytick.cli.completing import job_argument
 from everytick.cli.exits import Exit, Refused
 from everytick.cli.output import is_terminal, safe, say
 from everytick.cli.session import ask, store_of_app
@@ -32,7 +33,7 @@ _LOOKED_THROUGH = 100
     help="Show the output of an occurrence, or of a job's latest.\n\n"
     "Each attempt's output is a file in the log folder of the node that ran it. Example: everytick logs nightly -f",
 )
-@click.argument("job_or_occurrence")
+@job_argument("job_or_occurrence")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the occurrence has ended.")
 @click.option("--task", metavar="NAME", help="Only of this task.")
 @click.option("--attempt", type=click.IntRange(1), metavar="N", help="Only of this attempt.")

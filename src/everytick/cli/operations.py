@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from everytick.cli.completing import job_argument
 from everytick.cli.exits import Exit, Refused
 from everytick.cli.options import confirm, in_utc, sure
 from everytick.cli.output import say, write
@@ -54,7 +55,7 @@ def _requesting(function: F) -> F:
     help="Ask for an occurrence now; the schedule is not moved.\n\n"
     "Writes the occurrence's id. Example: everytick trigger nightly --payload '{\"pages\": 3}' --wait",
 )
-@click.argument("job")
+@job_argument("job")
 @click.option("--payload", metavar="JSON", help="What its tasks are given; @FILE reads a file.")
 @_reason
 @_requesting
@@ -148,7 +149,7 @@ def cancel_verb(occurrence: str, reason: str, yes: bool) -> None:
     "Those after one moment and through another, one after the other. Writes how many.\n\n"
     "Example: everytick backfill nightly --after 2026-11-01 --through 2026-11-08",
 )
-@click.argument("job")
+@job_argument("job")
 @click.option("--after", required=True, metavar="T", help="The instants after this moment.")
 @click.option("--through", required=True, metavar="T", help="And not later than this one.")
 @click.option("--again", is_flag=True, help="Also those that have an occurrence.")
@@ -181,7 +182,7 @@ def backfill_verb(job: str, after: str, through: str, again: bool, dry_run: bool
 @click.command(
     "pause", cls=Verb, help="Hold a job's schedule.\n\nExample: everytick pause nightly --until 2026-12-24T18:00"
 )
-@click.argument("job")
+@job_argument("job")
 @click.option("--until", metavar="T", help="When it goes on by itself; else somebody must resume it.")
 @click.option(
     "--missed", default="skip", type=click.Choice(["skip", "catch_up"]), help="What becomes of the instants meanwhile."
@@ -196,7 +197,7 @@ def pause_verb(job: str, until: str | None, missed: Any, reason: str, utc: bool)
 
 
 @click.command("resume", cls=Verb, help="End a pause.")
-@click.argument("job")
+@job_argument("job")
 def resume_verb(job: str) -> None:
     """End a pause."""
     was_paused = ask(lambda app: app.resume(job, by=who()))
@@ -204,7 +205,7 @@ def resume_verb(job: str) -> None:
 
 
 @click.command("enable", cls=Verb, help="Let a disabled job run again, from its next instant on.")
-@click.argument("job")
+@job_argument("job")
 def enable_verb(job: str) -> None:
     """Let a disabled job run again."""
     changed = ask(lambda app: app.enable(job, by=who()))
@@ -212,7 +213,7 @@ def enable_verb(job: str) -> None:
 
 
 @click.command("disable", cls=Verb, help="Let a job create nothing and take no requests until it is enabled.")
-@click.argument("job")
+@job_argument("job")
 def disable_verb(job: str) -> None:
     """Let a job create nothing and take no requests."""
     changed = ask(lambda app: app.disable(job, by=who()))
@@ -220,7 +221,7 @@ def disable_verb(job: str) -> None:
 
 
 @click.command("reschedule", cls=Verb, help="Set a job's next run; the instants before it give way.")
-@click.argument("job")
+@job_argument("job")
 @click.argument("at")
 @in_utc
 def reschedule_verb(job: str, at: str, utc: bool) -> None:
@@ -232,7 +233,7 @@ def reschedule_verb(job: str, at: str, utc: bool) -> None:
 
 
 @click.command("skip", cls=Verb, help="Leave one single future instant of a job out.")
-@click.argument("job")
+@job_argument("job")
 @click.argument("at")
 @_reason
 @in_utc
@@ -245,7 +246,7 @@ def skip_verb(job: str, at: str, reason: str, utc: bool) -> None:
 
 
 @click.command("move", cls=Verb, help="Let one single future instant of a job run at another time.")
-@click.argument("job")
+@job_argument("job")
 @click.argument("at")
 @click.argument("to")
 @_reason
@@ -262,7 +263,7 @@ def move_verb(job: str, at: str, to: str, reason: str, utc: bool) -> None:
 
 
 @click.command("rename", cls=Verb, help="Give a job another name; its id, watermark and history stay.")
-@click.argument("old")
+@job_argument("old")
 @click.argument("new")
 def rename_verb(old: str, new: str) -> None:
     """Give a job another name."""
@@ -271,7 +272,7 @@ def rename_verb(old: str, new: str) -> None:
 
 
 @click.command("remove", cls=Verb, help="Take a job out of service; its history is kept.")
-@click.argument("job")
+@job_argument("job")
 @sure
 def remove_verb(job: str, yes: bool) -> None:
     """Take a job out of service."""

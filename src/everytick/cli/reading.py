@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from everytick.cli.completing import job_argument
 from everytick.cli.options import reading, watchable
 from everytick.cli.output import listed, say, show_json, show_pairs, show_table
 from everytick.cli.session import ask, store_of_app
@@ -136,7 +137,7 @@ def job_data(record: JobRecord, status: JobStatus) -> dict[str, Any]:
     help="Show one job, or one occurrence with its attempts.\n\n"
     "Of a job: schedule, tasks, policies, pause, next runs. What begins with occ_ is the id of an occurrence.",
 )
-@click.argument("job_or_occurrence")
+@job_argument("job_or_occurrence")
 @reading
 def show_verb(job_or_occurrence: str, as_json: bool, utc: bool) -> None:
     """Show one job, or one occurrence with its attempts."""
@@ -261,7 +262,7 @@ def attempt_data(task: str, attempt: Attempt) -> dict[str, Any]:
     help="Show what ran, newest first; of one JOB also what did not run, and why.\n\n"
     "Example: everytick history nightly --failed --since 7d",
 )
-@click.argument("job", required=False)
+@job_argument("job", required=False)
 @click.option("--failed", is_flag=True, help="Only what did not end well.")
 @click.option("--status", multiple=True, metavar="STATUS", help="Only this status, like missed; may be repeated.")
 @click.option("--cause", metavar="CAUSE", help="Only this cause: schedule, trigger, replay, backfill, create, restart.")

@@ -72,3 +72,16 @@ def test_the_shell_completes_verbs(folder: Path) -> None:
     )
 
     assert done.stdout.strip() == "plain,history"
+
+
+def test_the_shell_completes_the_names_of_jobs_and_is_never_disturbed(folder: Path) -> None:
+    everytick(folder, "run", "--once", "-a", "shop")
+
+    def completed(words: str, **more: str) -> tuple[str, str]:
+        count = str(len(words.split()))
+        done = everytick(folder, _EVERYTICK_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=count, **more)
+        return done.stdout, done.stderr
+
+    assert completed("everytick pause", EVERYTICK_APP="shop") == ("plain,broken\nplain,nightly\nplain,pulse\n", "")
+    assert completed("everytick --store sqlite:///jobs.db show") == ("plain,broken\nplain,nightly\nplain,pulse\n", "")
+    assert completed("everytick pause", EVERYTICK_APP="gone") == ("\n", "")

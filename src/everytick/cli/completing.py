@@ -1,0 +1,29 @@
+"""Completion of what only the store knows: the names of jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+def job_argument(name: str, **attributes: Any) -> Callable[[F], F]:
+    """Return an argument that is the name of a job, completed by those in the store."""
+    return click.argument(name, shell_complete=job_names, **attributes)
+
+
+def job_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names that begin like this; whatever goes wrong, a shell that completes must not be disturbed."""
+    from everytick.cli.session import ask
+
+    try:
+        with ctx.scope(cleanup=False):
+            records = ask(lambda app: app.jobs())
+    except Exception:  # noqa: BLE001, half a line is no place for an error
+        return []
+    return [each.job.name for each in records if each.job.name.startswith(incomplete) and each.job.name.isprintable()]
