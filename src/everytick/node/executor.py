@@ -382,6 +382,10 @@ class Executor:
 
     # --------------------------------------------------------------------------------- what a running attempt asks for
 
+    def begun(self, running: Running) -> None:
+        """Time the attempt from now on."""
+        self._watch.timed(running)
+
     def logger(self, running: Running) -> Logger:
         """Return the logger of the attempt."""
         return self._logs.logger(running)

@@ -21,6 +21,10 @@ class Attends(Protocol):
         """Return the logger of the attempt."""
         ...
 
+    def begun(self, running: "Running") -> None:
+        """Time the attempt from now on."""
+        ...
+
     def keep(self, running: "Running", data: bytes) -> None:
         """Keep output of the attempt, from any thread."""
         ...
@@ -130,6 +134,10 @@ class Running:
     def task(self) -> str:
         """The task's name."""
         return self.held.snapshot.rules.tasks[self.place].name
+
+    def begun(self, context: Context) -> None:
+        """Time this attempt from now on."""
+        self.attends.begun(self)
 
     def log(self, context: Context) -> Logger:
         """Return the logger of this attempt."""

@@ -47,10 +47,19 @@ class Watch:
         """Look at it again in a moment; a timeout shorter than that is wound now."""
         running.since = self._clock.monotonic()
         timeout = running.held.snapshot.rules.tasks[running.place].timeout
-        if timeout is not None and timeout < _SHORT and running.until is not None:
+        if running.body.begins_later:
+            # It waits for a thread or process, which is not its own time.
+            running.until = None
+        elif timeout is not None and timeout < _SHORT and running.until is not None:
             self._limit(running, running.until)
         self._young.append(running)
         self._wind()
+
+    def timed(self, running: Running) -> None:
+        """Wind the timeout of an attempt that has only now begun."""
+        timeout = running.held.snapshot.rules.tasks[running.place].timeout
+        if timeout is not None and running.is_open and running.context.halt is None and running.alarm is None:
+            self._limit(running, self._clock.now() + timeout)
 
     def ended(self, running: Running) -> None:
         """Forget its alarm; what it said of itself is noted, even if it was over at once."""

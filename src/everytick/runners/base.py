@@ -18,6 +18,9 @@ class Body(Protocol):
     wants_previous: bool
     """Whether its context must know, before it begins, which occurrence ended last."""
 
+    begins_later: bool
+    """Whether it may wait for a thread or a process first; it then calls `context.begin()`, and is timed from there."""
+
     async def run(self, context: Context) -> Outcome:
         """Carry out one attempt and say how it ended; whatever the task raises is an outcome.
 

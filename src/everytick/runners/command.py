@@ -28,6 +28,8 @@ class CommandBody:
 
     __slots__ = ("_grace", "_guard", "_scratch", "_target", "wants_previous")
 
+    begins_later = False
+
     def __init__(self, target: CommandTarget, scratch: Scratch, guard: Guard, grace: timedelta) -> None:
         self._target, self._scratch, self._guard = target, scratch, guard
         self._grace = grace.total_seconds()

@@ -41,6 +41,10 @@ class Halt(Enum):
 class Services(Protocol):
     """What a node does for its running attempts."""
 
+    def begun(self, context: Context) -> None:
+        """Time the attempt from now on."""
+        ...
+
     def log(self, context: Context) -> Logger:
         """Return the logger of this attempt; what it is told is kept with the attempt's output."""
         ...
@@ -200,6 +204,10 @@ class Context:
         text = note[:_LONGEST_NOTE].encode(errors="backslashreplace").decode().replace("\0", "")
         self._services.progress(self, Progress(done, total, text))
 
+    def begin(self) -> None:
+        """Time this attempt from now on: it had to wait for a thread or a process."""
+        self._services.begun(self)
+
     def output(self, data: bytes) -> None:
         """Keep this with the attempt's output."""
         self._services.output(self, data)
@@ -228,6 +236,9 @@ class Context:
 
 class _Silence:
     """Services for an attempt that is over."""
+
+    def begun(self, context: Context) -> None:
+        """Nobody times it any more."""
 
     def log(self, context: Context) -> Logger:
         from logging import getLogger

@@ -26,6 +26,8 @@ class FunctionBody:
 
     __slots__ = ("_call", "wants_previous")
 
+    begins_later = False
+
     def __init__(self, function: Callable[..., Awaitable[Any]]) -> None:
         signature = signature_of(function)
         self._call: Call = call_of(function, signature)

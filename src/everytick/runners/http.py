@@ -36,6 +36,8 @@ class HttpBody:
 
     __slots__ = ("_http", "_rules", "_target", "wants_previous")
 
+    begins_later = False
+
     def __init__(self, target: HttpTarget, rules: AddressRules) -> None:
         self._http = http_library()
         self._target, self._rules = target, rules

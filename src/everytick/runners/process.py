@@ -45,6 +45,8 @@ class ProcessBody:
 
     __slots__ = ("_main", "_pool", "_target", "wants_previous")
 
+    begins_later = True
+
     def __init__(self, function: Callable[..., Any], target: str, pool: "ProcessPool") -> None:
         self._target, self._main, self._pool = target, main_script(target), pool
         self.wants_previous = may_ask_for_previous(function, signature_of(function))
@@ -59,6 +61,7 @@ class ProcessBody:
             except OSError as error:
                 reason = str(error)
                 break
+            context.begin()
             try:
                 return await served.carry_out(request, context)
             except NeverBegan as error:

@@ -10,6 +10,7 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from enum import Enum
 from inspect import isawaitable
@@ -40,6 +41,8 @@ class ThreadBody:
     """
 
     __slots__ = ("_call", "_grace", "_pool", "wants_previous")
+
+    begins_later = True
 
     def __init__(self, function: Callable[..., Any], pool: "ThreadPool", grace: timedelta) -> None:
         signature = signature_of(function)
@@ -105,6 +108,7 @@ class Errand:
 
     def carry_out(self, echo: bool) -> Outcome:
         """Make the call, in this thread."""
+        self._say_begun()
         born = generation.number
         capture.begin(self.context.output, echo=echo)
         try:
@@ -123,6 +127,10 @@ class Errand:
         if result is None:
             return NOTHING
         return _never_awaited(result) if isawaitable(result) else succeeded(result)
+
+    def _say_begun(self) -> None:
+        with suppress(RuntimeError):  # the loop is closed, and nobody times it any more
+            self._loop.call_soon_threadsafe(self.context.begin)
 
     def tell(self, outcome: Outcome) -> None:
         """Let the loop know, from the thread."""

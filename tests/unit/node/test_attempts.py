@@ -1,12 +1,14 @@
 """What becomes of attempts: timeouts, retries, order, results, what leaks and what does not."""
 
 import asyncio
+import threading
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from itertools import pairwise
 
 import pytest
 
+from everytick import Everytick, every
 from everytick.domain.payload import payload
 from everytick.domain.retry import Retry
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
@@ -440,3 +442,19 @@ def test_a_note_that_no_store_takes_is_made_fit_or_refused() -> None:
         assert "finite" in refused[0]
 
     living(story)
+
+
+async def test_waiting_for_a_thread_is_not_the_tasks_own_time() -> None:
+    """S0-065: one thread, three tasks that need most of their timeout: each is timed from its own beginning."""
+    tick = Everytick("memory://", name="threads", threads=1)
+    going = threading.Event()
+
+    def slow() -> None:
+        going.wait(0.4)
+
+    for number in range(3):
+        tick.job(every("P1Y"), name=f"slow-{number}", task_timeout="1s")(slow)
+    async with tick:
+        asked = [await tick.trigger(f"slow-{number}") for number in range(3)]
+        ended = [await each.wait(timeout="20s") for each in asked]
+    assert {each.status for each in ended} == {OccurrenceStatus.COMPLETED}

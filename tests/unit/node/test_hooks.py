@@ -1,16 +1,27 @@
 """Hooks around an occurrence: once before its first attempt, and always with the report after its end."""
 
 import asyncio
-from datetime import timedelta
+import threading
+import time
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from everytick.domain.ids import job_id
 from everytick.domain.job import Job, define_job, define_task
-from everytick.domain.occurrence import Occurrence
+from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.report import Report
 from everytick.domain.retry import Retry
+from everytick.domain.snapshots import Request
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.errors import StoreUnavailable
+from everytick.node.node import Node
+from everytick.node.settings import node_settings
+from everytick.runners.catalogue import Catalogue
 from everytick.schedules.interval import every
+from everytick.stores.memory import MemoryStore
 from tests.unit.node.worlds import NOON, Function, World, living, pause
 
 
@@ -163,3 +174,170 @@ def test_on_start_is_called_though_another_node_had_given_it_back() -> None:
         await node.stop()
 
     living(story)
+
+
+class _Full(MemoryStore):
+    """A store that can be read, and takes no marks while its disk is full."""
+
+    is_full = True
+
+    async def reported(self, occurrence_ids: Collection[str]) -> None:
+        if self.is_full:
+            raise StoreUnavailable("the store", "disk full")
+        await super().reported(occurrence_ids)
+
+
+async def _owed(world: World, name: str, count: int) -> list[str]:
+    """Leave so many reports that nobody has delivered: of requests that are planned and then called off."""
+    job = define_job(name, every("P1Y", start=NOON), policies={"overlap": "allow"}, tasks=[define_task(name, "a")])
+    job = replace(job, reports=True)
+    await world.store.put(job)
+    asked = [await world.trigger(job, f"k{number}") for number in range(count)]
+    planner = world.node(knows={})
+    await planner.start()
+    await pause("2s")
+    await planner.stop()
+    for each in asked:
+        await world.store.cancel(each)
+    return asked
+
+
+def test_reports_of_jobs_without_a_hook_here_hide_no_others() -> None:
+    """S0-025: an application that is gone may owe any number of them."""
+
+    async def story(world: World) -> None:
+        told: list[str] = []
+        for number in range(3):
+            await _owed(world, f"theirs {number}", 110)
+        ours = await _owed(world, "ours", 1)
+        world.hooks[job_id("ours")] = {"on_complete": lambda report: told.append(report.occurrence_id)}
+        node = world.node()
+        await node.start()
+        await pause("1s")
+        assert told == ours
+        assert len(await world.store.reports(1000)) == 330
+        await node.stop()
+
+    living(story)
+
+
+def test_a_hook_is_called_once_though_its_report_cannot_be_marked() -> None:
+    """A disk that is full for an hour must not send a mail a second; the mark is made once it can be."""
+
+    async def story(world: World) -> None:
+        assert isinstance(world.store, _Full)
+        told: list[str] = []
+
+        async def body() -> None:
+            return
+
+        async def on_complete(report: Report) -> None:
+            told.append(report.occurrence_id)
+
+        job = await _reporting(world, body)
+        world.hooks[job.id] = {"on_complete": on_complete}
+        node = world.node()
+        await node.start()
+        asked = await world.trigger(job)
+        await pause("1h")
+        assert told == [asked]
+        assert len(await world.store.reports(10)) == 1
+        world.store.is_full = False
+        await pause("1m")
+        assert await world.store.reports(10) == []
+        assert told == [asked]
+        await node.stop()
+
+    living(story, _Full)
+
+
+def test_a_hook_that_takes_long_holds_up_no_other() -> None:
+    """Neither what is left nor what ends now waits for the hooks of another job, however many of them hang."""
+
+    async def story(world: World) -> None:
+        told: list[str] = []
+
+        async def hangs() -> None:
+            await asyncio.Event().wait()
+
+        await _owed(world, "slow", 300)
+        ours = await _owed(world, "ours", 250)
+        world.hooks[job_id("slow")] = {"on_complete": hangs}
+        world.hooks[job_id("ours")] = {"on_complete": lambda report: told.append(report.occurrence_id)}
+        node = world.node(grace_period="1s")
+        await node.start()
+        await pause("40s")
+        assert sorted(told) == sorted(ours)
+        assert len(await world.store.reports(1000)) == 300
+        await node.stop()
+
+    living(story)
+
+
+def test_so_many_hooks_are_called_at_once_and_no_more() -> None:
+    """Ends that come faster than their hooks return are left in the store, and delivered all the same."""
+
+    async def story(world: World) -> None:
+        told: list[str] = []
+        under_way = most = in_memory = 0
+
+        async def slow(report: Report) -> None:
+            nonlocal under_way, most, in_memory
+            under_way += 1
+            most, in_memory = max(most, under_way), max(in_memory, len(asyncio.all_tasks()))
+            await pause("10s")
+            under_way -= 1
+            told.append(report.occurrence_id)
+
+        async def body() -> None:
+            return
+
+        job = await _reporting(world, body, overlap="allow")
+        world.hooks[job.id] = {"on_complete": slow}
+        node = world.node()
+        await node.start()
+        asked = [await world.trigger(job, f"k{number}") for number in range(400)]
+        await pause("20m")
+        assert sorted(told) == sorted(asked)
+        assert most == 8
+        assert in_memory < 200
+        await node.stop()
+
+    living(story)
+
+
+def test_hooks_that_hang_in_threads_keep_neither_the_node_nor_others_from_their_threads() -> None:
+    """V4: asyncio's own threads are left to others, and the stop returns after the grace period."""
+
+    async def story() -> None:
+        store, hang, begun = MemoryStore(), threading.Event(), []
+        functions: dict[str, dict[str, Function]] = {}
+
+        async def body() -> None:
+            return
+
+        job = define_job("hooked", every("P1Y"), policies={"overlap": "allow"}, tasks=[define_task("hooked", "a")])
+        job = replace(job, reports=True)
+        functions[job.id] = {"a": body}
+        await store.put(job)
+
+        def hangs() -> None:
+            begun.append(threading.current_thread())
+            hang.wait()
+
+        settings = node_settings(grace_period="100ms")
+        node = Node(store, Catalogue(functions), settings, hooks={job.id: {"on_complete": hangs}})
+        await node.start()
+        for number in range(50):
+            await store.request(job.id, Request(f"k{number}", Cause.TRIGGER, datetime.now(UTC)))
+        while len(begun) < 8:
+            await asyncio.sleep(0.01)
+        assert all(thread.daemon for thread in begun)
+        async with asyncio.timeout(5):
+            assert await asyncio.to_thread(lambda: "asyncio's threads are free") != ""
+        began = time.monotonic()
+        await node.stop()
+        assert time.monotonic() - began < 8
+        hang.set()
+
+    asyncio.run(story())

@@ -29,6 +29,7 @@ class Remembering:
     """What a node would do for its attempts, kept in lists."""
 
     def __init__(self) -> None:
+        self.begins = 0
         self.written = b""
         self.lines: list[str] = []
         self.told: list[Progress] = []
@@ -37,6 +38,9 @@ class Remembering:
         self.changed = threading.Event()
         self._heard: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    def begun(self, context: Context) -> None:
+        self.begins += 1
 
     def log(self, context: Context) -> Logger:
         logger = Logger("test")
