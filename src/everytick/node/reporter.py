@@ -1,35 +1,51 @@
 """The reporter: calls the hooks of a job around its occurrences, and delivers every report at least once."""
 
 import asyncio
-import inspect
 import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
+from weakref import WeakValueDictionary
 
 from everytick.domain.steps import End, OccurrenceSnapshot
 from everytick.errors import StoreUnavailable
 from everytick.node.health import Health
 from everytick.node.held import Running
+from everytick.node.hooks import Hook, HookThreads, is_called_in_vain
 from everytick.stores.base import Claim, JobStore, RunStore
 
 _log = logging.getLogger("everytick.hooks")
 
-Hook = Callable[..., Any]
 Hooks = Mapping[str, Mapping[str, Hook]]
 """By the job's id, then `on_start` or `on_complete`."""
 
-_DELIVERED_AT_ONCE = 100
+_CALLED_AT_ONCE = 64
+_CALLED_AT_ONCE_OF_A_JOB = 8
+_IN_HAND = 1_000
+_IN_HAND_OF_A_JOB = 100
+_ASKED_FOR = 100
 _LOOK_EVERY = 30.0
 
 
 class Reporter:
-    """Knows the hooks of this process; one that raises is logged and changes nothing."""
+    """Knows the hooks of this process; one that raises is logged and changes nothing.
+
+    Hooks wait neither for other hooks nor for other jobs, up to the bounds above: what is
+    more stays in the store, which owes the report until it was delivered.
+    """
 
     def __init__(self, store: RunStore, jobs: JobStore, hooks: Hooks, health: Health) -> None:
         self._store, self._jobs, self._hooks, self._health = store, jobs, hooks, health
+        self._threads = HookThreads()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._under_way: set[str] = set()
+        self._room = asyncio.Semaphore(_CALLED_AT_ONCE)
+        self._rooms: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._in_hand: dict[str, str] = {}  # the job of each occurrence whose report is not marked yet
+        self._of_job: Counter[str] = Counter()
+        self._unmarked: set[str] = set()
+        self._strange: set[str] = set()
+        self._has_passed_over = False
         self._look = asyncio.Event()
 
     def wake(self) -> None:
@@ -39,9 +55,10 @@ class Reporter:
     async def run(self) -> None:
         """Deliver for ever what nobody has delivered."""
         while True:
+            self._look.clear()
+            await self._mark_told()
             while await self.deliver_left():
                 pass
-            self._look.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_EVERY):
                     await self._look.wait()
@@ -56,25 +73,33 @@ class Reporter:
 
     def ended(self, claim: Claim, end: End) -> None:
         """Deliver the report of an end that is committed."""
-        if self._hook(claim.job.id, "on_complete") is not None:
-            self._spawn(self._deliver(end.snapshot))
+        hook = self._hook(claim.job.id, "on_complete")
+        if hook is not None:
+            self._take_in_hand(hook, end.snapshot)
 
     def with_previous(self, running: Running, go: Callable[[], None]) -> None:
         """Go, once the context knows which occurrence of the job ended last."""
         self._spawn(self._look_up(running, go))
 
-    async def deliver_left(self) -> int:
-        """Deliver what an earlier node, the reaper or the planner left; return how many."""
+    async def deliver_left(self) -> bool:
+        """Begin to deliver what an earlier node, the reaper or the planner left; say whether there may be more."""
         if not any("on_complete" in hooks for hooks in self._hooks.values()):
-            return 0
-        left = [
-            ended
-            for ended in await self._store.reports(_DELIVERED_AT_ONCE)
-            if ended.id not in self._under_way and self._hook(ended.job_id, "on_complete") is not None
-        ]
-        for ended in left:
-            await self._deliver(ended)
-        return len(left)
+            return False
+        # A job may have been given its hook since.
+        self._strange = {job_id for job_id in self._strange if self._hook(job_id, "on_complete") is None}
+        full = {job_id for job_id, count in self._of_job.items() if count >= _IN_HAND_OF_A_JOB}
+        self._has_passed_over |= bool(full)
+        known = set(self._in_hand)
+        found = await self._store.reports(_ASKED_FOR + len(known), self._strange | full)
+        is_any_new = False
+        for ended in found:
+            hook = self._hook(ended.job_id, "on_complete")
+            if hook is None:
+                is_any_new |= ended.job_id not in self._strange
+                self._strange.add(ended.job_id)
+            elif ended.id not in known:
+                is_any_new |= self._take_in_hand(hook, ended)
+        return is_any_new
 
     async def close(self) -> None:
         """Return when the hooks under way have ended."""
@@ -91,64 +116,74 @@ class Reporter:
         task.add_done_callback(self._tasks.discard)
 
     async def _start(self, hook: Hook, claim: Claim, go: Callable[[], None]) -> None:
-        if await _is_called_in_vain(hook, claim.occurrence):
+        if await is_called_in_vain(hook, claim.occurrence, self._threads):
             _log.error("on_start of job '%s' failed; its tasks run all the same", claim.job.name)
         go()
 
-    async def _deliver(self, ended: OccurrenceSnapshot) -> None:
-        hook = self._hook(ended.job_id, "on_complete")
-        assert hook is not None, "a report is delivered to a hook"
-        self._under_way.add(ended.id)
-        if await _is_called_in_vain(hook, ended.report()):
-            _log.error("on_complete failed for occurrence %s; the occurrence stays as it ended", ended.id)
+    def _take_in_hand(self, hook: Hook, ended: OccurrenceSnapshot) -> bool:
+        """Say whether the report was not in hand before and is now; where there is no room, the store keeps it."""
+        if ended.id in self._in_hand:
+            return False
+        if len(self._in_hand) >= _IN_HAND or self._of_job[ended.job_id] >= _IN_HAND_OF_A_JOB:
+            self._has_passed_over = True
+            return False
+        self._in_hand[ended.id] = ended.job_id
+        self._of_job[ended.job_id] += 1
+        self._spawn(self._deliver(hook, ended))
+        return True
+
+    async def _deliver(self, hook: Hook, ended: OccurrenceSnapshot) -> None:
+        room = self._rooms.setdefault(ended.job_id, asyncio.Semaphore(_CALLED_AT_ONCE_OF_A_JOB))
         try:
-            await self._store.reported([ended.id])
+            async with room, self._room:
+                if await is_called_in_vain(hook, ended.report(), self._threads):
+                    _log.error("on_complete failed for occurrence %s; the occurrence stays as it ended", ended.id)
+        except BaseException:
+            self._let_go([ended.id])
+            raise
+        self._unmarked.add(ended.id)
+        try:
+            await self._mark([ended.id])
         except StoreUnavailable as error:
-            # The mark stays: the report comes again, which is allowed.
             self._health.failed(str(error))
-        finally:
-            self._under_way.discard(ended.id)
+            self._look.set()
+        except Exception:  # noqa: BLE001, tried again by the loop, whose edge knows how to wait
+            _log.exception("the report of occurrence %s is delivered, but cannot be marked so yet", ended.id)
+            self._look.set()
+
+    async def _mark_told(self) -> None:
+        """Mark what was delivered while the store took no mark: the hook is not called again for it."""
+        if self._unmarked:
+            await self._mark(list(self._unmarked))
+
+    async def _mark(self, ids: list[str]) -> None:
+        await self._store.reported(ids)
+        self._unmarked.difference_update(ids)
+        self._let_go(ids)
+
+    def _let_go(self, ids: list[str]) -> None:
+        for id_ in ids:
+            job_id = self._in_hand.pop(id_, None)
+            if job_id is None:
+                continue
+            self._of_job[job_id] -= 1
+            if self._has_passed_over and self._has_room_again(job_id):
+                self._has_passed_over = False
+                self._look.set()
+            if not self._of_job[job_id]:
+                del self._of_job[job_id]
+
+    def _has_room_again(self, job_id: str) -> bool:
+        return len(self._in_hand) <= _IN_HAND // 2 and self._of_job[job_id] <= _IN_HAND_OF_A_JOB // 2
 
     async def _look_up(self, running: Running, go: Callable[[], None]) -> None:
-        job_id = running.held.claim.job.id
+        job, record = running.held.claim.job, None
         try:
-            record = (await self._jobs.get([job_id])).get(job_id)
+            record = (await self._jobs.get([job.id])).get(job.id)
         except StoreUnavailable as error:
             self._health.failed(str(error))
-            record = None
+        except Exception:  # noqa: BLE001, the task must begin all the same
+            _log.exception("which occurrence of job '%s' ended last cannot be found out", job.name)
         if record is not None and record.last_end is not None:
             running.context.previous = record.last_end.scheduled_for
         go()
-
-
-async def _is_called_in_vain(hook: Hook, argument: object) -> bool:
-    """Call the hook and return whether it raised: whatever that was, `sys.exit` included, the node goes on."""
-    try:
-        await _call(hook, argument)
-    except BaseException as error:
-        task = asyncio.current_task()
-        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-            raise
-        _log.error("a hook raised", exc_info=error)
-        return True
-    return False
-
-
-async def _call(hook: Hook, argument: object) -> None:
-    """Call the hook with the argument if it takes one; one that is not async runs beside the loop."""
-    arguments = (argument,) if inspect.signature(hook).parameters else ()
-    if inspect.iscoroutinefunction(hook):
-        await hook(*arguments)
-        return
-    raised = await asyncio.to_thread(_raised_by, hook, arguments)
-    if raised is not None:
-        raise raised
-
-
-def _raised_by(hook: Hook, arguments: tuple[object, ...]) -> BaseException | None:
-    """Call it in this thread; SystemExit must not leave a thread of a pool, nor StopIteration a coroutine."""
-    try:
-        hook(*arguments)
-    except BaseException as error:  # noqa: BLE001, handed to whoever waits
-        return RuntimeError(f"StopIteration: {error}") if isinstance(error, StopIteration) else error
-    return None

@@ -2,9 +2,7 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Collection
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -189,8 +187,8 @@ class _Full(MemoryStore):
 
 async def _owed(world: World, name: str, count: int) -> list[str]:
     """Leave so many reports that nobody has delivered: of requests that are planned and then called off."""
-    job = define_job(name, every("P1Y", start=NOON), policies={"overlap": "allow"}, tasks=[define_task(name, "a")])
-    job = replace(job, reports=True)
+    tasks = [define_task(name, "a")]
+    job = define_job(name, every("P1Y", start=NOON), policies={"overlap": "allow"}, tasks=tasks, reports=True)
     await world.store.put(job)
     asked = [await world.trigger(job, f"k{number}") for number in range(count)]
     planner = world.node(knows={})
@@ -308,36 +306,37 @@ def test_so_many_hooks_are_called_at_once_and_no_more() -> None:
 
 def test_hooks_that_hang_in_threads_keep_neither_the_node_nor_others_from_their_threads() -> None:
     """V4: asyncio's own threads are left to others, and the stop returns after the grace period."""
+    hang = threading.Event()
 
     async def story() -> None:
-        store, hang, begun = MemoryStore(), threading.Event(), []
-        functions: dict[str, dict[str, Function]] = {}
+        store, loop = MemoryStore(lambda: datetime.now(UTC)), asyncio.get_running_loop()
+        begun: list[threading.Thread] = []
+        are_begun = asyncio.Event()
 
         async def body() -> None:
             return
 
-        job = define_job("hooked", every("P1Y"), policies={"overlap": "allow"}, tasks=[define_task("hooked", "a")])
-        job = replace(job, reports=True)
-        functions[job.id] = {"a": body}
-        await store.put(job)
-
         def hangs() -> None:
             begun.append(threading.current_thread())
+            if len(begun) == 8:
+                loop.call_soon_threadsafe(are_begun.set)
             hang.wait()
 
-        settings = node_settings(grace_period="100ms")
-        node = Node(store, Catalogue(functions), settings, hooks={job.id: {"on_complete": hangs}})
+        tasks = [define_task("hooked", "a")]
+        job = define_job("hooked", every("P1Y"), policies={"overlap": "allow"}, tasks=tasks, reports=True)
+        await store.put(job)
+        catalogue, settings = Catalogue({job.id: {"a": body}}), node_settings(grace_period="100ms")
+        node = Node(store, catalogue, settings, hooks={job.id: {"on_complete": hangs}})
         await node.start()
         for number in range(50):
             await store.request(job.id, Request(f"k{number}", Cause.TRIGGER, datetime.now(UTC)))
-        while len(begun) < 8:
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(20):
+            await are_begun.wait()
+            assert await asyncio.to_thread(lambda: "a thread of asyncio's is free")
+            await node.stop()
         assert all(thread.daemon for thread in begun)
-        async with asyncio.timeout(5):
-            assert await asyncio.to_thread(lambda: "asyncio's threads are free") != ""
-        began = time.monotonic()
-        await node.stop()
-        assert time.monotonic() - began < 8
-        hang.set()
 
-    asyncio.run(story())
+    try:
+        asyncio.run(story())
+    finally:
+        hang.set()

@@ -1,0 +1,101 @@
+"""Hooks: how a function of the application is called around an occurrence, in threads of its own."""
+
+import asyncio
+import contextvars
+import inspect
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from queue import Empty, SimpleQueue
+from typing import Any
+
+_log = logging.getLogger("everytick.hooks")
+
+Hook = Callable[..., Any]
+
+_IDLE = 10.0
+
+
+class HookThreads(Executor):
+    """Daemon threads, begun when none is idle and ended when they have been idle for a while.
+
+    How many there are is for those who call to bound. Not asyncio's own: hooks that hang
+    would keep everybody else from them, and the process from leaving.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
+        self._idle = 0  # threads that wait and are promised to no call
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        """Have the call made at once, in a thread."""
+        future: Future[Any] = Future()
+        with self._lock:
+            if self._idle:
+                self._idle -= 1
+            else:
+                threading.Thread(target=self._work, name="everytick hook", daemon=True).start()
+            self._calls.put((future, lambda: fn(*args, **kwargs)))
+        return future
+
+    def _work(self) -> None:
+        while True:
+            try:
+                future, call = self._calls.get(timeout=_IDLE)
+            except Empty:
+                with self._lock:
+                    if self._idle:
+                        self._idle -= 1
+                        return
+                continue
+            _answer(future, call)
+            del future, call
+            with self._lock:
+                self._idle += 1
+
+
+def _answer(future: "Future[Any]", call: Callable[[], Any]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = call()
+    except BaseException as error:  # noqa: BLE001, handed to whoever waits
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
+async def is_called_in_vain(hook: Hook, argument: object, threads: HookThreads) -> bool:
+    """Call the hook and return whether it raised: whatever that was, `sys.exit` included, the node goes on."""
+    try:
+        await _call(hook, argument, threads)
+    except BaseException as error:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise
+        _log.error("a hook raised", exc_info=error)
+        return True
+    return False
+
+
+async def _call(hook: Hook, argument: object, threads: HookThreads) -> None:
+    """Call the hook with the argument if it takes one; one that is not async runs beside the loop."""
+    arguments = (argument,) if inspect.signature(hook).parameters else ()
+    if inspect.iscoroutinefunction(hook):
+        await hook(*arguments)
+        return
+    carried = contextvars.copy_context()
+    raised = await asyncio.get_running_loop().run_in_executor(threads, carried.run, _raised_by, hook, arguments)
+    if raised is not None:
+        raise raised
+
+
+def _raised_by(hook: Hook, arguments: tuple[object, ...]) -> BaseException | None:
+    """Call it in this thread; SystemExit must not go through a future, nor StopIteration through a coroutine."""
+    try:
+        hook(*arguments)
+    except BaseException as error:  # noqa: BLE001, handed to whoever waits
+        return RuntimeError(f"StopIteration: {error}") if isinstance(error, StopIteration) else error
+    return None
