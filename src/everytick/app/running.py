@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
@@ -43,6 +44,7 @@ class Running(Opened):
 
     async def start(self) -> None:
         """Open the store, bring this application's definitions into it, and begin to plan and run."""
+        _refuse_in_child()
         if self._node is not None or self._is_starting:
             raise AlreadyRunning(ALREADY_RUNNING)
         self._is_starting = True
@@ -72,14 +74,20 @@ class Running(Opened):
         """
         from everytick.app.foreground import run
 
+        _refuse_in_child()
         if self._node is not None or self._is_starting or self._background is not None:
             raise AlreadyRunning(ALREADY_RUNNING)
         run(self, drain=drain)
 
     def start_background(self) -> None:
-        """Run in a thread with a loop of its own, and return once it runs; it stops when the process ends."""
+        """Run in a thread with a loop of its own, and return once it runs; it stops when the process ends.
+
+        In the process of a task it does nothing: there the module is only imported for its functions.
+        """
         from everytick.app.background import Background
 
+        if _is_in_child():
+            return
         if self._background is not None or self._node is not None:
             raise AlreadyRunning(ALREADY_RUNNING)
         self._background = Background(self)
@@ -134,6 +142,20 @@ class Running(Opened):
             allow_addresses=settings.allow_addresses,
         )
         return Node(store, catalogue, settings, hooks=hooks, events=self._events)
+
+
+def _is_in_child() -> bool:
+    """Whether this is a process in which a node runs its tasks."""
+    child = sys.modules.get("everytick.runners.child")
+    return child is not None and child.is_serving
+
+
+def _refuse_in_child() -> None:
+    if _is_in_child():
+        raise RuntimeError(
+            "this is the process of a task, which imports the application for its functions and must not run it: "
+            'put the call under `if __name__ == "__main__":`'
+        )
 
 
 def _log_folder(store: AnyStore) -> Path | None:

@@ -36,6 +36,9 @@ _MAIN = "__everytick_main__"
 _PR_SET_PDEATHSIG = 1
 _LONGEST_LINE = 64 * 1024
 
+is_serving = False
+"""Whether this process is a child: an application that is imported here must not become a node of its own."""
+
 
 class ChildContext(Context):
     """The context as a function in another process sees it: the same facts, told in one message."""
@@ -209,6 +212,8 @@ class Stage:
 
 def main(descriptor: int) -> None:
     """Serve requests until the node closes the line, or is gone."""
+    global is_serving
+    is_serving = True
     _die_with_parent()
     faulthandler.enable(2)
     channel, stage = Channel(socket.socket(fileno=descriptor)), Stage()

@@ -1,10 +1,13 @@
 """Running an application: in a loop, in the background, beside a web application; started once, stopped cleanly."""
 
 import asyncio
+import importlib
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -198,3 +201,56 @@ tick.run()
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 130
+
+
+async def test_a_task_in_a_process_makes_no_second_node_of_its_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module that starts its application when it is imported, as those of web servers do, is only imported there."""
+    (tmp_path / "starts_itself.py").write_text(
+        f"""
+from everytick import Everytick, every
+tick = Everytick("sqlite:///{tmp_path}/e.db", name="test", grace_period="1s")
+
+@tick.job(every("P1Y"), runner="process")
+def work():
+    return "done"
+
+tick.start_background()
+"""
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    tick = (await asyncio.to_thread(importlib.import_module, "starts_itself")).tick
+    try:
+        ended = await (await tick.trigger("work")).wait(timeout="30s")
+        assert (ended.status, ended.error) == (OccurrenceStatus.COMPLETED, None)
+    finally:
+        await asyncio.to_thread(tick.stop_background)
+    with closing(sqlite3.connect(tmp_path / "e.db")) as file:
+        assert file.execute("select count(*) from node").fetchone() == (1,)
+
+
+def test_a_script_that_runs_wherever_it_is_imported_is_told_what_to_write(tmp_path: Path) -> None:
+    """As multiprocessing does: the task fails with a sentence, and its process becomes no node."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import os, signal
+from everytick import Everytick, every
+tick = Everytick("memory://", name="test", grace_period="1s")
+
+@tick.job(every("1s"), runner="process")
+def work():
+    return "done"
+
+@work.definition.on_complete
+def complete(report):
+    print(report.task("work").error, flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+tick.run()
+"""
+    )
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=30, check=False)
+    assert 'put the call under `if __name__ == "__main__":`' in done.stdout
+    assert done.returncode == 0
