@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
-from functools import partial
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
@@ -108,7 +108,16 @@ class Settings:
     origins: tuple[tuple[str, Level], ...] = ()
 
     def overridden_by(self, overrides: "Overrides") -> "Settings":
-        """Return the settings with what the level sets; what it does not set stays, with its origin."""
+        """Return the settings with what the level sets; what it does not set stays, with its origin.
+
+        Thousands of jobs that say the same share one value.
+        """
+        try:
+            return _merged(self, overrides)
+        except TypeError:  # somebody's own schedule or value cannot be hashed
+            return self._with(overrides)
+
+    def _with(self, overrides: "Overrides") -> "Settings":
         origins = dict(self.origins)
         latest = max((_RANK[level] for level in origins.values()), default=0)
         assert _RANK[overrides.level] >= latest, f"{overrides.level} comes before {list(Level)[latest]} in the cascade"
@@ -126,6 +135,11 @@ class Settings:
         """Return every policy with its value and who set it, for people and for the store."""
         origins = dict(self.origins)
         return {key: Effective(getattr(self, key), origins.get(key, Level.DEFAULT)) for key in POLICIES}
+
+
+@lru_cache(maxsize=512)
+def _merged(settings: Settings, overrides: "Overrides") -> Settings:
+    return settings._with(overrides)
 
 
 class Effective(NamedTuple):

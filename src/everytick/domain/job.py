@@ -255,6 +255,8 @@ def _with_order(job: str, settings: Settings, tasks: Sequence[TaskDefinition]) -
 def _with_zone(settings: Settings, in_zone: InZone) -> Settings:
     """Settle the zone of the two schedules that are policies."""
     stop, restart = settings.stop_schedule, settings.restart_schedule
+    if stop is None and restart is None:
+        return settings
     return replace(
         settings,
         stop_schedule=None if stop is None else in_zone(stop, settings.timezone),
