@@ -333,7 +333,9 @@ class Planning(Base):
             await db.execute(self._sql.release, moved.releases, now)
         if moved.endings:
             by_key = {each.job: each for each in held}
-            for row in await db.fetch(self._sql.end_unowned, *columns(moved.endings, 3), now):
+            found = await db.fetch(self._sql.end_unowned, *columns(moved.endings, 3), now)
+            ended = {str(row["id"]): row for row in found}
+            for row in [ended[end[0]] for end in moved.endings if end[0] in ended]:
                 by_key[row["job"]].ends.note(row, row["status"] in _WELL)
         if moved.cancels:
             await db.execute(self._sql.ask_to_stop, moved.cancels, _ASKED)
