@@ -3,6 +3,8 @@
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.cli.terminal import Terminal, everytick
 
 
@@ -69,12 +71,13 @@ def test_a_traceback_reaches_no_terminal_raw(folder: Path) -> None:
     assert "\x1b" not in terminal.raw
 
 
-def test_no_color_is_honoured(folder: Path) -> None:
-    with Terminal(folder, "explain", "30 2 * * *", NO_COLOR="1") as terminal:
-        assert terminal.ended() == 0
+@pytest.mark.parametrize("wish", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_who_wants_no_colour_gets_none(folder: Path, wish: dict[str, str]) -> None:
+    with Terminal(folder, "explain", "61 * * * *", **wish) as terminal:
+        assert terminal.ended() == 2
 
     assert "\x1b" not in terminal.raw
-    assert "at 02:30, UTC" in terminal.text
+    assert terminal.text.startswith("everytick: Invalid cron expression")
 
 
 def test_an_error_is_one_sentence_in_red(folder: Path) -> None:
