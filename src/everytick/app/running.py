@@ -12,6 +12,7 @@ from everytick.domain.texts import ALREADY_RUNNING
 from everytick.errors import AlreadyRunning
 
 if TYPE_CHECKING:
+    from asyncio import Task
     from collections.abc import AsyncIterator
     from pathlib import Path
     from types import TracebackType
@@ -29,7 +30,8 @@ class Running(Opened):
     settings: NodeSettings
     _events: Events
     _node: Node | None = None
-    _is_starting = False
+    _starting: Task[None] | None = None
+    _stopping: Task[None] | None = None
     _background: Background | None = None
 
     if TYPE_CHECKING:
@@ -43,29 +45,66 @@ class Running(Opened):
         return self._node
 
     async def start(self) -> None:
-        """Open the store, bring this application's definitions into it, and begin to plan and run."""
+        """Open the store, bring this application's definitions into it, and begin to plan and run.
+
+        A stop that comes before it is done ends it, and it says so.
+        """
+        import asyncio
+
         _refuse_in_child()
-        if self._node is not None or self._is_starting:
+        if self._is_running:
             raise AlreadyRunning(ALREADY_RUNNING)
-        self._is_starting = True
+        self._starting = asyncio.create_task(self._begin())
         try:
-            store = await self._opened()
-            await self.sync()
-            node = self._made_node(store)
-            await node.start()
-            self._node = node
+            await self._starting
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise RuntimeError("the application was stopped before it had started") from None
         finally:
-            self._is_starting = False
+            self._starting = None
 
     async def stop(self, mode: StopMode = "cancel") -> None:
         """Stop planning and claiming, then what runs, and close the store; stopping twice is harmless.
 
         `cancel` tells what runs to stop and waits the grace period, `drain` waits for it first.
+        Whoever stops what is being stopped waits for the same end, and `cancel` hastens a drain.
         """
-        node, self._node = self._node, None
-        if node is not None:
-            await node.stop(mode)
-        await self.close()
+        import asyncio
+
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._end(mode))
+        elif mode == "cancel" and self._node is not None:
+            self._node.executor.stop()
+        await asyncio.shield(self._stopping)
+
+    async def _begin(self) -> None:
+        store = await self._opened()
+        await self.sync()
+        node = self._made_node(store)
+        await node.start()
+        self._node = node
+
+    async def _end(self, mode: StopMode) -> None:
+        import asyncio
+
+        try:
+            if self._starting is not None:
+                self._starting.cancel()
+                await asyncio.wait([self._starting])
+            if self._node is not None:
+                await self._node.stop(mode)
+        finally:
+            self._node = None
+            try:
+                await self.close()
+            finally:
+                self._stopping = None
+
+    @property
+    def _is_running(self) -> bool:
+        return self._node is not None or self._starting is not None
 
     def run(self, *, drain: bool = False) -> None:
         """Run until somebody says stop: the first Ctrl-C or SIGTERM stops cleanly, a second leaves at once.
@@ -75,7 +114,7 @@ class Running(Opened):
         from everytick.app.foreground import run
 
         _refuse_in_child()
-        if self._node is not None or self._is_starting or self._background is not None:
+        if self._is_running or self._background is not None:
             raise AlreadyRunning(ALREADY_RUNNING)
         run(self, drain=drain)
 
@@ -88,7 +127,7 @@ class Running(Opened):
 
         if _is_in_child():
             return
-        if self._background is not None or self._node is not None:
+        if self._is_running or self._background is not None:
             raise AlreadyRunning(ALREADY_RUNNING)
         self._background = Background(self)
         try:
