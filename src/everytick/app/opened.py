@@ -34,13 +34,22 @@ class Home:
 
 
 class Bridge:
-    """A store that lives on another loop: every verb is carried out there and answered here."""
+    """A store that lives on another loop: every verb is carried out there and answered here.
+
+    What it holds open for its caller, a transaction or what is due, stays on its own loop.
+    """
 
     def __init__(self, home: Home) -> None:
         self._home = home
 
-    def __getattr__(self, verb: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+    def __getattr__(self, verb: str) -> Any:
+        from inspect import iscoroutinefunction
+
         act, loop = getattr(self._home.store, verb), self._home.loop
+        if not callable(act):
+            return act
+        if not iscoroutinefunction(act):
+            raise TypeError(f"{verb} can only be asked on the loop that opened the store")
 
         async def carried_out(*args: Any, **kwargs: Any) -> Any:
             import asyncio
@@ -77,10 +86,7 @@ class Opened:
             return
         if home.opening is not None and home.loop is asyncio.get_running_loop():
             await asyncio.wait([home.opening])
-        if home.loop is not asyncio.get_running_loop() and home.loop.is_running():
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(home.store.close(), home.loop))
-        else:
-            await _left_behind(home)
+        await _left_behind(home)
 
     async def _opened(self) -> AnyStore:
         """Return the store, opened; on any loop but its own, a bridge to it."""
@@ -106,8 +112,21 @@ class Opened:
                 raise failed
         return home.store
 
+    async def _at_home(self) -> AnyStore:
+        """Return the store, opened on this loop: a node is given more than a bridge can carry."""
+        import asyncio
+
+        here = asyncio.get_running_loop()
+        with self._moving:
+            left = self._home
+            if left is not None and left.loop is not here and left.loop.is_running():
+                if not self._store_is_ours and _is_bound(left.store):
+                    raise RuntimeError("the store was opened on another loop: start the application there")
+                self._home = self._new_home(left, here)
+        return await self._opened()
+
     def _new_home(self, left: Home | None, here: AbstractEventLoop) -> Home:
-        """The store on this loop; what an ended loop had opened is made anew, unless it lives in memory or is given."""
+        """The store on this loop; what another had opened is made anew, unless it lives in memory or is given."""
         if not self._store_is_ours:
             return Home(self._make_store(), here, None)
         if left is not None and left.store.is_in_memory:
@@ -174,8 +193,17 @@ class Opened:
 
 
 async def _left_behind(home: Home) -> None:
-    """Close a store on this loop, where that can be done: of those whose own has ended, SQLite is bound to none."""
+    """Close a store on its own loop, or on this one if that has ended, where it can be closed here."""
+    import asyncio
+
+    if home.loop is not asyncio.get_running_loop() and home.loop.is_running():
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(home.store.close(), home.loop))
+    elif not home.loop.is_closed() or not _is_bound(home.store):
+        await home.store.close()
+
+
+def _is_bound(store: AnyStore) -> bool:
+    """Whether the store has connections that belong to the loop which opened them."""
     from everytick.stores.sqlite.store import SqliteStore
 
-    if isinstance(home.store, SqliteStore) or not home.loop.is_closed():
-        await home.store.close()
+    return not store.is_in_memory and not isinstance(store, SqliteStore)

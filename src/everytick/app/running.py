@@ -12,7 +12,7 @@ from everytick.domain.texts import ALREADY_RUNNING
 from everytick.errors import AlreadyRunning
 
 if TYPE_CHECKING:
-    from asyncio import Task
+    from asyncio import AbstractEventLoop, Task
     from collections.abc import AsyncIterator
     from pathlib import Path
     from types import TracebackType
@@ -80,7 +80,7 @@ class Running(Opened):
         await asyncio.shield(self._stopping)
 
     async def _begin(self) -> None:
-        store = await self._opened()
+        store = await self._at_home()
         await self.sync()
         node = self._made_node(store)
         await node.start()
@@ -129,6 +129,11 @@ class Running(Opened):
             return
         if self._is_running or self._background is not None:
             raise AlreadyRunning(ALREADY_RUNNING)
+        if self._home is not None and self._home.loop is _running_loop():
+            raise RuntimeError(
+                "start_background() would wait for this loop, which has opened the store: "
+                "write `await tick.start()` here, or call start_background() before anything is asked"
+            )
         self._background = Background(self)
         try:
             self._background.start()
@@ -181,6 +186,15 @@ class Running(Opened):
             allow_addresses=settings.allow_addresses,
         )
         return Node(store, catalogue, settings, hooks=hooks, events=self._events)
+
+
+def _running_loop() -> AbstractEventLoop | None:
+    import asyncio
+
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def _is_in_child() -> bool:

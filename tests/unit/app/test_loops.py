@@ -70,3 +70,49 @@ async def test_a_stop_ends_a_start_that_is_under_way(tmp_path: Path) -> None:
     assert (left, shop.tick.node) == (set(), None)
     async with shop.tick:
         assert shop.tick.node is not None
+
+
+# ------------------------------------------------------------------------------------------------- several loops
+
+
+async def test_a_background_that_would_wait_for_this_loop_is_refused(tmp_path: Path) -> None:
+    """The loop that opened the store would stand still, and the background wait for it."""
+    shop = Shop(tmp_path)
+    await shop.tick.jobs()
+    with pytest.raises(RuntimeError, match=r"write `await tick.start\(\)` here"):
+        shop.tick.start_background()
+    await shop.tick.close()
+
+
+@pytest.mark.parametrize("address", ["memory://", "sqlite:///{}/e.db"])
+async def test_a_node_takes_the_store_to_its_own_loop(tmp_path: Path, address: str) -> None:
+    """Whoever had opened it asks over a bridge from then on, and what was asked before is there."""
+    tick = Everytick(address.format(tmp_path), name="shop", grace_period="1s")
+    ran: list[str] = []
+
+    @tick.job(every("P1Y"))
+    async def work() -> None:
+        ran.append(threading.current_thread().name)
+
+    early = await tick.trigger("work", key="early")
+    await asyncio.to_thread(tick.start_background)
+    try:
+        late = await tick.trigger("work", key="late")
+        for each in (early, late):
+            assert (await each.wait(timeout="10s")).status is OccurrenceStatus.COMPLETED
+    finally:
+        await asyncio.to_thread(tick.stop_background)
+    assert ran == ["everytick", "everytick"]
+
+
+async def test_a_bridge_carries_verbs_and_facts_and_refuses_the_rest(tmp_path: Path) -> None:
+    """A transaction cannot be held open over a bridge; a fact needs none."""
+    shop = Shop(tmp_path)
+    await asyncio.to_thread(shop.tick.start_background)
+    try:
+        store = await shop.tick._opened()
+        assert (store.is_in_memory, store.file) == (False, tmp_path / "e.db")
+        with pytest.raises(TypeError, match="due can only be asked on the loop that opened the store"):
+            store.due(await store.now(), 1)
+    finally:
+        await asyncio.to_thread(shop.tick.stop_background)
