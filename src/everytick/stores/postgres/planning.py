@@ -123,8 +123,10 @@ class Planning(Base):
                 batch.extend(await self._snapshots(db, now, limit, broken, batch))
             yield batch
         finally:
-            await self._let_go(batch)
-            await self._door.give_back(db)
+            try:
+                await self._let_go(batch)
+            finally:
+                await self._door.give_back(db)
         await self._park(broken)
 
     @patiently
@@ -197,6 +199,10 @@ class Planning(Base):
                 await db.execute("rollback")
         except StoreUnavailable:
             self._door.drop(db)
+        except BaseException:
+            # Canceled on the way: nobody knows whether it is still in its transaction.
+            self._door.drop(db)
+            raise
 
     async def _park(self, broken: dict[int, str]) -> None:
         if broken:

@@ -511,6 +511,7 @@ with sent as (
     select job, updated_at, case when move = 3 then scheduled_for end, case when move = 3 then started_at end,
            case when move = 3 then ended_at end, move = 3 and status in (4, 5)
       from moved where move >= 2
+     order by seq
 ), owed as (
     insert into everytick.report (ended_at, occurrence) select ended_at, seq from moved where owed
 ), bell as (
