@@ -246,6 +246,7 @@ class Bodies:
 
 class _Body:
     wants_previous = False
+    begins_later = False
 
     def __init__(self, world: World, node: str, wire: Wire) -> None:
         self._world, self._node, self._wire = world, node, wire
@@ -303,6 +304,7 @@ def run_world(seed: int, story: Callable[[World], Awaitable[None]]) -> World:
             runner.run(main())
     finally:
         log.removeHandler(mistakes)
-    for mistake in mistakes.found:
-        raise mistake
+        # Said first: what came of it may look like something else.
+        for mistake in mistakes.found:
+            raise mistake
     return world
