@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from everytick.app.background import Background
+    from everytick.app.definition import Definition
     from everytick.node.events import Events
     from everytick.node.node import Node, StopMode
     from everytick.node.settings import NodeSettings
@@ -175,17 +177,39 @@ class Running(Opened):
         settings = self.settings
         if settings.log_folder is None:
             settings = replace(settings, log_folder=_log_folder(store))
-        functions = {definition.job.id: definition.functions for definition in self._definitions.values()}
-        hooks = {definition.job.id: definition.hooks for definition in self._definitions.values() if definition.hooks}
         catalogue = Catalogue(
-            functions,
+            Live(self._definitions, lambda definition: definition.functions),
             threads=settings.threads,
             processes=settings.processes,
             grace=settings.grace_period,
             allow_calls=settings.allow_calls,
             allow_addresses=settings.allow_addresses,
         )
+        hooks = Live(self._definitions, lambda definition: definition.hooks)
         return Node(store, catalogue, settings, hooks=hooks, events=self._events)
+
+
+class Live(Mapping[str, Mapping[str, Callable[..., Any]]]):
+    """One part of every definition, by job id; what is defined while the node runs is in it too."""
+
+    def __init__(
+        self, definitions: Mapping[str, Definition], part: Callable[[Definition], Mapping[str, Callable[..., Any]]]
+    ) -> None:
+        self._definitions, self._part = definitions, part
+
+    def __getitem__(self, job_id: str) -> Mapping[str, Callable[..., Any]]:
+        return self._part(self._definitions[job_id])
+
+    def __iter__(self) -> Iterator[str]:
+        # Of a copy: another thread may be defining a job.
+        return iter(tuple(self._definitions))
+
+    def __len__(self) -> int:
+        return len(self._definitions)
+
+    def __bool__(self) -> bool:
+        # `hooks or {}` must keep one that is empty only as yet.
+        return True
 
 
 def _running_loop() -> AbstractEventLoop | None:

@@ -72,6 +72,24 @@ async def test_a_stop_ends_a_start_that_is_under_way(tmp_path: Path) -> None:
         assert shop.tick.node is not None
 
 
+async def test_a_job_that_is_defined_while_the_node_runs_runs_with_its_hooks(tmp_path: Path) -> None:
+    """Its function and its hooks are known from then on, not only after the next start."""
+    tick, told = Everytick(f"sqlite:///{tmp_path}/e.db", name="shop", grace_period="1s"), asyncio.Event()
+    async with tick:
+
+        @tick.job(every("P1Y"))
+        async def added_later() -> None:
+            return
+
+        @added_later.definition.on_complete
+        async def complete() -> None:
+            told.set()
+
+        ended = await (await tick.trigger("added_later")).wait(timeout="10s")
+        assert ended.status is OccurrenceStatus.COMPLETED
+        await asyncio.wait_for(told.wait(), 10)
+
+
 # ------------------------------------------------------------------------------------------------- several loops
 
 
