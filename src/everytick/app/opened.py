@@ -6,8 +6,10 @@ loop that opened it, and whoever asks on another loop is answered from there.
 
 from __future__ import annotations
 
+import os
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from weakref import WeakSet
 
 from everytick.app.handle import Handle
 from everytick.domain.durations import duration
@@ -72,6 +74,13 @@ class Opened:
         self._make_store, self._store_is_ours = make_store, is_ours
         self._home: Home | None = None
         self._moving = Lock()
+        self._is_copy = False
+        _applications.add(self)
+
+    def _forked(self) -> None:
+        """Forget what the process had that this one is a copy of: its threads, loops and connections are not here."""
+        originals.append(self._home)
+        self._home, self._moving, self._is_copy = None, Lock(), True
 
     async def open(self) -> None:
         """Open the store, or refuse it with a reason; an application that is open stays so."""
@@ -128,7 +137,13 @@ class Opened:
     def _new_home(self, left: Home | None, here: AbstractEventLoop) -> Home:
         """The store on this loop; what another had opened is made anew, unless it lives in memory or is given."""
         if not self._store_is_ours:
-            return Home(self._make_store(), here, None)
+            store = self._make_store()
+            if self._is_copy and not store.is_in_memory:
+                raise RuntimeError(
+                    "the store was opened before this process was forked: "
+                    "give the application an address, and each process opens its own"
+                )
+            return Home(store, here, None)
         if left is not None and left.store.is_in_memory:
             return Home(left.store, here, None)
         store = self._make_store()
@@ -190,6 +205,20 @@ class Opened:
             stored = await store.put(defined.job, by=f"code:{self.name}")
             return (await store.get([stored.job_id]))[stored.job_id]
         raise NotFound("job", name)
+
+
+_applications: WeakSet[Opened] = WeakSet()
+originals: list[object] = []
+"""What belongs to the process this one was forked from: kept, for letting go of a connection would close it."""
+
+
+def _after_fork() -> None:
+    for application in tuple(_applications):
+        application._forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 async def _left_behind(home: Home) -> None:

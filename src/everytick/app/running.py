@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from everytick.app.opened import Opened
+from everytick.app.opened import Opened, originals
 from everytick.domain.texts import ALREADY_RUNNING
 from everytick.errors import AlreadyRunning
 
@@ -103,6 +103,11 @@ class Running(Opened):
                 await self.close()
             finally:
                 self._stopping = None
+
+    def _forked(self) -> None:
+        super()._forked()
+        originals.append((self._node, self._background))
+        self._node = self._background = self._starting = self._stopping = None
 
     @property
     def _is_running(self) -> bool:

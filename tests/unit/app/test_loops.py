@@ -1,6 +1,8 @@
 """Starts, stops, loops and forks that cross each other's way."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -134,3 +136,53 @@ async def test_a_bridge_carries_verbs_and_facts_and_refuses_the_rest(tmp_path: P
             store.due(await store.now(), 1)
     finally:
         await asyncio.to_thread(shop.tick.stop_background)
+
+
+# ------------------------------------------------------------------------------------------------------- forks
+
+
+def test_a_fork_starts_an_application_of_its_own(tmp_path: Path) -> None:
+    """C6: `gunicorn --preload` and multiprocessing; the copy has no thread of the original and closes nothing of it."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"""
+import os, signal
+from everytick import Everytick, every
+tick = Everytick("sqlite:///{tmp_path}/e.db", name="shop", grace_period="1s")
+
+@tick.job(every("P1Y"))
+async def work():
+    return os.getpid()
+
+def one(key):
+    return tick.wait(tick.wait(tick.trigger("work", key=key)), timeout="20s").status
+
+tick.start_background()
+print("before", one("before"), flush=True)
+pid = os.fork()
+if pid == 0:
+    signal.alarm(30)
+    try:
+        tick.wait(tick.jobs())
+    except RuntimeError as error:
+        print("copy", error, flush=True)
+    tick.start_background()
+    print("copy", one("copy"), flush=True)
+    tick.stop_background()
+    print("copy stopped", flush=True)
+    os._exit(0)
+print("left with", os.waitpid(pid, 0)[1], flush=True)
+print("after", one("after"), flush=True)
+tick.stop_background()
+"""
+    )
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=38, check=False)
+    assert done.stdout.splitlines() == [
+        "before completed",
+        "copy wait() needs the application to run in another thread: call start_background() first",
+        "copy completed",
+        "copy stopped",
+        "left with 0",
+        "after completed",
+    ]
+    assert (done.returncode, done.stderr) == (0, "")
