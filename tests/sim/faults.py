@@ -33,7 +33,7 @@ class Wire:
     async def way(self) -> None:
         """Pass from one side to the other, or not."""
         if self.is_over:
-            raise StoreUnavailable("the simulation", "is over")
+            raise asyncio.CancelledError
         if self.slow:
             await passing(self.chance.random() * self.slow)
         while self._seconds() < self.frozen_until:
