@@ -20,7 +20,7 @@ from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import Payload
 from everytick.domain.schedule import Schedule, waits_for_end
-from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, JobSnapshot, Reschedule
+from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, JobSnapshot, Request, Reschedule
 from everytick.domain.statuses import OccurrenceStatus
 
 
@@ -310,11 +310,16 @@ def _creation(job: Job, newcomer: Newcomer, status: OccurrenceStatus, why: Why, 
         newcomer.covers_through,
         newcomer.late,
         why,
-        detail,
+        detail if request is None else _as_asked(request, detail),
         _payload(job, newcomer, adjustment),
         None if request is None else request.replay_of,
         None if adjustment is None else adjustment.overrides,
     )
+
+
+def _as_asked(request: Request, detail: str) -> str:
+    """Say who asked and for what reason, beside what the decision has to say."""
+    return ", ".join(filter(None, (f"by {request.by}" if request.by else "", request.reason, detail)))
 
 
 def _payload(job: Job, newcomer: Newcomer, adjustment: Adjustment | None) -> Payload | None:

@@ -22,7 +22,7 @@ def backfill(after: str, through: str, **more: Any) -> Request:
 
 
 def test_a_trigger_runs_at_once_and_the_next_instant_stays() -> None:
-    """S1-022."""
+    """S1-022, S0-102: with who asked and why."""
     asked = trigger(payload=payload({"rows": 1}), reason="because", by="ann")
 
     decided = plan(snapshot_of(job(payload={"rows": 9}), at("09:10"), requests=(asked,)), at("09:45"))
@@ -32,6 +32,7 @@ def test_a_trigger_runs_at_once_and_the_next_instant_stays() -> None:
     assert (str(only.status), str(only.cause), str(only.why)) == ("pending", "trigger", "asked for")
     assert (only.scheduled_for, only.line_at, only.late) == (at("09:40"), at("09:40"), False)
     assert only.payload == payload({"rows": 1})
+    assert only.detail == "by ann, because"
     assert [(each.key, str(each.cause), each.done_through) for each in decided.answers] == [("k", "trigger", None)]
     assert (decided.watermark, decided.wake_at) == (at("09:45"), at("10:00"))
 
