@@ -23,8 +23,7 @@ import asyncpg
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import postgres_store as kit
-
+from bench import postgres_store as kit
 from everytick.stores.postgres.store import PostgresStore
 
 CLAIMERS = 50

@@ -25,8 +25,7 @@ import asyncpg
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from postgres_store import Meter, Rate, durable_server
-
+from bench.postgres_store import Meter, Rate, durable_server
 from everytick import schedule
 from everytick.deciding.plan import plan
 from everytick.domain.job import define_job, define_task

@@ -36,6 +36,9 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 class Silence:
     """A node that keeps nothing."""
 
+    def begun(self, context: Context) -> None:
+        return
+
     def log(self, context: Context) -> Logger:
         return getLogger("bench")
 
