@@ -1,5 +1,6 @@
 """The foreground: an application that runs until somebody says stop, by Ctrl-C or SIGTERM."""
 
+import _thread
 import asyncio
 import gc
 import logging
@@ -7,7 +8,8 @@ import os
 import signal
 import sys
 import threading
-from typing import Protocol
+from contextlib import suppress
+from typing import NoReturn, Protocol, Self
 
 from everytick.node.node import Node, StopMode
 
@@ -15,6 +17,9 @@ _log = logging.getLogger("everytick")
 
 INTERRUPTED = 130
 """The exit code of a process that was told twice to leave."""
+
+_PATIENCE = 3.0
+_FLUSH_WITHIN = 0.2
 
 
 class Runnable(Protocol):
@@ -34,6 +39,38 @@ class Runnable(Protocol):
         ...
 
 
+class Signals:
+    """Hears Ctrl-C and SIGTERM: the first is told to whoever waits, a second leaves at once.
+
+    Python's own handlers and not the loop's: a task may hold the loop, and just then leaving
+    at once must work. They interrupt whatever runs, so they neither log nor raise.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.told = asyncio.Event()
+        self._loop, self._is_told = loop, False
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._hear) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            # None is a handler that was not made by Python, and cannot be put back.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+    def _hear(self, number: int, frame: object) -> None:
+        if self._is_told:
+            _leave(INTERRUPTED)
+        self._is_told = True
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._tell, number)
+
+    def _tell(self, number: int) -> None:
+        self.told.set()
+        _log.info("%s: stopping; once more leaves at once", signal.Signals(number).name)
+
+
 def run(app: Runnable, *, drain: bool = False) -> None:
     """Run until told to stop: the first signal stops cleanly, a second leaves at once."""
     if threading.current_thread() is not threading.main_thread():
@@ -41,13 +78,12 @@ def run(app: Runnable, *, drain: bool = False) -> None:
     calm_collector()
     loop = asyncio.new_event_loop()
     try:
-        stuck = loop.run_until_complete(_until_told(app, drain))
-        if stuck:
-            # A loop cannot be closed around a coroutine that refuses to be canceled.
-            _log.error("%d tasks do not stop although they were told to: leaving without them", stuck)
-            _leave(1)
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.run_until_complete(loop.shutdown_default_executor())
+        with Signals(loop) as signals:
+            stuck = loop.run_until_complete(_until_told(app, drain, signals.told))
+            if stuck or not loop.run_until_complete(_is_wound_up()):
+                # A loop cannot be closed around a coroutine that refuses to be canceled.
+                _log.error("leaving without %s: told to stop and did not", stuck or "what tasks have left behind")
+                _leave(1)
     finally:
         loop.close()
 
@@ -62,36 +98,68 @@ def calm_collector() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-async def _until_told(app: Runnable, drain: bool) -> int:
-    """Return once it has stopped, with the number of attempts that did not stop."""
-    told = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    is_told = False
-
-    def stop(number: int, frame: object) -> None:
-        nonlocal is_told
-        if is_told:
-            _leave(INTERRUPTED)
-        is_told = True
-        _log.info("%s: stopping; once more leaves at once", signal.Signals(number).name)
-        loop.call_soon_threadsafe(told.set)
-
-    # Python's own handlers and not the loop's: a task may hold the loop, and just then leaving at once must work.
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+async def _until_told(app: Runnable, drain: bool, told: asyncio.Event) -> str:
+    """Return once it has stopped, and what did not stop."""
+    starting, waiting = asyncio.ensure_future(app.start()), asyncio.ensure_future(told.wait())
     node: Node | None = None
     try:
-        await app.start()
+        await asyncio.wait([starting, waiting], return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            return await _gave_up(app, starting)
+        await starting
         node = app.node
-        await told.wait()
+        await waiting
     finally:
+        waiting.cancel()
         await app.stop("drain" if drain else "cancel")
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    return 0 if node is None else node.executor.stuck
+    return "" if node is None or not node.executor.stuck else f"{node.executor.stuck} tasks"
 
 
-def _leave(code: int) -> None:
-    """Leave now: whatever runs here is settled by another node, or by this one when it is started again."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+async def _gave_up(app: Runnable, starting: "asyncio.Future[None]") -> str:
+    """End a start that is under way; a store that does not answer must not keep the process."""
+    stopping = asyncio.ensure_future(app.stop())
+    done, _ = await asyncio.wait([stopping], timeout=_PATIENCE)
+    if not done:
+        _log.error("the store does not answer: leaving without it")
+        _leave(1)
+    await asyncio.gather(starting, return_exceptions=True)
+    return ""
+
+
+async def _is_wound_up() -> bool:
+    """End what tasks have left behind, and say whether all of it ended."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    ended, going_on = await asyncio.wait([*left, asyncio.ensure_future(_close_threads())], timeout=_PATIENCE)
+    for task in ended:
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("what a task left behind failed", exc_info=task.exception())
+    return not going_on
+
+
+async def _close_threads() -> None:
+    loop = asyncio.get_running_loop()
+    await loop.shutdown_asyncgens()
+    await loop.shutdown_default_executor()
+
+
+def _leave(code: int) -> NoReturn:
+    """Leave now: whatever runs here is settled by another node, or by this one when it is started again.
+
+    What was printed goes out if it can, in a thread: its reader may be gone, or not read, or
+    the very thread that this interrupts may be in the middle of printing.
+    """
+    flushed = _thread.allocate_lock()
+    flushed.acquire()
+    with suppress(RuntimeError):  # no thread can be had
+        _thread.start_new_thread(_flush, (flushed,))
+        flushed.acquire(timeout=_FLUSH_WITHIN)
     os._exit(code)
+
+
+def _flush(flushed: "_thread.LockType") -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    flushed.release()

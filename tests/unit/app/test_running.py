@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import os
 import signal
 import sqlite3
 import subprocess
@@ -254,3 +255,102 @@ tick.run()
     done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=30, check=False)
     assert 'put the call under `if __name__ == "__main__":`' in done.stdout
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("hang", "code"), [("await asyncio.Event().wait()", 0), ("await asyncio.to_thread(time.sleep, 20)", 1)]
+)
+def test_a_signal_ends_a_start_that_waits_for_its_store(tmp_path: Path, hang: str, code: int) -> None:
+    """V4: a store that does not answer keeps nobody; where a thread hangs in it, the process leaves without it."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"""
+import asyncio, time
+from datetime import UTC, datetime
+from everytick import Everytick
+from everytick.stores.memory import MemoryStore
+
+class Hangs(MemoryStore):
+    async def list(self):
+        print("asked", flush=True)
+        {hang}
+
+Everytick(Hangs(lambda: datetime.now(UTC)), name="test").run()
+"""
+    )
+    with subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "asked\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(12) == code
+
+
+def test_hooks_that_hang_do_not_keep_the_process(tmp_path: Path) -> None:
+    """V4: gone a few seconds after the grace period, however many of them sleep in their threads."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import time
+from everytick import Everytick, every
+tick = Everytick("memory://", name="test", grace_period="1s")
+
+@tick.job(every("100ms"), overlap="allow")
+async def work():
+    return
+
+begun = []
+
+@work.definition.on_complete
+def hangs(report):
+    begun.append(report)
+    if len(begun) == 7:
+        print("hang", flush=True)
+    time.sleep(20)
+
+tick.run()
+"""
+    )
+    with subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "hang\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(12) == 0
+
+
+@pytest.mark.parametrize("printed", [10, 10_000_000])
+def test_a_second_signal_leaves_whoever_reads_what_is_printed(tmp_path: Path, printed: int) -> None:
+    """C-17: with a reader that is gone, and in the middle of printing to one that does not read."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"""
+import asyncio, sys
+from everytick import Everytick, every
+tick = Everytick("memory://", name="test", grace_period="20s")
+
+@tick.job(every("1s"))
+async def prints():
+    print("begun", file=sys.stderr, flush=True)
+    sys.stdout.write("x" * {printed})
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            print("told", file=sys.stderr, flush=True)
+
+tick.run()
+"""
+    )
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    with subprocess.Popen(
+        [sys.executable, str(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stderr.readline() == "begun\n"
+        if printed == 10:
+            process.stdout.close()
+        process.send_signal(signal.SIGINT)
+        if printed == 10:
+            assert process.stderr.readline() == "told\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(12) == 130
