@@ -5,11 +5,14 @@ import atexit
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
 from everytick.node.node import StopMode
 
 _log = logging.getLogger("everytick")
+
+_PATIENCE = 3.0
 
 
 class Startable(Protocol):
@@ -32,7 +35,8 @@ class Background:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._mode: StopMode = "cancel"
-        self._started = threading.Event()
+        self._started, self._ended = threading.Event(), threading.Event()
+        self._hastened: asyncio.Future[None] | None = None
         self._failed: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="everytick", daemon=True)
 
@@ -46,12 +50,24 @@ class Background:
         _at_exit(self.stop)
 
     def stop(self, mode: StopMode = "cancel") -> None:
-        """Return once it has stopped."""
-        self._mode = mode
-        loop, stop = self._loop, self._stop
-        if self._thread.is_alive() and loop is not None and stop is not None:
-            loop.call_soon_threadsafe(stop.set)
-            self._thread.join()
+        """Return once it has stopped; whoever stops what is being stopped waits for the same end."""
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("stop_background() would wait for the thread it is called in: call it from another")
+        loop = self._loop
+        if self._thread.is_alive() and loop is not None:
+            with suppress(RuntimeError):  # the loop has just been closed
+                loop.call_soon_threadsafe(self._tell, mode)
+            self._ended.wait()
+            self._thread.join(_PATIENCE)
+            if self._thread.is_alive():
+                _log.error("leaving the background thread behind: something in it was told to stop and did not")
+
+    def _tell(self, mode: StopMode) -> None:
+        if self._stop is None or self._stop.is_set():
+            self._hastened = asyncio.ensure_future(self._app.stop(mode))
+        else:
+            self._mode = mode
+            self._stop.set()
 
     def _run(self) -> None:
         try:
@@ -62,6 +78,7 @@ class Background:
             self._failed = error
         finally:
             self._started.set()
+            self._ended.set()
 
     async def _live(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
@@ -71,6 +88,9 @@ class Background:
             await self._stop.wait()
         finally:
             await self._app.stop(self._mode)
+            # The loop may still wait for what tasks have left behind; nobody else needs to.
+            if self._started.is_set():
+                self._ended.set()
 
 
 def _at_exit(stop: Callable[[], None]) -> None:

@@ -149,10 +149,12 @@ class Running(Opened):
             raise
 
     def stop_background(self, mode: StopMode = "cancel") -> None:
-        """Stop what `start_background` began; stopping twice is harmless."""
-        background, self._background = self._background, None
+        """Stop what `start_background` began, and return once it has stopped; stopping twice is harmless."""
+        background = self._background
         if background is not None:
             background.stop(mode)
+            if self._background is background:
+                self._background = None
 
     @asynccontextmanager
     async def lifespan(self, app: Any = None) -> AsyncIterator[None]:

@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,55 @@ async def test_a_bridge_carries_verbs_and_facts_and_refuses_the_rest(tmp_path: P
             store.due(await store.now(), 1)
     finally:
         await asyncio.to_thread(shop.tick.stop_background)
+
+
+def test_stopping_a_background_that_is_being_stopped_waits_for_it_and_hastens_a_drain(tmp_path: Path) -> None:
+    """As `stop` does on one loop."""
+    tick = Everytick(f"sqlite:///{tmp_path}/e.db", name="shop", grace_period="1s")
+    begun = threading.Event()
+
+    @tick.job(every("P1Y"))
+    async def work() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    tick.start_background()
+    tick.wait(tick.trigger("work"))
+    assert begun.wait(10)
+    draining = threading.Thread(target=tick.stop_background, args=("drain",), daemon=True)
+    draining.start()
+    draining.join(0.2)
+    assert draining.is_alive()
+    tick.stop_background()
+    draining.join(10)
+    assert not draining.is_alive()
+    assert "everytick" not in {thread.name for thread in threading.enumerate()}
+    [occurrence] = asyncio.run(tick.history())
+    assert occurrence.status is OccurrenceStatus.CANCELED
+
+
+def test_what_a_task_left_behind_does_not_keep_a_stop_in_the_background() -> None:
+    """V4: a coroutine that refuses to be canceled stays with its thread, and the program goes on."""
+    tick = Everytick("memory://", name="shop", grace_period="1s")
+    left: list[asyncio.Task[None]] = []
+    may_end = False
+
+    async def refuses() -> None:
+        while not may_end:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.05)
+
+    @tick.job(every("P1Y"))
+    async def work() -> None:
+        left.append(asyncio.create_task(refuses()))
+
+    tick.start_background()
+    tick.wait(tick.wait(tick.trigger("work")), timeout="10s")
+    stopping = threading.Thread(target=tick.stop_background, daemon=True)
+    stopping.start()
+    stopping.join(15)
+    returned, may_end = not stopping.is_alive(), True
+    assert returned
 
 
 # ------------------------------------------------------------------------------------------------------- forks
