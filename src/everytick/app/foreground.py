@@ -18,6 +18,7 @@ _log = logging.getLogger("everytick")
 INTERRUPTED = 130
 """The exit code of a process that was told twice to leave."""
 
+_STOPS = (signal.SIGINT, signal.SIGTERM)
 _PATIENCE = 3.0
 _FLUSH_WITHIN = 0.2
 
@@ -43,7 +44,9 @@ class Signals:
     """Hears Ctrl-C and SIGTERM: the first is told to whoever waits, a second leaves at once.
 
     Python's own handlers and not the loop's: a task may hold the loop, and just then leaving
-    at once must work. They interrupt whatever runs, so they neither log nor raise.
+    at once must work. They interrupt whatever runs, so they neither log nor raise. Where the
+    main thread does not come to them, blocked in a call that began a moment after the signal,
+    a thread hears the second one too.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -51,13 +54,19 @@ class Signals:
         self._loop, self._is_told = loop, False
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._hear) for number in (signal.SIGINT, signal.SIGTERM)}
+        self._before = {number: signal.signal(number, self._hear) for number in _STOPS}
+        ear, self._mouth = os.pipe()
+        os.set_blocking(self._mouth, False)
+        self._woken_before = signal.set_wakeup_fd(self._mouth, warn_on_full_buffer=False)
+        threading.Thread(target=_leave_at_second, args=(ear,), name="everytick signals", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             # None is a handler that was not made by Python, and cannot be put back.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        signal.set_wakeup_fd(self._woken_before)
+        os.close(self._mouth)
 
     def _hear(self, number: int, frame: object) -> None:
         if self._is_told:
@@ -69,6 +78,16 @@ class Signals:
     def _tell(self, number: int) -> None:
         self.told.set()
         _log.info("%s: stopping; once more leaves at once", signal.Signals(number).name)
+
+
+def _leave_at_second(ear: int) -> None:
+    """Count the signals, which come as bytes, until nobody can send any more."""
+    heard = 0
+    while came := os.read(ear, 64):
+        heard += sum(number in _STOPS for number in came)
+        if heard > 1:
+            _leave(INTERRUPTED)
+    os.close(ear)
 
 
 def run(app: Runnable, *, drain: bool = False) -> None:

@@ -8,8 +8,10 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +29,17 @@ def _app(address: str = "memory://") -> tuple[Everytick, list[str]]:
         return "done"
 
     return tick, ran
+
+
+@contextmanager
+def _process(program: Path, **options: Any) -> Iterator["subprocess.Popen[str]"]:
+    """Run the program beside the test; it never outlives it."""
+    arguments = [sys.executable, str(program)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 async def test_an_application_runs_inside_a_loop() -> None:
@@ -196,7 +209,7 @@ async def blocks():
 tick.run()
 """
     )
-    with subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True) as process:
+    with _process(program) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
         process.send_signal(signal.SIGINT)
@@ -278,7 +291,7 @@ class Hangs(MemoryStore):
 Everytick(Hangs(lambda: datetime.now(UTC)), name="test").run()
 """
     )
-    with subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True) as process:
+    with _process(program) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "asked\n"
         process.send_signal(signal.SIGTERM)
@@ -310,7 +323,7 @@ def hangs(report):
 tick.run()
 """
     )
-    with subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True) as process:
+    with _process(program) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "hang\n"
         process.send_signal(signal.SIGINT)
@@ -341,9 +354,7 @@ tick.run()
 """
     )
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
-    with subprocess.Popen(
-        [sys.executable, str(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    ) as process:
+    with _process(program, stderr=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stderr.readline() == "begun\n"
