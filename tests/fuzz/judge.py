@@ -8,7 +8,7 @@ from typing import Any
 
 from everytick.errors import InvalidSchedule
 
-SECONDS = 0.1
+SECONDS = 1.0
 MEGABYTES = 50
 MESSAGE = 1000
 ASKED = datetime(2025, 3, 29, 12, tzinfo=UTC)

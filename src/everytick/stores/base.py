@@ -243,7 +243,6 @@ class RunStore(Protocol):
         """Note that these reports were delivered; a report may come twice, but never not at all."""
         ...
 
-
     def apart(self) -> "AbstractAsyncContextManager[RunStore] | None":
         """Give the same store for another thread's loop, with a connection of its own; None if it lives in one loop."""
         ...

@@ -25,7 +25,7 @@ async def _run_for_hours(opened: SqliteStore, clock: ManualClock, *, well: bool 
 
 async def _define(opened: SqliteStore, *names: str) -> None:
     for name in names:
-        await opened.put(job(name, retention=KEEP))
+        await opened.put(job(name, reports=False, retention=KEEP))
     await plan_once(opened)
 
 

@@ -91,6 +91,8 @@ def test_a_silent_node_that_holds_something_is_a_finding(cli: Cli, shop: Everyti
         await store.beat("host-1", [])
         [claim] = await store.claim("host-1", ["default"], 1)
         assert claim.occurrence.owner == "host-1"
+        while await store.now() - now < timedelta(milliseconds=100):
+            await store.bell(0.02)
         await shop.close()
 
     asyncio.run(hold())
