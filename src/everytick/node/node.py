@@ -70,7 +70,7 @@ class Node:
         self._store, self._settings, self._catalogue = store, settings, catalogue
         self._alarms = Alarms(monotonic)
         self._logs = Logs(settings.log_folder, self.name)
-        self.reporter = Reporter(store, store, hooks or {}, self.health)
+        self.reporter = Reporter(store, store, {} if hooks is None else hooks, self.health)
         self.executor = Executor(
             store,
             self.name,

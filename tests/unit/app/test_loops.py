@@ -172,8 +172,9 @@ def test_what_a_task_left_behind_does_not_keep_a_stop_in_the_background() -> Non
 
     async def refuses() -> None:
         while not may_end:
-            with suppress(asyncio.CancelledError):
-                await asyncio.sleep(0.05)
+            with suppress(asyncio.CancelledError, TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await asyncio.Event().wait()
 
     @tick.job(every("P1Y"))
     async def work() -> None:
