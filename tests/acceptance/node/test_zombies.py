@@ -1,16 +1,34 @@
 """A node that was frozen for longer than its silence is borne: it may finish, but it cannot record."""
 
+import os
 import signal
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 from tests.acceptance.node.fleet import Fleet
 from tests.acceptance.node.records import all_records
+
+
+@contextmanager
+def nobody_writing(address: str) -> Iterator[None]:
+    """Let no node be in the middle of a write: a file's lock stays with whoever is frozen with it."""
+    if not address.startswith("sqlite"):
+        yield
+        return
+    with closing(sqlite3.connect(address.removeprefix("sqlite:///"), timeout=30, isolation_level=None)) as db:
+        db.execute("begin immediate")
+        yield
+        db.execute("rollback")
 
 
 def test_a_frozen_node_that_wakes_up_changes_no_record_of_what_was_taken_from_it(address: str, fleet: Fleet) -> None:
     """S0-072: its occurrence was taken over with a higher fence and run to its end, which stays as it is."""
     zombie = fleet.start("zombie", address)
     fleet.hear("began 1", by=zombie)
-    zombie.process.send_signal(signal.SIGSTOP)
+    with nobody_writing(address):
+        zombie.process.send_signal(signal.SIGSTOP)
+        os.waitpid(zombie.process.pid, os.WUNTRACED)
     survivor = fleet.start("zombie", address)
     fleet.hear("began 2", by=survivor)
     fleet.hear("ended completed", by=survivor)
