@@ -21,8 +21,9 @@ class NodeClock:
         self._read_at = 0.0
 
     def learn(self, told: datetime) -> None:
-        """Take the time from the store's answer, which has just arrived."""
-        self._known, self._read_at = told, self.monotonic()
+        """Take the time from the store's answer, which has just arrived; one that tells of the past is no news."""
+        if self._known is None or told >= self._known:
+            self._known, self._read_at = told, self.monotonic()
 
     def now(self) -> datetime:
         """Return the store's time."""

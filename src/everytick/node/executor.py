@@ -95,7 +95,7 @@ class Executor:
 
     @property
     def stuck(self) -> int:
-        """How many attempts were told to stop and have not."""
+        """How many workers have not ended; once closed, those whose attempt does not stop."""
         return self._workers.stuck
 
     @property

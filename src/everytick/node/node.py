@@ -31,7 +31,7 @@ from everytick.stores.base import Ahead
 
 _log = logging.getLogger("everytick.node")
 
-StopMode: TypeAlias = Literal["cancel", "drain", "at once"]
+StopMode: TypeAlias = Literal["cancel", "drain"]
 
 _JANITOR_EVERY = 60.0
 _OVERTIME_EVERY = 30.0
@@ -142,7 +142,7 @@ class Node:
         """Stop in order: planning, claiming, what runs, what is written, and the heartbeat last.
 
         `cancel` tells running attempts to stop and waits the grace period; `drain` waits for
-        them first; `at once` waits for nothing.
+        them first.
         """
         try:
             await self._wind_down(mode)
@@ -155,15 +155,14 @@ class Node:
     async def _wind_down(self, mode: StopMode) -> None:
         await self._end("bell", "planner", "reaper", "overtime", "janitor", "reports", "unknown")
         self.executor.stop(drain=mode == "drain")
-        if mode != "at once":
-            # A claim under way has its effect in the store: what it brings is given back.
-            await self._in_time(self._deadline(), self._ended("claims"), "a claim was not answered in time")
-            if mode == "drain":
-                await self.executor.emptied()
-            until = self._deadline()
-            await self._in_time(until, self.executor.emptied(), "some attempts did not end within the grace period")
-            await self._in_time(until, self.executor.writer.flushed(), "some ends could not be written in time")
-            await self._in_time(until, self.reporter.close(), "some hooks did not end within the grace period")
+        # A claim under way has its effect in the store: what it brings is given back.
+        await self._in_time(self._deadline(), self._ended("claims"), "a claim was not answered in time")
+        if mode == "drain":
+            await self.executor.emptied()
+        until = self._deadline()
+        await self._in_time(until, self.executor.emptied(), "some attempts did not end within the grace period")
+        await self._in_time(until, self.executor.writer.flushed(), "some ends could not be written in time")
+        await self._in_time(until, self.reporter.close(), "some hooks did not end within the grace period")
         await self._end("claims", "writer")
         await self.executor.close()
 

@@ -71,7 +71,7 @@ class Workers:
 
     @property
     def stuck(self) -> int:
-        """How many workers are still held by what they carry out."""
+        """How many workers have not ended; once closed, those that are held by what they carry out."""
         return sum(not task.done() for task in self._tasks)
 
     def close(self) -> None:

@@ -1,10 +1,10 @@
 """Alarms: each rings once, not before its moment, and those turned off leave nothing behind."""
 
-import asyncio
 from functools import partial
 
 from everytick.node.alarms import Alarms
 from everytick.testing.virtual import VirtualLoop, run_virtually
+from tests.unit.node.worlds import passing
 
 
 def test_alarms_ring_in_order_and_once() -> None:
@@ -15,7 +15,7 @@ def test_alarms_ring_in_order_and_once() -> None:
         alarms = Alarms(loop.time)
         for name, seconds in (("c", 30.0), ("a", 10.0), ("b", 20.0), ("now", 0.0), ("past", -5.0)):
             alarms.after(seconds, partial(lambda name: rung.append((name, loop.time())), name))
-        await asyncio.sleep(100)
+        await passing(100)
         return rung
 
     assert [(name, round(at, 3)) for name, at in run_virtually(story)] == [
@@ -37,7 +37,7 @@ def test_alarms_that_were_turned_off_take_no_memory() -> None:
         for _ in range(100_000):
             alarms.turn_off(alarms.after(1800.0, lambda: rung.append("off")))
         left = len(alarms)
-        await asyncio.sleep(3600)
+        await passing(3600)
         return left, rung
 
     left, rung = run_virtually(story)
@@ -58,7 +58,7 @@ def test_an_alarm_may_set_another() -> None:
                 alarms.after(0.0 if len(rung) % 2 else 5.0, again)
 
         alarms.after(1.0, again)
-        await asyncio.sleep(100)
+        await passing(100)
         return [round(at, 3) for at in rung]
 
     assert run_virtually(story) == [1.0, 1.0, 6.0, 6.0]

@@ -14,7 +14,7 @@ from everytick.domain.retry import Retry
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.errors import GiveUp, TryAgain
 from everytick.runners.context import Context, current
-from tests.unit.node.worlds import World, living, pause
+from tests.unit.node.worlds import World, living, passing, pause
 
 
 def test_an_attempt_that_takes_too_long_is_ended_and_tried_again() -> None:
@@ -25,7 +25,7 @@ def test_an_attempt_that_takes_too_long_is_ended_and_tried_again() -> None:
 
         async def body() -> None:
             begun.append(world.now())
-            await asyncio.sleep(3600)
+            await passing(3600)
 
         job = await world.define("slow", body, task_timeout="10s", retry=Retry(1, "2s"))
         node = world.node()
@@ -48,7 +48,7 @@ def test_a_timeout_shorter_than_a_moment_holds_too() -> None:
 
     async def story(world: World) -> None:
         async def body() -> None:
-            await asyncio.sleep(3600)
+            await passing(3600)
 
         job = await world.define("slow", body, task_timeout="100ms")
         node = world.node()
@@ -68,7 +68,7 @@ def test_the_deadline_of_an_occurrence_ends_all_its_tasks() -> None:
 
         async def body() -> None:
             try:
-                await asyncio.sleep(3600)
+                await passing(3600)
             finally:
                 stopped.append(world.loop.time())
 
@@ -97,7 +97,7 @@ def test_a_far_retry_holds_no_slot_and_comes_in_time() -> None:
                 raise ValueError("not yet")
 
         async def other() -> None:
-            await asyncio.sleep(1)
+            await passing(1)
 
         job = await world.define("flaky", flaky, retry=Retry(3, "1m", factor=2.0))
         filler = await world.define("filler", other)
@@ -232,7 +232,7 @@ def test_ten_in_parallel_and_the_cleanup_runs_though_the_seventh_failed() -> Non
 
         def named(name: str):  # type: ignore[no-untyped-def]
             async def body() -> None:
-                await asyncio.sleep(1 if name == "t7" else 10)
+                await passing(1 if name == "t7" else 10)
                 if name == "t7":
                     raise ValueError("seven")
                 ended.append(name)
@@ -309,7 +309,7 @@ def test_an_attempt_that_will_not_stop_is_left_behind() -> None:
         async def stubborn() -> None:
             while not is_over:
                 try:
-                    await asyncio.sleep(100)
+                    await passing(100)
                 except asyncio.CancelledError:
                     continue
 
@@ -334,9 +334,9 @@ def test_people_see_what_has_run_for_a_while() -> None:
     async def story(world: World) -> None:
         async def body(ctx: Context) -> None:
             ctx.progress(1, 4, note="first")
-            await asyncio.sleep(5)
+            await passing(5)
             ctx.progress(2, 4)
-            await asyncio.sleep(5)
+            await passing(5)
 
         job = await world.define("long", body)
         node = world.node()
@@ -390,7 +390,7 @@ def test_a_task_that_cancels_itself_harms_nobody_else() -> None:
             task = asyncio.current_task()
             assert task is not None
             task.cancel()
-            await asyncio.sleep(1)
+            await passing(1)
 
         async def cancels_and_returns() -> None:
             task = asyncio.current_task()
@@ -398,7 +398,7 @@ def test_a_task_that_cancels_itself_harms_nobody_else() -> None:
             task.cancel()
 
         async def innocent() -> None:
-            await asyncio.sleep(0.1)
+            await passing(0.1)
 
         waits = await world.define("waits", cancels_and_waits)
         returns = await world.define("returns", cancels_and_returns)
@@ -427,7 +427,7 @@ def test_a_note_that_no_store_takes_is_made_fit_or_refused() -> None:
                 ctx.progress(float("nan"))
             except ValueError as error:
                 refused.append(str(error))
-            await asyncio.sleep(3)
+            await passing(3)
 
         job = await world.define("notes", body)
         node = world.node()

@@ -1,6 +1,5 @@
 """When things start: at their instant, never before it, without drift, in order, as many as there are slots."""
 
-import asyncio
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,7 +12,7 @@ from everytick.runners.catalogue import Catalogue
 from everytick.schedules.interval import every
 from everytick.stores.base import Commit
 from everytick.stores.memory import MemoryStore
-from tests.unit.node.worlds import NOON, World, living, pause
+from tests.unit.node.worlds import NOON, World, living, passing, pause
 
 
 def test_every_instant_starts_on_time_and_none_early() -> None:
@@ -47,7 +46,7 @@ def test_what_takes_long_holds_up_nobody_else() -> None:
         late: list[timedelta] = []
 
         async def hog() -> None:
-            await asyncio.sleep(100_000)
+            await passing(100_000)
 
         await world.define("hog", hog, every("1m", start=NOON), task_timeout="1d")
         quick = await world.define("quick", _noted(world, late), every("10s", start=NOON))
@@ -81,7 +80,7 @@ def test_no_more_run_at_once_than_there_are_slots(slots: int) -> None:
             nonlocal running, most, done
             running += 1
             most = max(most, running)
-            await asyncio.sleep(5)
+            await passing(5)
             running -= 1
             done += 1
 
@@ -106,7 +105,7 @@ def test_the_more_important_goes_first_then_the_older() -> None:
         def named(name: str):  # type: ignore[no-untyped-def]
             async def body() -> None:
                 order.append(name)
-                await asyncio.sleep(10)
+                await passing(10)
 
             return body
 
@@ -134,7 +133,7 @@ def test_an_ending_releases_the_next_in_line_at_once() -> None:
 
         async def body() -> None:
             begun.append(world.now())
-            await asyncio.sleep(3)
+            await passing(3)
 
         job = await world.define("line", body, overlap="queue")
         node = world.node(poll="1h")
@@ -219,7 +218,7 @@ def test_a_node_looks_again_every_five_seconds_though_no_bell_rang() -> None:
 
     class Mute(MemoryStore):
         async def bell(self, seconds: float) -> bool:
-            await asyncio.sleep(seconds)
+            await passing(seconds)
             return False
 
     async def story(world: World) -> None:
@@ -241,7 +240,7 @@ def test_the_log_says_what_was_decided(caplog: pytest.LogCaptureFixture) -> None
 
     async def story(world: World) -> None:
         async def body() -> None:
-            await asyncio.sleep(15)
+            await passing(15)
 
         await world.define("report", body, every("10s", start=NOON))
         node = world.node()

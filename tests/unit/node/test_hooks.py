@@ -20,7 +20,7 @@ from everytick.node.settings import node_settings
 from everytick.runners.catalogue import Catalogue
 from everytick.schedules.interval import every
 from everytick.stores.memory import MemoryStore
-from tests.unit.node.worlds import NOON, Function, World, living, pause
+from tests.unit.node.worlds import NOON, Function, World, living, passing, pause
 
 
 async def _reporting(world: World, body: Function, **policies: object) -> Job:
@@ -98,7 +98,7 @@ def test_a_report_that_nobody_delivered_is_delivered_by_whoever_comes() -> None:
         told: list[str] = []
 
         async def body() -> None:
-            await asyncio.sleep(1000)
+            await passing(1000)
 
         async def on_complete(report: Report) -> None:
             told.append(report.occurrence_id)

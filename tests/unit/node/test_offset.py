@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from everytick.node.clock import NodeClock
 from everytick.node.offset import Offset
 from everytick.schedules.interval import every
 from tests.unit.node.worlds import NOON, World, living, pause
@@ -52,3 +53,14 @@ def test_a_host_clock_that_is_set_changes_nothing_that_fires(years: int) -> None
         assert [round((at - NOON).total_seconds()) for at in begun] == [10, 20, 30, 40, 50]
 
     living(story)
+
+
+def test_an_answer_about_the_past_does_not_hold_the_clock_up() -> None:
+    """A claim that is adopted tells when it was made, seconds ago: the node's clock goes on all the same."""
+    passed = 0.0
+    clock = NodeClock(lambda: passed)
+    clock.learn(HERE)
+    passed = 10.0
+    clock.learn(HERE - timedelta(seconds=8))
+    passed = 12.0
+    assert clock.now() == HERE + timedelta(seconds=12)

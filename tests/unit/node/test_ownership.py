@@ -13,7 +13,7 @@ from everytick.node.node import Node, StopMode
 from everytick.schedules.interval import every
 from everytick.stores.base import Ahead, Claim, Commit, Orders
 from everytick.stores.memory import MemoryStore
-from tests.unit.node.worlds import NOON, World, living, pause
+from tests.unit.node.worlds import NOON, World, living, passing, pause
 
 
 class Unsteady(MemoryStore):
@@ -40,7 +40,7 @@ class Unsteady(MemoryStore):
     async def claim(self, node: str, queues: Collection[str], limit: int, unknown: Collection[str] = ()) -> list[Claim]:
         self._answer()
         found = await super().claim(node, queues, limit, unknown)
-        await asyncio.sleep(self.reply_takes if found else 0)
+        await passing(self.reply_takes if found else 0)
         if self.loses_next_claim and found:
             self.loses_next_claim = False
             raise StoreUnavailable("the store", "the reply was lost")
@@ -91,7 +91,7 @@ def test_what_a_silent_node_ran_is_settled_within_thirty_seconds(
 
         async def body() -> None:
             begun.append(world.loop.time())
-            await asyncio.sleep(60 if len(begun) == 1 else 1)
+            await passing(60 if len(begun) == 1 else 1)
 
         job = await world.define("work", body, on_orphan=on_orphan)
         dying, living_on = world.node(), world.node()
@@ -122,7 +122,7 @@ def test_a_node_that_wakes_again_stops_what_is_no_longer_its_own() -> None:
 
         async def body() -> None:
             try:
-                await asyncio.sleep(1000)
+                await passing(1000)
             except asyncio.CancelledError:
                 stopped.append(world.loop.time())
                 raise
@@ -242,7 +242,7 @@ def test_many_nodes_run_every_instant_once() -> None:
 
         async def body(ctx: Context) -> None:
             seen.append(ctx.occurrence_id)
-            await asyncio.sleep(1)
+            await passing(1)
 
         jobs = [await world.define(f"tick-{n}", body, every("7s", start=NOON)) for n in range(5)]
         nodes = [world.node(slots=3) for _ in range(5)]
@@ -265,7 +265,7 @@ def test_five_reapers_settle_an_orphan_once() -> None:
         told: list[str] = []
 
         async def body() -> None:
-            await asyncio.sleep(1000)
+            await passing(1000)
 
         job = await world.define("work", body, task_timeout="1h")
         dying = world.node()
@@ -291,7 +291,7 @@ def test_an_owner_that_lives_but_lets_the_deadline_pass_loses_the_occurrence() -
 
     async def story(world: World) -> None:
         async def body() -> None:
-            await asyncio.sleep(10_000)
+            await passing(10_000)
 
         job = await world.define("stuck", body, execution_timeout="1m", task_timeout="1d")
         held_up, other = world.node(grace_period="10s"), world.node(grace_period="10s")
@@ -321,7 +321,7 @@ def test_a_reaper_never_runs_what_it_took_over() -> None:
 
         async def body() -> None:
             begun.append(world.loop.time())
-            await asyncio.sleep(1000)
+            await passing(1000)
 
         job = await world.define("work", body, task_timeout="1h")
         dying, other = world.node(), world.node()
@@ -376,7 +376,7 @@ def test_after_an_outage_nobody_takes_the_living_for_dead() -> None:
 
         async def body() -> None:
             begun.append(world.loop.time())
-            await asyncio.sleep(300)
+            await passing(300)
 
         job = await world.define("long", body, task_timeout="1h")
         nodes = [world.node() for _ in range(3)]
@@ -400,7 +400,7 @@ def test_a_shorter_deadline_of_a_new_definition_harms_nothing_that_runs() -> Non
 
     async def story(world: World) -> None:
         async def body() -> None:
-            await asyncio.sleep(300)
+            await passing(300)
 
         job = await world.define("long", body, execution_timeout="1h", task_timeout="1h")
         node, other = world.node(), world.node()
@@ -424,7 +424,7 @@ def test_orders_are_judged_by_what_their_own_beat_named() -> None:
 
         async def body() -> None:
             begun.append(world.loop.time())
-            await asyncio.sleep(60)
+            await passing(60)
 
         job = await world.define("work", body)
         node = world.node()
@@ -448,12 +448,12 @@ def test_a_store_that_hangs_turns_readiness_red_within_fifteen_seconds() -> None
 
         async def ahead(self, queues: Collection[str]) -> Ahead:
             if self.hangs:
-                await asyncio.sleep(10_000)
+                await passing(10_000)
             return await super().ahead(queues)
 
         async def beat(self, node: str, held: Collection[int]) -> Orders:
             if self.hangs:
-                await asyncio.sleep(10_000)
+                await passing(10_000)
             return await super().beat(node, held)
 
     async def story(world: World) -> None:

@@ -9,7 +9,7 @@ import pytest
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus
 from everytick.errors import NotFound
 from everytick.schedules.interval import every
-from tests.unit.node.worlds import NOON, World, living, pause
+from tests.unit.node.worlds import NOON, World, living, passing, pause
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_a_stop_cancels_what_runs_and_its_job_says_what_becomes_of_it(
 
     async def story(world: World) -> None:
         async def body() -> None:
-            await asyncio.sleep(3600)
+            await passing(3600)
 
         job = await world.define("long", body, on_orphan=on_orphan, task_timeout="2h")
         node = world.node()
@@ -51,7 +51,7 @@ def test_a_drain_lets_what_runs_finish() -> None:
 
     async def story(world: World) -> None:
         async def body() -> None:
-            await asyncio.sleep(100)
+            await passing(100)
 
         job = await world.define("long", body)
         node = world.node()
@@ -72,10 +72,10 @@ def test_what_had_not_begun_is_given_back_untouched() -> None:
 
     async def story(world: World) -> None:
         async def quick() -> None:
-            await asyncio.sleep(0.001)
+            await passing(0.001)
 
         async def long() -> None:
-            await asyncio.sleep(3600)
+            await passing(3600)
 
         fast, slow = await world.define("fast", quick), await world.define("slow", long)
         node = world.node(slots=2)
@@ -127,9 +127,9 @@ def test_the_heartbeat_stops_last() -> None:
     async def story(world: World) -> None:
         async def stubborn() -> None:
             try:
-                await asyncio.sleep(3600)
+                await passing(3600)
             except asyncio.CancelledError:
-                await asyncio.sleep(25)
+                await passing(25)
                 raise
 
         job = await world.define("long", stubborn, task_timeout="2h")
@@ -150,7 +150,7 @@ def test_a_cancel_stops_what_runs_and_ends_what_does_not() -> None:
 
     async def story(world: World) -> None:
         async def body() -> None:
-            await asyncio.sleep(3600)
+            await passing(3600)
 
         job = await world.define("long", body, overlap="queue", task_timeout="2h")
         node = world.node()
@@ -207,9 +207,9 @@ def test_a_stop_returns_as_soon_as_everything_has_ended() -> None:
     async def story(world: World) -> None:
         async def body() -> None:
             try:
-                await asyncio.sleep(3600)
+                await passing(3600)
             except asyncio.CancelledError:
-                await asyncio.sleep(2)
+                await passing(2)
                 raise
 
         job = await world.define("tidy", body, task_timeout="2h")

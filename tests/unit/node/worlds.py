@@ -90,7 +90,18 @@ class World:
 
 async def pause(length: str) -> None:
     """Let virtual time pass."""
-    await asyncio.sleep(duration(length).total_seconds())
+    await passing(duration(length).total_seconds())
+
+
+async def passing(seconds: float) -> None:
+    """Return when so much of the loop's time has passed; on a virtual loop the clock is moved."""
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+    timer = loop.call_later(seconds, over.set_result, None)
+    try:
+        await over
+    finally:
+        timer.cancel()
 
 
 def living(story: Callable[[World], Coroutine[Any, Any, None]], store: type[MemoryStore] = MemoryStore) -> None:
