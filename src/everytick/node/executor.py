@@ -144,8 +144,14 @@ class Executor:
                 self.feed(held, Stopping())
             else:
                 self._backlog.append(held)
+        self._fill()
+
+    def _fill(self) -> None:
+        """Begin what waits while there are slots; what was taken from this node meanwhile needs none."""
         while self._backlog and self._busy < self._settings.slots:
-            self._begin(self._backlog.popleft())
+            held = self._backlog.popleft()
+            if not held.is_gone:
+                self._begin(held)
 
     def _bodies(self, job: Job) -> tuple[Body, ...] | None:
         """Return what the job's tasks do; None, told to the claimer, where that cannot be found out here."""
@@ -215,8 +221,7 @@ class Executor:
         if held.is_begun:
             held.is_begun = False
             self._busy -= 1
-            if self._backlog:
-                self._begin(self._backlog.popleft())
+            self._fill()
             self.claimer.slot_is_free()
 
     def _start(self, held: Held, start: Start) -> None:

@@ -472,3 +472,32 @@ def test_a_store_that_hangs_turns_readiness_red_within_fifteen_seconds() -> None
         await node.stop()
 
     living(story, Hanging)
+
+
+def test_what_was_taken_away_before_it_began_takes_no_slot() -> None:
+    """Claimed ahead, then another node's: it is passed over, and the slot goes to the next."""
+
+    async def story(world: World) -> None:
+        async def quick() -> None:
+            await passing(0.001)
+
+        async def long() -> None:
+            await passing(60)
+
+        fast = await world.define("fast", quick)
+        node = world.node(slots=1)
+        await node.start()
+        for number in range(20):
+            await world.ended(await world.trigger(fast, f"w{number}"))
+        jobs = [await world.define(f"long-{number}", long) for number in range(4)]
+        asked = [await world.trigger(job) for job in jobs]
+        await pause("1s")
+        assert node.executor.waiting > 0
+        taken = node.executor._backlog[0].claim.occurrence
+        await world.store.take("other", [taken.job_id], 1, [taken.id])
+        for id_ in set(asked) - {taken.id}:
+            assert (await world.ended(id_, "10m")).status is OccurrenceStatus.COMPLETED
+        assert node.executor.busy == 0
+        await node.stop()
+
+    living(story)
