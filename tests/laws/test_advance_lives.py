@@ -1,8 +1,9 @@
 """The laws of running, over random jobs and events in any order.
 
 Every step of every life here is also held to what `Life.take` checks: one answer to one
-question, legal moves only, numbers without holes, nothing started after the end, a cancel
-or the deadline, and a reaper that knows from the store alone what was open.
+question, the same by the short way as by the long one, legal moves only, numbers without
+holes, nothing started after the end, a cancel or the deadline, and a reaper that knows from
+the store alone what was open.
 """
 
 from collections import Counter
@@ -13,6 +14,8 @@ from hypothesis import event as note
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from everytick.deciding.advance import advance, advance_in_full
+from everytick.deciding.life import plain_step
 from everytick.domain.job import Job
 from everytick.domain.outcome import Canceled, Failed, Lost, Outcome, Succeeded, TimedOut
 from everytick.domain.retry import Retry
@@ -244,3 +247,28 @@ def test_the_order_in_which_tasks_succeed_does_not_matter(definition: Job, order
         life.end(order.choice(sorted(life.open)))
     assert life.status is OccurrenceStatus.COMPLETED
     assert {run.attempts for run in life.snapshot.runs} <= {1}
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_the_short_way_says_what_the_long_way_says(data: st.DataObject) -> None:
+    """Whatever is told at any place of any life, likely or not: the short way is never another one."""
+    life = lived(data, disturbed=True)
+    names = {task.name for task in life.rules.tasks}
+    lived_through = [*(step.after for step in life.steps)]
+    for snapshot in lived_through:
+        told = data.draw(st.one_of(disturbing(), st.just(Claimed())))
+        if not isinstance(told, (AttemptEnded, WaitOver)) or told.task in names:
+            assert advance(snapshot, told, life.now) == advance_in_full(snapshot, told, life.now)
+
+
+def test_the_short_way_is_taken() -> None:
+    for definition in (job(), job("a b c", execution_timeout="1h"), job(mode="graph")):
+        life = Life(definition)
+        assert plain_step(life.snapshot, Claimed(), life.now) is not None
+        life.claim()
+        while life.open:
+            ((task, number),) = life.open.items()
+            assert plain_step(life.snapshot, AttemptEnded(task, number, DONE), life.now) is not None
+            life.end(task)
+        assert life.status is OccurrenceStatus.COMPLETED

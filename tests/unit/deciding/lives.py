@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from everytick.deciding.advance import advance
+from everytick.deciding.advance import advance, advance_in_full
 from everytick.domain.durations import duration
 from everytick.domain.job import Job, define_job, define_task
 from everytick.domain.occurrence import occurrence_of
@@ -76,6 +76,7 @@ class Life:
         before = self.snapshot
         step = advance(before, event, self.now)
         assert step == advance(before, event, self.now), "the same question has one answer"
+        assert step == advance_in_full(before, event, self.now), "what is plain is said sooner, and no other thing"
         if isinstance(event, Claimed) and before.status not in ENDED:
             self._claim()
         check(before, step, event, self.now)
