@@ -193,7 +193,7 @@ class Running(Opened):
             allow_addresses=settings.allow_addresses,
         )
         hooks = Live(self._definitions, lambda definition: definition.hooks)
-        return Node(store, catalogue, settings, hooks=hooks, events=self._events)
+        return Node(store, catalogue, settings, hooks=hooks, events=self._events, application=self.name)
 
 
 class Live(Mapping[str, Mapping[str, Callable[..., Any]]]):

@@ -18,11 +18,12 @@ from everytick.cli.times import Times
 from everytick.errors import SchemaMismatch, StoreUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from everytick.app import Everytick
     from everytick.stores.addresses import AnyStore
+    from everytick.stores.base import NodeRecord
 
 MOST_OFFSET = timedelta(seconds=1)
 
@@ -154,7 +155,27 @@ async def _node_checks(app: Everytick, store: AnyStore) -> list[Check]:
         return [Check("nodes", False, f"silent, and holding occurrences: {names}; {after}")]
     if not alive and any(each.job.enabled for each in await store.list()):
         return [Check("nodes", False, "there are enabled jobs and no node is alive: everytick run starts one")]
-    return [Check("nodes", True, f"{len(alive)} alive")]
+    return [Check("nodes", True, f"{len(alive)} alive"), *agreement_checks(alive)]
+
+
+def agreement_checks(alive: Sequence[NodeRecord]) -> Iterator[Check]:
+    """Give what living nodes say of themselves that does not fit together, or that they cannot read."""
+    told = [(each.id, each.facts) for each in alive if each.facts is not None]
+    for what, values, harm in (
+        ("everytick", {id_: facts.version for id_, facts in told}, "finish the deployment"),
+        ("zone tables", {id_: facts.zone_data for id_, facts in told}, "they may place an instant differently"),
+    ):
+        if len(set(values.values())) > 1:
+            text = ", ".join(f"{value} on {id_}" for id_, value in values.items())
+            yield Check("node agreement", False, f"nodes have different {what}: {text}; {harm}")
+    for id_, facts in told:
+        if abs(facts.clock_offset) > MOST_OFFSET:
+            seconds = facts.clock_offset.total_seconds()
+            way = "ahead of" if seconds > 0 else "behind"
+            text = f"the clock of {facts.host} ({id_}) is {abs(seconds):.1f} s {way} the store's: synchronise it"
+            yield Check("node agreement", False, text)
+        for file, reason in facts.broken_files:
+            yield Check("job files", False, f"{id_} cannot read {file} and goes on with what it said before: {reason}")
 
 
 async def _definition_checks(store: AnyStore) -> list[Check]:

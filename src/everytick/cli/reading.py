@@ -370,9 +370,31 @@ def nodes_verb(as_json: bool, utc: bool) -> None:
     limit = app.settings.node_timeout
     rows = [(each.id, "silent" if now - each.beat_at > limit else "alive", each.beat_at, each.holds) for each in nodes]
     if as_json:
-        show_json([dict(zip(("id", "status", "heard_at", "holds"), row, strict=True)) for row in rows])
+        show_json(
+            [
+                {**dict(zip(("id", "status", "heard_at", "holds"), row, strict=True)), **_facts_data(each)}
+                for row, each in zip(rows, nodes, strict=True)
+            ]
+        )
         return
     times = Times(utc)
-    show_table(["node", "status", times.heading("last heard"), "holds"], rows, times)
+    heading = ["node", "status", times.heading("last heard"), "holds", *_FACTS]
+    show_table(heading, [(*row, *_facts_cells(each)) for row, each in zip(rows, nodes, strict=True)], times)
     if not rows:
         say("no node was ever heard of: everytick run starts one")
+
+
+_FACTS = ("slots", "queues", "everytick", "python", "zone data", "clock")
+
+
+def _facts_cells(node: NodeRecord) -> tuple[object, ...]:
+    """What the node said of itself, in the order of the headings; one that never did is only heard of."""
+    facts = node.facts
+    if facts is None:
+        return (None,) * len(_FACTS)
+    seconds = facts.clock_offset.total_seconds()
+    return facts.slots, ", ".join(facts.queues), facts.version, facts.python, facts.zone_data, f"{seconds:+.1f} s"
+
+
+def _facts_data(node: NodeRecord) -> dict[str, Any]:
+    return {} if node.facts is None else node.facts.as_data()

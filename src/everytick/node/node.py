@@ -5,10 +5,13 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import replace
+from datetime import timedelta
 from secrets import token_hex
 from typing import Any, Literal, TypeAlias
 
+from everytick.domain.nodes import NodeFacts, bounded_files
 from everytick.domain.texts import RECOVERY_FAILED
 from everytick.errors import StoreUnavailable
 from everytick.node.alarms import Alarms
@@ -17,6 +20,7 @@ from everytick.node.beat import Beat
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
 from everytick.node.executor import Executor
+from everytick.node.facts import facts_of_this_node
 from everytick.node.health import Health
 from everytick.node.janitor import Janitor
 from everytick.node.logs import Logs
@@ -34,6 +38,7 @@ _log = logging.getLogger("everytick.node")
 StopMode: TypeAlias = Literal["cancel", "drain"]
 
 _JANITOR_EVERY = 60.0
+_FACTS_EVERY = 60.0
 _OVERTIME_EVERY = 30.0
 _FAR = 3600.0
 _ANSWER_WITHIN = 10.0
@@ -59,9 +64,12 @@ class Node:
         hooks: Hooks | None = None,
         events: Events | None = None,
         name: str | None = None,
+        application: str = "",
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.name = name or node_name()
+        self.name, self._application = name or node_name(), application
+        self._facts: NodeFacts | None = None
+        self._broken_files: Mapping[str, str] = {}
         self.events = events or Events()
         bound = 3 * max(settings.heartbeat, settings.poll)
         self.health = Health(monotonic, settings.node_timeout.total_seconds(), bound.total_seconds())
@@ -110,10 +118,13 @@ class Node:
 
     async def start(self) -> None:
         """Beat, look once at what is due, and go on for ever in the background."""
-        self.clock.learn(await self._store.now())
+        now = await self._store.now()
+        self.clock.learn(now)
+        self.offset.compare(now)
         await self._beat.start()
         self.health.has_beaten()
         try:
+            await self.register()
             await self._look_once()
         except BaseException:
             await self._beat.stop()
@@ -127,8 +138,25 @@ class Node:
         self._spawn("overtime", self._loop("overtime", self._every(_OVERTIME_EVERY, self.reaper.overtime)))
         self._spawn("janitor", self._loop("janitor", self._every(_JANITOR_EVERY, self.janitor.round)))
         self._spawn("reports", self._loop("reports", self.reporter.run))
+        self._spawn("facts", self._loop("facts", self._every(_FACTS_EVERY, self.register)))
         self._spawn("unknown", self._loop("unknown", self._every(_LOOK_AGAIN_AT_UNKNOWN, self._learn_again)))
         self._wake()
+
+    async def register(self, broken_files: Mapping[str, str] | None = None) -> int:
+        """Tell the store what there is to know of this node, if that has changed; return 0, for there is no more.
+
+        `broken_files` are the files of jobs that it cannot read, with the reasons: they stay
+        told until others are given.
+        """
+        if broken_files is not None:
+            self._broken_files = dict(broken_files)
+        known = self._facts or facts_of_this_node(self._settings, self._application, self.clock.now())
+        offset = timedelta(seconds=round(self.offset.newest.total_seconds(), 1))
+        facts = replace(known, clock_offset=offset, broken_files=bounded_files(self._broken_files))
+        if facts != self._facts:
+            await self._store.register(self.name, facts)
+            self._facts = facts
+        return 0
 
     async def _look_once(self) -> None:
         try:
@@ -153,7 +181,7 @@ class Node:
             self._catalogue.close()
 
     async def _wind_down(self, mode: StopMode) -> None:
-        await self._end("bell", "planner", "reaper", "overtime", "janitor", "reports", "unknown")
+        await self._end("bell", "planner", "reaper", "overtime", "janitor", "reports", "facts", "unknown")
         self.executor.stop(drain=mode == "drain")
         # A claim under way has its effect in the store: what it brings is given back.
         await self._in_time(self._deadline(), self._ended("claims"), "a claim was not answered in time")

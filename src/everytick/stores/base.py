@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol
 
 from everytick.domain.decisions import Plan, Span
 from everytick.domain.job import Job
+from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.occurrence import Attempt, Cause, Occurrence, TaskRun
 from everytick.domain.snapshots import Adjustment, Ended, JobSnapshot, Missed, Pause, Request
@@ -25,6 +26,9 @@ MAX_EDITIONS = 16
 
 REMEMBERED = timedelta(minutes=10)
 """A removed job that comes back within this time keeps its watermark."""
+
+NODES_KEPT = timedelta(days=7)
+"""A node that was not heard of for so long, and holds nothing, is forgotten."""
 
 
 class Commit(Enum):
@@ -130,11 +134,12 @@ class Page:
 
 @value
 class NodeRecord:
-    """A node and when it was last heard of."""
+    """A node, when it was last heard of, how many occurrences it holds, and what it said of itself."""
 
     id: str
     beat_at: datetime
     holds: int
+    facts: NodeFacts | None = None
 
 
 class Store(Protocol):
@@ -201,6 +206,10 @@ class RunStore(Protocol):
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
         """Write each step, on the condition that the claim's fence is still the occurrence's."""
+        ...
+
+    async def register(self, node: str, facts: NodeFacts) -> None:
+        """Keep what the node says of itself, which is a sign of life; nodes that are long gone are forgotten."""
         ...
 
     async def beat(self, node: str, held: Collection[int]) -> Orders:

@@ -58,7 +58,7 @@ WHOLE = {
 }
 """Queries that read a whole table by their nature."""
 
-BY_ACTIVE = ("beat", "nodes", "release_waits", "take_over")
+BY_ACTIVE = ("beat", "forget_nodes", "nodes", "release_waits", "take_over")
 """What a node holds is found among what is active: an index by owner would be written at every claim. The server
 takes the index for it as long as it knows that most occurrences are over, which it learns by itself in a minute."""
 

@@ -136,7 +136,7 @@ async def main():
     store = SqliteStore(path, clock=ManualClock(), driver="apsw")
     await store.open()
     def work(transaction):
-        transaction.execute("insert into node values ('ghost', 0)")
+        transaction.execute("insert into node (id, beat_at) values ('ghost', 0)")
         die()
     await store._write(work)
 asyncio.run(main())

@@ -48,7 +48,7 @@ INDEXES = {
         put_back_in_line""",
     "INDEX occurrence_by_time": "history",
     "INDEX occurrence_ended (job=? AND status=? AND ended_at<?)": "aged_of_job jobs_with_aged",
-    "INDEX occurrence_held": "held_by held_by_silent nodes",
+    "INDEX occurrence_held": "forget_nodes held_by held_by_silent nodes",
     "INDEX occurrence_later": "come_of_age next_ready",
     "INDEX occurrence_of_job": "history_of_job last_kept",
     "INDEX occurrence_ready": "ready_occurrences",
@@ -65,7 +65,7 @@ INDEXES = {
     "INDEX sqlite_autoindex_request_1": "continue_backfill forget_request open_request requests_of_jobs",
     "": """
         add_job add_job_state add_pause add_request add_span add_version beat count_moved_request create_occurrence
-        keep_latest_time latest_time parked_definitions put_adjustment show_parked write_attempt write_run""",
+        keep_latest_time latest_time parked_definitions put_adjustment register_node show_parked write_attempt write_run""",
 }
 BY_QUERY = {name: index for index, names in INDEXES.items() for name in names.split()}
 
@@ -74,6 +74,7 @@ SMALL = {
     "keep_latest_time": "store_clock",
     "latest_time": "store_clock",
     "nodes": "n",
+    "forget_nodes": "node",
     "parked_definitions": "d",
     "continue_backfill": "sqlite_sequence",
     "count_moved_request": "sqlite_sequence",

@@ -42,7 +42,7 @@ def ledger(sql: sqlite3.Connection) -> list[str]:
         ("pragma query_only = 1", "use a pragma"),
         ("update occurrence set status = 4", "change occurrence"),
         ("delete from main.job", "change job"),
-        ("insert into node values ('ghost', 0)", "change node"),
+        ("insert into node (id, beat_at) values ('ghost', 0)", "change node"),
         ("insert into migration values (9, '', '', '')", "change migration"),
         ("update sqlite_sequence set seq = 0", "change sqlite_sequence"),
         ("drop table attempt", "change attempt"),

@@ -33,7 +33,7 @@ async def test_a_call_that_fails_does_not_undo_its_neighbours(opened: SqliteStor
 
 async def test_a_call_that_fails_halfway_leaves_nothing_of_itself(opened: SqliteStore) -> None:
     def half(transaction: Transaction) -> None:
-        transaction.execute("insert into node values ('ghost', 0)")
+        transaction.execute("insert into node (id, beat_at) values ('ghost', 0)")
         raise AssertionError("our own mistake")
 
     with pytest.raises(AssertionError, match="our own mistake"):
@@ -120,7 +120,7 @@ async def main():
     await store.open()
     def work(transaction):
         for number in range(1000):
-            transaction.execute("insert into node values (?, 0)", (f"node-{number}",))
+            transaction.execute("insert into node (id, beat_at) values (?, 0)", (f"node-{number}",))
         if sys.argv[2] == "before": die()
     await store._write(work)
     die()

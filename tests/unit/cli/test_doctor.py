@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,7 +10,16 @@ import pytest
 
 from everytick import Everytick
 from everytick.cli import doctor
-from everytick.cli.doctor import clock_check, file_checks, folder_checks, sqlite_check, zone_data_check
+from everytick.cli.doctor import (
+    agreement_checks,
+    clock_check,
+    file_checks,
+    folder_checks,
+    sqlite_check,
+    zone_data_check,
+)
+from everytick.domain.nodes import NodeFacts
+from everytick.stores.base import NodeRecord
 from everytick.stores.memory import MemoryStore
 from tests.unit.cli.conftest import Cli
 
@@ -110,3 +120,25 @@ def test_a_store_that_does_not_answer_is_a_finding_and_the_rest_is_told(plain: C
     assert done.code == 1
     assert checks["store"] is False
     assert "zone data" in checks
+
+
+def test_nodes_that_disagree_are_findings() -> None:
+    facts = NodeFacts("1.0", "3.11.4", "2025a (system)", "one", 1, 50, ("default",), datetime(2026, 1, 1, tzinfo=UTC))
+    moved = timedelta(seconds=-3)
+    other = replace(facts, version="1.1", zone_data="2025b (package)", host="two", clock_offset=moved)
+    broken = replace(facts, broken_files=(("jobs/a.yaml", "line 3 is no YAML"),))
+
+    def found(*told: NodeFacts | None) -> list[str]:
+        nodes = [NodeRecord(f"n{place}", facts.started_at, 0, each) for place, each in enumerate(told)]
+        checks = list(agreement_checks(nodes))
+        assert not any(each.is_well for each in checks)
+        return [each.text for each in checks]
+
+    assert found(facts, facts, None) == []
+    versions, tables, clock = found(facts, other)
+    assert "1.0 on n0, 1.1 on n1" in versions
+    assert "2025a (system) on n0, 2025b (package) on n1" in tables
+    assert "two (n1) is 3.0 s behind" in clock
+    assert found(broken) == [
+        "n0 cannot read jobs/a.yaml and goes on with what it said before: line 3 is no YAML",
+    ]

@@ -17,6 +17,7 @@ from everytick.domain import ids
 from everytick.domain.config import Level, Overrides
 from everytick.domain.decisions import Answer, Creation, Plan, Span
 from everytick.domain.job import Job
+from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.occurrence import Cause, TaskRun
 from everytick.domain.policies import FirstSight
@@ -53,6 +54,7 @@ from everytick.errors import (
 )
 from everytick.stores.base import (
     MAX_EDITIONS,
+    NODES_KEPT,
     REMEMBERED,
     Ahead,
     Claim,
@@ -89,6 +91,7 @@ class MemoryStore:
         self._tables = Tables()
         self._numbers = count(1)
         self._beats: dict[str, datetime] = {}
+        self._facts: dict[str, NodeFacts] = {}
         self._rung = asyncio.Event()
 
     # ------------------------------------------------------------------------------------------------ the store
@@ -246,6 +249,15 @@ class MemoryStore:
         """Write each step, on the condition that the claim's fence is still the occurrence's."""
         now = self._now()
         return [self._commit_step(claim, step, now) for claim, step in steps]
+
+    async def register(self, node: str, facts: NodeFacts) -> None:
+        """Keep what the node says of itself, which is a sign of life; nodes that are long gone are forgotten."""
+        now = self._beats[node] = self._now()
+        self._facts[node] = facts
+        for gone in [each for each, heard in self._beats.items() if now - heard > NODES_KEPT]:
+            if not self._tables.held.get(gone):
+                del self._beats[gone]
+                self._facts.pop(gone, None)
 
     async def beat(self, node: str, held: Collection[int]) -> Orders:
         """Say that the node lives and what it holds; the answer says what the store knows better."""
@@ -567,7 +579,8 @@ class MemoryStore:
     async def nodes(self) -> Sequence[NodeRecord]:
         """Return the nodes that were heard of."""
         return [
-            NodeRecord(node, heard, len(self._tables.held.get(node, ()))) for node, heard in sorted(self._beats.items())
+            NodeRecord(node, heard, len(self._tables.held.get(node, ())), self._facts.get(node))
+            for node, heard in sorted(self._beats.items())
         ]
 
     async def prune(self, limit: int = 1000) -> int:

@@ -1,4 +1,4 @@
-"""history, whole, spans, nodes and prune: what people ask of the past, and how it is forgotten."""
+"""history, whole, spans and prune: what people ask of the past, and how it is forgotten."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -8,7 +8,7 @@ from everytick.domain.decisions import Span
 from everytick.domain.occurrence import Cause, Occurrence, TaskRun
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
-from everytick.stores.base import NodeRecord, Page, Whole
+from everytick.stores.base import Page, Whole
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, occurrence_key
 from everytick.stores.postgres.door import patiently
@@ -75,12 +75,6 @@ class History(Base):
             if job is None:
                 raise NotFound("job", job_id)
             return [rows.span(row) for row in await db.fetch(self._sql.spans, job, after, through)]
-
-    @patiently
-    async def nodes(self) -> Sequence[NodeRecord]:
-        """Return the nodes that were heard of."""
-        async with self._door.connection() as db:
-            return [NodeRecord(row["id"], row["beat_at"], row["holds"]) for row in await db.fetch(self._sql.nodes)]
 
     @patiently
     async def prune(self, limit: int = 1000) -> int:

@@ -95,6 +95,8 @@ class Queries:
     spans: str
     job_key: str
     nodes: str
+    register_node: str
+    forget_nodes: str
     prune: str
 
 

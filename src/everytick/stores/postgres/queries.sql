@@ -896,9 +896,9 @@ select seq from everytick.job where id = $1;
 
 -- nodes --
 -- Returns the nodes that were heard of and how much each holds.
-select n.id, n.beat_at, count(o.seq)::int as holds
+select n.id, n.beat_at, count(o.seq)::int as holds, n.facts
   from everytick.node n left join everytick.occurrence o on o.status < 4 and o.owner = n.id
- group by n.id, n.beat_at
+ group by n.id
  order by n.id collate "C";
 
 -- prune --
@@ -910,6 +910,19 @@ with old as materialized (
      cross join lateral (select h.scheduled_for, h.id from everytick.occurrence h
                           where h.job = s.job and h.status >= 4
                           order by h.scheduled_for desc, h.id desc offset s.keep_last limit 1) b
+-- register_node --
+-- Notes that the node lives and what it says of itself.
+insert into everytick.node (id, beat_at, facts) values ($1, everytick.everytick_now(), $2)
+on conflict (id) do update set beat_at = excluded.beat_at, facts = excluded.facts;
+
+-- forget_nodes --
+-- Forgets nodes that have been silent for so long and hold nothing; what another forgets at this moment is passed over.
+delete from everytick.node
+ where id in (select n.id from everytick.node n
+               where n.beat_at < everytick.everytick_now() - $1::interval
+                 and not exists (select 1 from everytick.occurrence o where o.status < 4 and o.owner = n.id)
+                 for update skip locked);
+
      cross join lateral (select h.seq from everytick.occurrence h
                           where h.job = s.job and h.status >= 4
                             and not exists (select from everytick.report r

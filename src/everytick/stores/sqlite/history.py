@@ -10,7 +10,7 @@ from everytick.domain.decisions import Span
 from everytick.domain.occurrence import Attempt, Cause, TaskRun
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
-from everytick.stores.base import NodeRecord, Page, Whole
+from everytick.stores.base import Page, Whole
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import CAUSE_CODE, FIRST_END, STATUS_CODE, STATUSES, Columns, micros
@@ -86,11 +86,6 @@ def spans(connection: sqlite3.Connection, job_id: str, after: datetime, through:
     if job is None:
         raise NotFound("job", job_id)
     return [rows.span(row) for row in connection.execute(Q.spans, (job[0], micros(after), micros(through)))]
-
-
-def nodes(connection: sqlite3.Connection) -> list[NodeRecord]:
-    """Return the nodes that were heard of."""
-    return [NodeRecord(id_, rows.moment(beat_at), holds) for id_, beat_at, holds in connection.execute(Q.nodes)]
 
 
 def forgettable(connection: sqlite3.Connection, now: int, limit: int, after: int) -> tuple[list[int], int]:

@@ -95,6 +95,8 @@ class Queries:
     history: str
     spans: str
     nodes: str
+    register_node: str
+    forget_nodes: str
     jobs_with_aged: str
     last_kept: str
     aged_of_job: str

@@ -515,7 +515,16 @@ select status, why, detail, covers_after, covers_through, version, count
 
 -- nodes --
 -- The nodes that were heard of and how much each holds.
-select n.id, n.beat_at, (select count(*) from occurrence o where o.owner = n.id) from node n order by n.id;
+select n.id, n.beat_at, (select count(*) from occurrence o where o.owner = n.id), n.facts from node n order by n.id;
+
+-- register_node --
+-- The node was heard of, and said this of itself.
+insert into node (id, beat_at, facts) values (?, ?, ?)
+    on conflict (id) do update set beat_at = excluded.beat_at, facts = excluded.facts;
+
+-- forget_nodes --
+-- Nodes that have been silent since, and hold nothing.
+delete from node where beat_at < ? and not exists (select 1 from occurrence o where o.owner = node.id);
 
 -- jobs_with_aged --
 -- Of some jobs in the order of their keys: those that have something old enough to be forgotten.

@@ -17,6 +17,7 @@ from typing import ClassVar, TypeVar
 
 from everytick.domain.decisions import Plan, Span
 from everytick.domain.job import Job
+from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import Adjustment, JobSnapshot, Missed, Request
@@ -24,7 +25,7 @@ from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import Ahead, Claim, Commit, JobRecord, NodeRecord, Orders, Page, Stored, Whole
-from everytick.stores.sqlite import history, jobs, planning, running
+from everytick.stores.sqlite import history, jobs, nodes, planning, running
 from everytick.stores.sqlite.bell import Bell
 from everytick.stores.sqlite.clock import HostClock, StoreClock
 from everytick.stores.sqlite.compiled import Definitions
@@ -171,6 +172,10 @@ class SqliteStore:
         """Write each step, on the condition that the claim's fence is still the occurrence's."""
         return await self._write(lambda writing: running.commit_steps(writing, steps))
 
+    async def register(self, node: str, facts: NodeFacts) -> None:
+        """Keep what the node says of itself, which is a sign of life; nodes that are long gone are forgotten."""
+        await self._write(lambda writing: nodes.register(writing, node, facts))
+
     async def beat(self, node: str, held: Collection[int]) -> Orders:
         """Say that the node lives and what it holds; the answer says what the store knows better."""
         return await self._write(lambda writing: running.beat(writing, self._definitions, node, held))
@@ -310,7 +315,7 @@ class SqliteStore:
 
     async def nodes(self) -> Sequence[NodeRecord]:
         """Return the nodes that were heard of."""
-        return await self._ask(self._people, history.nodes)
+        return await self._ask(self._people, nodes.nodes)
 
     async def prune(self, limit: int = 1000) -> int:
         """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""

@@ -242,7 +242,8 @@ create table everytick.attempt (
 -- One write per node and beat, in place.
 create table everytick.node (
     id      text primary key,
-    beat_at timestamptz not null
+    beat_at timestamptz not null,
+    facts   text
 ) with (fillfactor = 50);
 
 -- ------------------------------------------------------------------------------------------- people

@@ -233,7 +233,8 @@ create table attempt (
 
 create table node (
   id text primary key,
-  beat_at integer not null
+  beat_at integer not null,
+  facts text
 ) strict, without rowid;
 
 -- An occurrence as the code reads it, with its job's public id.
@@ -303,5 +304,5 @@ select o.id as occurrence_id, o.job, o.version,
 
 create view nodes as
 select n.id, datetime(n.beat_at / 1000000, 'unixepoch') as beat_at,
-       (select count(*) from occurrence o where o.owner = n.id) as holds
+       (select count(*) from occurrence o where o.owner = n.id) as holds, n.facts
   from node n;

@@ -1,0 +1,71 @@
+"""What is known of a node beside that it lives: for people, and to find nodes that disagree."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from everytick.domain.values import value
+
+_MOST_FILES = 100
+_MOST_TEXT = 2_000
+
+
+@value
+class NodeFacts:
+    """What a node says of itself.
+
+    `zone_data` is the edition of its zone tables. `clock_offset` is how far its host's clock
+    was ahead of the store's when it last looked. `broken_files` are the files of jobs that it
+    cannot read as they are now, each with the reason.
+    """
+
+    version: str
+    python: str
+    zone_data: str
+    host: str
+    pid: int
+    slots: int
+    queues: tuple[str, ...]
+    started_at: datetime
+    application: str = ""
+    clock_offset: timedelta = timedelta(0)
+    broken_files: tuple[tuple[str, str], ...] = ()
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it as JSON can carry it."""
+        return {
+            "version": self.version,
+            "python": self.python,
+            "zone_data": self.zone_data,
+            "host": self.host,
+            "pid": self.pid,
+            "slots": self.slots,
+            "queues": list(self.queues),
+            "started_at": self.started_at.isoformat(),
+            "application": self.application,
+            "clock_offset": self.clock_offset / timedelta(seconds=1),
+            "broken_files": dict(self.broken_files),
+        }
+
+
+def facts_from(data: Mapping[str, Any]) -> NodeFacts:
+    """Return what `as_data` gave; what another version of everytick left out or added is no obstacle."""
+    return NodeFacts(
+        version=str(data.get("version", "")),
+        python=str(data.get("python", "")),
+        zone_data=str(data.get("zone_data", "")),
+        host=str(data.get("host", "")),
+        pid=int(data.get("pid", 0)),
+        slots=int(data.get("slots", 0)),
+        queues=tuple(data.get("queues", ())),
+        started_at=datetime.fromisoformat(data["started_at"]),
+        application=str(data.get("application", "")),
+        clock_offset=timedelta(seconds=data.get("clock_offset", 0.0)),
+        broken_files=tuple(sorted(data.get("broken_files", {}).items())),
+    )
+
+
+def bounded_files(broken: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the first hundred files in order, each with its reason, cut where it is very long."""
+    named = sorted(broken.items())[:_MOST_FILES]
+    return tuple((file[:_MOST_TEXT], reason[:_MOST_TEXT]) for file, reason in named)

@@ -1,0 +1,35 @@
+"""register and nodes: what nodes say of themselves, and who asks."""
+
+import json
+from collections.abc import Sequence
+
+from everytick.domain.nodes import NodeFacts, facts_from
+from everytick.stores.base import NODES_KEPT, NodeRecord
+from everytick.stores.postgres.base import Base
+from everytick.stores.postgres.door import patiently
+
+
+class Nodes(Base):
+    """What nodes say of themselves."""
+
+    @patiently
+    async def register(self, node: str, facts: NodeFacts) -> None:
+        """Keep what the node says of itself, which is a sign of life; nodes that are long gone are forgotten."""
+        async with self._door.connection() as db:
+            await db.execute(self._sql.register_node, node, json.dumps(facts.as_data()))
+            await db.execute(self._sql.forget_nodes, NODES_KEPT)
+
+    @patiently
+    async def nodes(self) -> Sequence[NodeRecord]:
+        """Return the nodes that were heard of."""
+        async with self._door.connection() as db:
+            found = await db.fetch(self._sql.nodes)
+        return [
+            NodeRecord(
+                row["id"],
+                row["beat_at"],
+                row["holds"],
+                None if row["facts"] is None else facts_from(json.loads(row["facts"])),
+            )
+            for row in found
+        ]
