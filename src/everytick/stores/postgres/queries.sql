@@ -901,15 +901,6 @@ select n.id, n.beat_at, count(o.seq)::int as holds, n.facts
  group by n.id
  order by n.id collate "C";
 
--- prune --
--- Forgets ended occurrences that their job's retention no longer keeps, with their runs and attempts, and returns
--- how many: never a live one, never the newest `keep_last` of a job, never one whose report is due.
-with old as materialized (
-    select o.seq
-      from everytick.job_state s
-     cross join lateral (select h.scheduled_for, h.id from everytick.occurrence h
-                          where h.job = s.job and h.status >= 4
-                          order by h.scheduled_for desc, h.id desc offset s.keep_last limit 1) b
 -- register_node --
 -- Notes that the node lives and what it says of itself.
 insert into everytick.node (id, beat_at, facts) values ($1, everytick.everytick_now(), $2)
@@ -923,6 +914,15 @@ delete from everytick.node
                  and not exists (select 1 from everytick.occurrence o where o.status < 4 and o.owner = n.id)
                  for update skip locked);
 
+-- prune --
+-- Forgets ended occurrences that their job's retention no longer keeps, with their runs and attempts, and returns
+-- how many: never a live one, never the newest `keep_last` of a job, never one whose report is due.
+with old as materialized (
+    select o.seq
+      from everytick.job_state s
+     cross join lateral (select h.scheduled_for, h.id from everytick.occurrence h
+                          where h.job = s.job and h.status >= 4
+                          order by h.scheduled_for desc, h.id desc offset s.keep_last limit 1) b
      cross join lateral (select h.seq from everytick.occurrence h
                           where h.job = s.job and h.status >= 4
                             and not exists (select from everytick.report r
