@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from everytick.config.settings import Setting
     from everytick.node.events import Event
 
-_ABOUT = ("job", "occurrence", "task", "attempt", "node", "trace_id")
+_STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 _COLOURS = {logging.WARNING: "yellow", logging.ERROR: "red", logging.CRITICAL: "red"}
+_TOLD_ELSEWHERE = frozenset({"store_lost", "store_found", "definition_broken", "definition_mended"})
 _FAILED = frozenset({"failed", "failed_stale", "timeout", "lost", "completed_with_errors"})
 
 _log = logging.getLogger("everytick.events")
@@ -44,7 +45,10 @@ class Lines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per line: ts, level, event, logger, and what it is about where that is known."""
+    """One JSON object per line: ts, level, event, logger, and whatever fields its writer gave as `extra`.
+
+    everytick's own are component, job, occurrence, task, attempt, node, next_run and interval.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -55,7 +59,8 @@ class JsonLines(logging.Formatter):
             "event": record.getMessage(),
             "logger": record.name,
         }
-        found |= {key: value for key in _ABOUT if (value := getattr(record, key, None)) is not None}
+        given = record.__dict__.items()
+        found |= {key: value for key, value in given if key not in _STANDARD and key not in found and value is not None}
         if record.exc_info:
             found["traceback"] = self.formatException(record.exc_info)
         return json.dumps(found, ensure_ascii=True, default=str)
@@ -103,8 +108,8 @@ def log_events(app: Everytick) -> Failures:
 
 
 def _level(event: Event) -> int:
-    """The store's outages are told by the node itself; what merely begins is for the curious."""
-    if event.kind in ("created", "started", "store_lost", "store_found"):
+    """The store's outages and broken files are told by those who see them; what merely begins is for the curious."""
+    if event.kind in _TOLD_ELSEWHERE or event.kind in ("created", "started"):
         return logging.DEBUG
     if event.kind == "attempt_ended":
         return logging.WARNING if event.status in _FAILED else logging.DEBUG

@@ -35,3 +35,15 @@ CLAIM_FAILED = "failed to claim schedule"
 
 CLAIMED = "claimed and enqueued schedule"
 """S1-014: a job's instants were decided."""
+
+STARTED = "Cron scheduler started"
+"""S3-027: a node has begun to look at the clock, every `interval` at the latest."""
+
+STOPPING = "Cron scheduler stopping"
+"""S3-027: a node was told to stop."""
+
+NO_NEXT_RUN = "Failed to calculate next run"
+"""S3-027: a schedule raised."""
+
+NOT_ENQUEUED = "Failed to enqueue scheduled job"
+"""S3-027: what was decided about one job could not be written."""

@@ -12,7 +12,7 @@ from secrets import token_hex
 from typing import Any, Literal, TypeAlias
 
 from everytick.domain.nodes import NodeFacts, bounded_files
-from everytick.domain.texts import RECOVERY_FAILED
+from everytick.domain.texts import RECOVERY_FAILED, STARTED, STOPPING
 from everytick.errors import StoreUnavailable
 from everytick.node.alarms import Alarms
 from everytick.node.backoff import Backoff
@@ -141,6 +141,10 @@ class Node:
         self._spawn("facts", self._loop("facts", self._every(_FACTS_EVERY, self.register)))
         self._spawn("unknown", self._loop("unknown", self._every(_LOOK_AGAIN_AT_UNKNOWN, self._learn_again)))
         self._wake()
+        _log.info(STARTED, extra=self._about() | {"interval": self._settings.poll.total_seconds()})
+
+    def _about(self) -> dict[str, object]:
+        return {"component": "scheduler", "node": self.name}
 
     async def register(self, broken_files: Mapping[str, str] | None = None) -> int:
         """Tell the store what there is to know of this node, if that has changed; return 0, for there is no more.
@@ -172,6 +176,7 @@ class Node:
         `cancel` tells running attempts to stop and waits the grace period; `drain` waits for
         them first.
         """
+        _log.info(STOPPING, extra=self._about())
         try:
             await self._wind_down(mode)
         finally:

@@ -10,7 +10,14 @@ from everytick.deciding.plan import plan
 from everytick.domain.decisions import Plan, Why
 from everytick.domain.snapshots import PLAN_LIMIT, JobSnapshot
 from everytick.domain.statuses import ENDED
-from everytick.domain.texts import CLAIM_FAILED, CLAIMED, OVERLAP_SKIPPED, TAKEN_BY_ANOTHER
+from everytick.domain.texts import (
+    CLAIM_FAILED,
+    CLAIMED,
+    NO_NEXT_RUN,
+    NOT_ENQUEUED,
+    OVERLAP_SKIPPED,
+    TAKEN_BY_ANOTHER,
+)
 from everytick.errors import StoreUnavailable
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
@@ -89,7 +96,7 @@ class Planner:
                 except StoreUnavailable:
                     raise
                 except Exception as error:  # noqa: BLE001, whatever a driver raises about one plan
-                    _log.exception("%s: %s", CLAIM_FAILED, snapshot.editions[-1].job.name)
+                    _say_failed(snapshot, NOT_ENQUEUED)
                     failures.append(error)
                     await self._try_to_put_off(snapshot, now)
         if failures and len(failures) == len(ids):
@@ -119,7 +126,7 @@ class Planner:
         try:
             return plan(snapshot, now, self._limit)
         except Exception:  # noqa: BLE001, a schedule may be anybody's code
-            _log.exception("%s: %s", CLAIM_FAILED, snapshot.editions[-1].job.name)
+            _say_failed(snapshot, NO_NEXT_RUN)
             return _put_off(snapshot, now)
 
     def _tell(
@@ -144,7 +151,8 @@ class Planner:
     def _tell_of(self, snapshot: JobSnapshot, made: Plan, now: datetime) -> None:
         name = snapshot.editions[-1].job.name
         if made.creations:
-            _log.info("%s %s, next_run_at %s", CLAIMED, name, made.wake_at)
+            about = {"component": "scheduler", "job": name, "next_run": made.wake_at}
+            _log.info("%s %s, next_run_at %s", CLAIMED, name, made.wake_at, extra=about)
         for creation in made.creations:
             kind = Happening.SKIPPED if creation.status in ENDED else Happening.CREATED
             text = f"{creation.why} {creation.detail}".strip()
@@ -153,7 +161,7 @@ class Planner:
             )
         for span in made.spans:
             if span.why is Why.OVERLAP:
-                _log.info(OVERLAP_SKIPPED.format(name=name))
+                _log.info(OVERLAP_SKIPPED.format(name=name), extra={"component": "scheduler", "job": name})
             text = f"{span.why} {span.detail}".strip()
             self._events.tell(
                 Event(Happening.SKIPPED, now, name, scheduled_for=span.through, status=span.status, text=text)
@@ -161,6 +169,12 @@ class Planner:
         for ending in made.endings:
             text = f"{ending.why} {ending.detail}".strip()
             self._events.tell(Event(Happening.ENDED, now, name, ending.id, status=ending.status, text=text))
+
+
+def _say_failed(snapshot: JobSnapshot, why: str) -> None:
+    """Log the exception at hand, under the words that both S1-013 and S3-027 have for it."""
+    name = snapshot.editions[-1].job.name
+    _log.exception("%s: %s: %s", CLAIM_FAILED, name, why, extra={"component": "scheduler", "job": name})
 
 
 def _put_off(snapshot: JobSnapshot, now: datetime) -> Plan:

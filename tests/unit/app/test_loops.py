@@ -60,6 +60,23 @@ async def test_a_stop_that_cancels_hastens_one_that_drains(tmp_path: Path) -> No
     assert await shop.last() is OccurrenceStatus.CANCELED
 
 
+async def test_whoever_cancels_what_holds_an_application_open_stops_it(tmp_path: Path) -> None:
+    """S3-030: what ran is told to stop, its end is written, and no node is left."""
+    shop = Shop(tmp_path)
+
+    async def serve() -> None:
+        async with shop.tick:
+            await shop.tick.trigger("work")
+            await asyncio.Event().wait()
+
+    serving = asyncio.create_task(serve())
+    await asyncio.wait_for(shop.begun.wait(), 10)
+    serving.cancel()
+    await asyncio.wait_for(asyncio.wait([serving]), 10)
+    assert (serving.cancelled(), shop.tick.node) == (True, None)
+    assert await shop.last() is OccurrenceStatus.CANCELED
+
+
 async def test_a_stop_ends_a_start_that_is_under_way(tmp_path: Path) -> None:
     """And nothing of it is left: no thread, no node, no store."""
     before = set(threading.enumerate())

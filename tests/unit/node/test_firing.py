@@ -257,6 +257,61 @@ def test_the_log_says_what_was_decided(caplog: pytest.LogCaptureFixture) -> None
     assert "Skipping overlapping run for Job report" in said
 
 
+def test_start_and_stop_are_logged_with_fields_that_programs_read(caplog: pytest.LogCaptureFixture) -> None:
+    """S0-114, S3-027: the texts of the contract; component, node, interval and next run stand beside them."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            return
+
+        await world.define("report", body, every("10s", start=NOON))
+        node = world.node(poll="7s")
+        await node.start()
+        await pause("12s")
+        await node.stop()
+
+    with caplog.at_level("INFO", logger="everytick"):
+        living(story)
+    said = [record for record in caplog.records if getattr(record, "component", "") == "scheduler"]
+    assert [record.getMessage() for record in said if hasattr(record, "node")] == [
+        "Cron scheduler started",
+        "Cron scheduler stopping",
+    ]
+    assert getattr(said[0], "interval", None) == 7.0
+    assert [(vars(record)["job"], vars(record)["next_run"] - NOON) for record in said if hasattr(record, "next_run")] == [
+        ("report", timedelta(seconds=20))
+    ]
+
+
+def test_what_was_missed_is_planned_before_a_start_returns() -> None:
+    """S0-113: recovery comes first; then the loops, and what is paused or disabled does not tick."""
+
+    async def story(world: World) -> None:
+        ran: list[str] = []
+
+        def noting(name: str):  # type: ignore[no-untyped-def]
+            async def body() -> None:
+                ran.append(name)
+
+            return body
+
+        jobs = {
+            name: await world.define(name, noting(name), every("1h", start=NOON), enabled=name != "disabled")
+            for name in ("late", "paused", "disabled")
+        }
+        await world.store.pause(jobs["paused"].id, by="ops")
+        await pause("5h30m")
+        node = world.node()
+        await node.start()
+        assert ran == [], "no body has begun when what was missed is decided"
+        assert [each.scheduled_for - NOON for each in await world.history(jobs["late"])] == [timedelta(hours=5)]
+        await pause("10m")
+        assert ran == ["late"]
+        await node.stop()
+
+    living(story)
+
+
 def test_a_first_look_that_fails_ends_the_start() -> None:
     """S0-101: for another reason than a silent store, it surfaces as the contract says."""
 
@@ -305,7 +360,7 @@ def test_a_plan_that_cannot_be_written_stops_no_other_job(caplog: pytest.LogCapt
 
 
 def test_a_body_that_cannot_be_made_takes_nobody_with_it() -> None:
-    """Its claim is given back; those behind it in the same batch run."""
+    """S4-043: its claim is given back; those behind it in the same batch run."""
 
     async def story(world: World) -> None:
         async def body() -> None:
