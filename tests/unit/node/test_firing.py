@@ -278,9 +278,9 @@ def test_start_and_stop_are_logged_with_fields_that_programs_read(caplog: pytest
         "Cron scheduler stopping",
     ]
     assert getattr(said[0], "interval", None) == 7.0
-    assert [(vars(record)["job"], vars(record)["next_run"] - NOON) for record in said if hasattr(record, "next_run")] == [
-        ("report", timedelta(seconds=20))
-    ]
+    assert [
+        (vars(record)["job"], vars(record)["next_run"] - NOON) for record in said if hasattr(record, "next_run")
+    ] == [("report", timedelta(seconds=20))]
 
 
 def test_what_was_missed_is_planned_before_a_start_returns() -> None:
