@@ -42,8 +42,9 @@ class Everytick(Operations, Questions, Running):
     `store` is an address; without one it is `everytick.db` beside the script. `timezone` is
     that of jobs and schedules which name none; `"local"` is the machine's, looked up once and
     kept by name. `name` says whose jobs these are in the store; it is the module that made
-    the application unless given. `defaults` are policies for all jobs. The others are
-    settings of the node.
+    the application unless given. `jobs` is a folder of job files, which is watched while the
+    node runs; its jobs belong to `jobs_owner`. `defaults` are policies for all jobs that code
+    defines. The others are settings of the node.
     """
 
     def __init__(
@@ -52,6 +53,8 @@ class Everytick(Operations, Questions, Running):
         *,
         timezone: str | tzinfo = "UTC",
         name: str | None = None,
+        jobs: str | Path | None = None,
+        jobs_owner: str = "file",
         slots: int | None = None,
         threads: int = 32,
         processes: int = 32,
@@ -75,6 +78,8 @@ class Everytick(Operations, Questions, Running):
         policies = common(timezone, _with_retention(defaults or {}, retention))
         self._defaults = overrides(Level.APPLICATION, policies, what="application defaults")
         self._definitions: dict[str, Definition] = {}
+        self.jobs_folder = None if jobs is None else _folder(jobs)
+        self.jobs_owner = checked_name("owner", jobs_owner)
         if timezone_data != "system":
             raise InvalidSetting("timezone_data", timezone_data, 'must be "system": the tables of this machine')
         from everytick.node.settings import node_settings
@@ -190,6 +195,15 @@ def _store_maker(given: object, module: Mapping[str, Any]) -> tuple[Callable[[],
         return lambda: store_of(DEFAULT_STORE, folder), True
     address = checked_address(given)
     return lambda: store_of(address), True
+
+
+def _folder(given: object) -> Path:
+    """The folder, whatever the current one is when the node starts."""
+    from pathlib import Path
+
+    if not isinstance(given, (str, Path)) or not str(given):
+        raise InvalidSetting("jobs", given, "must be the path of a folder")
+    return Path(given).expanduser().absolute()
 
 
 def _slots(slots: int | None, max_concurrent_jobs: int | None) -> int:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from everytick.app.background import Background
     from everytick.app.definition import Definition
+    from everytick.app.folder import JobsFolder
     from everytick.node.events import Events
     from everytick.node.node import Node, StopMode
     from everytick.node.settings import NodeSettings
@@ -30,8 +31,11 @@ class Running(Opened):
     """Starts and stops the node; one application has one node in a process."""
 
     settings: NodeSettings
+    jobs_folder: Path | None = None
+    jobs_owner: str
     _events: Events
     _node: Node | None = None
+    _folder: JobsFolder | None = None
     _starting: Task[None] | None = None
     _stopping: Task[None] | None = None
     _background: Background | None = None
@@ -47,7 +51,7 @@ class Running(Opened):
         return self._node
 
     async def start(self) -> None:
-        """Open the store, bring this application's definitions into it, and begin to plan and run.
+        """Open the store, bring this application's definitions and files into it, and begin to plan and run.
 
         A stop that comes before it is done ends it, and it says so.
         """
@@ -84,9 +88,16 @@ class Running(Opened):
     async def _begin(self) -> None:
         store = await self._at_home()
         await self.sync()
+        if self.jobs_folder is not None:
+            from everytick.app.folder import JobsFolder
+
+            self._folder = JobsFolder(store, self.jobs_folder, self.jobs_owner)
+            await self._folder.read()
         node = self._made_node(store)
         await node.start()
         self._node = node
+        if self._folder is not None:
+            await self._folder.watch(node)
 
     async def _end(self, mode: StopMode) -> None:
         import asyncio
@@ -95,10 +106,12 @@ class Running(Opened):
             if self._starting is not None:
                 self._starting.cancel()
                 await asyncio.wait([self._starting])
+            if self._folder is not None:
+                await self._folder.close()
             if self._node is not None:
                 await self._node.stop(mode)
         finally:
-            self._node = None
+            self._node = self._folder = None
             try:
                 await self.close()
             finally:
@@ -106,8 +119,8 @@ class Running(Opened):
 
     def _forked(self) -> None:
         super()._forked()
-        originals.append((self._node, self._background))
-        self._node = self._background = self._starting = self._stopping = None
+        originals.append((self._node, self._folder, self._background))
+        self._node = self._folder = self._background = self._starting = self._stopping = None
 
     @property
     def _is_running(self) -> bool:

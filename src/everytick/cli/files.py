@@ -11,7 +11,7 @@ from everytick.cli.exits import Exit, Refused
 from everytick.cli.options import confirm, reading, sure
 from everytick.cli.output import safe, say, show_json, show_table, write
 from everytick.cli.session import ask, store_of_app, who
-from everytick.cli.state import Verb
+from everytick.cli.state import Verb, state
 from everytick.cli.times import Times
 from everytick.errors import shown
 
@@ -30,19 +30,35 @@ _SIGNS = {"added": "new", "changed": "changed", "removed": "gone", "unchanged": 
 
 
 def _paths(function: F) -> F:
-    return click.argument("paths", metavar="PATH…", nargs=-1, required=True, type=click.Path(path_type=Path))(function)
+    kind = click.Path(path_type=Path)
+    return click.argument("paths", metavar="[PATH…]", nargs=-1, type=kind, callback=_named)(function)
+
+
+def _named(ctx: click.Context, parameter: click.Parameter, given: tuple[Path, ...]) -> tuple[Path, ...]:
+    """The paths, or the folder of the configuration."""
+    if given or ctx.resilient_parsing:
+        return given
+    folder = state().settings["jobs"].value
+    if folder is None:
+        raise click.UsageError("no file or folder was named: give its path, or write jobs = into everytick.toml")
+    return (Path(folder),)
 
 
 def _owner(function: F) -> F:
     said = "Whose jobs these are: what other owners have is left alone."
-    return click.option("--owner", default=_OWNER, show_default=True, metavar="NAME", help=said)(function)
+    return click.option("--owner", metavar="NAME", default=_own, help=f"{said} By default jobs_owner.")(function)
+
+
+def _own() -> str:
+    return str(state().settings["jobs_owner"].value)
 
 
 @click.command(
     "validate",
     cls=Verb,
     help="Check files of jobs: every mistake at once, as file:line:column; exit code 65 if there is any.\n\n"
-    "Needs no store. Example: everytick validate jobs/ --format github",
+    "Without PATH, the folder that the configuration names. Needs no store.\n\n"
+    "Example: everytick validate jobs/ --format github",
 )
 @_paths
 @click.option("--format", "form", type=click.Choice(["text", "github"]), default="text", help="github marks the lines.")

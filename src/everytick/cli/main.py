@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # By section: each verb with its module and what `--help` says of it.
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Run": {
-        "run": ("cli.run", "Plan and run the application's jobs until told to stop."),
+        "run": ("cli.run", "Plan and run the jobs of an application or a folder until told to stop."),
     },
     "Look": {
         "list": ("cli.reading", "List the jobs in the store."),
@@ -59,7 +59,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "config": ("cli.config", "Show the configuration."),
     },
     "Set up": {
-        "init": ("cli.setup", "Write a commented example application and configuration."),
+        "init": ("cli.setup", "Write a commented example and its configuration; nothing is overwritten."),
         "completion": ("cli.setup", "Write the completion script of a shell."),
         "systemd": ("cli.setup", "Help to run as a service of systemd."),
     },

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from everytick.cli.exits import Exit
+from everytick.cli.exits import Exit, Refused
 from everytick.cli.state import Verb, setting_option, state
+from everytick.errors import shown
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -20,9 +21,10 @@ _FIRST_LOOK, _LAST_LOOK = 0.02, 0.5
 @click.command(
     "run",
     cls=Verb,
-    help="Plan and run the application's jobs until told to stop.\n\n"
+    help="Plan and run the jobs of an application or a folder until told to stop.\n\n"
+    "A folder is watched: what changes in it is live at once. "
     "Ctrl-C or SIGTERM stops cleanly: what runs is told to stop and gets the grace period. A second leaves at once.\n\n"
-    "Example: everytick run -a jobs:tick --slots 20 --queue default,mail",
+    "Examples: everytick run -a jobs:tick --slots 20 --queue default,mail; everytick run --jobs jobs/",
 )
 @setting_option("--slots", metavar="N", help="How many occurrences run at once.")
 @setting_option("--queue", "queues", metavar="NAMES", help="Which queues to work on, with commas between them.")
@@ -41,7 +43,8 @@ def run_verb(drain: bool, once: bool) -> int:
     from everytick.cli.session import application
 
     settings = state().settings
-    app = application(needs_code=True)
+    app = application(to_run=True)
+    _refuse_missing(app)
     set_up(settings["log_level"].value, settings["log_format"])
     failures = log_events(app)
     _greet(app, once)
@@ -58,9 +61,24 @@ def _greet(app: Everytick, once: bool) -> None:
     import logging
 
     what = "runs what is due and leaves" if once else "Ctrl-C stops it, a second leaves at once"
-    jobs, slots, queues = len(app.definitions), app.settings.slots, ", ".join(app.settings.queues)
-    text = "application %s with %d jobs, %d slots, queues %s: %s"
-    logging.getLogger("everytick").info(text, app.name, jobs, slots, queues, what)
+    slots, queues = app.settings.slots, ", ".join(app.settings.queues)
+    logging.getLogger("everytick").info("%s, %d slots, queues %s: %s", _named(app), slots, queues, what)
+
+
+def _named(app: Everytick) -> str:
+    """What runs here, in words."""
+    from everytick.cli.session import NAME
+
+    code = "" if app.name == NAME else f"application {app.name} with {len(app.definitions)} jobs"
+    folder = "" if app.jobs_folder is None else f"folder {app.jobs_folder}"
+    return " and ".join(filter(None, (code, folder)))
+
+
+def _refuse_missing(app: Everytick) -> None:
+    folder = app.jobs_folder
+    if folder is not None and not folder.is_dir():
+        what = "is no folder" if folder.exists() else "does not exist"
+        raise Refused(f"{shown(str(folder))} {what}: make it, or name another one with --jobs", Exit.NOT_FOUND)
 
 
 async def _once(app: Everytick) -> None:
@@ -93,7 +111,8 @@ async def _is_left(app: Everytick, now: datetime) -> bool:
 
     store = await store_of_app(app)
     names = {definition.name for definition in app.definitions}
-    records = {each.job.id: each for each in await store.list() if each.job.name in names}
+    owner = None if app.jobs_folder is None else app.jobs_owner
+    records = {each.job.id: each for each in await store.list() if each.job.name in names or each.job.owner == owner}
     if any(each.wake_at is not None and each.wake_at <= now for each in records.values()):
         return True
     statuses = (Status.PENDING, Status.RUNNING, Status.QUEUED)

@@ -1,4 +1,4 @@
-"""From the settings to an application: the one that was named, or one without definitions on a store."""
+"""From the settings to an application: the one that was named, that of a folder, or one without jobs on a store."""
 
 from __future__ import annotations
 
@@ -23,31 +23,35 @@ NAME = "everytick-command-line"
 """The application that stands in where only a store was given; it owns no job."""
 
 _NEITHER = (
-    "neither an application nor a store was named: give -a module:object or --store URL, "
-    "set EVERYTICK_APP or EVERYTICK_STORE, or write app = or store = into everytick.toml"
+    "neither an application nor a store was named: give -a module:object, --jobs FOLDER or --store URL, "
+    "set EVERYTICK_APP, EVERYTICK_JOBS or EVERYTICK_STORE, or write app =, jobs = or store = into everytick.toml"
 )
 
 
-def application(*, needs_code: bool = False, make: bool = False) -> Everytick:
+def application(*, to_run: bool = False, make: bool = False) -> Everytick:
     """Return the application of this call; of application and store, that from the later place counts.
 
-    `needs_code` refuses a mere store; `make` lets a store's file come to exist.
+    A folder of jobs is an application of its own, or adds to the one that is named. `to_run`
+    refuses a mere store; `make` lets a store's file come to exist.
     """
     settings = state().settings
-    app, store = settings["app"], settings["store"]
+    app, store, jobs = settings["app"], settings["store"], settings["jobs"]
     if app.value is None and store.value is None:
-        raise Refused(_NEITHER)
+        if jobs.value is None:
+            raise Refused(_NEITHER)
+        return _configured(_on_folder(jobs.value, make or to_run), settings)
     if app.value is not None and store.value is not None and app.place is store.place:
         where = "" if app.origin == store.origin else f" and {store.origin}"
         raise Refused(f"{app.origin}{where} name both an application and a store, and it has its own: give one")
     if store.value is None or (app.value is not None and app.place > store.place):
         return _configured(loaded(app.value), settings)
-    if needs_code and app.value is not None:
+    if to_run and app.value is not None:
         text = f"{store.origin} names a store, and {app.origin} an application that has its own: leave the store out"
         raise Refused(text)
-    if needs_code:
-        raise Refused("only an application can run: give -a module:object, or set EVERYTICK_APP")
-    return _configured(_on_store(store.value, make), settings)
+    if to_run and jobs.value is None:
+        text = "only an application or a folder of jobs can run: give -a module:object or --jobs FOLDER"
+        raise Refused(text)
+    return _configured(_on_store(store.value, make=make or to_run, in_memory=to_run), settings)
 
 
 def loaded(named: str) -> Everytick:
@@ -56,11 +60,16 @@ def loaded(named: str) -> Everytick:
     if not module or named.endswith(":") or module.endswith(".py") or "/" in module:
         wanted = os.path.splitext(os.path.basename(module))[0] or "module"
         raise Refused(f"'{shown(named)}' names no application: write module:object, like {shown(wanted)}:tick")
+    _import_from_here()
+    found = _imported(module, named)
+    return _only_one(found, module) if not attribute else _attribute(found, module, attribute)
+
+
+def _import_from_here() -> None:
+    """Let modules be found in the current folder, as `python -m` does."""
     here = os.getcwd()
     if here not in sys.path:
         sys.path.insert(0, here)
-    found = _imported(module, named)
-    return _only_one(found, module) if not attribute else _attribute(found, module, attribute)
 
 
 def _imported(module: str, named: str) -> Any:
@@ -127,11 +136,25 @@ def _only_one(module: Any, name: str) -> Everytick:
     raise Refused(f"the module '{shown(name)}' holds {len(found)} applications: write {shown(names)}")
 
 
-def _on_store(address: str, make: bool) -> Everytick:
+def _on_folder(folder: str, make: bool) -> Everytick:
+    """The application of a folder that has no store of its own: beside the folder, wherever one calls from."""
+    from pathlib import Path
+    from urllib.parse import quote
+
+    from everytick.app import Everytick
+
+    file = Path(folder).expanduser().absolute().parent / "everytick.db"
+    if not make and not file.exists():
+        text = f"there is no store {shown(str(file))} yet: everytick run --jobs {shown(folder)} makes it"
+        raise Refused(f"{text}, and so does everytick db migrate", Exit.NOT_FOUND)
+    return Everytick(f"sqlite:///{quote(str(file))}", name=NAME)
+
+
+def _on_store(address: str, *, make: bool, in_memory: bool = False) -> Everytick:
     from everytick.app import Everytick
     from everytick.stores.addresses import checked_address, store_of
 
-    if checked_address(address).startswith("memory:"):
+    if checked_address(address).startswith("memory:") and not in_memory:
         raise Refused("a store in memory ends with the process that has it: name one that others can reach")
     file = None if make or not address.startswith("sqlite:") else store_of(address).file
     if file is not None and not file.exists():
@@ -141,12 +164,18 @@ def _on_store(address: str, make: bool) -> Everytick:
 
 
 def _configured(app: Everytick, settings: Settings) -> Everytick:
-    """Let the node's settings that somebody gave outside of the code win over those in it."""
+    """Let the settings that somebody gave outside of the code win over those in it."""
     from dataclasses import fields
+    from pathlib import Path
 
     from everytick.config.settings import NODE_KEYS, Place
     from everytick.node.settings import node_settings
 
+    if settings["jobs"].value is not None:
+        app.jobs_folder = Path(settings["jobs"].value).expanduser().absolute()
+        _import_from_here()
+    if settings["jobs_owner"].place > Place.BUILT_IN:
+        app.jobs_owner = settings["jobs_owner"].value
     given = {key: settings[key].value for key in NODE_KEYS if settings[key].place > Place.BUILT_IN}
     if given:
         own = {field.name: getattr(app.settings, field.name) for field in fields(app.settings)}

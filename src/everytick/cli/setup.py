@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,11 @@ from everytick.cli.exits import Exit, Refused
 from everytick.cli.output import say, write
 from everytick.cli.state import Noun, Verb, state
 from everytick.errors import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from everytick.app import Everytick
 
 _JOBS = '''"""Jobs of this application.
 
@@ -60,8 +66,7 @@ if __name__ == "__main__":
 _CONFIGURATION = """# Settings of everytick in this folder; what is in force, and why: everytick config show --origin
 # The environment (EVERYTICK_SLOTS=10) wins over this file, and options (--slots 10) win over both.
 
-app = "jobs:tick"           # the application, as module:object
-
+{which}
 # slots = 50                # how many occurrences run at once
 # queues = ["default"]      # which queues this node works on
 # grace_period = "30s"      # how long a stop waits for what runs
@@ -71,19 +76,66 @@ app = "jobs:tick"           # the application, as module:object
 """
 
 
+_YAML = """# Jobs of this folder. Every file in it counts, and a change is live at once while `everytick run` runs.
+#
+#     everytick validate       checks the files: every mistake at once
+#     everytick run            runs the jobs, until Ctrl-C
+#     everytick list           shows them, from another terminal
+#     everytick trigger hello  asks for one now
+#
+# What may stand here, for editors: everytick schema > everytick.schema.json, and as the first line of a file
+# yaml-language-server: $schema=../everytick.schema.json
+
+version: 1
+defaults: {timezone: UTC}
+jobs:
+
+  # Shell text, every ten seconds. What it prints is kept: everytick logs hello
+  hello:
+    schedule: every 10s
+    task_timeout: 5s
+    command: echo hello from "$EVERYTICK_JOB"
+
+  # At half past two on working days; three more tries if it fails. After an outage once, not once per night.
+  nightly:
+    schedule: "30 2 * * mon-fri"
+    retry: {max: 3, interval: 30s}
+    recovery: execute_last
+    command: [echo, "the occurrence of {{ scheduled_for }}"]
+
+  # Two tasks, the second after the first; both see the folder $EVERYTICK_SCRATCH, which is removed afterwards.
+  report:
+    schedule: "0 7 * * mon"
+    tasks:
+      - {name: collect, command: "echo 42 > $EVERYTICK_SCRATCH/number"}
+      - {name: send, command: "echo there were $(cat $EVERYTICK_SCRATCH/number)", after: [collect]}
+"""
+_BY_CODE = 'app = "jobs:tick"           # the application, as module:object\n'
+_BY_FILES = """jobs = "jobs"               # the folder of job files, which is watched
+# store = "postgresql://user@host/database"  # for several hosts; without it, everytick.db beside the folder
+# allow_calls = ["myapp"]   # packages from which files may call functions
+"""
+
+
 @click.command(
-    "init", cls=Verb, help="Write a commented example application and configuration.\n\nNothing is overwritten."
+    "init",
+    cls=Verb,
+    help="Write a commented example and its configuration; nothing is overwritten.\n\n"
+    "Jobs in Python, or with --yaml in files. Example: everytick init --yaml shop",
 )
 @click.argument("folder", default=".", type=click.Path(path_type=Path))
-def init_verb(folder: Path) -> None:
-    """Write a commented example application and configuration."""
-    files = {folder / "jobs.py": _JOBS, folder / "everytick.toml": _CONFIGURATION}
+@click.option("--yaml", "in_files", is_flag=True, help="Jobs in a watched folder of files: no Python is needed.")
+def init_verb(folder: Path, in_files: bool) -> None:
+    """Write a commented example and its configuration."""
+    example = {folder / "jobs/example.yaml": _YAML} if in_files else {folder / "jobs.py": _JOBS}
+    configuration = _CONFIGURATION.format(which=_BY_FILES if in_files else _BY_CODE)
+    files = {**example, folder / "everytick.toml": configuration}
     there = [path for path in files if path.exists()]
     if there:
         raise Refused(f"{shown(str(there[0]))} exists already: name another folder, or move it away", Exit.CONFLICT)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         for path, text in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("x", encoding="utf-8") as file:
                 file.write(text)
             write(str(path))
@@ -124,7 +176,7 @@ Wants=network-online.target
 Type=exec
 User={user}
 WorkingDirectory={folder}
-Environment={variable}
+{variables}
 ExecStart={command} run --log-format json
 Restart=on-failure
 RestartSec=5s
@@ -143,25 +195,43 @@ WantedBy=multi-user.target
 
 @systemd_verb.command(
     "print-unit",
-    help="Write a unit that runs the application here.\n\n"
+    help="Write a unit that runs the application or the folder of jobs here.\n\n"
     "Example: everytick systemd print-unit -a jobs:tick > /etc/systemd/system/jobs.service",
 )
 @click.option("--user", metavar="NAME", help="As whom it runs; you, unless given.")
 def print_unit(user: str | None) -> None:
-    """Write a unit that runs the application here."""
+    """Write a unit that runs the application or the folder of jobs here."""
     from everytick.cli.session import application, who
 
-    app, named = application(needs_code=True), state().settings["app"].value
+    app = application(to_run=True)
+    named = dict(_named(app))
     command = Path(sys.executable).with_name("everytick")
     unit = _UNIT.format(
-        app=_escaped(named),
+        app=_escaped(named.get("EVERYTICK_APP") or named["EVERYTICK_JOBS"]),
         user=_escaped(user or who()),
         folder=_escaped(os.getcwd()),
-        variable=_quoted(f"EVERYTICK_APP={named}"),
+        variables="\n".join(f"Environment={_quoted(f'{key}={value}')}" for key, value in named.items()),
         command=_quoted(str(command)),
         stop=int(app.settings.grace_period.total_seconds()) + 15,
     )
     click.echo(unit, nl=False)
+
+
+def _named(app: Everytick) -> Iterator[tuple[str, str]]:
+    """The variables that name what runs; a configuration file is found in the folder itself."""
+    from everytick.config.settings import Place, without_password
+
+    settings = state().settings
+    store = settings["store"]
+    if settings["app"].value is not None:
+        yield "EVERYTICK_APP", settings["app"].value
+    if settings["jobs"].value is not None:
+        yield "EVERYTICK_JOBS", str(app.jobs_folder)
+    if store.value is not None and store.place > Place.FILE:
+        if without_password(store.value) != store.value:
+            text = f"{store.origin} holds a password, which a unit shows to everybody: write it into a file, and name"
+            raise Refused(f"{text} that by EVERYTICK_STORE_FILE in the unit, or write store = into everytick.toml")
+        yield "EVERYTICK_STORE", store.value
 
 
 def _escaped(text: str) -> str:

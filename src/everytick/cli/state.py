@@ -88,6 +88,13 @@ def common_options() -> list[click.Parameter]:
             callback=_note,
         ),
         click.Option(
+            ["--jobs"],
+            metavar="FOLDER",
+            help="A folder of job files; also EVERYTICK_JOBS. Without --store, the store is everytick.db beside it.",
+            expose_value=False,
+            callback=_note,
+        ),
+        click.Option(
             ["--config"],
             metavar="FILE",
             help="The configuration file, instead of everytick.toml here.",

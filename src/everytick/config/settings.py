@@ -110,10 +110,14 @@ NODE_KEYS = {
 KEYS = {
     "app": Key(_text, None, "the application, as module:object"),
     "store": Key(_text, None, "the address of a store, to read and operate without an application", is_secret=True),
+    "jobs": Key(_text, None, "a folder of job files, which `run` watches"),
+    "jobs_owner": Key(_text, "file", "whose jobs the folder holds: what other owners have is left alone"),
     **NODE_KEYS,
     "log_level": Key(_one_of("debug", "info", "warning", "error"), "info", "from which level on `run` writes lines"),
     "log_format": Key(_one_of("text", "json"), "text", "how `run` writes its lines"),
 }
+
+_PATHS = ("jobs", "log_folder")
 
 Settings = dict[str, Setting]
 
@@ -228,7 +232,7 @@ def _from_table(table: Mapping[str, Any], file: Path) -> Settings:
             near = did_you_mean(name, KEYS)
             raise InvalidSetting(name, given, f"in {where} is not known{near}; there are: {', '.join(KEYS)}")
         setting = _read(name, given, Place.FILE, where)
-        if name == "log_folder":
+        if name in _PATHS:
             # Beside the file that names it, wherever we were started.
             setting = setting._replace(value=str(file.parent / setting.value))
         found[name] = setting

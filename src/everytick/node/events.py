@@ -30,6 +30,8 @@ class Happening(StrEnum):
     LOST = "lost"
     STORE_LOST = "store_lost"
     STORE_FOUND = "store_found"
+    DEFINITION_BROKEN = "definition_broken"
+    DEFINITION_MENDED = "definition_mended"
 
 
 @value

@@ -1,7 +1,7 @@
 """Health: whether the store answers, for readiness and for the decision to start nothing more."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 _log = logging.getLogger("everytick.node")
 
@@ -22,6 +22,8 @@ class Health:
         self._heard_at = self._beaten_at
         self._bound = bound
         self.reason = ""
+        self.definition_errors: Mapping[str, int] = {}
+        """How many mistakes stand in each file of jobs that is broken now."""
         self.listener: Callable[[bool, str], None] | None = None
 
     @property

@@ -158,6 +158,17 @@ class Folder:
         return (*own, *(mistake for file in self._files.values() for mistake in file.mistakes))
 
     @property
+    def stale(self) -> Mapping[str, str]:
+        """The jobs that go on with the last good version of their file, each with that file."""
+        broken = [file for file in self._files.values() if file.mistakes and file.in_force is not None]
+        return {each.job.name: each.file for file in broken if file.in_force for each in file.in_force.jobs}
+
+    @property
+    def file_count(self) -> int:
+        """How many files of jobs there are."""
+        return len(self._files)
+
+    @property
     def warnings(self) -> tuple[Mistake, ...]:
         """What is allowed but rarely meant."""
         return tuple(each for file in self._files.values() for each in file.latest.warnings)

@@ -19,7 +19,7 @@ from everytick.errors import EverytickError
 from everytick.sources.syncing import Synced, sync_loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from everytick.sources.files import Folder
     from everytick.sources.yaml_reader import Mistake
@@ -44,7 +44,7 @@ class FolderWatch:
         folder: Folder,
         *,
         rescan: timedelta = RESCAN,
-        told: Callable[[Synced], None] = lambda synced: None,
+        told: Callable[[Synced], Awaitable[None] | None] = lambda synced: None,
     ) -> None:
         self._store, self._folder, self._rescan, self._told = store, folder, rescan, told
         self._stop = threading.Event()
@@ -52,22 +52,35 @@ class FolderWatch:
         self._watched: object = None
         self._known: set[Mistake] = set()
         self._in_step = self._was_whole = False
+        self._is_counted = False
 
     def stop(self) -> None:
         """Let `run` end; what it is writing is written first."""
         self._stop.set()
 
+    async def look(self) -> bool:
+        """Bring what the folder says now into the store; return whether the store could be asked."""
+        # Before the folder is read: what changes while it is read is seen afterwards.
+        self._look_out()
+        return await self._sync()
+
     async def run(self) -> None:
         """Bring the folder and each change of it into the store until stopped; a store that is away is asked again."""
         try:
             while not self._stop.is_set():
-                # Before the folder is read: what changes while it is read is seen afterwards.
-                self._look_out()
-                wait = self._rescan if await self._sync() else min(_AGAIN, self._rescan)
+                wait = self._rescan if await self._looked() else min(_AGAIN, self._rescan)
                 await self._hint(wait)
         finally:
             self._stop.set()
-            self._close()
+            self.close()
+
+    async def _looked(self) -> bool:
+        """Look; a mistake of ours costs one look and not the watch."""
+        try:
+            return await self.look()
+        except Exception:  # noqa: BLE001, the loop's edge
+            _log.exception("%s: the watch failed and goes on", self._folder.path)
+            return False
 
     async def _sync(self) -> bool:
         """Make the store hold what the folder says; return whether the store could be asked.
@@ -86,13 +99,30 @@ class FolderWatch:
             _log.warning("%s: not in the store yet: %s", self._folder.path, error)
             return False
         self._in_step = not synced.mistakes
+        self._count()
         for change in synced.changes:
             if change.kind != "unchanged":
                 _log.info("job %s %s: %s", change.name, change.kind, ", ".join(change.parts) or "whole")
         whole = Synced(synced.changes, (*self._folder.mistakes, *synced.mistakes))
         self._complain(set(whole.mistakes))
-        self._told(whole)
+        return await self._tell(whole)
+
+    async def _tell(self, whole: Synced) -> bool:
+        """Let others know what came of it; return whether the store could be asked."""
+        try:
+            if (telling := self._told(whole)) is not None:
+                await telling
+        except EverytickError as error:
+            _log.warning("%s: not told to other nodes yet: %s", self._folder.path, error)
+            return False
         return True
+
+    def _count(self) -> None:
+        """Say at the first look how much the folder holds."""
+        if not self._is_counted:
+            self._is_counted = True
+            text = "%s: %d jobs in %d files; changes are live at once"
+            _log.info(text, self._folder.path, len(self._folder.jobs), self._folder.file_count)
 
     def _complain(self, mistakes: set[Mistake]) -> None:
         """Say once what is wrong, and once that it is right again."""
@@ -107,11 +137,11 @@ class FolderWatch:
         try:
             found = self._folder.path.stat()
         except OSError:
-            self._close()
+            self.close()
             return
         if self._notify is not None and self._watched == (found.st_dev, found.st_ino):
             return
-        self._close()
+        self.close()
         try:
             self._notify = RustNotify([str(self._folder.path)], False, False, 0, True, True)
         except OSError as error:
@@ -130,7 +160,8 @@ class FolderWatch:
         else:
             notify.watch(_LONGEST_MS, _REST_MS, int(wait.total_seconds() * 1000), self._stop)
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Give back what a look took from the system; `run` does so itself when it ends."""
         notify, self._notify, self._watched = self._notify, None, None
         if notify is not None:
             notify.close()
