@@ -30,6 +30,7 @@ class Contract:
     seeds: dict[str, str]
     subjects: dict[str, str]
     not_applicable: dict[str, str] = field(default_factory=dict)
+    measured: dict[str, str] = field(default_factory=dict)
     later: dict[str, str] = field(default_factory=dict)
 
 
@@ -43,7 +44,7 @@ def numbers_in(text: str) -> Iterator[str]:
 def read(data: Mapping[str, Any]) -> Contract:
     """Return the contract that the data file states; a later subject holds its numbers as a text with ranges."""
     later = {number: part["subject"] for part in data["later"] for number in numbers_in(part["numbers"])}
-    return Contract(data["seeds"], data["subjects"], data["not_applicable"], later)
+    return Contract(data["seeds"], data["subjects"], data["not_applicable"], data.get("measured", {}), later)
 
 
 def contract() -> Contract:
@@ -76,8 +77,13 @@ def suite() -> list[str]:
 
 def faults(asked: Contract, tests: Tests) -> list[str]:
     """Return what is wrong between what is asked for and what is held, a sentence each."""
-    excused = {**asked.not_applicable, **asked.later}
+    excused = {**asked.not_applicable, **asked.measured, **asked.later}
     return [
+        *(
+            f"{number} is listed as measured by {bench}, and there is no such file"
+            for number, bench in asked.measured.items()
+            if not (ROOT / bench).is_file()
+        ),
         *(
             f"{number} ({subject}) has no test: name it in the docstring of one, or list it in docs/contract.toml"
             for number, subject in asked.subjects.items()
@@ -89,7 +95,7 @@ def faults(asked: Contract, tests: Tests) -> list[str]:
             if number not in asked.subjects
         ),
         *(
-            f"{number} is listed as not applicable or for later, and docs/contract.toml has no subject for it"
+            f"{number} is listed as not applicable, measured or for later, and docs/contract.toml has no subject for it"
             for number in excused
             if number not in asked.subjects
         ),
@@ -115,8 +121,10 @@ Every requirement of the five documents that everytick grew from, by its number,
 A number counts as held only if the docstring of a test names it. This page is written by `python3 dev.py docs`
 from those docstrings and from `docs/contract.toml`; edit those, not this.
 
-| | in all | held by a test | of these more to come | to come | not applicable |
-|---|---|---|---|---|---|
+A figure is measured and never asserted: such a number names the file that measures it and says the limit.
+
+| | in all | held by a test | of these more to come | measured | to come | not applicable |
+|---|---|---|---|---|---|---|
 """
 
 
@@ -134,8 +142,10 @@ def count_row(seed: str, asked: Contract, tests: Tests) -> str:
     tested = [number for number in ours if number in tests]
     both = [number for number in tested if number in asked.later]
     to_come = [number for number in ours if number in asked.later and number not in tests]
+    figures = [number for number in ours if number in asked.measured]
     never = [number for number in ours if number in asked.not_applicable]
-    return f"| {seed} | {len(ours)} | {len(tested)} | {len(both)} | {len(to_come)} | {len(never)} |\n"
+    counts = (ours, tested, both, figures, to_come, never)
+    return f"| {seed} | {' | '.join(str(len(each)) for each in counts)} |\n"
 
 
 def row(number: str, asked: Contract, tests: Tests) -> str:
@@ -143,6 +153,8 @@ def row(number: str, asked: Contract, tests: Tests) -> str:
     said = [f"{link(path)}: {names}" for path, names in by_file(tests.get(number, [])).items()]
     if number in asked.not_applicable:
         said.append(f"not applicable: {asked.not_applicable[number]}")
+    if number in asked.measured:
+        said.append(f"measured by [{asked.measured[number]}](../{asked.measured[number]})")
     if number in asked.later:
         more = "⚠ tested, and more to come" if number in tests else "to come"
         said.append(f"{more}: *{asked.later[number]}*")

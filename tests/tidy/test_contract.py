@@ -1,6 +1,7 @@
 """The contract is whole: every number is held by a test, or somebody said why it is not, and its page is current."""
 
 import ast
+from dataclasses import replace
 
 import pytest
 
@@ -65,6 +66,17 @@ def test_a_number_without_test_and_excuse_is_a_fault() -> None:
     assert said.startswith("S0-001 (one) has no test: name it in the docstring of one, or list it in")
 
 
+def test_a_number_that_is_measured_names_a_file_that_exists() -> None:
+    """A figure is no test: what measures it stands in its place, and can be run."""
+    measured = replace(ASKED, measured={"S0-001": "bench/plan.py"})
+
+    assert faults(measured, {}) == []
+    assert "measured by [bench/plan.py](../bench/plan.py)" in page(measured, {})
+    assert faults(replace(ASKED, measured={"S0-001": "bench/never.py"}), {}) == [
+        "S0-001 is listed as measured by bench/never.py, and there is no such file"
+    ]
+
+
 def test_a_number_that_nobody_asked_for_is_a_fault() -> None:
     [said] = faults(ASKED, {**TESTED, "S0-999": [("tests/test_a.py", "test_one")]})
 
@@ -78,7 +90,7 @@ def test_an_excuse_that_is_no_longer_true_is_a_fault() -> None:
 
 
 def test_excuses_for_numbers_that_do_not_exist_or_for_both_reasons_are_faults() -> None:
-    twice = Contract(ASKED.seeds, ASKED.subjects, {"S0-002": "no", "S0-777": "no"}, {"S0-002": "Metrics"})
+    twice = Contract(ASKED.seeds, ASKED.subjects, {"S0-002": "no", "S0-777": "no"}, later={"S0-002": "Metrics"})
 
     assert [said[:6] for said in faults(twice, {**TESTED, "S0-003": [("tests/test_a.py", "test_x")]})] == [
         "S0-777",
@@ -96,7 +108,7 @@ def test_what_is_tested_before_its_time_is_only_remarked_on_the_page() -> None:
 def test_the_page_counts_and_shows_every_number_once() -> None:
     written = page(ASKED, TESTED)
 
-    assert "| S0 | 3 | 1 | 0 | 1 | 1 |\n" in written
+    assert "| S0 | 3 | 1 | 0 | 0 | 1 | 1 |\n" in written
     assert "| S0-001 | one | [test_a.py](../tests/test_a.py): `test_one` |\n" in written
     assert "| S0-002 | two | not applicable: a migration of others |\n" in written
     assert "| S0-003 | three | to come: *Metrics* |\n" in written
