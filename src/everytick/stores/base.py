@@ -264,6 +264,10 @@ class JobStore(Protocol):
         """Create the job or make this its next version; an equal definition changes nothing."""
         ...
 
+    async def put_all(self, jobs: Sequence[Job], *, by: str = "") -> Sequence[Stored]:
+        """Do to each of these, no two of one name, what `put` does, all together or not at all."""
+        ...
+
     async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
         """Return those of the jobs that exist."""
         ...

@@ -40,6 +40,7 @@ from everytick.domain.statuses import (
     ENDED,
     AttemptStatus,
     OccurrenceStatus,
+    RunStatus,
     may_move,
 )
 from everytick.domain.steps import OccurrenceSnapshot, Step, rules_of, snapshot_of
@@ -67,7 +68,14 @@ from everytick.stores.base import (
     Transaction,
     Whole,
 )
-from everytick.stores.beginnings import as_stored, first_watermark, own_overrides, requested_id, under_id
+from everytick.stores.beginnings import (
+    NOTHING_TO_KEEP,
+    as_stored,
+    first_watermark,
+    own_overrides,
+    requested_id,
+    under_id,
+)
 from everytick.stores.memory.ordered import Place
 from everytick.stores.memory.tables import AttemptRow, JobRow, OccurrenceRow, Tables
 
@@ -235,6 +243,21 @@ class MemoryStore:
             ended_at=now if creation.status in ENDED else None,
         )
         self._tables.add(made)
+        if creation.keeps and creation.status not in ENDED:
+            self._keep(made, creation, now)
+
+    def _keep(self, made: OccurrenceRow, creation: Creation, now: datetime) -> None:
+        """Take the results over that a replay keeps of its original."""
+        original = self._tables.occurrences.get(creation.replay_of or "")
+        runs = {} if original is None else original.runs
+        made.runs = {
+            task: runs[task].kept()
+            for task in creation.keeps
+            if task in runs and runs[task].status is RunStatus.SUCCESS
+        }
+        made.number = 1
+        if len(made.runs) < len(creation.keeps):
+            self._end(made, _S.CANCELED, NOTHING_TO_KEEP, now)
 
     # ---------------------------------------------------------------------------------------------- the executor
 
@@ -411,6 +434,15 @@ class MemoryStore:
         if row.removed_at is None and _same(row.job, job):
             return Stored(row.id, row.job.version, changed=False)
         return self._edit(row, job, now)
+
+    async def put_all(self, jobs: Sequence[Job], *, by: str = "") -> Sequence[Stored]:
+        """Do to each of these, no two of one name, what `put` does, all together or not at all."""
+        for job in jobs:
+            row = self._tables.names.get(job.name)
+            # The one thing that an edit may be refused for.
+            if row is not None and len(row.editions) >= MAX_EDITIONS and not _same(row.job, job):
+                raise TooManyEditions(row.name, MAX_EDITIONS)
+        return [await self.put(job, by=by) for job in jobs]
 
     async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
         """Return those of the jobs that exist."""

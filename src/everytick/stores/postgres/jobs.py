@@ -30,7 +30,7 @@ from everytick.stores.definitions import write_definition
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, occurrence_key
 from everytick.stores.postgres.defining import definition_row
-from everytick.stores.postgres.door import Connection, Taken, patiently
+from everytick.stores.postgres.door import Connection, Contended, Taken, patiently
 from everytick.stores.postgres.rows import FIRST_ENDED, STATUS_CODE, Row
 
 
@@ -97,6 +97,62 @@ class Jobs(Base):
         await db.execute(self._sql.edit_unclaimed, seq, version, settings.priority, settings.queue)
         await self._wake(db, seq, now)
         return Stored(newest["id"], version, changed=True)
+
+    @patiently
+    async def put_all(self, jobs: Sequence[Job], *, by: str = "") -> Sequence[Stored]:
+        """Do to each of these, no two of one name, what `put` does, all together or not at all."""
+        stored: dict[str, Stored] = {}
+        async with self._door.transaction() as db:
+            rows_ = await db.fetch(self._sql.hold_names, [job.name for job in jobs])
+            known = {row["name"]: row for row in rows_}
+            for row, job in sorted(((known[job.name], job) for job in jobs if job.name in known), key=_key):
+                stored[job.name] = await self._put_known(db, row, job, by)
+            new = [job for job in jobs if job.name not in known]
+            stored |= await self._create_all(db, new, by) if new else {}
+        return [stored[job.name] for job in jobs]
+
+    async def _put_known(self, db: Connection, row: Row, job: Job, by: str) -> Stored:
+        if row["removed_at"] is not None:
+            return self._surely(await self._put(db, job, None, by), job)
+        if row["definition"] == write_definition(job):
+            return Stored(row["id"], row["version"], changed=False)
+        return await self._edit(db, row["job"], row, job, row["now"], by)
+
+    async def _create_all(self, db: Connection, jobs: Sequence[Job], by: str) -> dict[str, Stored]:
+        """Create many jobs by a few statements; one whose id a renamed job has is created alone."""
+        now = await db.fetchval(self._sql.now)
+        ids_ = {ids.job_id(job.name): job for job in jobs}
+        taken = {row["id"] for row in await db.fetch(self._sql.ids_taken, list(ids_))}
+        free = {id_: under_id(job, id_) for id_, job in ids_.items() if id_ not in taken}
+        made = await db.fetch(self._sql.add_jobs, list(free), [job.name for job in free.values()], now)
+        if len(made) < len(free):
+            raise Contended(str(self._door.address), "another node made one of these jobs at the same moment")
+        await self._begin_all(db, [(row["seq"], free[row["id"]]) for row in made], now, by)
+        alone = {job.name: await self._create(db, job, by) for id_, job in ids_.items() if id_ in taken}
+        return {job.name: Stored(id_, 1, changed=True) for id_, job in free.items()} | {
+            job.name: self._surely(alone[job.name], job) for job in jobs if job.name in alone
+        }
+
+    async def _begin_all(self, db: Connection, made: Sequence[tuple[int, Job]], now: datetime, by: str) -> None:
+        definitions = [definition_row(seq, job, 1, None, now, by) for seq, job in made]
+        await db.executemany(self._sql.add_definition, definitions)
+        keeps = [(seq, job, job.settings.retention) for seq, job in made]
+        states = [
+            (seq, job.id, first_watermark(job, now), keep.success, keep.failure, keep.keep_last)
+            for seq, job, keep in keeps
+        ]
+        await db.executemany(self._sql.add_state, states)
+        asked = [seq for seq, job in made if job.settings.on_create.begin is FirstSight.IMMEDIATELY]
+        if asked:
+            request = Request("create", Cause.CREATE, now)
+            await db.executemany(self._sql.add_request, [rows.request_row(seq, request) for seq in asked])
+        await db.executemany(self._sql.wake, [(seq, now) for seq, _ in made])
+        await db.execute(self._sql.ring)
+
+    def _surely(self, stored: Stored | None, job: Job) -> Stored:
+        if stored is None:
+            raise Contended(str(self._door.address), f"another node made job '{job.name}' at the same moment")
+        return stored
 
     @patiently
     async def rename(self, job_id: str, name: str, *, by: str = "") -> None:
@@ -289,3 +345,9 @@ class Jobs(Base):
     async def _revise(self, db: Connection, job: int, now: datetime) -> None:
         await db.execute(self._sql.revise, job)
         await self._wake(db, job, now)
+
+
+def _key(pair: tuple[Row, Job]) -> int:
+    """Where the job stands, which is the order in which everybody locks."""
+    key: int = pair[0]["job"]
+    return key

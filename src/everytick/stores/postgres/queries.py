@@ -66,6 +66,9 @@ class Queries:
     hold_name: str
     forgotten: str
     newest: str
+    hold_names: str
+    ids_taken: str
+    add_jobs: str
     id_taken: str
     add_job: str
     add_definition: str
@@ -95,6 +98,7 @@ class Queries:
     spans: str
     job_key: str
     nodes: str
+    keep_runs: str
     register_node: str
     forget_nodes: str
     prune: str

@@ -692,6 +692,28 @@ select d.definition, d.version, s.version - s.first_version + 1 as editions, j.i
   join everytick.definition d on d.job = s.job and d.version = s.version
  where s.job = $1;
 
+-- hold_names --
+-- Locks where the jobs of these names stand, by rising key, and returns the newest definition of each.
+select j.name, s.job, s.removed_at, everytick.everytick_now() as now, d.definition, d.version,
+       s.version - s.first_version + 1 as editions, j.id, j.created_at
+  from everytick.job j
+  join everytick.job_state s on s.job = j.seq
+  join everytick.definition d on d.job = s.job and d.version = s.version
+ where j.name = any($1::text[])
+ order by j.seq
+   for no key update of s;
+
+-- ids_taken --
+-- Returns those of these ids that a job has.
+select id from everytick.job where id = any($1::text[]);
+
+-- add_jobs --
+-- Makes many jobs at one moment; no row comes back for one whose id or name is taken.
+insert into everytick.job (id, name, created_at)
+select given.id, given.name, $3 from unnest($1::text[], $2::text[]) as given (id, name)
+    on conflict do nothing
+returning id, seq;
+
 -- id_taken --
 -- Tells whether a job has this id.
 select exists (select from everytick.job where id = $1);

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -87,6 +87,11 @@ def put(transaction: Transaction, definitions: Definitions, job: Job, expected_v
     if row.removed_at is None and definition == write_definition(job):
         return Stored(row.id, version, changed=False)
     return _edit(transaction, definitions, row, job, by)
+
+
+def put_all(transaction: Transaction, definitions: Definitions, jobs: Sequence[Job], by: str) -> Sequence[Stored]:
+    """Put each of these; one that is refused undoes the others, for they are one call."""
+    return [put(transaction, definitions, job, None, by) for job in jobs]
 
 
 def _create(transaction: Transaction, job: Job, by: str) -> Stored:

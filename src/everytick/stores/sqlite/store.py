@@ -229,6 +229,10 @@ class SqliteStore:
         """Create the job or make this its next version; an equal definition changes nothing."""
         return await self._write(lambda writing: jobs.put(writing, self._definitions, job, expected_version, by))
 
+    async def put_all(self, jobs_: Sequence[Job], *, by: str = "") -> Sequence[Stored]:
+        """Do to each of these, no two of one name, what `put` does, all together or not at all."""
+        return await self._write(lambda writing: jobs.put_all(writing, self._definitions, jobs_, by))
+
     async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
         """Return those of the jobs that exist; one whose definition cannot be read is among `parked`."""
         asked, now = json.dumps(list(job_ids)), self._clock.now()
