@@ -5,7 +5,7 @@ This is the one place that asks whether an instant is late.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from heapq import merge
 
 from everytick.deciding.candidates import (
@@ -20,9 +20,11 @@ from everytick.deciding.candidates import (
 from everytick.domain.decisions import Refusal, Why
 from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
-from everytick.domain.policies import Strategy
+from everytick.domain.policies import FirstSight, Strategy
 from everytick.domain.snapshots import Adjustment, JobSnapshot
 from everytick.domain.values import value
+
+MINUTE = timedelta(minutes=1)
 
 
 @value
@@ -76,7 +78,7 @@ def due(snapshot: JobSnapshot, job: Job, now: datetime) -> Due:
         found.candidates += held
     else:
         _recover(found, snapshot, job, now, walk)
-    if job.settings.recovery.strategy is Strategy.COMPRESSED:
+    if job.settings.recovery.strategy is Strategy.COMPRESSED and found.candidates:
         _compress(found, job.id)
     if len(found.candidates) > 1:
         found.candidates.sort(key=lambda each: each.instant)
@@ -88,7 +90,8 @@ def _recover(found: Due, snapshot: JobSnapshot, job: Job, now: datetime, walk: I
     newest = next(walk, None)
     if newest is None:
         return
-    if _is_on_time(found, snapshot, newest, now, job):
+    is_new = has_never_run(snapshot, job)
+    if _is_on_time(found, snapshot, newest, now, min(job.settings.grace, MINUTE) if is_new else job.settings.grace):
         found.on_time = newest.instant
     kept, room, rest = found.candidates, -1, None
     candidate: Candidate | None = newest
@@ -97,7 +100,7 @@ def _recover(found: Due, snapshot: JobSnapshot, job: Job, now: datetime, walk: I
             kept.append(candidate)
         else:
             if rest is None:
-                room, rest = _rule(job, now, found.on_time is not None)
+                room, rest = (0, _all(Why.MISSED)) if is_new else _rule(job, now, found.on_time is not None)
             if room > 0 and (rest.edge is None or candidate.instant > rest.edge):
                 kept.append(candidate)
                 room -= 1
@@ -118,9 +121,20 @@ def _turn_away(found: Due, by_hand: list[Candidate]) -> None:
             found.candidates.append(replace(each, refusal=found.rest.reason(each.instant)))
 
 
-def _is_on_time(found: Due, snapshot: JobSnapshot, newest: Candidate, now: datetime, job: Job) -> bool:
+def has_never_run(snapshot: JobSnapshot, job: Job) -> bool:
+    """Whether a job that begins only in a matching minute still waits for its first: it makes up for nothing (S2-019).
+
+    What was canceled before it began has not run either.
+    """
+    if job.settings.on_create.begin is not FirstSight.IF_MATCHING_NOW or snapshot.busy_count or snapshot.waiting_count:
+        return False
+    last = snapshot.last_end
+    return last is None or (last.started_at is None and snapshot.last_success is None)
+
+
+def _is_on_time(found: Due, snapshot: JobSnapshot, newest: Candidate, now: datetime, grace: timedelta) -> bool:
     """Whether its grace is not over and no later instant is due."""
-    if now >= newest.instant + job.settings.grace:
+    if now >= newest.instant + grace:
         return False
     if len(found.segments) == 1 and not found.adjusted and not newest.by_hand:
         return True  # The newest of the only segment: nothing that is due comes after it.

@@ -8,6 +8,7 @@ what `plan` says in full.
 from datetime import datetime
 
 from everytick.deciding.candidates import TICK
+from everytick.deciding.recovery import MINUTE, has_never_run
 from everytick.domain.decisions import Creation, Plan, Why
 from everytick.domain.ids import occurrence_id
 from everytick.domain.occurrence import Cause
@@ -28,6 +29,8 @@ def plain_tick(snapshot: JobSnapshot, now: datetime) -> Plan | None:
         return Plan(snapshot.job_id, snapshot.revision, snapshot.woken, through, instant)
     wake_at = schedule.next_after(instant)
     if snapshot.busy_count or now >= instant + job.settings.grace or (wake_at is not None and wake_at <= now):
+        return None
+    if now >= instant + MINUTE and has_never_run(snapshot, job):
         return None
     created = Creation(
         occurrence_id(snapshot.job_id, instant),
