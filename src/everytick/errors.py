@@ -20,7 +20,9 @@
     ├── JobDisabled                           a disabled job takes no requests
     ├── TooManyEditions                       edits come faster than they are decided
     ├── UnboundSchedule                       the schedule needs to know its job before it can answer
-    ├── CronCalculationError                  no next or previous instant; raised by `declarative` only
+    ├── DeclarativeError                      of the declarative scheduler: details, as its specification names them
+    │   ├── CronCalculationError              no next or previous instant; raised by `declarative` only
+    │   └── InvalidCronExpressionError, FieldParseError (above), and those in `everytick.declarative.errors`
     ├── MissingExtra                          an optional package is not installed
     ├── AlreadyRunning                        the application was started twice
     ├── Fenced                                the occurrence was given to another node meanwhile
@@ -71,6 +73,21 @@ class DefinitionError(EverytickError, ValueError):
     code = "definition_error"
 
 
+class DeclarativeError(EverytickError):
+    """An error of the declarative scheduler's specification, which lays down its name, its message and `details`.
+
+    What reads a cron expression stands there too, so those errors are of this kind wherever
+    they are raised.
+    """
+
+    code = "declarative_error"
+
+    @property
+    def details(self) -> Mapping[str, object]:
+        """What the specification says is told with the error, as data."""
+        return {}
+
+
 class InvalidSchedule(DefinitionError):
     """The text does not describe a schedule."""
 
@@ -92,7 +109,7 @@ class InvalidSchedule(DefinitionError):
         return {"text": self.text, "field": self.field, "reason": self.reason}
 
 
-class InvalidCronExpressionError(InvalidSchedule):
+class InvalidCronExpressionError(InvalidSchedule, DeclarativeError):
     """The text is not a cron expression of its dialect."""
 
     code = "invalid_cron_expression"
@@ -110,7 +127,7 @@ class CronExpressionInvalidError(InvalidCronExpressionError):
     """The same error under its second name, so that both can be caught."""
 
 
-class FieldParseError(DefinitionError):
+class FieldParseError(DefinitionError, DeclarativeError):
     """One field of a cron expression could not be read; the cause of `InvalidCronExpressionError`."""
 
     code = "field_parse_error"
@@ -302,7 +319,7 @@ class UnboundSchedule(EverytickError):
         return type(self), (self.text, self.needs)
 
 
-class CronCalculationError(EverytickError):
+class CronCalculationError(DeclarativeError):
     """A cron expression has no next or previous instant. Elsewhere than in `declarative`, None says so."""
 
     code = "cron_calculation_error"
