@@ -192,12 +192,15 @@ class _Decided:
         if self.refused:
             spans = sorted([*spans, *skips_of(self.refused)], key=lambda each: each.through)
         watermark = self._watermark(end, spans)
+        awaits_ends = self._awaits_ends()
+        # Whoever ends before they are marked wakes nobody: look once more, when all of them are.
+        again = awaits_ends and snapshot.busy_count and not snapshot.awaited
         return Plan(
             snapshot.job_id,
             snapshot.revision,
             snapshot.woken,
             watermark,
-            self._wake_at(watermark),
+            self.now if again else self._wake_at(watermark),
             tuple(self.creations),
             tuple(line.releases),
             tuple(line.endings),
@@ -207,7 +210,15 @@ class _Decided:
             tuple(self._used()) if snapshot.adjustments else (),
             snapshot.reschedule is not None and self._is_done(snapshot.reschedule, watermark),
             line.cancels_before,
+            awaits_ends,
         )
+
+    def _awaits_ends(self) -> bool:
+        """Whether anything follows from an end: somebody in line comes next, or an instant is counted from it."""
+        if self.line.waiting_count:
+            return True
+        coming = (each.job for each in self.snapshot.editions if each.in_force_after and each.in_force_after > self.now)
+        return waits_for_end(self.job.schedule) or any(waits_for_end(each.schedule) for each in coming)
 
     def _decided_through(self) -> datetime:
         """The end of what is decided: now, or right before the first instant of the schedule that was cut.
@@ -314,6 +325,7 @@ def _creation(job: Job, newcomer: Newcomer, status: OccurrenceStatus, why: Why, 
         _payload(job, newcomer, adjustment),
         None if request is None else request.replay_of,
         None if adjustment is None else adjustment.overrides,
+        () if request is None else request.keeps,
     )
 
 

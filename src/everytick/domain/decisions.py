@@ -43,7 +43,8 @@ class Creation:
     """An occurrence that shall exist: pending or queued, or skipped or missed where somebody asked in vain.
 
     It stands for the instants in `(covers_after, covers_through]`; `overrides` are those of an
-    amended occurrence.
+    amended occurrence. `keeps` are the tasks that are not run again: their results are those
+    of the occurrence it is a replay of.
     """
 
     id: str
@@ -61,6 +62,7 @@ class Creation:
     payload: Payload | None = None
     replay_of: str | None = None
     overrides: Overrides | None = None
+    keeps: tuple[str, ...] = ()
 
 
 @value
@@ -104,6 +106,9 @@ class Plan:
 
     `cancels_before` asks everybody to stop who was busy before anything else of this plan is
     written and stood in line before that moment: a snapshot does not name all of very many.
+
+    `awaits_ends` says that somebody waits for the end of one that is active: from now on, every
+    end and every park of those that are active wakes the job. Other ends make nobody look.
     """
 
     job_id: str
@@ -120,3 +125,4 @@ class Plan:
     used: tuple[Adjustment, ...] = ()
     rescheduled: bool = False
     cancels_before: datetime | None = None
+    awaits_ends: bool = False

@@ -92,6 +92,7 @@ class Request:
     """Something a person or program asked for; `overlap` is the rule named with it, else it waits in line.
 
     A backfill asks for the instants in `(after, through]`; every other request for one occurrence.
+    `keeps` are the tasks whose results a replay takes over from its original.
     """
 
     key: str
@@ -108,6 +109,7 @@ class Request:
     after: datetime | None = None
     through: datetime | None = None
     again: bool = False
+    keeps: tuple[str, ...] = ()
 
 
 @value
@@ -137,6 +139,7 @@ class JobSnapshot:
 
     `editions` are in order, the last one being the newest; `busy` holds at most 100 and
     `waiting` the oldest PLAN_LIMIT in line and the newest, while the counts are whole.
+    `awaited` says that the end of every busy one wakes the job.
     """
 
     job_id: str
@@ -157,3 +160,4 @@ class JobSnapshot:
     waiting_count: int = 0
     last_end: Ended | None = None
     last_success: Ended | None = None
+    awaited: bool = True

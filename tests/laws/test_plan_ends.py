@@ -1,0 +1,78 @@
+"""Ends that nobody waits for: a job sleeps through them, and nothing would have followed from them."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from hypothesis import given, settings
+
+from everytick import schedule
+from everytick.deciding.plan import plan
+from everytick.domain.decisions import Plan
+from everytick.domain.job import define_job, define_task
+from everytick.domain.snapshots import Active, Edition, JobSnapshot
+from everytick.domain.statuses import OccurrenceStatus
+from tests.laws.worlds import BEGIN, MINUTE, TICK, History, committed, finish, histories, newborn, start
+
+PARKED = OccurrenceStatus.AWAITING_RETRY
+
+
+def _ends(seen: JobSnapshot, now: datetime) -> Iterator[JobSnapshot]:
+    """Give the job as it is when one of the busy has ended or was parked, and when all of them have."""
+    for nth in range(seen.busy_count):
+        yield finish(nth, well=True)(seen, now)
+        yield start(nth, PARKED, superseded_by_next=True)(seen, now)
+    while seen.busy:
+        seen = finish(0, well=False)(seen, now)
+    yield seen
+
+
+def _decides(made: Plan) -> bool:
+    decisions = (made.creations, made.releases, made.endings, made.cancels, made.spans, made.answers, made.used)
+    return any(decisions) or made.rescheduled or made.cancels_before is not None
+
+
+@settings(max_examples=200)
+@given(histories())
+def test_nothing_follows_from_an_end_that_a_plan_does_not_await(history: History) -> None:
+    """Liveness: whoever does not look at such an end, and first looks at `wake_at`, has missed nothing."""
+    for looked in history:
+        now, wake_at = looked.now, looked.plan.wake_at
+        if looked.plan.awaits_ends or (wake_at is not None and wake_at <= now):
+            continue
+        last = now + timedelta(days=2) if wake_at is None else wake_at - TICK
+        for after in _ends(committed(looked.snapshot, looked.plan), now):
+            for moment in {now, now + (last - now) / 2, last}:
+                again = plan(after, moment)
+                assert not _decides(again), (looked, moment, again)
+                sooner = again.wake_at is not None and (wake_at is None or again.wake_at < wake_at)
+                assert not sooner, (looked, moment, again)
+
+
+@settings(max_examples=200)
+@given(histories())
+def test_whoever_begins_to_wait_behind_ends_that_wake_nobody_is_looked_at_once_more(history: History) -> None:
+    """An end between the snapshot and the mark wakes nobody: the plan after it sees whether there was one."""
+    for looked in history:
+        unmarked = plan(replace(looked.snapshot, awaited=False), looked.now, looked.limit)
+        again = looked.plan.awaits_ends and looked.snapshot.busy_count > 0
+        expected = replace(looked.plan, wake_at=looked.now) if again else looked.plan
+        assert unmarked == expected, looked
+
+
+def test_a_line_and_a_schedule_that_follows_ends_await_them() -> None:
+    busy = Active("occ_1", BEGIN, BEGIN, OccurrenceStatus.RUNNING)
+    hourly = newborn("0 * * * *", {"overlap": "queue"})
+    behind = replace(hourly, busy=(busy,), busy_count=1)
+    assert plan(behind, BEGIN + 60 * MINUTE).awaits_ends
+    assert not plan(hourly, BEGIN + 60 * MINUTE).awaits_ends
+    assert not plan(replace(behind, editions=newborn("0 * * * *", {}).editions), BEGIN + 30 * MINUTE).awaits_ends
+    assert plan(newborn("after: 10m", {}), BEGIN + 10 * MINUTE).awaits_ends
+
+
+def test_a_schedule_that_will_follow_ends_awaits_those_before_it() -> None:
+    """A coming definition counts from an end that may come before it is in force."""
+    later = define_job("report", schedule("after: 10m"), policies={}, tasks=[define_task("report", "main")])
+    seen = newborn("0 * * * *", {})
+    editions = (*seen.editions, Edition(replace(later, version=2), BEGIN + 90 * MINUTE))
+    assert plan(replace(seen, editions=editions), BEGIN + 60 * MINUTE).awaits_ends
