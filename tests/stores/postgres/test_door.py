@@ -5,9 +5,10 @@ import socket
 import pytest
 
 from everytick.errors import InvalidName, StoreUnavailable
-from everytick.stores.postgres.door import Address, read_address
+from everytick.stores.postgres.door import SESSION, Address, read_address
 from everytick.stores.postgres.store import PostgresStore
-from tests.stores.acting import job
+from tests.stores.acting import claim_one, job, plan_once
+from tests.stores.clock import ManualClock
 
 
 def test_what_is_ours_in_a_url_is_taken_out_of_it() -> None:
@@ -42,10 +43,20 @@ async def test_a_store_that_was_closed_is_unavailable(store: PostgresStore) -> N
         await store.now()
 
 
-async def test_every_plan_is_made_for_the_tables_as_they_are(store: PostgresStore) -> None:
-    """A node that looked at empty tables a few times would keep a plan that reads them whole."""
+async def test_our_statements_are_planned_once_and_by_their_indexes_and_those_of_a_task_as_the_server_likes(
+    store: PostgresStore, clock: ManualClock
+) -> None:
+    """To plan one takes longer than to carry it out; on tables that are empty yet, a plan would read them whole."""
     async with store._door.connection() as db:
-        assert await db.fetchval("show plan_cache_mode") == "force_custom_plan"
+        assert {name: await db.fetchval(f"show {name}") for name in SESSION} == SESSION
+    await store.put(job())
+    clock.move(hours=1)
+    await plan_once(store)
+    async with store.transaction(await claim_one(store)) as begun:
+        own = {name: (await begun.fetch(f"show {name}"))[0][0] for name in SESSION}
+        assert own == {"plan_cache_mode": "auto", "enable_seqscan": "on"}
+    async with store._door.connection() as db:
+        assert await db.fetchval("show enable_seqscan") == "off"
 
 
 async def test_work_goes_on_after_every_session_was_cut(store: PostgresStore, db: object) -> None:

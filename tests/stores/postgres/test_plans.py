@@ -13,6 +13,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
+from everytick.stores.postgres.door import SESSION
 from everytick.stores.postgres.queries import Queries, queries_in
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
@@ -81,7 +82,8 @@ INDEXES = {
     "hold_plans": ("job_state_pkey",),
     "hold_occurrences": ("occurrence_id_key", "occurrence_active", "occurrence_pkey"),
     "ask_all_to_stop": ("occurrence_active",),
-    "release": ("occurrence_id_key",),
+    "release": ("occurrence_id_key", "occurrence_pkey"),
+    "ask_to_stop": ("occurrence_id_key", "occurrence_pkey"),
     "end_unowned": ("occurrence_id_key", "occurrence_pkey", "definition_pkey"),
     "settle_plans": ("job_state_pkey",),
     "settle_plain": ("job_state_pkey",),
@@ -104,6 +106,9 @@ INDEXES = {
     "prune": ("occurrence_history",),
 }
 """The indexes that a query is there for."""
+
+IN_ORDER = {"ahead": "job_state_due", "claim": "occurrence_ready", "hold_due": "job_state_due"}
+"""Queries that take the first few of very many, and the index that has these in their order."""
 
 ids = [UUID(int=0) for _ in range(BATCH)]
 keys = list(range(1, BATCH + 1))
@@ -213,6 +218,37 @@ async def test_a_query_planned_once_for_all_values_uses_its_indexes(
     await session.execute(f"prepare asked as {query}")
     values = f"({', '.join(['null'] * count)})" if count else ""
     judge(name, statistics, await explained(session, f"explain execute asked{values}"))
+
+
+@pytest.fixture(scope="module")
+def unfilled(postgres: Server) -> Iterator[str]:
+    """A schema in which nothing has happened yet."""
+
+    async def make() -> None:
+        store = PostgresStore(postgres.address, schema="plans_for_nothing")
+        await store.open()
+        await store.close()
+
+    asyncio.run(make())
+    yield "plans_for_nothing"
+    asyncio.run(drop(postgres, "plans_for_nothing"))
+
+
+@pytest.mark.parametrize("name", sorted(set(get_type_hints(Queries)) - set(WHOLE) - set(FOR_PEOPLE)))
+async def test_what_is_planned_for_good_while_there_is_nothing_uses_its_indexes_too(
+    postgres: Server, unfilled: str, name: str
+) -> None:
+    """What our sessions do: the plan is kept until the server has statistics, and by then there may be a million."""
+    db = await asyncpg.connect(postgres.address, server_settings={"search_path": unfilled, **SESSION})
+    query = getattr(queries_in(unfilled), name)
+    count = len((await db.prepare(query)).get_parameters())
+    await db.execute(f"prepare asked as {query}")
+    values = f"({', '.join(['null'] * count)})" if count else ""
+    shown = await explained(db, f"explain execute asked{values}")
+    await db.close()
+    judge(name, "fresh", shown)
+    if name in IN_ORDER:
+        assert f"Index Scan using {IN_ORDER[name]}" in shown, f"not in order:\n{shown}"
 
 
 @pytest.mark.parametrize("name", sorted(CUSTOM))

@@ -56,6 +56,10 @@ _CUT = (
 _CONTENDED = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 _PAUSES = (0.01, 0.05, 0.25)
 
+SESSION = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
+"""A statement is planned once, which takes longer than to carry it out, and by its indexes even while its tables are
+empty: a plan that reads them whole would be kept while they fill."""
+
 _CLOCK = """
 create table if not exists everytick.clock (at timestamptz not null);
 create or replace function everytick.everytick_now() returns timestamptz
@@ -262,8 +266,7 @@ class Door:
         # A proxy hands each transaction to another session: what was prepared in one is unknown in the next.
         if self.address.pooling:
             return {"statement_cache_size": 0, **({"server_settings": self._settings} if self._settings else {})}
-        # A plan that a node made for good while the tables were empty reads them whole, and would ruin it later.
-        return {"server_settings": {"plan_cache_mode": "force_custom_plan", **self._settings}}
+        return {"server_settings": {**SESSION, **self._settings}}
 
 
 async def _nothing(db: Connection) -> None:

@@ -239,7 +239,11 @@ update everytick.occurrence o set cancel = $3
 -- release --
 -- Lets those into a place that still wait in line; what was canceled meanwhile stays so.
 update everytick.occurrence set status = 0, early = coalesce(ready_at > $2, false), updated_at = $2
- where id = any($1::uuid[]) and status = 1;
+ where seq = any(array(
+       select o.seq
+         from unnest($1::uuid[]) i(id)
+        cross join lateral (select o.seq from everytick.occurrence o
+                             where o.id = i.id and o.status = 1 for no key update) o));
 
 -- end_unowned --
 -- Ends what no node runs and fences out whoever waits with it; what is over or was claimed meanwhile stays.
@@ -264,7 +268,12 @@ select * from ended;
 
 -- ask_to_stop --
 -- Notes that the owners of these shall stop; the next beat tells them.
-update everytick.occurrence set cancel = $2 where id = any($1::uuid[]) and status < 4;
+update everytick.occurrence set cancel = $2
+ where seq = any(array(
+       select o.seq
+         from unnest($1::uuid[]) i(id)
+        cross join lateral (select o.seq from everytick.occurrence o
+                             where o.id = i.id and o.status < 4 for no key update) o));
 
 -- add_spans --
 -- Keeps the instants that did not run, in order.

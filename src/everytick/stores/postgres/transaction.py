@@ -61,7 +61,8 @@ class TaskTransaction:
     async def begin(self) -> None:
         """Open it."""
         with self._door.answering():
-            await self._db.execute("begin; set local plan_cache_mode = auto")  # a task's own statements are its own
+            # A task's own statements are its own.
+            await self._db.execute("begin; set local plan_cache_mode = auto; set local enable_seqscan = on")
         self._open = True
 
     async def leave(self) -> None:
