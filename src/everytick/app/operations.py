@@ -12,7 +12,7 @@ from everytick.domain.config import UNSET, Unset
 from everytick.domain.job import Job, TaskDefinition, define_job
 from everytick.domain.names import checked_name
 from everytick.domain.values import value
-from everytick.errors import Conflict, InvalidInstant, InvalidPolicies, VersionConflict, shown
+from everytick.errors import Conflict, InvalidInstant, InvalidPolicies, NotFound, VersionConflict, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from everytick.domain.policies import Overlap
     from everytick.domain.schedule import Schedule
     from everytick.stores.addresses import AnyStore
-    from everytick.stores.base import JobRecord
+    from everytick.stores.base import JobRecord, Whole
 
 _RETIRE_AFTER = timedelta(minutes=10)
 _EDITS_TRIED = 5
@@ -178,6 +178,7 @@ class Operations(Opened):
         occurrence_id: str,
         *,
         reason: str = "",
+        from_task: str | None = None,
         key: str | None = None,
         overlap: OverlapWord | None = None,
         by: str | None = None,
@@ -186,6 +187,8 @@ class Operations(Opened):
 
         It keeps the original's time, the instants it covers and its payload, and runs under
         the job's newest definition; it waits in line unless `overlap` names another rule.
+        With `from_task` only that task and all that come after it are run again; the others
+        keep their results, and those before it must have some.
         """
         from everytick.domain.occurrence import Cause
         from everytick.domain.snapshots import Request
@@ -193,7 +196,8 @@ class Operations(Opened):
 
         rule = _rule(overlap)
         store = await self._opened()
-        original = (await store.whole(occurrence_id)).occurrence
+        whole = await store.whole(occurrence_id)
+        original = whole.occurrence
         if original.status not in ENDED:
             text = f"occurrence {original.id} is {original.status}: replay it once it has ended, or cancel it first"
             raise Conflict(text)
@@ -209,6 +213,7 @@ class Operations(Opened):
             scheduled_for=original.scheduled_for,
             covers_after=original.covers_after,
             covers_through=original.covers_through,
+            keeps=() if from_task is None else await _kept(store, whole, from_task),
         )
         return Handle(await store.request(original.job_id, asked), self._opened)
 
@@ -370,6 +375,20 @@ def _payload(given: object) -> Payload | None:
     from everytick.domain.payload import payload
 
     return payload(given)
+
+
+async def _kept(store: AnyStore, whole: Whole, from_task: str) -> tuple[str, ...]:
+    """Return the tasks of the newest definition whose results a replay from this task on keeps."""
+    from everytick.deciding.replaying import kept_tasks
+    from everytick.domain.steps import rules_of
+
+    job_id = whole.occurrence.job_id
+    record = (await store.get([job_id])).get(job_id)
+    if record is None:
+        raise NotFound("job", job_id)
+    ended = {run.task_id: run.status for run in whole.runs}
+    by_name = {task.name: ended[task.id] for task in record.job.tasks if task.id in ended}
+    return kept_tasks(rules_of(record.job), by_name, from_task)
 
 
 def _own_payload(original: Occurrence) -> Payload | None:

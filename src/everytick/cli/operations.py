@@ -87,12 +87,21 @@ def trigger_verb(
 )
 @click.option("--job-occurrence", "occurrence", required=True, metavar="ID", help="The occurrence to do again.")
 @click.option("--reason", required=True, metavar="TEXT", help="Why; it is stored.")
+@click.option("--from-task", metavar="TASK", help="Run only this task and what comes after it again.")
 @_requesting
-def replay_verb(occurrence: str, reason: str, key: str | None, overlap: Any, wait: bool, timeout: str | None) -> int:
+def replay_verb(
+    occurrence: str,
+    reason: str,
+    from_task: str | None,
+    key: str | None,
+    overlap: Any,
+    wait: bool,
+    timeout: str | None,
+) -> int:
     """Ask for an occurrence that does again what an ended one did."""
 
     async def asked(app: Everytick) -> Handle:
-        return await app.replay(occurrence, reason=reason, key=key, overlap=overlap, by=who())
+        return await app.replay(occurrence, reason=reason, from_task=from_task, key=key, overlap=overlap, by=who())
 
     return _request(asked, wait, timeout)
 

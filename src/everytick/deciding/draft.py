@@ -127,8 +127,10 @@ class Draft:
         self._write(place, held)
 
     def reset(self, place: int) -> None:
-        """Let the run begin anew; only the numbers of its attempts go on."""
+        """Let the run begin anew; only the numbers of its attempts go on. What a replay keeps stays as it is."""
         run = self.runs[place]
+        if run.is_kept:
+            return
         fresh = RunState(attempts=run.attempts, started_at=run.started_at, waits=run.waits)
         if run != fresh:
             self._write(place, fresh)

@@ -57,6 +57,8 @@ class TaskReport:
     def describe(self) -> str:
         """Say it in a sentence, as a log wants it."""
         said = f"task '{self.name}' {_ENDED_AS.get(self.status, self.status)}"
+        if self.status is RunStatus.SUCCESS and not self.attempts:
+            return f"task '{self.name}' was not run again: its result was kept"
         if self.attempts > 1:
             said += f" after {self.attempts} attempts"
         if self.waits:

@@ -151,6 +151,16 @@ class RunState:
     because_of: str | None = None
     out_of_time: bool = False
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether its result comes from the occurrence that this one is a replay of: it never runs here."""
+        return self.status is RunStatus.SUCCESS and self.attempts == 0
+
+    def kept(self) -> "RunState":
+        """Return a run that takes this one's result over."""
+        assert self.status is RunStatus.SUCCESS, "only what succeeded has a result to keep"
+        return RunState(self.status, started_at=self.started_at, ended_at=self.ended_at, result=self.result)
+
 
 NOT_STARTED = RunState()
 """Every run of an occurrence that nobody has claimed yet."""

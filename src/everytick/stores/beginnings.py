@@ -13,6 +13,9 @@ from everytick.domain.snapshots import Request
 
 _TICK = timedelta(microseconds=1)
 
+NOTHING_TO_KEEP = "canceled: the occurrence it replays was forgotten before its results could be kept"
+"""Why a replay ends that was to keep results which are no longer there: it must not run those tasks again."""
+
 
 def under_id(job: Job, id_: str) -> Job:
     """Return the definition under the id that the store keeps for it: after a rename the name gives another."""

@@ -61,11 +61,13 @@ INDEXES = {
     "INDEX sqlite_autoindex_job_state_1": """
         look_at_jobs states_of_jobs wake_after_end wake_after_success wake_after_wait""",
     "INDEX sqlite_autoindex_occurrence_1": """
-        ask_to_cancel end_occurrence payload_of record_of_id release_occurrence report_delivered status_of""",
+        ask_to_cancel begin_kept end_occurrence keep_runs payload_of record_of_id release_occurrence
+        report_delivered status_of""",
     "INDEX sqlite_autoindex_request_1": "continue_backfill forget_request open_request requests_of_jobs",
     "": """
         add_job add_job_state add_pause add_request add_span add_version beat count_moved_request create_occurrence
-        keep_latest_time latest_time parked_definitions put_adjustment register_node show_parked write_attempt write_run""",
+        keep_latest_time latest_time parked_definitions put_adjustment register_node show_parked
+        write_attempt write_run""",
 }
 BY_QUERY = {name: index for index, names in INDEXES.items() for name in names.split()}
 

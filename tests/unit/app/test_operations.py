@@ -6,9 +6,13 @@ from typing import Any
 import pytest
 
 from everytick.app import Everytick
+from everytick.deciding.advance import advance
 from everytick.domain.config import UNSET
 from everytick.domain.occurrence import Cause
+from everytick.domain.outcome import Succeeded
+from everytick.domain.payload import payload
 from everytick.domain.snapshots import AdjustmentKind
+from everytick.domain.steps import AttemptEnded
 from everytick.errors import (
     Conflict,
     InvalidInstant,
@@ -24,7 +28,7 @@ from everytick.errors import (
 from everytick.schedules.cron import cron
 from everytick.schedules.interval import every
 from everytick.stores.addresses import AnyStore
-from tests.stores.acting import FAILED, claim_one, occurrences, plan_once, run_one, statuses
+from tests.stores.acting import FAILED, began, claim_one, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import START, ManualClock
 
 
@@ -272,6 +276,35 @@ async def test_a_replay_is_a_new_occurrence_linked_to_the_old_one(
     assert again.overrides.get("payload").read() == {"x": 7}
     with pytest.raises(NotFound):
         await tick.replay("occ_00000000-0000-5000-8000-000000000000")
+
+
+async def test_a_replay_from_one_task_on_keeps_what_the_tasks_before_it_returned(
+    tick: Everytick, store: AnyStore, clock: ManualClock
+) -> None:
+    """S0-102: only that task and those after it are run again, and see the results as if all had run."""
+    etl = tick.define("etl", every("P1Y"))
+    for name in ("extract", "load", "tell"):
+        etl.task(name=name)(work)
+    await tick.sync()
+    first = await tick.trigger("etl")
+    await plan_once(store)
+    claim = await claim_one(store)
+    step = began(claim, clock.time)
+    for name, outcome in (("extract", Succeeded(payload([1, 2]))), ("load", FAILED)):
+        step = advance(step.after, AttemptEnded(name, 1, outcome), clock.time)
+        await store.commit_steps([(claim, step)])
+    assert (await first.wait()).status == "failed"
+
+    with pytest.raises(Conflict, match="task 'load' is failed: replay from 'load'"):
+        await tick.replay(first.id, from_task="tell")
+    with pytest.raises(NotFound, match="task 'nothing'"):
+        await tick.replay(first.id, from_task="nothing")
+    handle = await tick.replay(first.id, from_task="load", reason="the disk was full")
+    await plan_once(store)
+    again = await claim_one(store)
+    assert [start.task for start in began(again, clock.time).starts] == ["load"]
+    assert again.snapshot.run("extract").result == payload([1, 2])
+    assert (again.occurrence.id, again.occurrence.replay_of) == (handle.id, first.id)
 
 
 async def test_cancel_ends_what_waits_and_says_who_asked(tick: Everytick, store: AnyStore, hourly: str) -> None:

@@ -133,6 +133,20 @@ def test_a_replay_does_again_what_an_ended_occurrence_did(cli: Cli, shop: Everyt
     assert (found["status"], found["cause"], found["replay_of"]) == ("completed", "replay", original)
 
 
+def test_a_replay_from_one_task_on_runs_no_task_before_it(cli: Cli, shop: Everytick) -> None:
+    """S0-103: `--from-task`."""
+    [original] = ran(shop, "both")
+
+    done = cli("replay", "--job-occurrence", original, "--reason", "again", "--from-task", "second")
+    settle(shop)
+
+    found = json.loads(cli("show", done.out.strip(), "--json").out)
+    assert (found["status"], found["replay_of"]) == ("completed", original)
+    assert [attempt["task"] for attempt in found["attempts"]] == ["second"]
+    unknown = cli("replay", "--job-occurrence", original, "--reason", "again", "--from-task", "third")
+    assert (unknown.code, "third" in unknown.err) == (3, True)
+
+
 def test_what_has_not_ended_cannot_be_replayed(cli: Cli, shop: Everytick) -> None:
     """S0-103."""
     id_ = cli("trigger", "nightly").out.strip()

@@ -13,48 +13,58 @@ from tests.unit.node.worlds import NOON, World, living, pause
 
 async def _told(world: World) -> NodeFacts:
     [found] = await world.store.nodes()
-    assert found.facts is not None
-    return found.facts
+    facts: NodeFacts | None = found.facts
+    assert facts is not None
+    return facts
 
 
-@living
-async def test_a_node_says_what_it_is_when_it_starts(world: World) -> None:
-    node = world.node(slots=7, queues=["default", "mail"])
-    await node.start()
-    told, tables = await _told(world), zone_data()
-    assert told == NodeFacts(
-        version=__version__,
-        python=platform.python_version(),
-        zone_data=f"{tables.version} ({tables.source})",
-        host=socket.gethostname(),
-        pid=os.getpid(),
-        slots=7,
-        queues=("default", "mail"),
-        started_at=NOON,
-    )
-    await node.stop()
+def test_a_node_says_what_it_is_when_it_starts() -> None:
+
+    async def story(world: World) -> None:
+        node = world.node(slots=7, queues=["default", "mail"])
+        await node.start()
+        told, tables = await _told(world), zone_data()
+        assert told == NodeFacts(
+            version=__version__,
+            python=platform.python_version(),
+            zone_data=f"{tables.version} ({tables.source})",
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            slots=7,
+            queues=("default", "mail"),
+            started_at=NOON,
+        )
+        await node.stop()
+
+    living(story)
 
 
-@living
-async def test_a_clock_that_drifts_is_told_within_a_minute_or_so(world: World) -> None:
+def test_a_clock_that_drifts_is_told_within_a_minute_or_so() -> None:
     """C-05: how far each host is off can be seen from every other."""
-    node = world.node()
-    await node.start()
-    assert (await _told(world)).clock_offset == timedelta(0)
-    node.offset._host = lambda: world.now() + timedelta(seconds=2.51)
-    await pause("2m")
-    assert (await _told(world)).clock_offset == timedelta(seconds=2.5)
-    await node.stop()
+
+    async def story(world: World) -> None:
+        node = world.node()
+        await node.start()
+        assert (await _told(world)).clock_offset == timedelta(0)
+        node.offset._host = lambda: world.now() + timedelta(seconds=2.51)
+        await pause("2m")
+        assert (await _told(world)).clock_offset == timedelta(seconds=2.5)
+        await node.stop()
+
+    living(story)
 
 
-@living
-async def test_broken_files_are_told_at_once_and_until_others_are(world: World) -> None:
-    node = world.node()
-    await node.start()
-    await node.register(broken_files={"b.yaml": "x" * 5_000, "a.yaml": "no schedule"})
-    assert (await _told(world)).broken_files == (("a.yaml", "no schedule"), ("b.yaml", "x" * 2_000))
-    await pause("5m")
-    assert len((await _told(world)).broken_files) == 2
-    await node.register(broken_files={})
-    assert (await _told(world)).broken_files == ()
-    await node.stop()
+def test_broken_files_are_told_at_once_and_until_others_are() -> None:
+
+    async def story(world: World) -> None:
+        node = world.node()
+        await node.start()
+        await node.register(broken_files={"b.yaml": "x" * 5_000, "a.yaml": "no schedule"})
+        assert (await _told(world)).broken_files == (("a.yaml", "no schedule"), ("b.yaml", "x" * 2_000))
+        await pause("5m")
+        assert len((await _told(world)).broken_files) == 2
+        await node.register(broken_files={})
+        assert (await _told(world)).broken_files == (await _told(world)).stale_jobs == ()
+        await node.stop()
+
+    living(story)

@@ -10,7 +10,7 @@ from everytick.domain.snapshots import PLAN_LIMIT, Active, Ended, JobSnapshot, R
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import Commit
-from everytick.stores.beginnings import own_overrides
+from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, columns, lean_columns, occurrence_key
 from everytick.stores.postgres.compiled import Kept, Key
@@ -315,11 +315,20 @@ class Planning(Base):
             await db.execute(self._sql.ask_all_to_stop, *columns(moved.stops, 2), _ASKED)
         if created := [_created(each, creation) for each in held for creation in each.plan.creations]:
             await db.execute(self._sql.create_occurrences, held[0].now, *lean_columns(created))
+            for creation in (each for held_ in held for each in _keeping(held_.plan)):
+                await self._keep(db, creation, moved)
         await self._move_occurrences(db, held, moved)
         if spans := [_spanned(each.job, span) for each in held for span in each.plan.spans]:
             await db.execute(self._sql.add_spans, *columns(spans, 8))
         await self._answer(db, held)
         await self._settle_facts(db, held)
+
+    async def _keep(self, db: Connection, creation: Creation, moved: "_Moves") -> None:
+        """Take the results over that a replay keeps of its original; where they are gone it must not run at all."""
+        made, original = occurrence_key(creation.id), occurrence_key(creation.replay_of or "")
+        kept = await db.fetchval(self._sql.keep_runs, made, original, list(creation.keeps))
+        if kept is not None and kept < len(creation.keeps):
+            moved.endings.append((made, STATUS_CODE[OccurrenceStatus.CANCELED], NOTHING_TO_KEEP))
 
     async def _fold_wakes(self, db: Connection, held: Sequence[_Held]) -> None:
         """Count the facts into `woken` and keep what the endings among them said.
@@ -384,7 +393,13 @@ def _by_job(found: Iterable[Row]) -> dict[int, list[Row]]:
 
 def _are_plain(jobs: Sequence[int], plans: Sequence[Plan], told: set[int]) -> bool:
     """Tell whether no plan says more of its job than how far it is decided; most do not, when many are due."""
-    return len(set(jobs)) == len(jobs) and told.isdisjoint(jobs) and not any(plan.endings for plan in plans)
+    unique = len(set(jobs)) == len(jobs)
+    return unique and told.isdisjoint(jobs) and not any(plan.endings or _keeping(plan) for plan in plans)
+
+
+def _keeping(plan: Plan) -> list[Creation]:
+    """Return what is to keep results of an original, which only something asked for does."""
+    return [each for each in plan.creations if each.keeps and each.status not in ENDED] if plan.answers else []
 
 
 def _longest_waiting(row: Row) -> tuple[object, ...]:

@@ -294,8 +294,8 @@ select * from gone where done_through is not null order by job, seq;
 -- add_request --
 -- Keeps a request; where its key is taken nothing changes and no row comes back.
 insert into everytick.request (job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
-                               scheduled_for, covers_after, covers_through, after_at, through_at, again)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+                               scheduled_for, covers_after, covers_through, after_at, through_at, again, keeps)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 on conflict (job, key) do nothing
 returning seq;
 
@@ -931,6 +931,20 @@ select n.id, n.beat_at, count(o.seq)::int as holds, n.facts
   from everytick.node n left join everytick.occurrence o on o.status < 4 and o.owner = n.id
  group by n.id
  order by n.id collate "C";
+
+-- keep_runs --
+-- Takes the results of these tasks over from one occurrence to another, which will not run them; returns how many.
+with made as (
+    update everytick.occurrence set number = 1 where id = $1 and fence = 0 and number = 0 returning seq
+), kept as (
+    insert into everytick.task_run (occurrence, task, status, attempts, retries, out_of_time, started_at, ended_at,
+                                    result)
+    select made.seq, r.task, r.status, 0, 0, false, r.started_at, r.ended_at, r.result
+      from made, everytick.occurrence o join everytick.task_run r on r.occurrence = o.seq
+     where o.id = $2 and r.status = 2 and r.task = any($3::text[])
+    returning task
+)
+select count(*)::int from kept having exists (select from made);
 
 -- register_node --
 -- Notes that the node lives and what it says of itself.

@@ -218,6 +218,7 @@ def request(row: Row) -> Request:
         after=row["after_at"],
         through=row["through_at"],
         again=row["again"],
+        keeps=tuple(row["keeps"] or ()),
     )
 
 
@@ -239,6 +240,7 @@ def request_row(job: int, asked: Request) -> tuple[object, ...]:
         asked.after,
         asked.through,
         asked.again,
+        list(asked.keeps) or None,
     )
 
 

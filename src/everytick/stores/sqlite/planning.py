@@ -12,7 +12,7 @@ from everytick.domain.job import Job
 from everytick.domain.snapshots import PLAN_LIMIT, Edition, JobSnapshot
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.stores.base import Ahead, Commit
-from everytick.stores.beginnings import own_overrides
+from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.lines import NOBODY, lines
@@ -145,6 +145,7 @@ class _Writing:
     def __init__(self, transaction: Transaction, definitions: Definitions) -> None:
         self._transaction, self._definitions = transaction, definitions
         self._creations: list[Columns] = []
+        self._keeping: list[Creation] = []
         self._spans: list[Columns] = []
         self._moves: list[Columns] = []
         self._editions: list[Columns] = []
@@ -163,6 +164,8 @@ class _Writing:
             compiled = self._definitions.get(self._transaction.connection, job, version)
             assert compiled is not None, f"{plan.job_id}: planned by a definition that cannot be read"
             self._creations += [_creation(job, compiled.job, each, now) for each in plan.creations]
+            if plan.answers:
+                self._keeping += [each for each in plan.creations if each.keeps and each.status not in ENDED]
         self._spans += [
             (job, each.version, STATUS_CODE[each.status], each.why, each.detail, micros(each.after),
              micros(each.through), each.count)
@@ -187,9 +190,20 @@ class _Writing:
         """Write what was gathered."""
         many = self._transaction.executemany
         many(Q.create_occurrence, self._creations)
+        for creation in self._keeping:
+            self._keep(creation)
         many(Q.add_span, self._spans)
         many(Q.move_watermark, self._moves)
         many(Q.forget_editions, self._editions)
+
+    def _keep(self, creation: Creation) -> None:
+        """Take the results over that a replay keeps of its original; where they are gone it must not run at all."""
+        execute, made = self._transaction.execute, rows.id_bytes(creation.id)
+        if execute(Q.begin_kept, (made,)).rowcount:
+            original = rows.id_bytes(creation.replay_of or "")
+            kept = execute(Q.keep_runs, (made, original, json.dumps(creation.keeps))).rowcount
+            if kept < len(creation.keeps):
+                end(self._transaction, made, OccurrenceStatus.CANCELED, NOTHING_TO_KEEP)
 
     def _change_others(self, job: int, plan: Plan) -> None:
         """Release, end and cancel what existed before, and answer what was asked."""

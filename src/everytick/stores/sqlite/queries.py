@@ -95,6 +95,8 @@ class Queries:
     history: str
     spans: str
     nodes: str
+    begin_kept: str
+    keep_runs: str
     register_node: str
     forget_nodes: str
     jobs_with_aged: str

@@ -78,7 +78,7 @@ select job, instant_at, kind, moved_to_at, reason, adjusted_by, done, overrides,
 -- requests_of_jobs --
 -- The oldest open requests of each job, one more than a plan may answer, so that more can be told.
 select job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of, scheduled_for, covers_after,
-       covers_through, fill_after, fill_through, again
+       covers_through, fill_after, fill_through, again, keeps
   from (select *, row_number() over (partition by job order by seq) as place
           from request where job in (select value from json_each(?)))
  where place <= 101 order by seq;
@@ -459,8 +459,8 @@ select payload from occurrence where id = ?;
 -- add_request --
 -- One request waits for a plan, behind the others.
 insert into request (job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of, scheduled_for,
-                     covers_after, covers_through, fill_after, fill_through, again)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+                     covers_after, covers_through, fill_after, fill_through, again, keeps)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- forget_request --
 -- The request is answered.
@@ -516,6 +516,17 @@ select status, why, detail, covers_after, covers_through, version, count
 -- nodes --
 -- The nodes that were heard of and how much each holds.
 select n.id, n.beat_at, (select count(*) from occurrence o where o.owner = n.id), n.facts from node n order by n.id;
+
+-- begin_kept --
+-- A replay that keeps results has something written about it before its first step.
+update occurrence set number = 1 where id = ? and fence = 0 and number = 0;
+
+-- keep_runs --
+-- The results of these tasks are taken over from one occurrence to another, which will not run them.
+insert into task_run (occurrence, task, place, status, attempts, retries, started_at, ended_at, result, out_of_time)
+select n.seq, r.task, r.place, r.status, 0, 0, r.started_at, r.ended_at, r.result, 0
+  from occurrence o join task_run r on r.occurrence = o.seq join occurrence n on n.id = ?
+ where o.id = ? and r.status = 2 and r.task in (select value from json_each(?));
 
 -- register_node --
 -- The node was heard of, and said this of itself.

@@ -267,6 +267,7 @@ def request_columns(job: int, asked: Request) -> Columns:
         micros_or_none(asked.after),
         micros_or_none(asked.through),
         asked.again,
+        json.dumps(asked.keeps) if asked.keeps else None,
     )
 
 
@@ -287,6 +288,7 @@ def request(row: Columns) -> Request:
         moment_or_none(row[11]),
         moment_or_none(row[12]),
         bool(row[13]),
+        () if row[14] is None else tuple(json.loads(row[14])),
     )
 
 

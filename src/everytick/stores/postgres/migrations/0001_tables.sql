@@ -131,6 +131,7 @@ create table everytick.request (
     after_at       timestamptz,
     through_at     timestamptz,
     again          boolean not null,
+    keeps          text[],
     primary key (job, key)
 );
 

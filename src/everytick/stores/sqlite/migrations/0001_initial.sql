@@ -129,6 +129,7 @@ create table request (
   fill_after integer,
   fill_through integer,
   again integer not null,
+  keeps text,
   unique (job, key)
 ) strict;
 

@@ -1,0 +1,39 @@
+"""A replay from one task on, run by a node."""
+
+from everytick.domain.occurrence import Cause
+from everytick.domain.snapshots import Request
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.runners.context import Context
+from tests.unit.node.worlds import NOON, World, living
+
+
+def test_a_replay_from_a_task_on_hands_it_what_the_ones_before_it_returned_then() -> None:
+    """S0-102."""
+
+    async def story(world: World) -> None:
+        seen: list[object] = []
+
+        async def extract() -> int:
+            seen.append("extract")
+            return 7
+
+        async def load(ctx: Context) -> None:
+            seen.append(dict(ctx.results))
+
+        async def begun() -> None:
+            seen.append("on_start")
+
+        job = await world.define("etl", {"extract": extract, "load": load})
+        world.hooks[job.id] = {"on_start": begun}
+        node = world.node()
+        await node.start()
+        first = await world.trigger(job, "one")
+        await world.ended(first)
+        again = await world.store.request(
+            job.id, Request("two", Cause.REPLAY, world.now(), replay_of=first, scheduled_for=NOON, keeps=("extract",))
+        )
+        assert (await world.ended(again)).status is OccurrenceStatus.COMPLETED
+        assert seen == ["on_start", "extract", {"extract": 7}, "on_start", {"extract": 7}]
+        await node.stop()
+
+    living(story)
