@@ -69,7 +69,8 @@ class JobsFolder:
             return
         node.health.definition_errors = {file: len(mistakes) for file, mistakes in broken.items()}
         try:
-            await node.register({file: "\n".join(mistakes) for file, mistakes in broken.items()})
+            reasons = {file: "\n".join(mistakes) for file, mistakes in broken.items()}
+            await node.register(reasons, self._folder.stale)
         finally:
             _tell_events(node, before, broken)
 

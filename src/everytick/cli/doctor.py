@@ -89,6 +89,7 @@ async def _look(app: Everytick) -> list[Check]:
     if place.file is not None:
         found += [sqlite_check(str(getattr(store, "library", ""))), *file_checks(place.file)]
     found += folder_checks(log_folder(app, store))
+    found += jobs_checks(app.jobs_folder)
     found += await _node_checks(app, store)
     found += await _definition_checks(store)
     return found
@@ -142,6 +143,24 @@ def folder_checks(folder: Path | None) -> Iterator[Check]:
         yield Check("log folder", False, f"{folder} is writable by everybody: chmod o-w {folder}")
     else:
         yield Check("log folder", True, f"{folder} {'is writable' if existing == folder else 'can be made'}")
+
+
+def jobs_checks(folder: Path | None) -> Iterator[Check]:
+    """Give what is wrong in the folder of job files, its rights among it."""
+    from everytick.sources.files import read_all
+
+    if folder is None:
+        return
+    if not folder.is_dir():
+        yield Check("job files", False, f"{folder} is no folder: make it, or name another one")
+        return
+    files = read_all([folder])
+    mistakes = [each for file in files for each in file.mistakes]
+    for mistake in mistakes:
+        yield Check("job files", False, str(mistake))
+    if not mistakes:
+        jobs = sum(len(file.jobs) for file in files)
+        yield Check("job files", True, f"{jobs} jobs in {len(files)} files in {folder}, without a mistake")
 
 
 async def _node_checks(app: Everytick, store: AnyStore) -> list[Check]:

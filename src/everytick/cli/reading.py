@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from everytick.cli.completing import job_argument
 from everytick.cli.options import reading, watchable
-from everytick.cli.output import listed, say, show_json, show_pairs, show_table
+from everytick.cli.output import is_terminal, listed, say, show_json, show_pairs, show_table
 from everytick.cli.session import ask, store_of_app
 from everytick.cli.state import Verb
 from everytick.cli.times import Times, before
-from everytick.errors import NotFound
+from everytick.errors import NotFound, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,26 +40,66 @@ FAILED = ("failed", "failed_stale", "completed_with_errors")
 def list_verb(contains: str | None, tag: str | None, failed: bool, as_json: bool, utc: bool) -> None:
     """List the jobs in the store."""
 
-    async def asked(app: Everytick) -> tuple[list[tuple[JobRecord, JobStatus]], int]:
-        records = await app.jobs()
+    async def asked(app: Everytick) -> tuple[list[tuple[JobRecord, JobStatus]], int, Broken]:
+        records, broken = await app.jobs(), await broken_files(app)
         stored = {each.job.name for each in records}
         missing = sum(definition.name not in stored for definition in app.definitions)
-        return await with_status(app, [each for each in records if _is_chosen(each, contains, tag, failed)]), missing
+        chosen = [each for each in records if _is_chosen(each, contains, tag, failed)]
+        return await with_status(app, chosen), missing, broken
 
-    found, missing = ask(asked)
+    found, missing, broken = ask(asked)
     if missing:
         say(f"{missing} of the application's jobs are not in the store yet: its first run brings them there")
+    tell_broken(broken)
     if as_json:
-        show_json([job_data(*each) for each in found])
+        show_json([job_data(*each) | {"definition_error": broken.of_job.get(each[0].job.name)} for each in found])
         return
     times = Times(utc)
+    headings = ["job", "status", "schedule", times.heading("next run"), "last run", "last end", "broken file"]
+    # In a pipe every line has as many cells, whatever is wrong; a terminal has no room for what is not.
+    wide = len(headings) if broken.files or not is_terminal() else len(headings) - 1
     rows = [
-        (each.job.name, word(each, status), each.job.schedule, status.next_run, status.last_run, _last(each))
+        (
+            each.job.name,
+            word(each, status),
+            each.job.schedule,
+            status.next_run,
+            status.last_run,
+            _last(each),
+            (broken.of_job.get(each.job.name) or "").partition("\n")[0],
+        )[:wide]
         for each, status in found
     ]
-    show_table(["job", "status", "schedule", times.heading("next run"), "last run", "last end"], rows, times)
+    show_table(headings[:wide], rows, times)
     if not rows:
         say("no job answers to that" if contains or tag or failed else "the store holds no job")
+
+
+class Broken(NamedTuple):
+    """The files of jobs that living nodes cannot read, with what is wrong, and the same by the jobs they keep."""
+
+    files: dict[str, str]
+    of_job: dict[str, str]
+
+
+async def broken_files(app: Everytick) -> Broken:
+    """Return what living nodes say of their files; whatever a silent one said may be long mended."""
+    found = Broken({}, {})
+    now = await (await store_of_app(app)).now()
+    for node in await app.nodes():
+        if node.facts is not None and now - node.beat_at <= app.settings.node_timeout:
+            found.files.update(node.facts.broken_files)
+            known = dict(node.facts.broken_files)
+            found.of_job.update((job, known.get(file, f"{file}: broken")) for job, file in node.facts.stale_jobs)
+    return found
+
+
+def tell_broken(broken: Broken) -> None:
+    """Say which files are broken, and which jobs go on as they were."""
+    for file, wrong in sorted(broken.files.items()):
+        kept = sorted(job for job, reason in broken.of_job.items() if reason == wrong)
+        after = f"; as they were before: {shown(', '.join(kept), 300)}" if kept else ""
+        say(f"broken file {file}{after}\n  " + wrong.replace("\n", "\n  "), mark="red")
 
 
 async def with_status(app: Everytick, records: Sequence[JobRecord]) -> list[tuple[JobRecord, JobStatus]]:
@@ -146,14 +186,16 @@ def show_verb(job_or_occurrence: str, as_json: bool, utc: bool) -> None:
         _show_occurrence(job, as_json, times)
         return
 
-    async def asked(app: Everytick) -> tuple[JobRecord, JobStatus, list[datetime]]:
-        return await app.job(job), await app.status(job), await app.next_runs(job, 5)
+    async def asked(app: Everytick) -> tuple[JobRecord, JobStatus, list[datetime], Broken]:
+        return await app.job(job), await app.status(job), await app.next_runs(job, 5), await broken_files(app)
 
-    record, status, following = ask(asked)
+    record, status, following, broken = ask(asked)
+    wrong = broken.of_job.get(record.job.name)
     if as_json:
-        show_json(job_data(record, status) | _details(record, following))
+        show_json(job_data(record, status) | {"definition_error": wrong} | _details(record, following))
         return
-    show_pairs(_pairs(record, status, following, times), times)
+    pairs = _pairs(record, status, following, times)
+    show_pairs([*pairs, *listed("broken file", (wrong or "").splitlines())], times)
 
 
 def _details(record: JobRecord, following: list[datetime]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from everytick.domain.values import value
 
 _MOST_FILES = 100
+_MOST_JOBS = 1_000
 _MOST_TEXT = 2_000
 
 
@@ -16,7 +17,8 @@ class NodeFacts:
 
     `zone_data` is the edition of its zone tables. `clock_offset` is how far its host's clock
     was ahead of the store's when it last looked. `broken_files` are the files of jobs that it
-    cannot read as they are now, each with the reason.
+    cannot read as they are now, each with the reason; `stale_jobs` go on with what such a file
+    said before, each with the file.
     """
 
     version: str
@@ -30,6 +32,7 @@ class NodeFacts:
     application: str = ""
     clock_offset: timedelta = timedelta(0)
     broken_files: tuple[tuple[str, str], ...] = ()
+    stale_jobs: tuple[tuple[str, str], ...] = ()
 
     def as_data(self) -> dict[str, Any]:
         """Return it as JSON can carry it."""
@@ -45,6 +48,7 @@ class NodeFacts:
             "application": self.application,
             "clock_offset": self.clock_offset / timedelta(seconds=1),
             "broken_files": dict(self.broken_files),
+            "stale_jobs": dict(self.stale_jobs),
         }
 
 
@@ -62,6 +66,7 @@ def facts_from(data: Mapping[str, Any]) -> NodeFacts:
         application=str(data.get("application", "")),
         clock_offset=timedelta(seconds=data.get("clock_offset", 0.0)),
         broken_files=tuple(sorted(data.get("broken_files", {}).items())),
+        stale_jobs=tuple(sorted(data.get("stale_jobs", {}).items())),
     )
 
 
@@ -69,3 +74,8 @@ def bounded_files(broken: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the first hundred files in order, each with its reason, cut where it is very long."""
     named = sorted(broken.items())[:_MOST_FILES]
     return tuple((file[:_MOST_TEXT], reason[:_MOST_TEXT]) for file, reason in named)
+
+
+def bounded_jobs(stale: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the first thousand jobs in order, each with its file."""
+    return tuple((job, file[:_MOST_TEXT]) for job, file in sorted(stale.items())[:_MOST_JOBS])

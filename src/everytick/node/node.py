@@ -11,7 +11,7 @@ from datetime import timedelta
 from secrets import token_hex
 from typing import Any, Literal, TypeAlias
 
-from everytick.domain.nodes import NodeFacts, bounded_files
+from everytick.domain.nodes import NodeFacts, bounded_files, bounded_jobs
 from everytick.domain.texts import RECOVERY_FAILED, STARTED, STOPPING
 from everytick.errors import StoreUnavailable
 from everytick.node.alarms import Alarms
@@ -70,6 +70,7 @@ class Node:
         self.name, self._application = name or node_name(), application
         self._facts: NodeFacts | None = None
         self._broken_files: Mapping[str, str] = {}
+        self._stale_jobs: Mapping[str, str] = {}
         self.events = events or Events()
         bound = 3 * max(settings.heartbeat, settings.poll)
         self.health = Health(monotonic, settings.node_timeout.total_seconds(), bound.total_seconds())
@@ -146,17 +147,21 @@ class Node:
     def _about(self) -> dict[str, object]:
         return {"component": "scheduler", "node": self.name}
 
-    async def register(self, broken_files: Mapping[str, str] | None = None) -> int:
+    async def register(
+        self, broken_files: Mapping[str, str] | None = None, stale_jobs: Mapping[str, str] | None = None
+    ) -> int:
         """Tell the store what there is to know of this node, if that has changed; return 0, for there is no more.
 
-        `broken_files` are the files of jobs that it cannot read, with the reasons: they stay
-        told until others are given.
+        `broken_files` are the files of jobs that it cannot read, with the reasons, and
+        `stale_jobs` those that go on as such a file said before: they stay told until others
+        are given.
         """
         if broken_files is not None:
-            self._broken_files = dict(broken_files)
+            self._broken_files, self._stale_jobs = dict(broken_files), dict(stale_jobs or {})
         known = self._facts or facts_of_this_node(self._settings, self._application, self.clock.now())
         offset = timedelta(seconds=round(self.offset.newest.total_seconds(), 1))
-        facts = replace(known, clock_offset=offset, broken_files=bounded_files(self._broken_files))
+        broken, stale = bounded_files(self._broken_files), bounded_jobs(self._stale_jobs)
+        facts = replace(known, clock_offset=offset, broken_files=broken, stale_jobs=stale)
         if facts != self._facts:
             await self._store.register(self.name, facts)
             self._facts = facts

@@ -84,6 +84,9 @@ async def test_a_broken_file_is_told_by_event_health_and_record_until_it_is_mend
         assert await names(tick) == ["nightly"]
 
         assert await broken_files(tick) == {file: told.text}
+        [node] = await tick.nodes()
+        assert node.facts is not None
+        assert node.facts.stale_jobs == (("nightly", file),)
 
         write(jobs, "nightly", more=", overlap: skip")
         assert (await heard.until(Happening.DEFINITION_MENDED)).text == file

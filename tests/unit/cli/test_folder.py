@@ -1,5 +1,6 @@
 """`--jobs FOLDER`: a folder of files as the application of a call, or beside one."""
 
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -123,3 +124,19 @@ def test_a_unit_runs_a_folder(plain: Cli, jobs: Path, monkeypatch: pytest.Monkey
     assert refused.code == 2
     assert "s3cret" not in refused.err
     assert "EVERYTICK_STORE holds a password" in refused.err
+
+
+def test_the_doctor_looks_at_the_files_and_their_rights(plain: Cli, jobs: Path) -> None:
+    def told() -> list[tuple[bool, str]]:
+        checks = json.loads(plain("doctor", "--jobs", "place/jobs", "--json").out)
+        return [(each["ok"], each["text"]) for each in checks if each["check"] == "job files"]
+
+    plain("db", "migrate", "--jobs", "place/jobs")
+    assert told() == [(True, f"1 jobs in 1 files in {jobs}, without a mistake")]
+    (jobs / "a.yaml").chmod(0o666)
+    [(ok, text)] = told()
+    assert not ok
+    assert "everybody may write to this file" in text
+    (jobs / "a.yaml").unlink()
+    jobs.rmdir()
+    assert told() == [(False, f"{jobs} is no folder: make it, or name another one")]

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from everytick import Everytick
 from everytick.cli.reading import with_status
@@ -209,3 +211,65 @@ def test_nodes_shows_what_each_said_of_itself(cli: Cli, shop: Everytick, address
         ["a", "b"],
         "2026-01-01T00:00:00+00:00",
     )
+
+
+def test_a_broken_file_is_shown_with_the_jobs_that_go_on(cli: Cli, shop: Everytick, address: str) -> None:
+    """Another process than the node sees it; what a silent node said is not shown."""
+    wrong = "jobs/n.yaml:3:1: no \x1b[31mgood\njobs/n.yaml:4:1: nor this"
+    facts = NodeFacts("1.0", "3.11.4", "2025b (system)", "h", 7, 50, ("a",), datetime(2026, 1, 1, tzinfo=UTC))
+    told = replace(
+        facts,
+        broken_files=(("jobs/n.yaml", wrong), ("jobs/o.yaml", "jobs/o.yaml:1:1: the file is empty")),
+        stale_jobs=(("nightly", "jobs/n.yaml"),),
+    )
+
+    async def register(facts: NodeFacts) -> None:
+        store = store_of(address)
+        await store.open()
+        await store.register("host-1", facts)
+        await store.close()
+
+    assert {row[6] for row in cli("list").rows} == {""}
+    asyncio.run(register(told))
+    listed, as_json = cli("list"), cli("list", "--json")
+    assert {row[0]: row[6] for row in listed.rows} == {
+        "both": "",
+        "broken": "",
+        "nightly": "jobs/n.yaml:3:1: no \\x1b[31mgood",
+    }
+    assert listed.err == as_json.err
+    assert listed.err.splitlines() == [
+        "broken file jobs/n.yaml; as they were before: nightly",
+        "  jobs/n.yaml:3:1: no \\x1b[31mgood",
+        "  jobs/n.yaml:4:1: nor this",
+        "broken file jobs/o.yaml",
+        "  jobs/o.yaml:1:1: the file is empty",
+    ]
+    assert {each["name"]: each["definition_error"] for each in json.loads(as_json.out)} == {
+        "both": None,
+        "broken": None,
+        "nightly": wrong,
+    }
+    assert ["broken file", "jobs/n.yaml:4:1: nor this"] in cli("show", "nightly").rows
+    assert json.loads(cli("show", "nightly", "--json").out)["definition_error"] == wrong
+
+    asyncio.run(register(facts))
+    assert cli("list").err == ""
+
+
+def test_what_a_silent_node_said_of_its_files_is_not_shown(cli: Cli, shop: Everytick, address: str) -> None:
+    facts = NodeFacts("1.0", "3.11.4", "2025b (system)", "h", 7, 50, ("a",), datetime(2026, 1, 1, tzinfo=UTC))
+
+    async def fall_silent() -> None:
+        store = store_of(address)
+        await store.open()
+        await store.register("host-1", replace(facts, broken_files=(("jobs/n.yaml", "bad"),)))
+        begun = await store.now()
+        while await store.now() - begun < timedelta(milliseconds=100):
+            await store.bell(0.02)
+        await store.close()
+
+    asyncio.run(fall_silent())
+    (Path.cwd() / "everytick.toml").write_text('heartbeat = "10ms"\nnode_timeout = "30ms"\npoll = "10ms"\n')
+
+    assert cli("list").err == ""
