@@ -31,6 +31,7 @@ _RETIRE_AFTER = timedelta(minutes=10)
 _EDITS_TRIED = 5
 _SHOWN_INSTANTS = 10_000
 _PUT_AT_ONCE = 100
+_PURGED_AT_ONCE = 1000
 
 
 @value
@@ -363,10 +364,18 @@ class Operations(Opened):
         store = await self._opened()
         await store.rename((await self._find(store, old)).job.id, checked, by=self._by(by))
 
-    async def remove(self, name: str, *, by: str | None = None) -> None:
-        """Take the job out of service: what was not claimed is canceled, its history is kept."""
+    async def remove(self, name: str, *, purge: bool = False, by: str | None = None) -> None:
+        """Take the job out of service: what was not claimed is canceled, its history is kept.
+
+        With `purge` the job and all that belongs to it is forgotten for good, which is refused
+        as long as something of it runs. One that was removed before can still be purged.
+        """
         store = await self._opened()
-        await store.remove((await self._find(store, name)).job.id, by=self._by(by))
+        record = await self._find(store, name, removed=purge)
+        if record.removed_at is None:
+            await store.remove(record.job.id, by=self._by(by))
+        while purge and not await store.purge(record.job.id, _PURGED_AT_ONCE):
+            pass
 
 
 def _payload(given: object) -> Payload | None:

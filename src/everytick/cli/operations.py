@@ -280,17 +280,24 @@ def rename_verb(old: str, new: str) -> None:
     say(f"'{old}' is called '{new}'; rename it where it is defined too, or the old one comes back")
 
 
-@click.command("remove", cls=Verb, help="Take a job out of service; its history is kept.")
+@click.command(
+    "remove",
+    cls=Verb,
+    help="Take a job out of service; its history is kept.\n\n"
+    "With --purge the job and everything that belongs to it is forgotten for good, also of one removed before.",
+)
 @job_argument("job")
+@click.option("--purge", is_flag=True, help="Forget its history too; refused while something of it runs.")
 @sure
-def remove_verb(job: str, yes: bool) -> None:
+def remove_verb(job: str, purge: bool, yes: bool) -> None:
     """Take a job out of service."""
 
     async def asked(app: Everytick) -> datetime | None:
-        return (await app.status(job)).next_run
+        return None if purge else (await app.status(job)).next_run
 
     coming = ask(asked)
     following = "" if coming is None else f", which runs next at {Times().shown(coming)}"
-    confirm(f"remove '{shown(job)}'{following}?", yes)
-    ask(lambda app: app.remove(job, by=who()))
-    say(f"'{job}' is removed; what defines it in code brings it back at its next start")
+    confirm(f"{'forget all of' if purge else 'remove'} '{shown(job)}'{following}?", yes)
+    ask(lambda app: app.remove(job, purge=purge, by=who()))
+    done = "forgotten, with all that belonged to it" if purge else "removed"
+    say(f"'{job}' is {done}; what defines it in code brings it back at its next start")

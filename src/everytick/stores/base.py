@@ -288,6 +288,14 @@ class JobStore(Protocol):
         """Take the job out of service: nothing new is created, what was not claimed is canceled."""
         ...
 
+    async def purge(self, job_id: str, limit: int = 1000) -> bool:
+        """Forget up to `limit` occurrences of a removed job for good, and the job once none is left.
+
+        Return whether it is gone. Refused while a node holds one of them, and if the job is in
+        service again.
+        """
+        ...
+
     async def pause(
         self,
         job_id: str,

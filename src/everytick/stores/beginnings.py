@@ -10,11 +10,23 @@ from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
 from everytick.domain.snapshots import Request
+from everytick.errors import Conflict, shown
 
 _TICK = timedelta(microseconds=1)
 
 NOTHING_TO_KEEP = "canceled: the occurrence it replays was forgotten before its results could be kept"
 """Why a replay ends that was to keep results which are no longer there: it must not run those tasks again."""
+
+
+def refuse_purge(name: str, removed_at: object, held: int) -> None:
+    """Return if the job may be forgotten for good: it is out of service, and no node holds anything of it."""
+    if removed_at is None:
+        raise Conflict(f"job '{shown(name)}' is in service: remove it before it is purged")
+    if held:
+        raise Conflict(
+            f"job '{shown(name)}' is removed, and {held} of its occurrences still run: "
+            "cancel them or wait for their end, then purge it"
+        )
 
 
 def under_id(job: Job, id_: str) -> Job:

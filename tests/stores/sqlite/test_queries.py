@@ -39,23 +39,26 @@ INDEXES = {
     "INTEGER PRIMARY KEY": """
         advance_occurrence edit_job edit_job_state end_owned end_pause fences forget_editions forget_occurrences
         forget_pause forget_reschedule held_occurrences last_of_jobs move_watermark newest_version
-        note_attempt note_end own_occurrences remove_job rename_job reschedule retire_job take_over
+        note_attempt note_end own_occurrences purge_job purge_occurrences purge_state
+        remove_job rename_job reschedule retire_job take_over
         wake_and_revise_job wake_job""",
-    "PRIMARY KEY": "attempts definition forget_attempts forget_parked forget_parked_job forget_runs runs",
+    "PRIMARY KEY": """
+        attempts definition purge_versions forget_attempts forget_parked forget_parked_job forget_runs runs""",
     "INDEX job_due": "due_jobs next_wake",
     "INDEX occurrence_active": """
         active_counts active_of_jobs ask_all_to_cancel crowds_of_jobs give_new_version held_by_others
-        put_back_in_line""",
+        held_of_job put_back_in_line""",
     "INDEX occurrence_by_time": "history",
     "INDEX occurrence_ended (job=? AND status=? AND ended_at<?)": "aged_of_job jobs_with_aged",
     "INDEX occurrence_held": "forget_nodes held_by held_by_silent nodes",
     "INDEX occurrence_later": "come_of_age next_ready",
-    "INDEX occurrence_of_job": "history_of_job last_kept",
+    "INDEX occurrence_of_job": "history_of_job last_kept some_of_job",
     "INDEX occurrence_ready": "ready_occurrences",
     "INDEX occurrence_report": "owed_reports",
-    "INDEX pause_job": "forget_pauses pauses_of_jobs running_pause running_pauses",
-    "INDEX span_job": "spans",
-    "INDEX sqlite_autoindex_adjustment_1": "adjustments_of_jobs forget_adjustments use_adjustment",
+    "INDEX pause_job": "forget_pauses purge_pauses pauses_of_jobs running_pause running_pauses",
+    "INDEX span_job": "purge_spans spans",
+    "INDEX sqlite_autoindex_adjustment_1": """
+        adjustments_of_jobs forget_adjustments purge_adjustments use_adjustment""",
     "INDEX sqlite_autoindex_job_1": "job_by_id jobs_by_id",
     "INDEX sqlite_autoindex_job_2": "job_by_name jobs_by_name",
     "INDEX sqlite_autoindex_job_state_1": """
@@ -63,7 +66,8 @@ INDEXES = {
     "INDEX sqlite_autoindex_occurrence_1": """
         ask_to_cancel begin_kept end_occurrence keep_runs payload_of record_of_id release_occurrence
         report_delivered status_of""",
-    "INDEX sqlite_autoindex_request_1": "continue_backfill forget_request open_request requests_of_jobs",
+    "INDEX sqlite_autoindex_request_1": """
+        continue_backfill forget_request open_request purge_requests requests_of_jobs""",
     "": """
         add_job add_job_state add_pause add_request add_span add_version beat count_moved_request create_occurrence
         keep_latest_time latest_time parked_definitions put_adjustment register_node show_parked

@@ -28,7 +28,7 @@ from everytick.errors import (
 from everytick.schedules.cron import cron
 from everytick.schedules.interval import every
 from everytick.stores.addresses import AnyStore
-from tests.stores.acting import FAILED, began, claim_one, occurrences, plan_once, run_one, statuses
+from tests.stores.acting import FAILED, began, claim_one, ended, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import START, ManualClock
 
 
@@ -492,3 +492,23 @@ def test_moments_may_name_their_zone() -> None:
     nobody_knows: Any = "2026-11-16T10:00:00"
     with pytest.raises(InvalidInstant):
         moment_of(nobody_knows)
+
+
+async def test_a_purge_forgets_the_job_and_all_that_belongs_to_it(
+    tick: Everytick, store: AnyStore, hourly: str
+) -> None:
+    """S0-133: refused while something of it runs; a job that was removed before can be purged too."""
+    handle = await tick.trigger(hourly)
+    await plan_once(store)
+    claim = await claim_one(store)
+    with pytest.raises(Conflict, match="'report' is removed, and 1 of its occurrences still run"):
+        await tick.remove(hourly, purge=True)
+    with pytest.raises(NotFound):
+        await tick.remove(hourly)
+    await store.commit_steps([(claim, ended(began(claim, START), START))])
+    assert len((await tick.history(hourly)).occurrences) == 1
+
+    await tick.remove(hourly, purge=True)
+    with pytest.raises(NotFound):
+        await tick.occurrence(handle.id)
+    assert await tick.jobs() == []

@@ -193,3 +193,17 @@ def test_rename_and_remove_change_what_is_stored(cli: Cli, shop: Everytick) -> N
     assert cli("remove", "broken", "--yes").code == 0
 
     assert [row[0] for row in cli("list").rows] == ["both", "every-night"]
+
+
+def test_remove_with_purge_asks_and_leaves_nothing(cli: Cli, shop: Everytick) -> None:
+    """S0-133."""
+    [id_] = ran(shop, "nightly")
+
+    refused = cli("remove", "nightly", "--purge")
+    done = cli("remove", "nightly", "--purge", "--yes")
+
+    assert (refused.code, "forget all of 'nightly'" in refused.err, "--yes" in refused.err) == (2, True, True)
+    assert done.code == 0
+    assert "with all that belonged to it" in done.err
+    assert cli("show", id_).code == 3
+    assert cli("remove", "nightly", "--purge", "--yes").code == 3

@@ -73,6 +73,7 @@ from everytick.stores.beginnings import (
     as_stored,
     first_watermark,
     own_overrides,
+    refuse_purge,
     requested_id,
     under_id,
 )
@@ -470,6 +471,17 @@ class MemoryStore:
         row.removed_at, row.retire_at = now, now + retire_after
         row.revision += 1
         self._wake(row, now)
+
+    async def purge(self, job_id: str, limit: int = 1000) -> bool:
+        """Forget up to `limit` occurrences of a removed job for good, and the job once none is left."""
+        row = self._job(job_id)
+        refuse_purge(row.name, row.removed_at, sum(1 for each in row.busy if each.owner is not None))
+        for each in list(islice(row.history, limit)):
+            self._tables.remove(each)
+        if row.history:
+            return False
+        self._tables.remove_job(row)
+        return True
 
     async def pause(
         self,

@@ -213,6 +213,11 @@ class Tables:
         if row.wake_at is not None:
             self.wakes.add((row.wake_at, row.id, row))
 
+    def remove_job(self, row: JobRow) -> None:
+        """Forget the job, which has no occurrence any more."""
+        self.wake(row, None)
+        del self.jobs[row.id], self.names[row.name]
+
     def rename(self, row: JobRow, name: str) -> None:
         """Let the job be found by this name and no longer by its old one."""
         del self.names[row.name]

@@ -98,6 +98,9 @@ class Queries:
     spans: str
     job_key: str
     nodes: str
+    held_of_job: str
+    purge_occurrences: str
+    purge_job: str
     keep_runs: str
     register_node: str
     forget_nodes: str

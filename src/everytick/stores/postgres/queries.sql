@@ -932,6 +932,41 @@ select n.id, n.beat_at, count(o.seq)::int as holds, n.facts
  group by n.id
  order by n.id collate "C";
 
+-- held_of_job --
+-- Returns how many occurrences of a job are in the hands of a node.
+select count(*)::int from everytick.occurrence where job = $1 and status < 4 and owner is not null;
+
+-- purge_occurrences --
+-- Forgets occurrences of a job for good, ended or not, with their runs, attempts and reports; returns how many.
+with old as materialized (
+    select seq, ended_at from everytick.occurrence where job = $1 and status >= 4 limit $2
+), live as materialized (
+    select seq from everytick.occurrence where job = $1 and status < 4 and owner is null limit $2 for update
+), tried as (
+    delete from everytick.attempt
+     where occurrence = any(array(select seq from old union all select seq from live))
+), ran as (
+    delete from everytick.task_run
+     where occurrence = any(array(select seq from old union all select seq from live))
+), owed as (
+    delete from everytick.report r using old where r.ended_at = old.ended_at and r.occurrence = old.seq
+), gone as (
+    delete from everytick.occurrence
+     where seq = any(array(select seq from old union all select seq from live)) returning seq
+)
+select count(*)::int from gone;
+
+-- purge_job --
+-- Forgets a job for good with all that belongs to it; its occurrences are gone.
+with woken as (delete from everytick.wake where job = $1),
+     asked as (delete from everytick.request where job = $1),
+     moved as (delete from everytick.adjustment where job = $1),
+     held as (delete from everytick.pause where job = $1),
+     skipped as (delete from everytick.span where job = $1),
+     defined as (delete from everytick.definition where job = $1),
+     stood as (delete from everytick.job_state where job = $1)
+delete from everytick.job where seq = $1;
+
 -- keep_runs --
 -- Takes the results of these tasks over from one occurrence to another, which will not run them; returns how many.
 with made as (

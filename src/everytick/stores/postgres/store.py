@@ -16,14 +16,14 @@ from everytick.stores.base import Ahead
 from everytick.stores.postgres.bell import Bell
 from everytick.stores.postgres.door import Door, read_address
 from everytick.stores.postgres.history import History
-from everytick.stores.postgres.jobs import Jobs
 from everytick.stores.postgres.migrate import migrate
 from everytick.stores.postgres.nodes import Nodes
 from everytick.stores.postgres.planning import Planning
+from everytick.stores.postgres.purging import Purging
 from everytick.stores.postgres.running import Running
 
 
-class PostgresStore(Planning, Running, Jobs, Nodes, History):
+class PostgresStore(Planning, Running, Purging, Nodes, History):
     """Jobs and occurrences in one schema of a PostgreSQL, shared by any number of nodes.
 
     `pooling` says that a transaction-pooling proxy stands before the server: nothing is

@@ -96,6 +96,16 @@ class Queries:
     spans: str
     nodes: str
     begin_kept: str
+    held_of_job: str
+    some_of_job: str
+    purge_occurrences: str
+    purge_requests: str
+    purge_adjustments: str
+    purge_pauses: str
+    purge_spans: str
+    purge_versions: str
+    purge_state: str
+    purge_job: str
     keep_runs: str
     register_node: str
     forget_nodes: str

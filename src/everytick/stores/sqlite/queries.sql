@@ -528,6 +528,46 @@ select n.seq, r.task, r.place, r.status, 0, 0, r.started_at, r.ended_at, r.resul
   from occurrence o join task_run r on r.occurrence = o.seq join occurrence n on n.id = ?
  where o.id = ? and r.status = 2 and r.task in (select value from json_each(?));
 
+-- held_of_job --
+-- How many occurrences of a job are in the hands of a node.
+select count(*) from occurrence indexed by occurrence_active where job = ? and status < 4 and owner is not null;
+
+-- some_of_job --
+-- Occurrences of a job, whatever became of them.
+select seq from occurrence indexed by occurrence_of_job where job = ? limit ?;
+
+-- purge_occurrences --
+-- They go for good, ended or not; nobody holds them.
+delete from occurrence where seq in (select value from json_each(?)) and owner is null;
+
+-- purge_requests --
+-- Nobody waits for an answer any more.
+delete from request where job = ?;
+
+-- purge_adjustments --
+-- Nor does anybody move or skip anything.
+delete from adjustment where job = ?;
+
+-- purge_pauses --
+-- Nor hold it.
+delete from pause where job = ?;
+
+-- purge_spans --
+-- What did not run is forgotten with what did.
+delete from span where job = ?;
+
+-- purge_versions --
+-- No occurrence names a version of it.
+delete from job_version where job = ?;
+
+-- purge_state --
+-- Nothing of it is planned.
+delete from job_state where job = ?;
+
+-- purge_job --
+-- Only where nothing is left that belongs to it.
+delete from job where job = ?;
+
 -- register_node --
 -- The node was heard of, and said this of itself.
 insert into node (id, beat_at, facts) values (?, ?, ?)

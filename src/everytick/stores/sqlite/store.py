@@ -25,7 +25,7 @@ from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import Ahead, Claim, Commit, JobRecord, NodeRecord, Orders, Page, Stored, Whole
-from everytick.stores.sqlite import history, jobs, nodes, planning, running
+from everytick.stores.sqlite import history, jobs, nodes, planning, purging, running
 from everytick.stores.sqlite.bell import Bell
 from everytick.stores.sqlite.clock import HostClock, StoreClock
 from everytick.stores.sqlite.compiled import Definitions
@@ -257,6 +257,10 @@ class SqliteStore:
     async def remove(self, job_id: str, *, retire_after: timedelta = timedelta(0), by: str = "") -> None:
         """Take the job out of service: nothing new is created, what was not claimed is canceled."""
         await self._write(lambda writing: jobs.remove(writing, job_id, retire_after))
+
+    async def purge(self, job_id: str, limit: int = 1000) -> bool:
+        """Forget up to `limit` occurrences of a removed job for good, and the job once none is left."""
+        return await self._write(lambda writing: purging.purge(writing, job_id, limit))
 
     async def pause(
         self,
