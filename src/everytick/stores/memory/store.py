@@ -73,7 +73,6 @@ from everytick.stores.beginnings import (
     as_stored,
     first_watermark,
     own_overrides,
-    refuse_purge,
     requested_id,
     under_id,
 )
@@ -175,6 +174,7 @@ class MemoryStore:
             waiting_count=waiting,
             last_end=row.last_end,
             last_success=row.last_success,
+            awaited=not busy or all(each.awaited for each in row.busy),
         )
 
     def _shown(self, row: JobRow) -> Sequence[OccurrenceRow]:
@@ -207,6 +207,9 @@ class MemoryStore:
         for id_ in plan.cancels:
             if self._status(id_) in ACTIVE:
                 self._tables.occurrences[id_].cancel = "asked by the schedule"
+        if plan.awaits_ends:
+            for each in (*row.busy, *row.waiting):
+                each.awaited = True
         row.spans += plan.spans
         for answer in plan.answers:
             _answer(row, answer, now)
@@ -411,9 +414,10 @@ class MemoryStore:
         )
         if is_end:
             self._note_end(row)
-        if is_end or step.resume_at is not None:
+        # An end that nobody waits for is slept through; where something is ready later, a node must hear of it.
+        if row.awaited and (is_end or step.resume_at is not None):
             self._wake(row.job, now)
-        elif step.release:
+        elif step.release or step.resume_at is not None:
             self._ring()
         return Commit.COMMITTED
 
@@ -471,17 +475,6 @@ class MemoryStore:
         row.removed_at, row.retire_at = now, now + retire_after
         row.revision += 1
         self._wake(row, now)
-
-    async def purge(self, job_id: str, limit: int = 1000) -> bool:
-        """Forget up to `limit` occurrences of a removed job for good, and the job once none is left."""
-        row = self._job(job_id)
-        refuse_purge(row.name, row.removed_at, sum(1 for each in row.busy if each.owner is not None))
-        for each in list(islice(row.history, limit)):
-            self._tables.remove(each)
-        if row.history:
-            return False
-        self._tables.remove_job(row)
-        return True
 
     async def pause(
         self,

@@ -97,7 +97,8 @@ Stand: TypeAlias = tuple[Ordered["OccurrenceRow"], Place]
 class OccurrenceRow:
     """One occurrence: what it is about, where it stands, and what its owner needs to go on.
 
-    The last three are kept by `Tables`: where it stands in its job's line, for a claim and for its report.
+    `awaited` says that somebody waits for its end, which then wakes the job. The last three are
+    kept by `Tables`: where it stands in its job's line, for a claim and for its report.
     """
 
     handle: int
@@ -125,6 +126,7 @@ class OccurrenceRow:
     cancel: str | None = None
     superseded_by_next: bool = False
     report_due: bool = False
+    awaited: bool = False
     runs: dict[str, RunState] = field(default_factory=dict)
     attempts: dict[tuple[str, int], AttemptRow] = field(default_factory=dict)
     line: Ordered["OccurrenceRow"] | None = None
