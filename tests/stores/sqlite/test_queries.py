@@ -37,11 +37,11 @@ def test_every_query_is_used() -> None:
 # The index that each query finds its rows by; those that only add a row find none.
 INDEXES = {
     "INTEGER PRIMARY KEY": """
-        advance_occurrence edit_job edit_job_state end_owned end_pause fences forget_editions forget_occurrences
-        forget_pause forget_reschedule held_occurrences last_of_jobs move_watermark newest_version
-        note_attempt note_end own_occurrences purge_job purge_occurrences purge_state
-        remove_job rename_job reschedule retire_job take_over
-        wake_and_revise_job wake_job""",
+        advance_occurrence edit_job edit_job_state end_owned end_pause end_well fences forget_editions
+        forget_occurrences forget_pause forget_reschedule held_occurrences last_of_jobs move_watermark newest_version
+        note_attempt note_end note_last_ends note_last_good_ends note_last_successes own_occurrences purge_job
+        purge_occurrences purge_state remove_job rename_job reschedule retire_job take_over wake_and_revise_job
+        wake_job wake_jobs_of""",
     "PRIMARY KEY": """
         attempts definition purge_versions forget_attempts forget_parked forget_parked_job forget_runs runs""",
     "INDEX job_due": "due_jobs next_wake",
@@ -62,7 +62,7 @@ INDEXES = {
     "INDEX sqlite_autoindex_job_1": "job_by_id jobs_by_id",
     "INDEX sqlite_autoindex_job_2": "job_by_name jobs_by_name",
     "INDEX sqlite_autoindex_job_state_1": """
-        look_at_jobs states_of_jobs wake_after_end wake_after_success wake_after_wait""",
+        look_at_jobs states_of_jobs""",
     "INDEX sqlite_autoindex_occurrence_1": """
         ask_to_cancel begin_kept end_occurrence keep_runs payload_of record_of_id release_occurrence
         report_delivered status_of""",
@@ -71,11 +71,12 @@ INDEXES = {
     "": """
         add_job add_job_state add_pause add_request add_span add_version beat count_moved_request create_occurrence
         keep_latest_time latest_time parked_definitions put_adjustment register_node show_parked
-        write_attempt write_run""",
+        write_first_attempts write_first_successes write_attempt write_run""",
 }
 BY_QUERY = {name: index for index, names in INDEXES.items() for name in names.split()}
 
-# Tables that hold one row, or one per node, parked definition or counted table, and the list of all jobs for people.
+# Tables that hold one row, or one per node, parked definition or counted table, the list of all jobs for people, and
+# rows that come with the statement.
 SMALL = {
     "keep_latest_time": "store_clock",
     "latest_time": "store_clock",
@@ -87,6 +88,8 @@ SMALL = {
     "jobs_by_name": "j",
     "jobs_with_aged": "j",
     "owed_reports": "o",
+    "end_well": "e",
+    "wake_jobs_of": "e",
 }
 
 

@@ -46,15 +46,19 @@ class Queries:
     fences: str
     advance_occurrence: str
     end_owned: str
+    end_well: str
     write_run: str
     write_attempt: str
+    write_first_successes: str
+    write_first_attempts: str
     note_attempt: str
     wake_job: str
     wake_and_revise_job: str
     note_end: str
-    wake_after_wait: str
-    wake_after_end: str
-    wake_after_success: str
+    note_last_ends: str
+    note_last_successes: str
+    note_last_good_ends: str
+    wake_jobs_of: str
     beat: str
     held_by: str
     held_by_silent: str

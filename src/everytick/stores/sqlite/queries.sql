@@ -1,6 +1,7 @@
 -- Lists are given as one JSON text and read by json_each, so that every statement has one text and one plan.
 -- Where rows come by the thousand, nothing is given as -9223372036854775808 or as char(0) instead of null, since the
--- driver takes longer over one null than the statement over the rest of its row.
+-- driver takes longer over one null than the statement over the rest of its row. `(values (?, …))` is one row of as
+-- many as there are (bulk.py).
 -- `indexed by` stands where the planner would rather read a job's whole history than the few that are active.
 
 -- latest_time --
@@ -41,13 +42,13 @@ select ready_at from occurrence
 -- Everybody busy or waiting of these jobs, in line; one more than is wanted says that it is a crowd.
 select job, id, line_at, scheduled_for, status, cause, superseded_by_next
   from occurrence indexed by occurrence_active
- where job in (select value from json_each(?)) and status < 4
+ where job in (select value from json_each(?)) and ended_at is null
  order by job, line_at, id limit ?;
 
 -- active_counts --
 -- How many of each of these jobs are active.
 select job, count(*) from occurrence indexed by occurrence_active
- where job in (select value from json_each(?)) and status < 4 group by job;
+ where job in (select value from json_each(?)) and ended_at is null group by job;
 
 -- crowds_of_jobs --
 -- Of each job's busy and waiting ones the first hundred in line, and the newest that waits; the counts are whole.
@@ -61,7 +62,7 @@ select job, id, line_at, scheduled_for, status, cause, superseded_by_next, total
                          select 1 from pause p
                           where p.job = o.job and (p.until_at is null or p.until_at > ?)) as hidden
                   from occurrence o indexed by occurrence_active
-                 where job in (select value from json_each(?)) and status < 4))
+                 where job in (select value from json_each(?)) and ended_at is null))
  where iif(hidden, place = 1, place <= 100 or (status = 3 and place = alike))
  order by job, hidden, place;
 
@@ -147,7 +148,7 @@ update occurrence set cancel = ? where id = ? and status < 4;
 -- ask_all_to_cancel --
 -- Everybody of the job who is busy and stood in line before this moment is asked, whom a snapshot named or not.
 update occurrence indexed by occurrence_active set cancel = ?
- where job = ? and status < 3 and status < 4 and cancel is null and line_at < ?;
+ where job = ? and status < 3 and ended_at is null and cancel is null and line_at < ?;
 
 -- add_span --
 -- Instants that do not run, with their reason.
@@ -187,9 +188,8 @@ update occurrence set later = 0 where later = 1 and queue = ? and ready_at <= ?;
 
 -- ready_occurrences --
 -- What may start now of one queue, higher priority first, then the oldest in line; without some jobs, and versions.
-select seq, job, version, id, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
-       owner, fence, started_at, ended_at, error, overrides, payload, replay_of, reason, created_at, updated_at,
-       number, claimed_at, lost, cancel, priority
+select seq, job, version, id, scheduled_for, cause, late, covers_after, covers_through, line_at, ready_at, fence,
+       started_at, error, overrides, payload, replay_of, reason, created_at, number, lost, cancel, priority
   from occurrence
  where queue = ? and later = 0 and (status = 0 or (status = 2 and owner is null))
    and (? or job not in (select j.job from job j where j.id in (select value from json_each(?))))
@@ -203,10 +203,10 @@ update occurrence
  where seq in (select value from json_each(?)) and status < 4;
 
 -- held_occurrences --
--- Occurrences by their handles; columns as in ready_occurrences.
-select seq, job, version, id, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
-       owner, fence, started_at, ended_at, error, overrides, payload, replay_of, reason, created_at, updated_at,
-       number, claimed_at, lost, cancel, priority
+-- Occurrences by their handles: the columns of ready_occurrences, and behind them those that a claim writes.
+select seq, job, version, id, scheduled_for, cause, late, covers_after, covers_through, line_at, ready_at, fence,
+       started_at, error, overrides, payload, replay_of, reason, created_at, number, lost, cancel, priority,
+       status, owner, ended_at, updated_at, claimed_at
   from occurrence where seq in (select value from json_each(?));
 
 -- record_of_id --
@@ -245,6 +245,14 @@ update occurrence
        fence = fence + 1, report_due = ?
  where seq = ? and fence = ? and number < ? and status < 4;
 
+-- end_well --
+-- The same where all went well, for as many as there are.
+update occurrence
+   set status = 4, owner = null, later = 0, ended_at = e.column4, error = null, number = e.column3,
+       superseded_by_next = 0, updated_at = ?, fence = fence + 1, report_due = e.column5
+  from (values (?, ?, ?, ?, ?)) e
+ where seq = e.column1 and fence = e.column2 and number < e.column3 and status < 4;
+
 -- write_run --
 -- Where a task's run stands now.
 insert into task_run (occurrence, task, place, status, attempts, retries, last, resume_at, started_at,
@@ -265,6 +273,25 @@ insert into attempt (occurrence, task, number, place, status, started_at, ended_
 values (?, ?, ?, ?, ?, nullif(?, -9223372036854775808), nullif(?, -9223372036854775808), nullif(?, char(0)))
 on conflict (occurrence, task, number) do update
    set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at, error = excluded.error
+ where attempt.status < 2;
+
+-- write_first_successes --
+-- Runs whose first attempt went well, for as many as there are.
+insert into task_run (occurrence, task, place, status, attempts, retries, last, started_at, ended_at, result,
+                      out_of_time)
+select column1, column2, column3, 2, 1, 0, 2, column4, column5, nullif(column6, char(0)), 0
+  from (values (?, ?, ?, ?, ?, ?)) where true
+on conflict (occurrence, task) do update
+   set status = 2, attempts = 1, retries = 0, last = 2, resume_at = null, started_at = excluded.started_at,
+       attempt_started_at = null, ended_at = excluded.ended_at, error = null, result = excluded.result, waits = null,
+       because_of = null, out_of_time = 0;
+
+-- write_first_attempts --
+-- The attempts of those runs, from the same columns; what was noted of them stays.
+insert into attempt (occurrence, task, number, place, status, started_at, ended_at)
+select column1, column2, 1, column3, 2, column4, column5 from (values (?, ?, ?, ?, ?, ?)) where true
+on conflict (occurrence, task, number) do update
+   set status = 2, started_at = excluded.started_at, ended_at = excluded.ended_at, error = null
  where attempt.status < 2;
 
 -- note_attempt --
@@ -294,24 +321,30 @@ update job_state set woken = woken + 1, revision = revision + 1, wake_at = ? whe
 -- The job's last end.
 update job_state set last_end_for = ?, last_end_started_at = ?, last_end_at = ? where job = ?;
 
--- wake_after_wait --
--- The job is looked at again, since an occurrence of it is parked.
-update job_state set woken = woken + ?, wake_at = ? where id = ?;
-
--- wake_after_end --
--- The job is looked at again, and its last end is noted.
+-- note_last_ends --
+-- The last end of each job, of these occurrences.
 update job_state
-   set woken = woken + ?, wake_at = ?, last_end_for = ?, last_end_started_at = nullif(?, -9223372036854775808),
-       last_end_at = ?
- where id = ?;
+   set last_end_for = o.scheduled_for, last_end_started_at = o.started_at, last_end_at = o.ended_at
+  from occurrence o where o.seq in (select value from json_each(?)) and job_state.job = o.job;
 
--- wake_after_success --
--- The same, where the last good end is noted too.
+-- note_last_successes --
+-- The last good end of each job, of these occurrences.
 update job_state
-   set woken = woken + ?, wake_at = ?, last_end_for = ?, last_end_started_at = nullif(?, -9223372036854775808),
-       last_end_at = ?, last_success_for = ?, last_success_started_at = nullif(?, -9223372036854775808),
-       last_success_at = ?
- where id = ?;
+   set last_success_for = o.scheduled_for, last_success_started_at = o.started_at, last_success_at = o.ended_at
+  from occurrence o where o.seq in (select value from json_each(?)) and job_state.job = o.job;
+
+-- note_last_good_ends --
+-- Both at once, where the last end of each job is a good one.
+update job_state
+   set last_end_for = o.scheduled_for, last_end_started_at = o.started_at, last_end_at = o.ended_at,
+       last_success_for = o.scheduled_for, last_success_started_at = o.started_at, last_success_at = o.ended_at
+  from occurrence o where o.seq in (select value from json_each(?)) and job_state.job = o.job;
+
+-- wake_jobs_of --
+-- The jobs of these occurrences are looked at again, each as often as one of them ended or was parked.
+update job_state set woken = woken + e.count, wake_at = ?
+  from (select job, count(*) as count from occurrence where seq in (select value from json_each(?)) group by job) e
+ where job_state.job = e.job;
 
 -- beat --
 -- The node was heard of.
@@ -333,7 +366,7 @@ select o.seq, o.status, o.job, o.version
 select o.seq, o.status, o.job, o.version, o.id
   from occurrence o indexed by occurrence_active
  where o.job in (select j.job from job j where j.id in (select value from json_each(?)))
-   and o.status < 4 and o.owner is not null and o.owner <> ?
+   and o.ended_at is null and o.owner is not null and o.owner <> ?
  order by o.seq;
 
 -- take_over --
@@ -395,7 +428,7 @@ update job_state
 -- give_new_version --
 -- What nobody has started takes the new version; what has keeps its own.
 update occurrence indexed by occurrence_active set version = ?, priority = ?, queue = ?
- where job = ? and status < 4 and status in (0, 3)
+ where job = ? and ended_at is null and status in (0, 3)
    and not exists (select 1 from task_run r where r.occurrence = occurrence.seq);
 
 -- rename_job --
@@ -442,7 +475,7 @@ insert into pause (job, since_at, until_at, missed, reason, paused_by) values (?
 -- put_back_in_line --
 -- What the schedule created and nobody claimed waits for the end of the pause.
 update occurrence indexed by occurrence_active set status = 3, updated_at = ?
- where job = ? and status < 4 and status = 0 and cause = 0;
+ where job = ? and ended_at is null and status = 0 and cause = 0;
 
 -- end_pause --
 -- The pause ends now.
@@ -530,7 +563,8 @@ select n.seq, r.task, r.place, r.status, 0, 0, r.started_at, r.ended_at, r.resul
 
 -- held_of_job --
 -- How many occurrences of a job are in the hands of a node.
-select count(*) from occurrence indexed by occurrence_active where job = ? and status < 4 and owner is not null;
+select count(*) from occurrence indexed by occurrence_active
+ where job = ? and ended_at is null and owner is not null;
 
 -- some_of_job --
 -- Occurrences of a job, whatever became of them.

@@ -2,17 +2,18 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
 from everytick.domain.notes import Note
 from everytick.domain.occurrence import Cause, Occurrence
-from everytick.domain.statuses import OccurrenceStatus, may_move
-from everytick.domain.steps import NOT_STARTED, OccurrenceSnapshot, RunState, Step, rules_of
+from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus, may_move
+from everytick.domain.steps import NOT_STARTED, OccurrenceSnapshot, Row, RunState, Step, rules_of
 from everytick.stores.base import Claim, Commit, Orders
 from everytick.stores.sqlite import rows
+from everytick.stores.sqlite.bulk import Bulk, in_order
 from everytick.stores.sqlite.compiled import Compiled, Definitions
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import (
@@ -30,13 +31,15 @@ from everytick.stores.sqlite.rows import (
 )
 from everytick.stores.sqlite.writer import Transaction
 
+_COMPLETED = OccurrenceStatus.COMPLETED
 _WELL = frozenset({OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS})
 _AWAITING_RETRY = STATUS_CODE[OccurrenceStatus.AWAITING_RETRY]
 _RUNNING = STATUS_CODE[OccurrenceStatus.RUNNING]
+_END_WELL, _FIRST_SUCCESSES, _FIRST_ATTEMPTS = map(Bulk, (Q.end_well, Q.write_first_successes, Q.write_first_attempts))
 _HELD = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
 
 # Places of columns in ready_occurrences and held_occurrences.
-_SEQ, _JOB, _VERSION, _ID, _LINE_AT, _STARTED_AT, _NUMBER, _PRIORITY = 0, 1, 2, 3, 10, 14, 23, 27
+_SEQ, _JOB, _VERSION, _ID, _LINE_AT, _NUMBER, _PRIORITY = 0, 1, 2, 3, 9, 19, 22
 
 # What the step of an owner may come to: it holds what runs, and the waits that it keeps.
 _STEP_CODE = {
@@ -111,13 +114,14 @@ def _claims(connection: sqlite3.Connection, found: _Found, owned: tuple[str, int
     at, id_text, made = rows.Moments(), rows.id_text, []
     for row, compiled in found:
         (
-            seq, _, version, id_, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
-            owner, fence, started_at, ended_at, error, overrides, payload, replay_of, reason, created_at, updated_at,
-            number, claimed_at, lost, cancel, _
+            seq, _, version, id_, scheduled_for, cause, late, covers_after, covers_through, line_at, ready_at, fence,
+            started_at, error, overrides, payload, replay_of, reason, created_at, number, lost, cancel, _, *written
         ) = row  # fmt: skip
-        if owned is not None:
+        if owned is None:
+            status, owner, ended_at, updated_at, claimed_at = written
+        else:
             owner, claimed_at = owned
-            status, fence, updated_at = _RUNNING, fence + 1, claimed_at
+            status, fence, ended_at, updated_at = _RUNNING, fence + 1, None, claimed_at
             if started_at is None:
                 started_at = claimed_at
         stands, caused, instant, job = STATUSES[status], CAUSES[cause], at[scheduled_for], compiled.job
@@ -215,53 +219,128 @@ def _judged(held: _Held | None, claim: Claim, step: Step) -> tuple[Commit, bool]
 
 
 def _write(transaction: Transaction, steps: Sequence[tuple[Claim, Step]]) -> None:
-    """Write these steps, all of them; one that does not hold any more raises, and whoever called undoes the rest."""
-    now = transaction.now
-    advances: list[Columns] = []
-    ends: list[Columns] = []
-    runs: list[Columns] = []
-    attempts: list[Columns] = []
-    jobs: dict[str, list[Columns]] = {}
+    """Write these steps, all of them; one that does not hold any more raises, and whoever called undoes the rest.
+
+    What ends well at the first attempt, as most do, is gathered into few long statements.
+    """
+    writing = _Writing(transaction.now)
+    # Of several steps of one occurrence the last must be written last.
+    may_be_plain = len({claim.handle for claim, _ in steps}) == len(steps)
     for claim, step in steps:
-        _add_rows(runs, attempts, claim.handle, step)
-        if step.end is not None:
-            columns, note = _ended(claim, step, now)
-            ends.append(columns)
-            jobs.setdefault(claim.occurrence.job_id, []).append(note)
+        if step.end is None:
+            writing.advance(claim, step, may_be_plain=may_be_plain)
         else:
-            advances.append(_advanced(claim, step, now))
-            if step.resume_at is not None:
-                jobs.setdefault(claim.occurrence.job_id, []).append(())
-            elif step.release:
-                transaction.rang = True
-    if jobs:
-        transaction.rang = True
-    many = transaction.executemany
-    written = many(Q.advance_occurrence, advances).rowcount if advances else 0
-    written += many(Q.end_owned, ends).rowcount if ends else 0
-    if written != len(steps):
+            writing.end(claim, step, may_be_plain=may_be_plain)
+    writing.finish(transaction)
+    if writing.written != len(steps):
         raise NotAllWritten
-    many(Q.write_run, runs)
-    many(Q.write_attempt, attempts)
-    _wake(transaction, jobs)
 
 
-def _add_rows(runs: list[Columns], attempts: list[Columns], handle: int, step: Step) -> None:
-    places = step.after.rules.places
-    for row in step.rows:
-        task, run = row.task, row.run
-        place = places[task]
-        columns = rows.run_columns(handle, task, place, run)
-        runs.append(columns)
+class _Writing:
+    """The rows of one batch of steps, gathered until all of them are known."""
+
+    def __init__(self, now: int) -> None:
+        self._now = now
+        self.written = 0
+        self._advances: list[Columns] = []
+        self._ends: list[Columns] = []
+        self._runs: list[Columns] = []
+        self._attempts: list[Columns] = []
+        self._good_ends: list[Columns] = []
+        self._first_successes: list[Columns] = []
+        self._last_ends: dict[str, int] = {}
+        self._last_good_ends: dict[str, int] = {}
+        self._wakes: list[int] = []
+        self._rings = False
+
+    def advance(self, claim: Claim, step: Step, *, may_be_plain: bool) -> None:
+        """Take a step that is not the last."""
+        self._advances.append(_advanced(claim, step, self._now))
+        self._add_rows(claim.handle, step, NEVER, may_be_plain=may_be_plain)
+        if step.resume_at is not None:
+            self._wakes.append(claim.handle)
+        self._rings |= step.resume_at is not None or step.release
+
+    def end(self, claim: Claim, step: Step, *, may_be_plain: bool) -> None:
+        """Take the last step of an occurrence."""
+        after, handle, job_id = step.after, claim.handle, claim.snapshot.job_id
+        assert after.ended_at is not None, f"{claim.occurrence.id} has ended and does not say when"
+        ended_at = micros(after.ended_at)
+        self._add_rows(handle, step, ended_at, may_be_plain=may_be_plain)
+        self._last_ends[job_id] = handle
+        if after.status in _WELL:
+            self._last_good_ends[job_id] = handle
+        self._wakes.append(handle)
+        reports = 1 if after.rules.reports else 0
+        if after.status is _COMPLETED and after.error is None and after.lost == claim.snapshot.lost:
+            self._good_ends.append((handle, claim.fence, step.number, ended_at, reports))
+        else:
+            self._ends.append(_ended(claim, step, ended_at, reports, self._now))
+
+    def _add_rows(self, handle: int, step: Step, ended_at: int, *, may_be_plain: bool) -> None:
+        """Take what a step says about tasks; `ended_at` is when the occurrence ended, if it did."""
+        places, end = step.after.rules.places, step.after.ended_at
+        for row in step.rows:
+            over = ended_at if row.ended_at is end and end is not None else micros_or_never(row.ended_at)
+            if may_be_plain and _is_first_success(row):
+                result = row.run.result
+                text = NO_TEXT if result is None else result.text
+                began = micros_or_never(row.started_at)
+                self._first_successes.append((handle, row.task, places[row.task], began, over, text))
+            else:
+                self._add_row(handle, places[row.task], row, over)
+
+    def _add_row(self, handle: int, place: int, row: Row, ended_at: int) -> None:
+        columns = rows.run_columns(handle, row.task, place, row.run)
+        self._runs.append(columns)
         if row.attempt is not None:
-            began, over, error = row.started_at, row.ended_at, row.error
-            # Most often the run's own last attempt, whose times are in its columns already.
-            started_at = columns[9] if began is run.attempt_started_at else micros_or_never(began)
-            ended_at = columns[10] if over is run.ended_at else micros_or_never(over)
+            # Most often the run's own last attempt, whose start is in its columns already.
+            began = row.started_at
+            started_at = columns[9] if began is row.run.attempt_started_at else micros_or_never(began)
+            error = NO_TEXT if row.error is None else row.error
             code = ATTEMPT_CODE[row.attempt]
-            attempts.append(
-                (handle, task, row.number, place, code, started_at, ended_at, NO_TEXT if error is None else error)
-            )
+            self._attempts.append((handle, row.task, row.number, place, code, started_at, ended_at, error))
+
+    def finish(self, transaction: Transaction) -> None:
+        """Write what was gathered."""
+        execute, many = transaction.execute, transaction.executemany
+        self.written += many(Q.advance_occurrence, self._advances).rowcount if self._advances else 0
+        self.written += many(Q.end_owned, self._ends).rowcount if self._ends else 0
+        self.written += _END_WELL.write(execute, in_order(self._good_ends), self._now)
+        many(Q.write_run, self._runs)
+        many(Q.write_attempt, self._attempts)
+        successes = in_order(self._first_successes)
+        _FIRST_SUCCESSES.write(execute, successes)
+        _FIRST_ATTEMPTS.write(execute, successes)
+        self._tell_jobs(transaction)
+
+    def _tell_jobs(self, transaction: Transaction) -> None:
+        """Wake each job as often as something of it ended or was parked; its last end and last good one are noted."""
+        execute, last, good = transaction.execute, self._last_ends, self._last_good_ends
+        if last == good:
+            if last:
+                execute(Q.note_last_good_ends, (json.dumps(list(last.values())),))
+        else:
+            execute(Q.note_last_ends, (json.dumps(list(last.values())),))
+            execute(Q.note_last_successes, (json.dumps(list(good.values())),))
+        if self._wakes:
+            execute(Q.wake_jobs_of, (self._now, json.dumps(self._wakes)))
+        transaction.rang |= self._rings or bool(self._wakes)
+
+
+def _is_first_success(row: Row) -> bool:
+    """Tell whether the row says no more than that a task went well at once, with which result."""
+    run = row.run
+    return (
+        row.number == 1
+        and row.attempt is AttemptStatus.SUCCESS
+        and run.status is RunStatus.SUCCESS
+        and run.attempts == 1
+        and run.retries == 0
+        and run.started_at is row.started_at
+        and run.attempt_started_at is None
+        and run.ended_at is row.ended_at
+    )
 
 
 def _advanced(claim: Claim, step: Step, now: int) -> Columns:
@@ -277,43 +356,15 @@ def _advanced(claim: Claim, step: Step, now: int) -> Columns:
     )  # fmt: skip
 
 
-def _ended(claim: Claim, step: Step, now: int) -> tuple[Columns, Columns]:
-    """Return the columns of an end, and what the job notes of it: instant, start, end and whether it was good."""
-    after, number, instant = step.after, step.number, step.after.scheduled_for
-    assert after.ended_at is not None, f"{claim.occurrence.id} has ended and does not say when"
-    ended_at, scheduled_for = micros(after.ended_at), micros(instant)
-    ready = after.ready_at
-    ready_at = scheduled_for if ready is instant else NEVER if ready is None else micros(ready)
+def _ended(claim: Claim, step: Step, ended_at: int, reports: int, now: int) -> Columns:
+    """Return the columns of an end."""
+    after, number = step.after, step.number
     error = NO_TEXT if after.error is None else after.error
     superseded = 1 if step.superseded_by_next else 0
-    columns = (
-        _STEP_CODE[after.status], ready_at, ended_at, error, number, after.lost, superseded, now,
-        1 if after.rules.reports else 0, claim.handle, claim.fence, number,
+    return (
+        _STEP_CODE[after.status], micros_or_never(after.ready_at), ended_at, error, number, after.lost, superseded,
+        now, reports, claim.handle, claim.fence, number,
     )  # fmt: skip
-    return columns, (scheduled_for, micros_or_never(after.started_at), ended_at, after.status in _WELL)
-
-
-def _wake(transaction: Transaction, jobs: Mapping[str, Sequence[Columns]]) -> None:
-    """Wake each job as often as something of it ended or was parked; its last end and last good one are noted."""
-    now = transaction.now
-    waits: list[Columns] = []
-    ends: list[Columns] = []
-    successes: list[Columns] = []
-    for id_, notes in jobs.items():
-        last = good = notes[-1]
-        if len(notes) > 1 or not good or not good[3]:
-            last = next((note for note in reversed(notes) if note), ())
-            good = next((note for note in reversed(notes) if note and note[3]), ())
-        if good:
-            successes.append((len(notes), now, last[0], last[1], last[2], good[0], good[1], good[2], id_))
-        elif last:
-            ends.append((len(notes), now, last[0], last[1], last[2], id_))
-        else:
-            waits.append((len(notes), now, id_))
-    many = transaction.executemany
-    many(Q.wake_after_wait, waits)
-    many(Q.wake_after_end, ends)
-    many(Q.wake_after_success, successes)
 
 
 # ------------------------------------------------------------------------------------------- beats, orphans, reports

@@ -180,14 +180,16 @@ create table occurrence (
   cancel text,
   superseded_by_next integer not null default 0,
   report_due integer not null default 0,
-  later integer not null default 0
+  later integer not null default 0,
+  check ((status < 4) = (ended_at is null))
 ) strict;
 -- later = 1: ready_at was still to come when the row was written. Such a row stands apart until its time has come,
 -- so that thousands of parked retries are not walked past to find what is ready.
 create index occurrence_ready on occurrence (queue, priority desc, line_at, id)
   where later = 0 and (status = 0 or (status = 2 and owner is null));
 create index occurrence_later on occurrence (queue, ready_at) where later = 1;
-create index occurrence_active on occurrence (job, line_at, id) where status < 4;
+-- Active is what has no end. Its index says so by ended_at, which a claim does not touch, though it changes the status.
+create index occurrence_active on occurrence (job, line_at, id) where ended_at is null;
 create index occurrence_held on occurrence (owner) where owner is not null;
 create index occurrence_of_job on occurrence (job, scheduled_for, id);
 create index occurrence_by_time on occurrence (scheduled_for, id);

@@ -1,0 +1,106 @@
+"""Statements in bulk: however many rows there are, each is written once and as it was given."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+
+from everytick.domain.outcome import Failed, Outcome, Succeeded
+from everytick.domain.payload import payload
+from everytick.stores.base import Commit
+from everytick.stores.sqlite.bulk import Bulk, in_order
+from everytick.stores.sqlite.store import SqliteStore
+from tests.stores.acting import QUEUES, began, ended, job, plan_once
+from tests.stores.clock import ManualClock
+
+
+@pytest.fixture
+def table() -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.execute("create table given (number integer primary key, text, mark)")
+        yield connection
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 21, 64, 257, 600])
+def test_as_many_rows_are_written_as_there_are(table: sqlite3.Connection, count: int) -> None:
+    add = Bulk("insert into given select column1, column2, ? from (values (?, ?))")
+    columns = in_order([(number, f"text {number}") for number in reversed(range(count))])
+    assert add.write(table.execute, columns, "mark") == count
+    assert table.execute("select number, text, mark from given order by number").fetchall() == [
+        (number, f"text {number}", "mark") for number in range(count)
+    ]
+
+
+def test_only_rows_that_changed_are_counted(table: sqlite3.Connection) -> None:
+    table.execute("insert into given values (1, 'one', null), (2, 'two', null)")
+    edit = Bulk("update given set text = e.column2 from (values (?, ?)) e where number = e.column1")
+    assert edit.write(table.execute, [1, "1st", 2, "2nd", 3, "3rd"]) == 2
+
+
+def test_a_query_in_bulk_has_one_list_of_rows() -> None:
+    with pytest.raises(AssertionError, match="has one list of rows"):
+        Bulk("insert into given values (?, ?)")
+
+
+def outcome(number: int) -> Outcome:
+    """Return one of three in turn: a plain success, one with a result, a failure."""
+    return (Succeeded(), Succeeded(payload(number)), Failed(f"no {number}"))[number % 3]
+
+
+async def test_steps_of_all_kinds_in_one_batch_are_each_recorded(opened: SqliteStore, clock: ManualClock) -> None:
+    """S0-014: what is gathered into long statements is the same as what is written row by row."""
+    names = {(await opened.put(job(f"job-{number:03}"))).job_id: number for number in range(100)}
+    clock.move(hours=1)
+    await plan_once(opened, 200)
+    claims = await opened.claim("node-1", QUEUES, 200)
+    steps = []
+    for claim in claims:
+        number = names[claim.occurrence.job_id]
+        over = clock.time + timedelta(seconds=number)
+        steps.append((claim, ended(began(claim, clock.time), over, outcome(number))))
+    assert await opened.commit_steps(steps) == [Commit.COMMITTED] * 100
+
+    records = await opened.get(list(names))
+    for claim, step in steps:
+        number, end = names[claim.occurrence.job_id], step.after.ended_at
+        whole, record = await opened.whole(claim.occurrence.id), records[claim.occurrence.job_id]
+        [run], [(_, attempt)] = whole.runs, whole.attempts
+        good = number % 3 != 2
+        assert (whole.occurrence.status, whole.occurrence.ended_at) == ("completed" if good else "failed", end)
+        assert (whole.occurrence.owner, whole.occurrence.fence) == (None, claim.fence + 1)
+        assert (run.status, run.attempts, run.ended_at) == ("success" if good else "failed", 1, end)
+        assert (attempt.number, attempt.status) == (1, "success" if good else "failed")
+        assert (attempt.started_at, attempt.ended_at, attempt.error) == (clock.time, end, run.error)
+        assert record.last_end is not None
+        assert record.last_end.ended_at == end
+        assert (record.last_success == record.last_end) == good
+
+
+async def test_one_stale_step_in_a_long_batch_is_the_only_one_that_is_refused(
+    opened: SqliteStore, clock: ManualClock
+) -> None:
+    """Running.md, fences: a batch is written whole but for what its owner has lost."""
+    for number in range(30):
+        await opened.put(job(f"job-{number:03}"))
+    clock.move(hours=1)
+    await plan_once(opened, 200)
+    claims = await opened.claim("node-1", QUEUES, 200)
+    steps = [(claim, ended(began(claim, clock.time), clock.time, Succeeded())) for claim in claims]
+    lost = claims[17]
+    await opened.take("node-2", [lost.occurrence.job_id], 1)
+    answers = await opened.commit_steps(steps)
+    assert [number for number, answer in enumerate(answers) if answer is Commit.STALE] == [17]
+    assert (await opened.whole(lost.occurrence.id)).attempts == ()
+    assert [len((await opened.whole(claim.occurrence.id)).attempts) for claim in claims].count(1) == 29
+
+
+async def test_what_has_ended_says_when_and_nothing_else_does(opened: SqliteStore, sql: sqlite3.Connection) -> None:
+    """The index of what is active goes by ended_at, the statements by the status: they must never disagree."""
+    await opened.put(job())
+    insert = """insert into occurrence (id, job, version, scheduled_for, status, cause, late, ended_at, created_at,
+                                        updated_at, priority, queue) values (x'00', 1, 1, 0, ?, 0, 0, ?, 0, 0, 0, '')"""
+    for status, ended_at in ((4, None), (1, 5)):
+        with pytest.raises(sqlite3.IntegrityError, match="CHECK"):
+            sql.execute(insert, (status, ended_at))
