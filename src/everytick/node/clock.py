@@ -20,6 +20,11 @@ class NodeClock:
         self._latest: datetime | None = None
         self._read_at = 0.0
 
+    @property
+    def is_set(self) -> bool:
+        """Whether the store has told the time."""
+        return self._known is not None
+
     def learn(self, told: datetime) -> None:
         """Take the time from the store's answer, which has just arrived; one that tells of the past is no news."""
         if self._known is None or told >= self._known:

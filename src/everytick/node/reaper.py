@@ -1,7 +1,8 @@
 """The reaper: orphans → Lost → commit. It decides nothing; of many reapers one gets each orphan."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from everytick.deciding.advance import advance
@@ -9,6 +10,7 @@ from everytick.domain.job import Job
 from everytick.domain.occurrence import Occurrence
 from everytick.domain.outcome import Lost
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.steps import CancelRequested
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
 from everytick.node.settings import NodeSettings
@@ -65,6 +67,29 @@ class Reaper:
             return 0
         jobs, ids = {each.job_id for each in over}, {each.id for each in over}
         return await self.settle(await self._store.take(self._name, jobs, len(over), ids))
+
+    async def take_over(self, job_ids: Collection[str], occurrence_ids: Collection[str], *, end: str = "") -> int:
+        """Take what other nodes hold of these, silent or not, and settle each; return how many there were.
+
+        With a reason to `end` them they are canceled; else `on_orphan` says what becomes of them.
+        """
+        found = 0
+        while claims := await self._store.take(self._name, job_ids, _AT_ONCE, occurrence_ids):
+            found += await self.settle(await self._asked_to_stop(claims, end) if end else claims)
+            if len(claims) < _AT_ONCE:
+                break
+        return found
+
+    async def _asked_to_stop(self, claims: Sequence[Claim], reason: str) -> list[Claim]:
+        """Return those of the claims that are still ours, as somebody asked to stop."""
+        now = self._clock.now()
+        steps = [(claim, advance(claim.snapshot, CancelRequested(reason), now)) for claim in claims]
+        commits = await self._store.commit_steps(steps)
+        return [
+            replace(claim, snapshot=step.after)
+            for (claim, step), commit in zip(steps, commits, strict=True)
+            if commit is Commit.COMMITTED
+        ]
 
     async def settle(self, claims: Sequence[Claim]) -> int:
         """Report the owner of each as lost, as any owner reports what happened."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from everytick.errors import InvalidSetting
 from everytick.stores.base import HistoryStore, JobStore, PlanStore, RunStore, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
 
 ADDRESSES = "sqlite:///path, memory:// or postgresql://user@host/database"
 
@@ -33,16 +37,19 @@ def checked_address(address: object) -> str:
     return address
 
 
-def store_of(address: str, folder: str | None = None) -> AnyStore:
-    """Return the store of this address, not yet opened; a relative SQLite path begins in `folder`."""
+def store_of(address: str, folder: str | None = None, *, clock: Callable[[], datetime] | None = None) -> AnyStore:
+    """Return the store of this address, not yet opened; a relative SQLite path begins in `folder`.
+
+    `clock` takes the place of its own time, for tests.
+    """
     scheme, _, rest = checked_address(address).partition("://")
     if scheme == "sqlite":
-        return _sqlite(address, rest, folder)
+        return _sqlite(address, rest, folder, clock)
     if scheme == "memory":
-        return _memory()
+        return _memory(clock)
     from everytick.stores.postgres.store import PostgresStore
 
-    return PostgresStore(address)
+    return PostgresStore(address, clock=clock)
 
 
 def _sqlite_parts(address: str, rest: str) -> tuple[str, Literal["normal", "full"]]:
@@ -63,7 +70,7 @@ def _sqlite_parts(address: str, rest: str) -> tuple[str, Literal["normal", "full
     return path, "full" if synchronous == "full" else "normal"
 
 
-def _sqlite(address: str, rest: str, folder: str | None) -> AnyStore:
+def _sqlite(address: str, rest: str, folder: str | None, clock: Callable[[], datetime] | None) -> AnyStore:
     from pathlib import Path
 
     from everytick.stores.sqlite.store import SqliteStore
@@ -71,14 +78,14 @@ def _sqlite(address: str, rest: str, folder: str | None) -> AnyStore:
     path, synchronous = _sqlite_parts(address, rest)
     found = Path(path).expanduser()
     where = found if folder is None or found.is_absolute() else Path(folder) / found
-    return SqliteStore(where, synchronous=synchronous)
+    return SqliteStore(where, synchronous=synchronous, clock=clock)
 
 
-def _memory() -> AnyStore:
+def _memory(clock: Callable[[], datetime] | None) -> AnyStore:
     from everytick.stores.memory import MemoryStore
     from everytick.stores.sqlite.clock import HostClock
 
-    return MemoryStore(HostClock())
+    return MemoryStore(clock or HostClock())
 
 
 def _without_secret(address: str) -> str:

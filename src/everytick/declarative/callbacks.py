@@ -1,0 +1,64 @@
+"""Callbacks: what the jobs of a declarative scheduler do, found by job id in this process and nowhere else."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+from everytick.declarative.registrations import Callback, Registration
+from everytick.domain.job import Job
+from everytick.domain.outcome import Failed, Outcome
+from everytick.runners.base import Body
+from everytick.runners.context import Context
+from everytick.runners.function import FunctionBody
+
+
+class CallbackBody(FunctionBody):
+    """Awaits a callback; whatever it raises is a failure that is tried again after its registration's delay.
+
+    The delay comes from what is registered now and not from the definition an occurrence began
+    under: what an earlier instance left waiting goes on as the newest registration says (S2-059).
+    """
+
+    __slots__ = ("_callback", "_delay")
+
+    def __init__(self, callback: Callback, delay: timedelta) -> None:
+        self._callback, self._delay = callback, delay
+        self._call, self.wants_previous = self._awaited, False
+
+    async def run(self, context: Context) -> Outcome:
+        """Await the callback; what it returns is not looked at."""
+        outcome = await super().run(context)
+        if isinstance(outcome, Failed):
+            return replace(outcome, give_up=False, try_again_after=self._delay)
+        return outcome
+
+    async def _awaited(self, context: Context) -> None:
+        await self._callback()
+
+
+class Callbacks:
+    """What this instance can run: the tasks that were registered with it, by the ids of their jobs."""
+
+    def __init__(self, registrations: Mapping[str, Registration]) -> None:
+        self._registrations = registrations
+        self._bodies: dict[str, tuple[Body]] = {}
+
+    def bodies(self, job: Job) -> tuple[Body, ...] | None:
+        """Return what the one task of the job does; None for one that is not registered here."""
+        made = self._bodies.get(job.id)
+        if made is None:
+            registration = self._registrations.get(job.id)
+            if registration is None:
+                return None
+            made = self._bodies[job.id] = (CallbackBody(registration.callback, registration.retry_delay),)
+        return made
+
+    def why(self, job: Job) -> str:
+        """Say why the job cannot run here."""
+        return "no task of this name is registered with this scheduler"
+
+    def forget(self, occurrence_id: str) -> None:
+        """Nothing was kept for it."""
+
+    def close(self) -> None:
+        """Return: nothing was kept ready."""

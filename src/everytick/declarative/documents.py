@@ -1,0 +1,141 @@
+"""State documents: what a task was registered with, as one versioned JSON value on its job (S2-050…054, S2-060).
+
+The document is part of the job's definition, so it can neither be lost nor be older than the
+rest of it. When a task ran and how that ended is not repeated here: the core's own records say
+so, and two truths could part in a crash.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from math import isfinite
+
+from everytick.declarative.errors import (
+    TaskInvalidStructureError,
+    TaskInvalidTypeError,
+    TaskInvalidValueError,
+    TaskMissingFieldError,
+)
+from everytick.declarative.registrations import Registration, milliseconds
+from everytick.domain.job import Job
+from everytick.domain.steps import LONGEST
+from everytick.domain.values import value
+from everytick.errors import InvalidSchedule
+from everytick.schedules.cron import cron
+
+VERSION = 1
+PREFIX = "declarative: "
+"""What the target of a task begins with that is run by a declarative scheduler; the document follows."""
+
+_NUMBER, _STRING = "number", "string"
+_FIELDS = {
+    "version": _NUMBER,
+    "name": _STRING,
+    "cronExpression": _STRING,
+    "retryDelayMs": _NUMBER,
+    "schedulerIdentifier": _STRING,
+}
+
+
+@value
+class TaskDocument:
+    """What a task was registered with, and by which instance of the scheduler that was written."""
+
+    name: str
+    cron_expression: str
+    retry_delay: timedelta
+    scheduler_identifier: str
+
+    def says_the_same(self, registration: Registration) -> bool:
+        """Whether the registration is identical: name, expression as text, and delay, to the letter."""
+        return (self.name, self.cron_expression, self.retry_delay) == (
+            registration.name,
+            registration.cron_expression,
+            registration.retry_delay,
+        )
+
+
+def document_of(registration: Registration, identifier: str) -> TaskDocument:
+    """Return the document that an instance writes for what is registered with it."""
+    return TaskDocument(registration.name, registration.cron_expression, registration.retry_delay, identifier)
+
+
+def written(document: TaskDocument) -> str:
+    """Return the target of a task that carries the document."""
+    return target_of(
+        {
+            "version": VERSION,
+            "name": document.name,
+            "cronExpression": document.cron_expression,
+            "retryDelayMs": milliseconds(document.retry_delay),
+            "schedulerIdentifier": document.scheduler_identifier,
+        }
+    )
+
+
+def target_of(data: object) -> str:
+    """Return the target that holds this JSON value, whatever it says."""
+    return PREFIX + json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+def data_of(job: Job) -> object:
+    """Return the JSON value on the job, unchecked; text that is not JSON is returned as text."""
+    target = job.tasks[0].target if job.tasks else ""
+    text = target.removeprefix(PREFIX)
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def read_document(data: object, task: str) -> TaskDocument:
+    """Return the document of the task of this name; what is wrong with it is raised under its own name."""
+    if not isinstance(data, Mapping):
+        raise TaskInvalidStructureError(data)
+    for field, kind in _FIELDS.items():
+        _check_kind(data, field, kind)
+    if data["version"] != VERSION:
+        raise TaskInvalidValueError(
+            "version", data["version"], f"is not a version that is known here, which is {VERSION}"
+        )
+    if data["name"] != task:
+        raise TaskInvalidValueError("name", data["name"], f"is not the name of the task, which is {task!r}")
+    if not data["schedulerIdentifier"]:
+        raise TaskInvalidValueError("schedulerIdentifier", "", "is empty")
+    return TaskDocument(
+        task,
+        _expression(data["cronExpression"]),
+        _delay(data["retryDelayMs"]),
+        data["schedulerIdentifier"],
+    )
+
+
+def _check_kind(data: Mapping[str, object], field: str, expected: str) -> None:
+    if field not in data:
+        raise TaskMissingFieldError(field)
+    found = kind_of(data[field])
+    if found != expected:
+        raise TaskInvalidTypeError(field, data[field], expected, found)
+
+
+def kind_of(data: object) -> str:
+    """Return the kind of a JSON value, in the words of JSON."""
+    if data is None:
+        return "null"
+    kinds = ((bool, "boolean"), ((int, float), _NUMBER), (str, _STRING), ((list, tuple), "array"), (Mapping, "object"))
+    return next((name for kind, name in kinds if isinstance(data, kind)), type(data).__name__)
+
+
+def _expression(text: str) -> str:
+    try:
+        cron(text, dialect="posix")
+    except InvalidSchedule as error:
+        raise TaskInvalidValueError("cronExpression", text, str(error)) from error
+    return text
+
+
+def _delay(given: int | float) -> timedelta:
+    longest = LONGEST / timedelta(milliseconds=1)
+    if not isfinite(given) or not 0 <= given <= longest:
+        raise TaskInvalidValueError("retryDelayMs", given, f"must be from 0 to {longest:.0f}")
+    return timedelta(microseconds=round(given * 1000))

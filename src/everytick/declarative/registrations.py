@@ -1,0 +1,122 @@
+"""Registrations: what `initialize` is given, read and checked whole before anything else happens (S2-002, S2-003)."""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from inspect import Parameter, signature
+from typing import Any, TypeAlias
+
+from everytick.config.host import local_timezone
+from everytick.declarative.errors import (
+    InvalidRegistrationError,
+    NegativeRetryDelayError,
+    RegistrationShapeError,
+    RegistrationsNotArrayError,
+    ScheduleDuplicateTaskError,
+)
+from everytick.domain.durations import duration
+from everytick.domain.names import checked_name
+from everytick.domain.schedule import Schedule
+from everytick.domain.values import value
+from everytick.errors import CronCalculationError, InvalidDuration, InvalidName
+from everytick.runners.signature import is_async
+from everytick.schedules.cron import cron
+
+Callback: TypeAlias = Callable[[], Awaitable[Any]]
+
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+_WORDS = 4
+
+
+@value
+class Registration:
+    """One task as it was registered; `schedule` is its expression in the zone of this host."""
+
+    name: str
+    cron_expression: str
+    callback: Callback
+    retry_delay: timedelta
+    schedule: Schedule
+
+
+def job_name(scheduler: str, task: str) -> str:
+    """Return the name that a task has among the jobs of the core."""
+    return f"declarative:{scheduler}:{task}"
+
+
+def read_registrations(given: object, scheduler: str, now: Callable[[], datetime]) -> dict[str, Registration]:
+    """Return the registrations by name, in their order; the first mistake is raised, and nothing has happened then."""
+    if not isinstance(given, (list, tuple)):
+        raise RegistrationsNotArrayError
+    zone = local_timezone()
+    found: dict[str, Registration] = {}
+    for index, each in enumerate(given):
+        name, expression, callback, delay = _shaped(index, each)
+        _refuse_name(scheduler, name)
+        if name in found:
+            raise ScheduleDuplicateTaskError(name)
+        schedule = cron(expression, dialect="posix", tz=zone)
+        _refuse_silence(expression, schedule, now)
+        _refuse_arguments(callback)
+        found[name] = Registration(name, expression, callback, _delay(delay), schedule)
+    return found
+
+
+def milliseconds(length: timedelta) -> int | float:
+    """Return the length in milliseconds, whole where it is."""
+    micros = length // timedelta(microseconds=1)
+    return micros // 1000 if micros % 1000 == 0 else micros / 1000
+
+
+def _shaped(index: int, given: object) -> tuple[str, str, Callback, timedelta | str]:
+    if isinstance(given, (list, tuple)) and len(given) == _WORDS:
+        name, expression, callback, delay = given
+        are_texts = isinstance(name, str) and isinstance(expression, str)
+        if are_texts and callable(callback) and is_async(callback) and isinstance(delay, (timedelta, str)):
+            return name, expression, callback, delay
+    raise RegistrationShapeError(index, given)
+
+
+def _refuse_name(scheduler: str, name: str) -> None:
+    if not name:
+        raise InvalidRegistrationError("name", name, "is empty: every task needs a name of its own")
+    try:
+        checked_name("task", job_name(scheduler, name))
+    except InvalidName as error:
+        raise InvalidRegistrationError("name", name, error.reason) from error
+
+
+def _refuse_silence(expression: str, schedule: Schedule, now: Callable[[], datetime]) -> None:
+    """Return if the expression names an instant at all: 30 February is written well and never comes."""
+    if schedule.next_after(_BEGINNING) is None:
+        cause = ValueError(f"no minute of any year matches {expression!r}")
+        raise CronCalculationError(expression, now(), cause)
+
+
+def _refuse_arguments(callback: Callback) -> None:
+    """Return if the callback can be called as it will be: with nothing."""
+    try:
+        parameters = signature(callback).parameters.values()
+    except (TypeError, ValueError):
+        return
+    for each in parameters:
+        is_filled = each.default is not Parameter.empty or each.kind in (
+            Parameter.VAR_POSITIONAL,
+            Parameter.VAR_KEYWORD,
+        )
+        if not is_filled:
+            reason = f"needs the argument '{each.name}', and is called without any"
+            raise InvalidRegistrationError("callback", callback, reason)
+
+
+def _delay(given: timedelta | str) -> timedelta:
+    """Return the length; a negative one is told apart from what cannot be read."""
+    if isinstance(given, str):
+        try:
+            length = -duration(given[1:]) if given.startswith("-") else duration(given)
+        except InvalidDuration as error:
+            raise InvalidRegistrationError("retryDelay", given, error.reason) from error
+    else:
+        length = given
+    if length < timedelta(0):
+        raise NegativeRetryDelayError(milliseconds(length))
+    return length

@@ -1,0 +1,83 @@
+"""Override resolution: what each registration is to the store, and what follows from it (S2-058…062).
+
+Pure: records and registrations in, definitions to put out. The same inputs give the same answer.
+"""
+
+from collections.abc import Collection, Mapping
+from enum import StrEnum
+
+from everytick.declarative.documents import data_of, document_of, read_document
+from everytick.declarative.jobs import job_of, unscheduled
+from everytick.declarative.registrations import Registration
+from everytick.domain.job import Job
+from everytick.domain.values import value
+from everytick.stores.base import JobRecord
+
+
+class Kind(StrEnum):
+    """What a registration is to the store."""
+
+    NEW = "New"
+    PRESERVED = "Preserved"
+    OVERRIDDEN = "Overridden"
+    ORPHANED = "Orphaned"
+
+
+@value
+class Resolution:
+    """What to put, and what stood there before, to be put back if anything fails.
+
+    `edited` names the tasks whose definition was another one; `created` those that had none.
+    """
+
+    kinds: Mapping[str, Kind]
+    puts: tuple[Job, ...]
+    before: tuple[Job, ...]
+    created: tuple[str, ...]
+    edited: frozenset[str]
+
+
+def resolve(
+    scheduler: str,
+    registrations: Mapping[str, Registration],
+    records: Mapping[str, JobRecord],
+    orphaned: Collection[str],
+    identifier: str,
+) -> Resolution:
+    """Sort every task into its kind; `records` and `orphaned` are by task name.
+
+    What is stored and not registered is kept, and takes no further part.
+    """
+    kinds: dict[str, Kind] = {}
+    puts: list[Job] = []
+    before: list[Job] = []
+    edited: set[str] = set()
+    for name, registration in registrations.items():
+        record = records.get(name)
+        if record is None:
+            kinds[name] = Kind.NEW
+            puts.append(job_of(scheduler, registration, document_of(registration, identifier)))
+            continue
+        document = read_document(data_of(record.job), name)
+        same = document.says_the_same(registration)
+        kinds[name] = Kind.ORPHANED if name in orphaned else Kind.PRESERVED if same else Kind.OVERRIDDEN
+        job = job_of(scheduler, registration, document if same else document_of(registration, identifier))
+        if not _says_the_same(job, record.job):
+            puts.append(job)
+            before.append(record.job)
+            edited.add(name)
+    for name, record in records.items():
+        if name not in registrations and record.job.enabled:
+            puts.append(unscheduled(record.job))
+            before.append(record.job)
+    created = tuple(name for name, kind in kinds.items() if kind is Kind.NEW)
+    return Resolution(kinds, tuple(puts), tuple(before), created, frozenset(edited))
+
+
+def _says_the_same(one: Job, other: Job) -> bool:
+    return (one.schedule, one.overrides, one.owner, one.tasks[0].target) == (
+        other.schedule,
+        other.overrides,
+        other.owner,
+        other.tasks[0].target,
+    )

@@ -1,0 +1,121 @@
+"""What an earlier instance left in the store, settled so that each task runs at most once for all of it.
+
+A task may have been left running, waiting for its turn, or waiting for a retry, and its
+minute may have come while nobody looked. One of these becomes the run that makes up for the
+others (S2-011, S2-059): the minute that came last, else the newest that waits, else what was
+left running, which is restarted.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+
+from everytick.domain.occurrence import Occurrence
+from everytick.domain.statuses import ACTIVE, AttemptStatus, OccurrenceStatus
+from everytick.domain.values import value
+from everytick.node.reaper import Reaper
+from everytick.stores.addresses import AnyStore
+from everytick.stores.base import JobRecord
+
+MINUTE = timedelta(minutes=1)
+SUPERSEDED = "a later run of this task stands for it"
+UNREGISTERED = "its task is no longer registered"
+
+_AT_ONCE = 500
+
+
+@value
+class Leftovers:
+    """What is to become of the occurrences that were found: those not named here stay as they are."""
+
+    cancel: tuple[str, ...] = ()
+    end: tuple[str, ...] = ()
+    restart: tuple[str, ...] = ()
+
+
+async def active_of(store: AnyStore, job_ids: Collection[str]) -> dict[str, list[Occurrence]]:
+    """Return what is not over of these jobs, newest first."""
+    found: dict[str, list[Occurrence]] = {}
+    cursor = None
+    while True:
+        page = await store.history(statuses=ACTIVE, limit=1000, cursor=cursor)
+        for each in page.occurrences:
+            if each.job_id in job_ids:
+                found.setdefault(each.job_id, []).append(each)
+        cursor = page.cursor
+        if cursor is None:
+            return found
+
+
+def is_running(occurrence: Occurrence) -> bool:
+    """Whether a callback of it was started and has not ended: after a crash, by an instance that is gone."""
+    return occurrence.status is OccurrenceStatus.RUNNING
+
+
+def leftovers(record: JobRecord, active: Sequence[Occurrence], now: datetime) -> Leftovers:
+    """Decide what becomes of everything that is not over of one registered task, newest first."""
+    running = [each.id for each in active if is_running(each)]
+    waits = [each for each in active if each.status in (OccurrenceStatus.PENDING, OccurrenceStatus.QUEUED)]
+    if not _has_run(record, active):
+        waiting = [each.id for each in waits]
+        current = [each.id for each in waits if now < each.scheduled_for + MINUTE]
+        return Leftovers(cancel=tuple(id_ for id_ in waiting if id_ not in current[:1]))
+    if _is_due(record, now):
+        return Leftovers(cancel=tuple(each.id for each in waits), end=tuple(running))
+    if waits:
+        return Leftovers(cancel=tuple(each.id for each in waits[1:]), end=tuple(running))
+    return Leftovers(restart=tuple(running))
+
+
+def _has_run(record: JobRecord, active: Sequence[Occurrence]) -> bool:
+    ended = (record.last_end, record.last_success)
+    return any(each.started_at for each in active) or any(each is not None and each.started_at for each in ended)
+
+
+def _is_due(record: JobRecord, now: datetime) -> bool:
+    """Whether a minute of the task came that nobody has decided about: the planner will, at once."""
+    last = record.job.bound(None).last_at(now)
+    return record.job.enabled and last is not None and last > record.watermark
+
+
+def begins_now(record: JobRecord, active: Sequence[Occurrence], minute: datetime) -> bool:
+    """Whether a task whose definition has just changed is to run in this matching minute (case A of S2-019).
+
+    The core lets a change fire nothing; the specification asks only whether the task has run
+    in this minute.
+    """
+    last = record.last_end.started_at if record.last_end is not None else None
+    return not active and (last is None or last < minute)
+
+
+async def settle(store: AnyStore, reaper: Reaper, found: Iterable[Leftovers], job_ids: Collection[str]) -> None:
+    """Do what was decided. What is ended or restarted is taken from whoever held it, silent or not."""
+    decided = list(found)
+    await _cancel(store, [id_ for each in decided for id_ in each.cancel], SUPERSEDED)
+    ends = {id_ for each in decided for id_ in each.end}
+    restarts = {id_ for each in decided for id_ in each.restart}
+    if ends:
+        await reaper.take_over(job_ids, ends, end=SUPERSEDED)
+    if restarts:
+        await reaper.take_over(job_ids, restarts)
+
+
+async def cancel_unregistered(store: AnyStore, active: Iterable[Occurrence]) -> None:
+    """End what waits of tasks that are not registered any more: nobody here could run it."""
+    waits = [each.id for each in active if not is_running(each) and each.owner is None]
+    await _cancel(store, waits, UNREGISTERED)
+
+
+async def _cancel(store: AnyStore, ids: Sequence[str], reason: str) -> None:
+    for place in range(0, len(ids), _AT_ONCE):
+        await asyncio.gather(*(store.cancel(id_, reason) for id_ in ids[place : place + _AT_ONCE]))
+
+
+async def awaits_retry(store: AnyStore, occurrence: Occurrence) -> bool:
+    """Whether the occurrence waits for a retry, also where that is due and it only waits for somebody to claim it."""
+    if occurrence.status is OccurrenceStatus.AWAITING_RETRY:
+        return True
+    if occurrence.status is not OccurrenceStatus.PENDING or occurrence.started_at is None:
+        return False
+    attempts = (await store.whole(occurrence.id)).attempts
+    return bool(attempts) and attempts[-1][1].status in (AttemptStatus.FAILED, AttemptStatus.TIMEOUT)

@@ -1,0 +1,198 @@
+"""The declarative scheduler: `initialize` and `stop`, on the core's own store, planner and executor."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NoReturn
+
+from everytick.declarative.beginning import Beginning
+from everytick.declarative.errors import SchedulerAlreadyActiveError, UnexpectedError
+from everytick.declarative.lateness import Lateness
+from everytick.declarative.opening import nothing_to_close, opened
+from everytick.declarative.registrations import Registration, read_registrations
+from everytick.declarative.telling import DeclarativeEvent, Listener, PollingState, SchedulerState, Teller
+from everytick.domain.names import checked_name
+from everytick.errors import DeclarativeError
+from everytick.node.node import Node, node_name
+
+if TYPE_CHECKING:
+    from everytick.node.clock import NodeClock
+    from everytick.stores.addresses import AnyStore
+
+_POLL = timedelta(seconds=5)
+_POLL_ON_GIVEN_CLOCK = timedelta(milliseconds=20)
+
+
+class DeclarativeScheduler:
+    """Runs registered callbacks in the minutes their cron expressions name, and remembers in `store` what it did.
+
+    `store` is an address, or a store that is open and stays so. `name` tells schedulers that
+    share a store apart; one instance of a name runs at a time, and a newer one takes over what
+    an older one left. `listener` is called with every DeclarativeEvent. `clock` is the time of
+    a store given by its address; without one it is the store's own: the host's in memory and in
+    SQLite, the server's in PostgreSQL.
+    """
+
+    def __init__(
+        self,
+        store: "str | AnyStore",
+        name: str = "default",
+        listener: Listener | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        self._given, self._clock = store, clock
+        self._name = checked_name("scheduler", name)
+        self._teller = Teller(listener)
+        self._state, self._polling = SchedulerState.UNINITIALIZED, PollingState.INACTIVE
+        self._identifier: str | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        self._node: Node | None = None
+        self._close: Callable[[], Awaitable[None]] = nothing_to_close
+        self._lateness = Lateness()
+        self._time: NodeClock | None = None
+
+    def __repr__(self) -> str:
+        return f"DeclarativeScheduler(name={self._name!r}, {self._state})"
+
+    @property
+    def state(self) -> str:
+        """Where the scheduler stands: Uninitialized, Initializing, Running, Stopping or Stopped."""
+        return str(self._state)
+
+    @property
+    def polling(self) -> str:
+        """Whether schedules are looked at: Inactive, Active or Stopping."""
+        return str(self._polling)
+
+    @property
+    def identifier(self) -> str | None:
+        """The name of this instance among all that ever used the store; None before the first initialization."""
+        return self._identifier
+
+    @property
+    def node(self) -> Node | None:
+        """The node of the core that plans and runs, while there is one."""
+        return self._node
+
+    @property
+    def deviations(self) -> int:
+        """How many callbacks were started later than the specification's target since the last initialization."""
+        return self._lateness.deviations
+
+    @property
+    def max_lateness(self) -> timedelta:
+        """How late the latest start was since the last initialization."""
+        return self._lateness.longest
+
+    # --------------------------------------------------------------------------------------------------- initialize
+
+    def initialize(self, registrations: object) -> Awaitable[None]:
+        """Check the registrations, begin, and return what to await until every task is scheduled.
+
+        What is wrong with the call itself is raised here, before anything is awaited and with
+        nothing changed. What the store has to say comes out of the awaitable; whatever was
+        written until then is put back.
+        """
+        if self._state is SchedulerState.INITIALIZING:
+            raise SchedulerAlreadyActiveError("initializing")
+        if self._state in (SchedulerState.RUNNING, SchedulerState.STOPPING):
+            raise SchedulerAlreadyActiveError("running")
+        self._state = SchedulerState.INITIALIZING
+        self._tell("SchedulerInitializationStarted")
+        try:
+            found = read_registrations(registrations, self._name, self._host_now)
+            loop = asyncio.get_running_loop()
+        except BaseException as error:  # noqa: BLE001, whatever it is, the scheduler is not initializing any more
+            self._fail(error)
+        self._identifier = self._identifier or node_name()
+        self._starting = loop.create_task(self._begin(found, self._identifier))
+        return self._starting
+
+    async def _begin(self, registrations: Mapping[str, Registration], identifier: str) -> None:
+        beginning: Beginning | None = None
+        self._teller.hold()
+        try:
+            store, self._close = await opened(self._given, self._clock)
+            poll = _POLL if self._clock is None else _POLL_ON_GIVEN_CLOCK
+            beginning = Beginning(self._name, registrations, store, self._teller, identifier=identifier, poll=poll)
+            self._time = beginning.node.clock
+            await beginning.run()
+        except BaseException as error:  # noqa: BLE001, also a cancel of whoever awaits this
+            await self._undo(beginning)
+            self._fail(error)
+        self._starting, self._lateness = None, beginning.lateness
+        if registrations:
+            self._node, self._polling = beginning.node, PollingState.ACTIVE
+            self._tell("PollingStarted")
+        self._state = SchedulerState.RUNNING
+        self._tell("SchedulerInitializationCompleted")
+        self._teller.release()
+
+    async def _undo(self, beginning: Beginning | None) -> None:
+        self._teller.drop()
+        if beginning is not None:
+            await beginning.undo()
+        with suppress(Exception):
+            await self._close()
+        self._starting, self._close = None, nothing_to_close
+
+    def _fail(self, error: BaseException) -> NoReturn:
+        """Be uninitialized again, say so, and raise; what the specification has no name for is wrapped."""
+        self._state, self._polling = SchedulerState.UNINITIALIZED, PollingState.INACTIVE
+        self._tell("SchedulerInitializationFailed", str(error) or type(error).__name__)
+        if isinstance(error, DeclarativeError) or not isinstance(error, Exception):
+            raise error
+        raise UnexpectedError("initialize", error) from error
+
+    # --------------------------------------------------------------------------------------------------------- stop
+
+    async def stop(self) -> None:
+        """Wait for an initialization under way, look at no schedule any more, and wait for every running callback.
+
+        Stopping what does not run changes nothing; whoever stops what is being stopped waits
+        for the same end.
+        """
+        if self._starting is not None:
+            await asyncio.wait([self._starting])
+        if self._state is SchedulerState.RUNNING:
+            self._state = SchedulerState.STOPPING
+            self._tell("SchedulerStopRequested")
+            if self._node is not None:
+                self._polling = PollingState.STOPPING
+                self._tell("PollingStopRequested")
+            self._stopping = asyncio.get_running_loop().create_task(self._end())
+        if self._stopping is not None:
+            await asyncio.shield(self._stopping)
+
+    async def _end(self) -> None:
+        node, failures = self._node, list[Exception]()
+        if node is not None:
+            await _kept(failures, lambda: node.stop("drain"))
+            self._node = None
+            self._polling = PollingState.INACTIVE
+            self._tell("PollingStopped")
+        await _kept(failures, self._close)
+        self._close = nothing_to_close
+        self._state = SchedulerState.STOPPED
+        self._tell("SchedulerStopped")
+        self._stopping = None
+        if failures:
+            raise UnexpectedError("stop", failures[0]) from failures[0]
+
+    # ----------------------------------------------------------------------------------------------------- the parts
+
+    def _host_now(self) -> datetime:
+        return datetime.now(UTC) if self._clock is None else self._clock()
+
+    def _tell(self, name: str, error: str = "") -> None:
+        at = self._host_now() if self._time is None or not self._time.is_set else self._time.now()
+        self._teller.tell(DeclarativeEvent(name, at, error=error))
+
+
+async def _kept(failures: list[Exception], work: Callable[[], Awaitable[None]]) -> None:
+    try:
+        await work()
+    except Exception as error:  # noqa: BLE001, the rest is cleaned up whatever happens here
+        failures.append(error)

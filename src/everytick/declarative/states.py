@@ -1,0 +1,133 @@
+"""Questions about the tasks of a declarative scheduler, answered from the store alone (S2-013, S2-025)."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from everytick.declarative import resuming
+from everytick.declarative.documents import data_of, read_document
+from everytick.declarative.jobs import prefix_of, with_data
+from everytick.declarative.opening import reading
+from everytick.declarative.registrations import job_name, milliseconds
+from everytick.declarative.telling import TaskStatus
+from everytick.domain.ids import job_id
+from everytick.domain.occurrence import Attempt, Occurrence
+from everytick.domain.statuses import AttemptStatus
+from everytick.errors import NotFound
+from everytick.stores.addresses import AnyStore
+from everytick.stores.base import JobRecord
+
+_FAILED = (AttemptStatus.FAILED, AttemptStatus.TIMEOUT)
+_LOOKED_AT = 20
+"""So many of a task's newest occurrences are looked at; retention keeps at least as many."""
+
+
+class TaskState(Mapping[str, Any]):
+    """Where one task stands, by the specification's names, which are keys and attributes alike."""
+
+    KEYS = (
+        "name", "cronExpression", "retryDelayMs", "schedulerIdentifier", "state",
+        "lastAttemptAt", "lastSuccessAt", "lastFailureAt", "pendingRetryUntil",
+    )  # fmt: skip
+
+    def __init__(self, **known: Any) -> None:
+        self._known = {key: known.get(key) for key in self.KEYS}
+
+    def __getitem__(self, key: str) -> Any:
+        return self._known[key]
+
+    def __getattr__(self, key: str) -> Any:
+        known = self.__dict__.get("_known", {})
+        if key not in known:
+            raise AttributeError(key)
+        return known[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __repr__(self) -> str:
+        return f"TaskState({', '.join(f'{key}={value!r}' for key, value in self._known.items())})"
+
+
+async def task_states(store: "str | AnyStore", name: str = "default") -> dict[str, TaskState]:
+    """Return where every task of the scheduler of this name stands, registered or not, by the task's name."""
+    prefix = prefix_of(name)
+    async with reading(store) as opened:
+        records = [each for each in await opened.list() if each.job.name.startswith(prefix)]
+        active = await resuming.active_of(opened, {each.job.id for each in records})
+        return {
+            each.job.name.removeprefix(prefix): await _state(opened, prefix, each, active.get(each.job.id, []))
+            for each in records
+        }
+
+
+async def state_document(store: "str | AnyStore", task: str, name: str = "default") -> object:
+    """Return the JSON value in the place of the task's state document, as it is."""
+    async with reading(store) as opened:
+        return data_of((await _record(opened, task, name)).job)
+
+
+async def write_state_document(store: "str | AnyStore", task: str, document: object, name: str = "default") -> None:
+    """Write a JSON value in the place of the task's state document, unchecked: for repairs, and for tests of them."""
+    async with reading(store) as opened:
+        await opened.put(with_data((await _record(opened, task, name)).job, document))
+
+
+async def _record(store: AnyStore, task: str, name: str) -> JobRecord:
+    job = job_name(name, task)
+    found = (await store.get([job_id(job)])).get(job_id(job))
+    if found is None or found.removed_at is not None:
+        raise NotFound("task", task)
+    return found
+
+
+async def _state(store: AnyStore, prefix: str, record: JobRecord, active: list[Occurrence]) -> TaskState:
+    task = record.job.name.removeprefix(prefix)
+    document = read_document(data_of(record.job), task)
+    status, until = await _standing(store, active)
+    attempted, failed = await _times(store, record)
+    succeeded = record.last_success
+    return TaskState(
+        name=task,
+        cronExpression=document.cron_expression,
+        retryDelayMs=milliseconds(document.retry_delay),
+        schedulerIdentifier=document.scheduler_identifier,
+        state=str(status),
+        lastAttemptAt=attempted,
+        lastSuccessAt=None if succeeded is None else succeeded.ended_at,
+        lastFailureAt=failed,
+        pendingRetryUntil=until,
+    )
+
+
+async def _standing(store: AnyStore, active: list[Occurrence]) -> tuple[TaskStatus, datetime | None]:
+    if any(map(resuming.is_running, active)):
+        return TaskStatus.RUNNING, None
+    for each in active:
+        if await resuming.awaits_retry(store, each):
+            return TaskStatus.AWAITING_RETRY, each.ready_at
+    return TaskStatus.AWAITING_RUN, None
+
+
+async def _times(store: AnyStore, record: JobRecord) -> tuple[datetime | None, datetime | None]:
+    """Return when the task was last attempted, and when it last failed."""
+    attempted = failed = None
+    page = await store.history(job_id=record.job.id, limit=_LOOKED_AT)
+    for each in page.occurrences:
+        if each.started_at is None:
+            continue
+        attempts = [attempt for _, attempt in (await store.whole(each.id)).attempts]
+        begun = [each.started_at, *(attempt.started_at for attempt in attempts if attempt.started_at is not None)]
+        attempted = max(filter(None, [attempted, *begun]))
+        failed = failed or _failed_at(attempts)
+        if failed is not None:
+            break
+    return attempted, failed
+
+
+def _failed_at(attempts: list[Attempt]) -> datetime | None:
+    ends = [attempt.ended_at for attempt in attempts if attempt.status in _FAILED and attempt.ended_at is not None]
+    return max(ends, default=None)
