@@ -406,8 +406,7 @@ class TransactionsUnsupported(EverytickError):
     def __init__(self, store: str) -> None:
         self.store = store
         super().__init__(
-            f"ctx.transaction() needs a store with transactions, and {shown(store)} has none: use sqlite:/// or "
-            "postgresql://"
+            f"this needs a store with transactions, and {shown(store)} has none: use sqlite:/// or postgresql://"
         )
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -189,8 +189,13 @@ class Opened:
     def _by(self, by: str | None) -> str:
         return f"code:{self.name}" if by is None else by
 
-    async def _find(self, store: AnyStore, name: str, *, removed: bool = False) -> JobRecord:
-        """Return the job of this name; one that was defined here and never stored is stored first."""
+    def _itself(self) -> AnyStore:
+        """Return the store itself, also on another loop than its own: for what only a connection of that loop does."""
+        assert self._home is not None, "it was opened before"
+        return self._home.store
+
+    async def _find(self, store: AnyStore, name: str, *, removed: bool = False, storing: bool = True) -> JobRecord:
+        """Return the job of this name; one that was defined here and never stored is stored first, if `storing`."""
         from everytick.domain.ids import job_id
 
         id_ = job_id(name)
@@ -201,7 +206,7 @@ class Opened:
             if record.job.name == name:
                 return record
         defined = self._definitions.get(id_)
-        if found is None and defined is not None:
+        if found is None and defined is not None and storing:
             stored = await store.put(defined.job, by=f"code:{self.name}")
             return (await store.get([stored.job_id]))[stored.job_id]
         raise NotFound("job", name)

@@ -149,22 +149,28 @@ class Operations(Opened):
         overlap: OverlapWord | None = None,
         reason: str = "",
         by: str | None = None,
+        within: Any = None,
     ) -> Handle:
         """Ask for an occurrence now and return its handle; the schedule is not moved.
 
         It waits in line unless `overlap` names another rule. The same `key` again answers
-        with the same occurrence; with another payload it is refused.
+        with the same occurrence; with another payload it is refused. `within` is a connection
+        of your own to the store's database, asyncpg's or sqlite3's: then it is asked for when
+        your transaction commits, and never if that is rolled back.
         """
         from everytick.domain.occurrence import Cause
         from everytick.domain.snapshots import Request
 
         given, rule = _payload(payload), _rule(overlap)
         store = await self._opened()
-        record = await self._find(store, name)
+        # To store the definition now would wait for the very transaction that this is to be part of.
+        record = await self._find(store, name, storing=within is None)
         asked = Request(
             _key(key), Cause.TRIGGER, await store.now(), payload=given, overlap=rule, reason=reason, by=self._by(by)
         )
-        return Handle(await store.request(record.job.id, asked), self._opened)
+        if within is None:
+            return Handle(await store.request(record.job.id, asked), self._opened)
+        return Handle(await self._itself().request(record.job.id, asked, within=within), self._opened)
 
     async def _trigger_called(self, name: str, arguments: Mapping[str, Any]) -> Handle:
         """Ask for an occurrence with a call's arguments, over what the definition gives every occurrence."""

@@ -312,8 +312,12 @@ class JobStore(Protocol):
         """End a pause now; return whether there was one."""
         ...
 
-    async def request(self, job_id: str, request: Request) -> str:
-        """Ask for an occurrence and return its id; the same key again answers with the same one."""
+    async def request(self, job_id: str, request: Request, *, within: Any = None) -> str:
+        """Ask for an occurrence and return its id; the same key again answers with the same one.
+
+        `within` is a connection of the caller's own to the same database: then it is asked in
+        the transaction that is open there, and nothing of ours is locked until that commits.
+        """
         ...
 
     async def adjust(self, job_id: str, adjustment: Adjustment) -> None:

@@ -23,6 +23,7 @@ from everytick.errors import (
     JobDisabled,
     NotFound,
     OccurrenceExists,
+    TransactionsUnsupported,
     VersionConflict,
 )
 from everytick.schedules.cron import cron
@@ -512,3 +513,9 @@ async def test_a_purge_forgets_the_job_and_all_that_belongs_to_it(
     with pytest.raises(NotFound):
         await tick.occurrence(handle.id)
     assert await tick.jobs() == []
+
+
+@pytest.mark.parametrize("store", ["memory"], indirect=True)
+async def test_in_memory_there_is_no_transaction_to_trigger_within(tick: Everytick, hourly: str) -> None:
+    with pytest.raises(TransactionsUnsupported, match="memory has none"):
+        await tick.trigger(hourly, within=object())

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from heapq import merge
 from itertools import count, islice, takewhile
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from everytick.domain import ids
 from everytick.domain.config import Level, Overrides
@@ -508,8 +508,10 @@ class MemoryStore:
         self._wake(row, now)
         return True
 
-    async def request(self, job_id: str, request: Request) -> str:
+    async def request(self, job_id: str, request: Request, *, within: Any = None) -> str:
         """Ask for an occurrence and return its id; the same key again answers with the same one."""
+        if within is not None:
+            raise TransactionsUnsupported("memory")
         row, now = self._job(job_id), self._now()
         if row.removed_at is not None:
             raise NotFound("job", row.name)

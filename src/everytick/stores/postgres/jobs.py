@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
+from typing import Any
 
 from everytick.domain import ids
 from everytick.domain.job import Job
@@ -31,6 +32,7 @@ from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, occurrence_key
 from everytick.stores.postgres.defining import definition_row
 from everytick.stores.postgres.door import Connection, Contended, Taken, patiently
+from everytick.stores.postgres.lending import lent
 from everytick.stores.postgres.rows import FIRST_ENDED, STATUS_CODE, Row
 
 
@@ -247,22 +249,40 @@ class Jobs(Base):
             await self._revise(db, row["job"], row["now"])
             return True
 
+    async def request(self, job_id: str, request: Request, *, within: Any = None) -> str:
+        """Ask for an occurrence and return its id; the same key again answers with the same one.
+
+        `within` is an asyncpg connection to the same database, used on its own loop.
+        """
+        if within is not None:
+            async with lent(within, self._door) as db:
+                return await self._ask(db, await self._look_at(db, job_id), request)
+        return await self._request(job_id, request)
+
     @patiently
-    async def request(self, job_id: str, request: Request) -> str:
-        """Ask for an occurrence and return its id; the same key again answers with the same one."""
+    async def _request(self, job_id: str, request: Request) -> str:
         async with self._door.transaction() as db:
-            row = await self._hold(db, job_id)
-            job = await self._taking_requests(db, row)
-            request = as_stored(job, request)
-            id_ = requested_id(job, request)
-            before = await self._asked_before(db, row["job"], id_, request)
-            if before is not None:
-                if before[0] != request.payload:
-                    raise OccurrenceExists(id_)
-                return id_
-            await db.execute(self._sql.add_request, *rows.request_row(row["job"], request))
-            await self._wake(db, row["job"], row["now"])
+            return await self._ask(db, await self._hold(db, job_id), request)
+
+    async def _ask(self, db: Connection, row: Row, request: Request) -> str:
+        job = await self._taking_requests(db, row)
+        request = as_stored(job, request)
+        id_ = requested_id(job, request)
+        before = await self._asked_before(db, row["job"], id_, request)
+        if before is not None:
+            if before[0] != request.payload:
+                raise OccurrenceExists(id_)
             return id_
+        await db.execute(self._sql.add_request, *rows.request_row(row["job"], request))
+        await self._wake(db, row["job"], row["now"])
+        return id_
+
+    async def _look_at(self, db: Connection, job_id: str) -> Row:
+        """Return where a job stands without a lock, which would last as long as somebody else's transaction."""
+        row = await db.fetchrow(self._sql.stand_of_job, job_id)
+        if row is None:
+            raise NotFound("job", job_id)
+        return row
 
     async def _taking_requests(self, db: Connection, held: Row) -> Job:
         newest = await db.fetchrow(self._sql.newest, held["job"])

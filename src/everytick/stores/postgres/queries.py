@@ -63,6 +63,7 @@ class Queries:
     reports: str
     reported: str
     hold_job: str
+    stand_of_job: str
     hold_name: str
     forgotten: str
     newest: str

@@ -680,6 +680,12 @@ select s.job, s.removed_at, everytick.everytick_now() as now
  where j.id = $1
    for no key update of s;
 
+-- stand_of_job --
+-- Returns the same and locks nothing.
+select s.job, s.removed_at, everytick.everytick_now() as now
+  from everytick.job j join everytick.job_state s on s.job = j.seq
+ where j.id = $1;
+
 -- hold_name --
 -- Locks where the job of this name stands.
 select s.job, s.removed_at, everytick.everytick_now() as now

@@ -1,0 +1,37 @@
+"""The caller's own connection, for a request that becomes true with what the caller commits, or not at all."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg  # type: ignore[import-untyped,unused-ignore]
+
+from everytick.errors import Conflict
+from everytick.stores.postgres.door import Connection, Door
+
+_UNKNOWN = (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError, asyncpg.UndefinedFunctionError)
+
+
+@asynccontextmanager
+async def lent(within: Any, door: Door) -> AsyncIterator[Connection]:
+    """Give the connection, behind a savepoint: what fails of ours leaves the caller's transaction as it was.
+
+    Without an open transaction it is one of its own. Loss is named, whatever else is said
+    of the statements is handed on.
+    """
+    if not hasattr(within, "is_in_transaction"):
+        raise TypeError(f"within must be an asyncpg connection, not a {type(within).__name__}")
+    inside = within.is_in_transaction()
+    begin, end = ("savepoint everytick_request", "release everytick_request") if inside else ("begin", "commit")
+    with door.lending(within):
+        await within.execute(begin)
+        try:
+            yield within
+            await within.execute(end)
+        except BaseException as error:
+            if not within.is_closed():
+                await within.execute("rollback to everytick_request" if inside else "rollback")
+            if isinstance(error, _UNKNOWN):
+                text = f"the connection given as within does not lead to the schema {door.address.schema} of this store"
+                raise Conflict(text) from error
+            raise

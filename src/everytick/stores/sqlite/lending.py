@@ -1,0 +1,64 @@
+"""A request through the caller's own connection: it becomes true with what the caller commits, or not at all."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from everytick.domain.snapshots import Request
+from everytick.errors import Conflict
+from everytick.stores.sqlite import jobs
+from everytick.stores.sqlite.compiled import Definitions
+from everytick.stores.sqlite.opening import Driver, saying_which_file
+from everytick.stores.sqlite.writer import Transaction
+
+
+def checked(within: Any, path: Path, driver: Driver) -> sqlite3.Connection:
+    """Return the connection if it leads to this file; two libraries in one process must not share one."""
+    if driver != "sqlite3":
+        raise Conflict(f"the store opens {path.name} by {driver}: no other library may have it open in this process")
+    if not isinstance(within, sqlite3.Connection):
+        kind = type(within).__name__
+        raise TypeError(f"within must be a sqlite3 connection to {path}, not a {kind}")
+    cursor = within.cursor()
+    cursor.row_factory = None
+    [main] = [row[2] for row in cursor.execute("pragma database_list") if row[1] == "main"]
+    if not main or not Path(main).exists() or not Path(main).samefile(path):
+        raise Conflict(f"within is a connection to {main or 'a database in memory'}, and this store is in {path}")
+    return within
+
+
+def request(
+    connection: sqlite3.Connection, path: Path, now: int, definitions: Definitions, job_id: str, asked: Request
+) -> str:
+    """Ask in the transaction that is open there, or in one that the caller is left to commit."""
+    with saying_which_file(path), _as_ours(connection):
+        if not connection.in_transaction and not _commits_by_itself(connection):
+            connection.execute("begin immediate")
+        connection.execute("savepoint everytick_request")
+        try:
+            id_ = jobs.request(Transaction(connection, now), definitions, job_id, asked)
+        except BaseException:
+            connection.execute("rollback to everytick_request")
+            connection.execute("release everytick_request")
+            raise
+        connection.execute("release everytick_request")
+        return id_
+
+
+def _commits_by_itself(connection: sqlite3.Connection) -> bool:
+    """Whether every statement of it commits unless the caller began a transaction, as Python has it."""
+    mode = getattr(connection, "autocommit", None)
+    return mode if isinstance(mode, bool) else connection.isolation_level is None
+
+
+@contextmanager
+def _as_ours(connection: sqlite3.Connection) -> Iterator[None]:
+    """Let rows and texts come as they are, whatever the caller likes to make of them."""
+    rows, texts = connection.row_factory, connection.text_factory
+    connection.row_factory, connection.text_factory = None, str
+    try:
+        yield
+    finally:
+        connection.row_factory, connection.text_factory = rows, texts
