@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -16,16 +16,19 @@ from everytick.cli.times import Times
 from everytick.errors import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from everytick.app import Everytick
+    from everytick.deciding.revise import Revision
     from everytick.sources.job_files import FileJob, JobFile
-    from everytick.sources.syncing import Synced
+    from everytick.sources.syncing import Change, Synced
     from everytick.sources.yaml_reader import Mistake
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
 _OWNER = "file"
+_RUNS = ("added", "removed", "kept")
 _SIGNS = {"added": "new", "changed": "changed", "removed": "gone", "unchanged": "unchanged"}
 
 
@@ -74,53 +77,79 @@ def validate_verb(paths: Sequence[Path], form: str) -> int:
     return Exit.DONE
 
 
+def _runs(function: F) -> F:
+    said = "Name every run to come that is added or removed."
+    return click.option("--runs", "with_runs", is_flag=True, help=said)(function)
+
+
 @click.command(
     "diff",
     cls=Verb,
     help="Say which jobs are new, changed or gone in files, compared with the store; nothing is changed.\n\n"
+    "And which of the runs to come are added, removed and kept by that. "
     "Example: everytick diff jobs/ --store sqlite:///everytick.db",
 )
 @_paths
 @_owner
+@_runs
 @reading
-def diff_verb(paths: Sequence[Path], owner: str, as_json: bool, utc: bool) -> int:
+def diff_verb(paths: Sequence[Path], owner: str, with_runs: bool, as_json: bool, utc: bool) -> int:
     """Compare files with the store."""
     jobs = _jobs(paths, owner)
-    synced = ask(lambda app: _sync(app, jobs, owner, prune=True, dry_run=True))
-    _show(synced, as_json, utc)
-    return _refused(synced)
+    told = ask(lambda app: _told_before(app, jobs, owner, prune=True))
+    _show(told, as_json, with_runs, Times(utc))
+    return _refused(told.mistakes)
 
 
 @click.command(
     "apply",
     cls=Verb,
     help="Store what files say: a new version of each job that changed; a second time changes nothing.\n\n"
-    "All files are checked first: a mistake in one, and none is stored. Example: everytick apply jobs/ --prune",
+    "All of it is one transaction: a mistake in one file, and none is stored. Example: everytick apply jobs/ --prune",
 )
 @_paths
 @_owner
 @click.option("--prune", is_flag=True, help="Remove jobs of the owner that stand in none of these files.")
 @click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")
+@_runs
 @sure
 @reading
 def apply_verb(
-    paths: Sequence[Path], owner: str, prune: bool, dry_run: bool, yes: bool, as_json: bool, utc: bool
+    paths: Sequence[Path],
+    owner: str,
+    prune: bool,
+    dry_run: bool,
+    with_runs: bool,
+    yes: bool,
+    as_json: bool,
+    utc: bool,
 ) -> int:
     """Store what files say."""
     jobs = _jobs(paths, owner)
-    if prune and not dry_run:
-        gone = [
-            each.name
-            for each in ask(lambda app: _sync(app, jobs, owner, prune=True, dry_run=True)).changes
-            if each.kind == "removed"
-        ]
-        if gone:
-            confirm(f"Remove {_count(len(gone), 'job')}: {shown(', '.join(gone), 300)}?", yes)
-    synced = ask(lambda app: _sync(app, jobs, owner, prune=prune, dry_run=dry_run))
-    _show(synced, as_json, utc)
-    if dry_run:
-        say("nothing was changed: this was a dry run")
-    return _refused(synced)
+    told = ask(lambda app: _told_before(app, jobs, owner, prune=prune))
+    if not dry_run and not told.mistakes:
+        _ask_before_removing(told, yes)
+        synced = ask(lambda app: _apply(app, jobs, owner, prune=prune))
+        told = Told(synced.changes, synced.mistakes, told.runs)
+    if not told.mistakes or dry_run:
+        _show(told, as_json, with_runs, Times(utc))
+    if dry_run or told.mistakes:
+        say("nothing was changed: " + ("this was a dry run" if dry_run else "all is stored, or nothing"))
+    return _refused(told.mistakes)
+
+
+class Told(NamedTuple):
+    """What changes, what is refused, and what that means for the runs to come of each job."""
+
+    changes: Sequence[Change]
+    mistakes: Sequence[Mistake]
+    runs: Mapping[str, Revision]
+
+
+def _ask_before_removing(told: Told, yes: bool) -> None:
+    gone = [each.name for each in told.changes if each.kind == "removed"]
+    if gone:
+        confirm(f"Remove {_count(len(gone), 'job')}: {shown(', '.join(gone), 300)}?", yes)
 
 
 @click.command(
@@ -136,11 +165,19 @@ def schema_verb() -> None:
     show_json(json_schema())
 
 
-async def _sync(app: Everytick, jobs: dict[str, FileJob], owner: str, *, prune: bool, dry_run: bool) -> Synced:
-    from everytick.sources.syncing import sync_jobs
+async def _told_before(app: Everytick, jobs: dict[str, FileJob], owner: str, *, prune: bool) -> Told:
+    from everytick.sources.foretelling import revisions
+    from everytick.sources.syncing import draft_of
 
     store = await store_of_app(app)
-    return await sync_jobs(store, jobs, owner=owner, prune=prune, dry_run=dry_run, by=who())
+    draft = await draft_of(store, jobs, owner=owner, prune=prune)
+    return Told(draft.changes, draft.mistakes, await revisions(store, draft))
+
+
+async def _apply(app: Everytick, jobs: dict[str, FileJob], owner: str, *, prune: bool) -> Synced:
+    from everytick.sources.syncing import apply_jobs
+
+    return await apply_jobs(await store_of_app(app), jobs, owner=owner, prune=prune, by=who())
 
 
 def _read(paths: Sequence[Path], owner: str) -> list[JobFile]:
@@ -184,27 +221,57 @@ def _github(mistake: Mistake) -> str:
     return f"::{kind} file={file},line={mistake.line},col={mistake.column}::{said}"
 
 
-def _show(synced: Synced, as_json: bool, utc: bool) -> None:
-    """Write what changed; what stays as it is, is only counted."""
-    changes = [each for each in synced.changes if each.kind != "unchanged"]
+def _show(told: Told, as_json: bool, with_runs: bool, times: Times) -> None:
+    """Write what changes; what stays as it is, is only counted."""
+    changes = [each for each in told.changes if each.kind != "unchanged"]
     if as_json:
-        show_json(
-            [
-                {"job": each.name, "change": _SIGNS[each.kind], "parts": each.parts, "version": each.version}
-                for each in changes
-            ]
-        )
+        show_json([_data(each, told.runs.get(each.name)) for each in changes])
     else:
-        rows = [(_SIGNS[each.kind], each.name, ", ".join(each.parts)) for each in changes]
-        show_table(("change", "job", "what"), rows, Times(utc))
-    say(f"{_count(len(changes), 'change')}, {len(synced.changes) - len(changes)} unchanged")
+        rows = [(_SIGNS[each.kind], each.name, ", ".join(each.parts), _words(told, each, times)) for each in changes]
+        show_table(("change", "job", "what", "runs to come"), rows, times)
+        if with_runs:
+            show_table(("runs to come", "job", times.heading("at")), _each_run(told), times)
+    say(f"{_count(len(changes), 'change')}, {len(told.changes) - len(changes)} unchanged")
 
 
-def _refused(synced: Synced) -> int:
-    """Say which jobs could not be stored, and return the exit code that tells so."""
-    for mistake in synced.mistakes:
+def _data(change: Change, runs: Revision | None) -> dict[str, Any]:
+    told = None if runs is None else {"added": runs.added, "removed": runs.removed, "kept": runs.kept}
+    return {
+        "job": change.name,
+        "change": _SIGNS[change.kind],
+        "parts": change.parts,
+        "version": change.version,
+        "runs": told,
+        "runs_through": None if runs is None else runs.through,
+    }
+
+
+def _words(told: Told, change: Change, times: Times) -> str:
+    """How many runs to come are added, removed and kept, and up to when that was looked at."""
+    runs = told.runs.get(change.name)
+    if runs is None or not (runs.added or runs.removed):
+        return "" if runs is None else "as before"
+    parts = [f"{len(some)} {what}" for what, some in zip(_RUNS, _parts(runs), strict=True) if some]
+    until = "" if runs.through is None else f" until {times.shown(runs.through)}"
+    return ", ".join(parts) + until
+
+
+def _each_run(told: Told) -> Iterator[tuple[str, str, datetime]]:
+    for name, runs in told.runs.items():
+        each = [(what, at) for what, some in zip(_RUNS, _parts(runs), strict=True) for at in some if what != "kept"]
+        for what, at in sorted(each, key=lambda one: one[1]):
+            yield what, name, at
+
+
+def _parts(runs: Revision) -> tuple[Sequence[datetime], ...]:
+    return runs.added, runs.removed, runs.kept
+
+
+def _refused(mistakes: Sequence[Mistake]) -> int:
+    """Say which jobs cannot be stored, and return the exit code that tells so."""
+    for mistake in mistakes:
         say(str(mistake), mark="red")
-    return Exit.CONFLICT if synced.mistakes else Exit.DONE
+    return Exit.CONFLICT if mistakes else Exit.DONE
 
 
 def _count(number: int, what: str) -> str:

@@ -1,4 +1,4 @@
-"""From the jobs of files to a store: what is new, changed or gone, and the store's verbs that make it so.
+"""From the jobs of files to a store: what is new, changed or gone, and the one transaction that makes it so.
 
 Only what files own is touched. An equal definition changes nothing: neither version nor pause nor
 watermark. A job that was disabled by an operation stays so, unless its file says whether it is enabled.
@@ -7,27 +7,29 @@ watermark. A job that was disabled by an operation stays so, unless its file say
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
-from everytick.domain.snapshots import Missed
 from everytick.domain.values import value
-from everytick.errors import EverytickError, StoreUnavailable, shown
+from everytick.errors import Conflict, TooManyEditions, VersionConflict, shown
 from everytick.sources.job_files import FILE
 from everytick.sources.yaml_reader import Mistake
-from everytick.stores.base import REMEMBERED
+from everytick.stores.base import REMEMBERED, Edits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from everytick.domain.job import Job
     from everytick.sources.files import Folder
     from everytick.sources.job_files import FileJob
-    from everytick.stores.base import JobRecord, JobStore
+    from everytick.stores.base import JobRecord, JobStore, Stored
 
 _SUSPENDED, _RESUMED = "suspended", "resumed"
-_AT_ONCE = 100
-"""So many definitions are stored side by side, so that a store may commit them together."""
+_AT_ONCE = 250
+"""So many jobs of a watched folder share a transaction: a node that writes meanwhile waits for it."""
+
+_TRIES = 5
 
 
 @value
@@ -73,7 +75,6 @@ async def sync_jobs(
     owner: str = FILE,
     prune: bool = False,
     retire_after: timedelta = timedelta(0),
-    dry_run: bool = False,
     by: str = FILE,
 ) -> Synced:
     """Store these jobs where they say anything new, and return what that changed.
@@ -81,74 +82,186 @@ async def sync_jobs(
     With `prune`, jobs of the owner that are not among them are removed. What one job is refused
     for does not hold up the others.
     """
-    known = {record.job.name: record for record in await store.list()}
-    act = _Act(store, owner, by, dry_run)
-    names = list(jobs)
-    for some in (names[place : place + _AT_ONCE] for place in range(0, len(names), _AT_ONCE)):
-        await asyncio.gather(*(act.put(jobs[name], known.get(name)) for name in some))
-    gone = [record for name, record in known.items() if record.job.owner == owner and name not in jobs]
-    for record in gone if prune else ():
-        await act.remove(record, retire_after)
-    return Synced(tuple(act.changes), tuple(act.mistakes))
-
-
-class _Act:
-    """One sync in the making."""
-
-    def __init__(self, store: JobStore, owner: str, by: str, dry_run: bool) -> None:
-        self._store, self._owner, self._by, self._dry_run = store, owner, by, dry_run
-        self.changes: list[Change] = []
-        self.mistakes: list[Mistake] = []
-
-    async def put(self, wanted: FileJob, record: JobRecord | None) -> None:
-        """Store one job unless it is so already, and pause or resume it where its file says so."""
-        if record is not None and record.job.owner != self._owner:
-            owner = shown(record.job.owner, 60)
-            self._note(
-                wanted, f"belongs to {owner}, and a file changes only its own: rename it here, or remove it there"
-            )
-            return
+    done: dict[str, Change] = {}
+    refused: dict[str, Mistake] = {}
+    unreadable: set[str] = set()
+    left = _TRIES
+    while True:
+        draft = await draft_of(
+            store, jobs, owner=owner, prune=prune, retire_after=retire_after, without=refused, unreadable=unreadable
+        )
         try:
-            await self._put(wanted, record)
-        except StoreUnavailable:
-            raise
-        except EverytickError as error:
-            self._note(wanted, f"could not be stored: {error}")
+            for part in draft.parts(_AT_ONCE):
+                for change in await _commit(store, part, by):
+                    # What an earlier try did is unchanged in a later one.
+                    if change.kind != "unchanged" or change.name not in done:
+                        done[change.name] = change
+            return Synced(tuple(done.values()), (*draft.mistakes, *refused.values()))
+        except TooManyEditions as error:
+            refused[error.job] = _mistake(jobs[error.job], f"could not be stored: {error}")
+        except VersionConflict as conflict:
+            left -= 1
+            if not left:
+                raise
+            unreadable |= await _unreadable(store, conflict)
 
-    async def _put(self, wanted: FileJob, record: JobRecord | None) -> None:
-        job = wanted.job if record is None else _as_enabled(wanted, record.job)
-        parts = () if record is None else differences(record.job, job)
-        parts = (*parts, *self._held(wanted, record))
-        if record is not None and not parts:
-            self.changes.append(Change(job.name, "unchanged", record.job.version))
-            return
-        version = None if self._dry_run else await self._write(wanted, job, parts)
-        self.changes.append(Change(job.name, "added" if record is None else "changed", version, parts))
 
-    def _held(self, wanted: FileJob, record: JobRecord | None) -> tuple[str, ...]:
-        """Whether the file suspends the job, or takes back that it did; a pause of somebody else is left alone."""
-        pause = None if record is None else record.pause
-        if wanted.suspended:
-            return (_SUSPENDED,) if pause is None else ()
-        return (_RESUMED,) if pause is not None and pause.by == self._owner else ()
+async def _unreadable(store: JobStore, conflict: VersionConflict) -> set[str]:
+    """The job that is there although no list shows it: one that nobody here can read gives way to a new definition."""
+    shows = {record.job.name for record in await store.list()}
+    return set() if conflict.expected or conflict.job in shows else {conflict.job}
 
-    async def _write(self, wanted: FileJob, job: Job, parts: Sequence[str]) -> int:
-        stored = await self._store.put(job, by=self._by)
-        if _SUSPENDED in parts:
-            reason = f"suspended in {shown(wanted.file, 500)}"
-            await self._store.pause(stored.job_id, missed=Missed.CATCH_UP, reason=reason, by=self._owner)
-        elif _RESUMED in parts:
-            await self._store.resume(stored.job_id, by=self._owner)
-        return stored.version
 
-    async def remove(self, record: JobRecord, retire_after: timedelta) -> None:
-        """Take one job out of service."""
-        if not self._dry_run:
-            await self._store.remove(record.job.id, retire_after=retire_after, by=self._by)
-        self.changes.append(Change(record.job.name, "removed", record.job.version))
+async def apply_jobs(
+    store: JobStore, jobs: Mapping[str, FileJob], *, owner: str = FILE, prune: bool = False, by: str = FILE
+) -> Synced:
+    """Store all of these jobs in one transaction, or none of them; with mistakes, nothing was stored.
 
-    def _note(self, job: FileJob, said: str) -> None:
-        self.mistakes.append(Mistake(job.file, job.place.line, job.place.column, f"job '{job.job.name}' {said}"))
+    What somebody else edits between reading and writing is read again.
+    """
+    unreadable: set[str] = set()
+    for _ in range(_TRIES):
+        draft = await draft_of(store, jobs, owner=owner, prune=prune, unreadable=unreadable)
+        if draft.mistakes:
+            return Synced((), draft.mistakes)
+        try:
+            return Synced(tuple(await _commit(store, draft, by)))
+        except VersionConflict as conflict:
+            unreadable |= await _unreadable(store, conflict)
+    raise Conflict(f"jobs of these files were edited {_TRIES} times meanwhile: nothing was stored, try again")
+
+
+async def _commit(store: JobStore, draft: Draft, by: str) -> Sequence[Change]:
+    """Do all of it at once, and return the changes as they came to be."""
+    edits = draft.edits()
+    stored = await store.apply(edits, by=by) if edits.names else ()
+    made = {job.name: each for job, each in zip(edits.puts, stored, strict=True)}
+    return [each.done(made.get(each.change.name)) for each in draft.plans]
+
+
+# ---------------------------------------------------------------------------------------------------------- the draft
+
+
+@value
+class Planned:
+    """One job of a draft: what is to change, its definition then, and how the store has it now."""
+
+    change: Change
+    job: Job | None
+    wanted: FileJob | None
+    record: JobRecord | None
+
+    @property
+    def suspends(self) -> bool:
+        """Whether its schedule is to be held."""
+        return _SUSPENDED in self.change.parts
+
+    @property
+    def resumes(self) -> bool:
+        """Whether its schedule is to be let go."""
+        return _RESUMED in self.change.parts
+
+    def done(self, stored: Stored | None) -> Change:
+        """Return the change as it came to be."""
+        if stored is not None:
+            return replace(self.change, version=stored.version)
+        return self.change if self.record is None else replace(self.change, version=self.record.job.version)
+
+
+@value
+class Draft:
+    """What is to be done so that a store holds what files say: job by job, and why some cannot be stored."""
+
+    plans: tuple[Planned, ...]
+    mistakes: tuple[Mistake, ...]
+    owner: str
+    retire_after: timedelta
+    unreadable: frozenset[str] = frozenset()
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What would change; a version that is not there yet is not known."""
+        return tuple(each.change for each in self.plans)
+
+    def parts(self, size: int) -> Iterator[Draft]:
+        """Give the draft in parts of so many changes; what stays as it is, is in the first."""
+        busy = [each for each in self.plans if each.change.kind != "unchanged"]
+        rest = tuple(each for each in self.plans if each.change.kind == "unchanged")
+        for place in range(0, len(busy), size):
+            yield replace(self, plans=(*(rest if place == 0 else ()), *busy[place : place + size]), mistakes=())
+        if not busy:
+            yield replace(self, mistakes=())
+
+    def edits(self) -> Edits:
+        """Return all of it as one transaction, on the condition that nobody edits these jobs meanwhile."""
+        busy = [each for each in self.plans if each.change.kind != "unchanged"]
+        return Edits(
+            puts=tuple(each.job for each in busy if each.job is not None),
+            expected={
+                each.change.name: 0 if each.record is None else each.record.job.version
+                for each in busy
+                if each.change.name not in self.unreadable
+            },
+            suspends={
+                each.change.name: f"suspended in {shown(each.wanted.file, 500)}"
+                for each in busy
+                if each.wanted is not None and each.suspends
+            },
+            held_by=self.owner,
+            resumes=frozenset(each.change.name for each in busy if each.resumes),
+            removes={each.change.name: self.retire_after for each in busy if each.change.kind == "removed"},
+        )
+
+
+async def draft_of(
+    store: JobStore,
+    jobs: Mapping[str, FileJob],
+    *,
+    owner: str = FILE,
+    prune: bool = False,
+    retire_after: timedelta = timedelta(0),
+    without: Collection[str] = (),
+    unreadable: Iterable[str] = (),
+) -> Draft:
+    """Return what would have to be done now so that the store holds these jobs; nothing is changed.
+
+    Those `without` are left as they are.
+    """
+    known = {record.job.name: record for record in await store.list()}
+    foreign = {name for name in jobs if name in known and known[name].job.owner != owner}
+    chosen = [(name, wanted) for name, wanted in jobs.items() if name not in foreign and name not in without]
+    gone = [record for name, record in known.items() if prune and record.job.owner == owner and name not in jobs]
+    plans = [_planned(wanted, known.get(name), owner) for name, wanted in chosen]
+    plans += [Planned(Change(each.job.name, "removed", each.job.version), None, None, each) for each in gone]
+    refusals = tuple(_mistake(jobs[name], _belongs_to(known[name].job.owner)) for name in jobs if name in foreign)
+    return Draft(tuple(plans), refusals, owner, retire_after, frozenset(unreadable))
+
+
+def _planned(wanted: FileJob, record: JobRecord | None, owner: str) -> Planned:
+    job = wanted.job if record is None else _as_enabled(wanted, record.job)
+    said = () if record is None else differences(record.job, job)
+    parts = (*said, *_held(wanted, record, owner))
+    if record is None:
+        return Planned(Change(job.name, "added", None, parts), job, wanted, None)
+    if not parts:
+        return Planned(Change(job.name, "unchanged", record.job.version), None, wanted, record)
+    return Planned(Change(job.name, "changed", None, parts), job if said else None, wanted, record)
+
+
+def _held(wanted: FileJob, record: JobRecord | None, owner: str) -> tuple[str, ...]:
+    """Whether the file suspends the job, or takes back that it did; a pause of somebody else is left alone."""
+    pause = None if record is None else record.pause
+    if wanted.suspended:
+        return (_SUSPENDED,) if pause is None else ()
+    return (_RESUMED,) if pause is not None and pause.by == owner else ()
+
+
+def _belongs_to(owner: str) -> str:
+    return f"belongs to {shown(owner, 60)}, and a file changes only its own: rename it here, or remove it there"
+
+
+def _mistake(job: FileJob, said: str) -> Mistake:
+    return Mistake(job.file, job.place.line, job.place.column, f"job '{job.job.name}' {said}")
 
 
 def differences(before: Job, after: Job) -> tuple[str, ...]:

@@ -4,8 +4,9 @@ Losing a race is an answer (`Commit.STALE`), not an exception. The memory store 
 readable specification of every verb; the others are proven equal to it.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import field
 from datetime import datetime, timedelta
 from enum import Enum
 from pathlib import Path
@@ -113,6 +114,30 @@ class Stored:
     job_id: str
     version: int
     changed: bool
+
+
+@value
+class Edits:
+    """A change of many jobs at once: definitions to store, schedules to hold or let go, jobs to take out of service.
+
+    `expected` says by name at which version a job was when the change was made up, 0 for one
+    that was not there; what is not in it may be at any. `suspends` holds the schedules of jobs
+    until somebody resumes them, each with the reason, in the name of `held_by`; what comes
+    meanwhile is caught up. `removes` says how long after now a job retires. No definition is
+    named twice.
+    """
+
+    puts: tuple[Job, ...] = ()
+    expected: Mapping[str, int] = field(default_factory=dict)
+    suspends: Mapping[str, str] = field(default_factory=dict)
+    held_by: str = ""
+    resumes: frozenset[str] = frozenset()
+    removes: Mapping[str, timedelta] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """Every job that is touched, once."""
+        return list(dict.fromkeys([*(job.name for job in self.puts), *self.suspends, *self.resumes, *self.removes]))
 
 
 @value
@@ -266,6 +291,13 @@ class JobStore(Protocol):
 
     async def put_all(self, jobs: Sequence[Job], *, by: str = "") -> Sequence[Stored]:
         """Do to each of these, no two of one name, what `put` does, all together or not at all."""
+        ...
+
+    async def apply(self, edits: Edits, *, by: str = "") -> Sequence[Stored]:
+        """Do everything that the edits say in one transaction, or nothing; return what came of each put.
+
+        A job that is at another version than was expected refuses all of it with `VersionConflict`.
+        """
         ...
 
     async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:

@@ -91,24 +91,63 @@ def test_apply_stores_diff_compares_and_a_second_time_changes_nothing(folder: Pa
     write(folder, TWO)
     assert call(folder, "db", "migrate").returncode == 0
 
-    assert call(folder, "apply", "jobs", "--dry-run").rows == [["new", "a", ""], ["new", "b", ""]]
-    assert call(folder, "apply", "jobs").rows == [["new", "a", ""], ["new", "b", ""]]
+    assert [row[:3] for row in call(folder, "apply", "jobs", "--dry-run").rows] == [["new", "a", ""], ["new", "b", ""]]
+    assert [row[:3] for row in call(folder, "apply", "jobs").rows] == [["new", "a", ""], ["new", "b", ""]]
     again = call(folder, "apply", "jobs", "--prune")
     assert (again.returncode, again.stdout, again.stderr) == (0, "", "0 changes, 2 unchanged\n")
 
     write(folder, ONE)
-    compared = call(folder, "diff", "jobs", "--json")
-    assert json.loads(compared.stdout) == [
-        {"job": "a", "change": "changed", "parts": ["priority"], "version": None},
-        {"job": "b", "change": "gone", "parts": [], "version": 1},
-    ]
-    assert call(folder, "apply", "jobs").rows == [["changed", "a", "priority"]]
+    assert call(folder, "apply", "jobs").rows == [["changed", "a", "priority", "as before"]]
     refused = call(folder, "apply", "jobs", "--prune")
     assert refused.returncode == 2
     assert "Remove 1 job: b: nobody can be asked here, so say it with --yes" in refused.stderr
-    assert call(folder, "apply", "jobs", "--prune", "--owner", "other", "--yes").returncode == 5
-    assert call(folder, "apply", "jobs", "--prune", "--yes").rows == [["gone", "b", ""]]
+    foreign = call(folder, "apply", "jobs", "--prune", "--owner", "other", "--yes")
+    assert (foreign.returncode, foreign.stdout) == (5, "")
+    assert "nothing was changed: all is stored, or nothing" in foreign.stderr
+    assert [row[:2] for row in call(folder, "apply", "jobs", "--prune", "--yes").rows] == [["gone", "b"]]
     assert [row[0] for row in call(folder, "list").rows] == ["a"]
+
+
+def test_diff_says_which_runs_to_come_are_added_removed_and_kept(folder: Path) -> None:
+    twice = 'version: 1\njobs: {a: {schedule: "R2/2090-01-01T00:00:00Z/P1D", command: "true"}}\n'
+    write(folder, twice.replace("jobs: {", 'jobs: {gone: {schedule: "once: 2090-01-01T00:00:00Z", command: "true"}, '))
+    call(folder, "db", "migrate")
+    call(folder, "apply", "jobs")
+    write(folder, twice.replace("R2/2090-01-01", "R2/2090-01-02"))
+
+    compared = call(folder, "diff", "jobs", "--json")
+    listed = call(folder, "diff", "jobs", "--runs")
+
+    assert json.loads(compared.stdout) == [
+        {
+            "job": "a",
+            "change": "changed",
+            "parts": ["schedule"],
+            "version": None,
+            "runs": {
+                "added": ["2090-01-03T00:00:00Z"],
+                "removed": ["2090-01-01T00:00:00Z"],
+                "kept": ["2090-01-02T00:00:00Z"],
+            },
+            "runs_through": None,
+        },
+        {
+            "job": "gone",
+            "change": "gone",
+            "parts": [],
+            "version": 1,
+            "runs": {"added": [], "removed": ["2090-01-01T00:00:00Z"], "kept": []},
+            "runs_through": None,
+        },
+    ]
+    assert listed.rows == [
+        ["changed", "a", "schedule", "1 added, 1 removed, 1 kept"],
+        ["gone", "gone", "", "1 removed"],
+        ["removed", "a", "2090-01-01T00:00:00+00:00"],
+        ["added", "a", "2090-01-03T00:00:00+00:00"],
+        ["removed", "gone", "2090-01-01T00:00:00+00:00"],
+    ]
+    assert [row[0] for row in call(folder, "list").rows] == ["a", "gone"]
 
 
 def test_a_mistake_in_one_file_and_nothing_is_stored(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -13,14 +13,13 @@ from watchfiles._rust_notify import RustNotify
 
 from everytick.app import Everytick
 from everytick.domain.ids import job_id
-from everytick.domain.job import Job
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import StoreUnavailable
 from everytick.sources import watching
 from everytick.sources.files import Folder
 from everytick.sources.watching import FolderWatch
 from everytick.stores.addresses import AnyStore, store_of
-from everytick.stores.base import Stored
+from everytick.stores.base import Edits, Stored
 
 if TYPE_CHECKING:
     from everytick.sources.syncing import Synced
@@ -217,14 +216,14 @@ async def test_a_store_that_is_away_is_asked_again(
     store: AnyStore, jobs: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (jobs / "a.yaml").write_text(text("a"))
-    put, refusals = store.put, iter(range(2))
+    apply, refusals = store.apply, iter(range(2))
 
-    async def sometimes(job: Job, *, expected_version: int | None = None, by: str = "") -> Stored:
+    async def sometimes(edits: Edits, *, by: str = "") -> Sequence[Stored]:
         if next(refusals, None) is not None:
             raise StoreUnavailable("the store", "gone fishing")
-        return await put(job, expected_version=expected_version, by=by)
+        return await apply(edits, by=by)
 
-    store.put = sometimes  # type: ignore[method-assign]
+    store.apply = sometimes  # type: ignore[method-assign]
     async with watched(store, jobs, OFTEN) as seen:
         await seen.until_live("a")
 

@@ -1,5 +1,6 @@
 """Files into a store: what is new, changed or gone, only what files own, and an equal folder changes nothing."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
@@ -7,11 +8,11 @@ import pytest
 from everytick.domain.ids import job_id
 from everytick.domain.job import Job
 from everytick.domain.snapshots import Missed
-from everytick.errors import StoreUnavailable
+from everytick.errors import Conflict, StoreUnavailable, TooManyEditions, VersionConflict
 from everytick.sources.files import Folder
-from everytick.sources.syncing import Change, Synced, sync_folder, sync_jobs
+from everytick.sources.syncing import Change, Synced, apply_jobs, draft_of, sync_folder, sync_jobs
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import JobRecord, Stored
+from everytick.stores.base import Edits, JobRecord, Stored
 from everytick.stores.memory import MemoryStore
 from tests.stores.acting import job
 from tests.stores.clock import START, ManualClock
@@ -181,15 +182,15 @@ async def test_a_pause_of_somebody_else_is_left_alone(store: AnyStore, folder: J
     assert pause.by == "anna"
 
 
-async def test_a_dry_run_says_what_would_change_and_changes_nothing(store: AnyStore, folder: JobFolder) -> None:
+async def test_a_draft_says_what_would_change_and_changes_nothing(store: AnyStore, folder: JobFolder) -> None:
     folder.write("a.yaml", a="", gone="")
     await sync_folder(store, folder.folder)
     folder.write("a.yaml", a="priority: 1, suspended: true", new="")
     folder.load()
 
-    synced = await sync_jobs(store, folder.folder.jobs, prune=True, dry_run=True)
+    draft = await draft_of(store, folder.folder.jobs, prune=True)
 
-    assert synced.changes == (
+    assert draft.changes == (
         Change("a", "changed", None, ("priority", "suspended")),
         Change("new", "added", None),
         Change("gone", "removed", 1),
@@ -219,10 +220,106 @@ async def test_what_one_job_is_refused_for_does_not_hold_up_the_others(store: An
 
 async def test_a_store_that_is_away_is_told_to_the_caller(folder: JobFolder, clock: ManualClock) -> None:
     class Away(MemoryStore):
-        async def put(self, job: Job, *, expected_version: int | None = None, by: str = "") -> Stored:
+        async def apply(self, edits: Edits, *, by: str = "") -> Sequence[Stored]:
             raise StoreUnavailable("the store", "gone fishing")
 
     folder.write("a.yaml", a="")
 
     with pytest.raises(StoreUnavailable):
         await sync_folder(Away(clock), folder.folder)
+
+
+class Meddled(MemoryStore):
+    """A store in which somebody edits a job just before each of the first transactions."""
+
+    def __init__(self, clock: ManualClock, edits: list[Job]) -> None:
+        super().__init__(clock)
+        self._edits_to_come = edits
+
+    async def apply(self, edits: Edits, *, by: str = "") -> Sequence[Stored]:
+        if self._edits_to_come:
+            await self.put(self._edits_to_come.pop(0), by="somebody")
+        return await super().apply(edits, by=by)
+
+
+async def test_what_somebody_edits_between_reading_and_writing_is_read_again(
+    folder: JobFolder, clock: ManualClock
+) -> None:
+    """Two nodes see a change at once, or an operation disables the job just then: it stays disabled."""
+    folder.write("a.yaml", a="", b="")
+    folder.load()
+    disabled = folder.folder.jobs["a"].written.job(enabled=False)
+    store = Meddled(clock, [folder.folder.jobs["b"].job, disabled])
+
+    synced = await sync_folder(store, folder.folder)
+
+    assert synced.mistakes == ()
+    assert told(synced) == {"a": "unchanged", "b": "unchanged"}
+    assert not (await record(store, "a")).job.enabled
+
+
+async def test_a_job_that_is_edited_again_and_again_is_left_for_later(folder: JobFolder, clock: ManualClock) -> None:
+    folder.write("a.yaml", a="")
+    folder.load()
+    edits = [folder.folder.jobs["a"].written.job(priority=number) for number in range(5)]
+
+    with pytest.raises(VersionConflict):
+        await sync_folder(Meddled(clock, list(edits)), folder.folder)
+    with pytest.raises(Conflict, match="edited 5 times meanwhile: nothing was stored"):
+        await apply_jobs(Meddled(clock, list(edits)), folder.folder.jobs)
+
+
+async def test_apply_stores_all_or_nothing(store: AnyStore, folder: JobFolder) -> None:
+    """A job of another owner, and a job with too many edits, keep all of them out."""
+    await store.put(job("report"))
+    folder.write("a.yaml", a="", report="")
+    folder.load()
+
+    synced = await apply_jobs(store, folder.folder.jobs)
+    assert synced.changes == ()
+    assert "belongs to code" in str(synced.mistakes)
+    assert [each.job.name for each in await store.list()] == ["report"]
+
+    for number in range(16):
+        folder.write("a.yaml", a=f"priority: {number}")
+        folder.load()
+        await apply_jobs(store, folder.folder.jobs)
+    folder.write("a.yaml", a="priority: 99", new="")
+    folder.load()
+    with pytest.raises(TooManyEditions):
+        await apply_jobs(store, folder.folder.jobs)
+    assert [each.job.name for each in await store.list()] == ["a", "report"]
+
+
+async def test_apply_a_second_time_changes_nothing_and_prunes_only_its_owner(
+    store: AnyStore, folder: JobFolder
+) -> None:
+    """C-21."""
+    await store.put(job("report"))
+    folder.write("a.yaml", a="", b="suspended: true")
+    folder.load()
+    assert told(await apply_jobs(store, folder.folder.jobs, prune=True)) == {"a": "added", "b": "added"}
+    before = await store.list()
+
+    assert told(await apply_jobs(store, folder.folder.jobs, prune=True)) == {"a": "unchanged", "b": "unchanged"}
+    assert await store.list() == before
+    folder.write("a.yaml", a="")
+    folder.load()
+    assert told(await apply_jobs(store, folder.folder.jobs, prune=True)) == {"a": "unchanged", "b": "removed"}
+    assert [each.job.name for each in await store.list()] == ["a", "report"]
+    gone = await record(store, "b")
+    assert gone.retire_at == gone.removed_at
+
+
+async def test_a_definition_that_nobody_can_read_gives_way_to_its_file(folder: JobFolder, clock: ManualClock) -> None:
+    class Unreadable(MemoryStore):
+        async def list(self) -> Sequence[JobRecord]:
+            return []
+
+    folder.write("a.yaml", a="priority: 1")
+    folder.load()
+    for sync in (sync_jobs, apply_jobs):
+        store = Unreadable(clock)
+        await store.put(folder.folder.jobs["a"].written.job(priority=9))
+        await sync(store, folder.folder.jobs)
+        assert (await record(store, "a")).job.version == 2

@@ -60,6 +60,7 @@ from everytick.stores.base import (
     Ahead,
     Claim,
     Commit,
+    Edits,
     JobRecord,
     NodeRecord,
     Orders,
@@ -73,6 +74,7 @@ from everytick.stores.beginnings import (
     as_stored,
     first_watermark,
     own_overrides,
+    refuse_purge,
     requested_id,
     under_id,
 )
@@ -442,12 +444,36 @@ class MemoryStore:
 
     async def put_all(self, jobs: Sequence[Job], *, by: str = "") -> Sequence[Stored]:
         """Do to each of these, no two of one name, what `put` does, all together or not at all."""
-        for job in jobs:
+        return await self.apply(Edits(tuple(jobs)), by=by)
+
+    async def apply(self, edits: Edits, *, by: str = "") -> Sequence[Stored]:
+        """Do everything that the edits say in one transaction, or nothing; return what came of each put."""
+        self._check(edits)
+        stored = [await self.put(job, by=by) for job in edits.puts]
+        for name, reason in edits.suspends.items():
+            id_ = self._tables.names[name].id
+            await self.pause(id_, missed=Missed.CATCH_UP, reason=reason, by=edits.held_by)
+        for name in edits.resumes:
+            await self.resume(self._tables.names[name].id, by=edits.held_by)
+        for name, retire_after in edits.removes.items():
+            await self.remove(self._tables.names[name].id, retire_after=retire_after, by=by)
+        return stored
+
+    def _check(self, edits: Edits) -> None:
+        """Refuse whatever could be refused half-way through."""
+        known = {name: row for name, row in self._tables.names.items() if row.removed_at is None}
+        for name, expected in edits.expected.items():
+            version = known[name].job.version if name in known else 0
+            if version != expected:
+                raise VersionConflict(name, expected, version)
+        for job in edits.puts:
             row = self._tables.names.get(job.name)
-            # The one thing that an edit may be refused for.
             if row is not None and len(row.editions) >= MAX_EDITIONS and not _same(row.job, job):
                 raise TooManyEditions(row.name, MAX_EDITIONS)
-        return [await self.put(job, by=by) for job in jobs]
+        made = {job.name for job in edits.puts}
+        for name in (*edits.suspends, *edits.resumes, *edits.removes):
+            if name not in known and name not in made:
+                raise NotFound("job", name)
 
     async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
         """Return those of the jobs that exist."""
@@ -475,6 +501,17 @@ class MemoryStore:
         row.removed_at, row.retire_at = now, now + retire_after
         row.revision += 1
         self._wake(row, now)
+
+    async def purge(self, job_id: str, limit: int = 1000) -> bool:
+        """Forget up to `limit` occurrences of a removed job for good, and the job once none is left."""
+        row = self._job(job_id)
+        refuse_purge(row.name, row.removed_at, sum(1 for each in row.busy if each.owner is not None))
+        for each in list(islice(row.history, limit)):
+            self._tables.remove(each)
+        if row.history:
+            return False
+        self._tables.remove_job(row)
+        return True
 
     async def pause(
         self,

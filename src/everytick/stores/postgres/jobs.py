@@ -4,7 +4,7 @@ Each verb locks where its job stands, so that it comes wholly before or after a 
 commit; a planner that merely looks at the job does not make it wait.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
@@ -25,7 +25,7 @@ from everytick.errors import (
     TooManyEditions,
     VersionConflict,
 )
-from everytick.stores.base import MAX_EDITIONS, REMEMBERED, JobRecord, Stored
+from everytick.stores.base import MAX_EDITIONS, REMEMBERED, Edits, JobRecord, Stored
 from everytick.stores.beginnings import as_stored, first_watermark, requested_id, under_id
 from everytick.stores.definitions import write_definition
 from everytick.stores.postgres import rows
@@ -100,18 +100,50 @@ class Jobs(Base):
         await self._wake(db, seq, now)
         return Stored(newest["id"], version, changed=True)
 
-    @patiently
     async def put_all(self, jobs: Sequence[Job], *, by: str = "") -> Sequence[Stored]:
         """Do to each of these, no two of one name, what `put` does, all together or not at all."""
-        stored: dict[str, Stored] = {}
+        return await self.apply(Edits(tuple(jobs)), by=by)
+
+    @patiently
+    async def apply(self, edits: Edits, *, by: str = "") -> Sequence[Stored]:
+        """Do everything that the edits say in one transaction, or nothing; return what came of each put."""
         async with self._door.transaction() as db:
-            rows_ = await db.fetch(self._sql.hold_names, [job.name for job in jobs])
-            known = {row["name"]: row for row in rows_}
-            for row, job in sorted(((known[job.name], job) for job in jobs if job.name in known), key=_key):
-                stored[job.name] = await self._put_known(db, row, job, by)
-            new = [job for job in jobs if job.name not in known]
-            stored |= await self._create_all(db, new, by) if new else {}
-        return [stored[job.name] for job in jobs]
+            held = await db.fetch(self._sql.hold_names, [*{*edits.names, *edits.expected}])
+            known = {row["name"]: row for row in held}
+            _expect(edits, known)
+            stored = await self._put_held(db, known, edits.puts, by)
+            await self._hold_schedules(db, edits, known, stored)
+            for name, retire_after in edits.removes.items():
+                await self._remove_held(db, await self._in_service(db, name, known, stored), retire_after)
+        return [stored[job.name] for job in edits.puts]
+
+    async def _put_held(
+        self, db: Connection, known: Mapping[str, Row], jobs: Sequence[Job], by: str
+    ) -> dict[str, Stored]:
+        stored: dict[str, Stored] = {}
+        for row, job in sorted(((known[job.name], job) for job in jobs if job.name in known), key=_key):
+            stored[job.name] = await self._put_known(db, row, job, by)
+        new = [job for job in jobs if job.name not in known]
+        return stored | (await self._create_all(db, new, by) if new else {})
+
+    async def _hold_schedules(
+        self, db: Connection, edits: Edits, known: Mapping[str, Row], stored: Mapping[str, Stored]
+    ) -> None:
+        for name, reason in edits.suspends.items():
+            row = await self._in_service(db, name, known, stored)
+            await self._pause_held(db, row, None, Missed.CATCH_UP, reason, edits.held_by)
+        for name in sorted(edits.resumes):
+            await self._resume_held(db, await self._in_service(db, name, known, stored))
+
+    async def _in_service(
+        self, db: Connection, name: str, known: Mapping[str, Row], stored: Mapping[str, Stored]
+    ) -> Row:
+        """The job of this name, which is held or was made or brought back by this transaction itself."""
+        if name in stored:
+            return await self._hold(db, stored[name].job_id)
+        if name not in known or known[name]["removed_at"] is not None:
+            raise NotFound("job", name)
+        return known[name]
 
     async def _put_known(self, db: Connection, row: Row, job: Job, by: str) -> Stored:
         if row["removed_at"] is not None:
@@ -213,9 +245,11 @@ class Jobs(Base):
     async def remove(self, job_id: str, *, retire_after: timedelta = timedelta(0), by: str = "") -> None:
         """Take the job out of service: nothing new is created, what was not claimed is canceled."""
         async with self._door.transaction() as db:
-            row = await self._hold(db, job_id)
-            await db.execute(self._sql.remove_job, row["job"], row["now"], row["now"] + retire_after)
-            await self._wake(db, row["job"], row["now"])
+            await self._remove_held(db, await self._hold(db, job_id), retire_after)
+
+    async def _remove_held(self, db: Connection, row: Row, retire_after: timedelta) -> None:
+        await db.execute(self._sql.remove_job, row["job"], row["now"], row["now"] + retire_after)
+        await self._wake(db, row["job"], row["now"])
 
     # ---------------------------------------------------------------------------------------------------- requests
 
@@ -231,23 +265,29 @@ class Jobs(Base):
     ) -> None:
         """Hold the schedule from now on; what was not claimed waits."""
         async with self._door.transaction() as db:
-            row = await self._hold(db, job_id)
-            job, now = row["job"], row["now"]
-            running = await db.fetchrow(self._sql.end_pause, job, now)
-            since = running["since"] if running else now
-            await db.execute(self._sql.add_pause, job, since, until, str(missed), rows.text(reason), rows.text(by))
-            await db.execute(self._sql.put_back_in_line, job, now)
-            await self._revise(db, job, now)
+            await self._pause_held(db, await self._hold(db, job_id), until, missed, reason, by)
+
+    async def _pause_held(
+        self, db: Connection, row: Row, until: datetime | None, missed: Missed, reason: str, by: str
+    ) -> None:
+        job, now = row["job"], row["now"]
+        running = await db.fetchrow(self._sql.end_pause, job, now)
+        since = running["since"] if running else now
+        await db.execute(self._sql.add_pause, job, since, until, str(missed), rows.text(reason), rows.text(by))
+        await db.execute(self._sql.put_back_in_line, job, now)
+        await self._revise(db, job, now)
 
     @patiently
     async def resume(self, job_id: str, *, by: str = "") -> bool:
         """End a pause now; return whether there was one."""
         async with self._door.transaction() as db:
-            row = await self._hold(db, job_id)
-            if await db.fetchval(self._sql.resume_pause, row["job"], row["now"]) is None:
-                return False
-            await self._revise(db, row["job"], row["now"])
-            return True
+            return await self._resume_held(db, await self._hold(db, job_id))
+
+    async def _resume_held(self, db: Connection, row: Row) -> bool:
+        if await db.fetchval(self._sql.resume_pause, row["job"], row["now"]) is None:
+            return False
+        await self._revise(db, row["job"], row["now"])
+        return True
 
     async def request(self, job_id: str, request: Request, *, within: Any = None) -> str:
         """Ask for an occurrence and return its id; the same key again answers with the same one.
@@ -365,6 +405,15 @@ class Jobs(Base):
     async def _revise(self, db: Connection, job: int, now: datetime) -> None:
         await db.execute(self._sql.revise, job)
         await self._wake(db, job, now)
+
+
+def _expect(edits: Edits, known: Mapping[str, Row]) -> None:
+    """Refuse the edits where a job is at another version than they were made up for."""
+    for name, expected in edits.expected.items():
+        row = known.get(name)
+        version = 0 if row is None or row["removed_at"] is not None else row["version"]
+        if version != expected:
+            raise VersionConflict(name, expected, version)
 
 
 def _key(pair: tuple[Row, Job]) -> int:

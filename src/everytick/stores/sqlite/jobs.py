@@ -22,7 +22,7 @@ from everytick.errors import (
     TooManyEditions,
     VersionConflict,
 )
-from everytick.stores.base import MAX_EDITIONS, REMEMBERED, JobRecord, Stored
+from everytick.stores.base import MAX_EDITIONS, REMEMBERED, Edits, JobRecord, Stored
 from everytick.stores.beginnings import as_stored, first_watermark, requested_id, under_id
 from everytick.stores.definitions import write_definition
 from everytick.stores.sqlite import rows
@@ -89,9 +89,33 @@ def put(transaction: Transaction, definitions: Definitions, job: Job, expected_v
     return _edit(transaction, definitions, row, job, by)
 
 
-def put_all(transaction: Transaction, definitions: Definitions, jobs: Sequence[Job], by: str) -> Sequence[Stored]:
-    """Put each of these; one that is refused undoes the others, for they are one call."""
-    return [put(transaction, definitions, job, None, by) for job in jobs]
+def apply(transaction: Transaction, definitions: Definitions, edits: Edits, by: str) -> Sequence[Stored]:
+    """Do everything that the edits say; one that is refused undoes the others, for they are one call."""
+    for name, expected in edits.expected.items():
+        _expect(transaction, name, expected)
+    stored = [put(transaction, definitions, job, None, by) for job in edits.puts]
+    for name, reason in edits.suspends.items():
+        pause(transaction, _in_service(transaction, name).id, None, Missed.CATCH_UP, reason, edits.held_by)
+    for name in edits.resumes:
+        resume(transaction, _in_service(transaction, name).id)
+    for name, retire_after in edits.removes.items():
+        remove(transaction, _in_service(transaction, name).id, retire_after)
+    return stored
+
+
+def _expect(transaction: Transaction, name: str, expected: int) -> None:
+    row, version = _by_name(transaction, name), 0
+    if row is not None and row.removed_at is None:
+        version = transaction.execute(Q.newest_version, (row.key,)).fetchone()[0]
+    if version != expected:
+        raise VersionConflict(name, expected, version)
+
+
+def _in_service(transaction: Transaction, name: str) -> _JobRow:
+    row = _by_name(transaction, name)
+    if row is None or row.removed_at is not None:
+        raise NotFound("job", name)
+    return row
 
 
 def _create(transaction: Transaction, job: Job, by: str) -> Stored:

@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 from everytick.domain.decisions import Plan, Span
 from everytick.domain.job import Job
@@ -24,8 +24,8 @@ from everytick.domain.snapshots import Adjustment, JobSnapshot, Missed, Request
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.errors import StoreUnavailable
-from everytick.stores.base import Ahead, Claim, Commit, JobRecord, NodeRecord, Orders, Page, Stored, Whole
-from everytick.stores.sqlite import history, jobs, lending, nodes, planning, purging, running
+from everytick.stores.base import Ahead, Claim, Commit, Edits, JobRecord, NodeRecord, Orders, Page, Stored, Whole
+from everytick.stores.sqlite import history, jobs, nodes, planning, purging, running
 from everytick.stores.sqlite.bell import Bell
 from everytick.stores.sqlite.clock import HostClock, StoreClock
 from everytick.stores.sqlite.compiled import Definitions
@@ -229,9 +229,13 @@ class SqliteStore:
         """Create the job or make this its next version; an equal definition changes nothing."""
         return await self._write(lambda writing: jobs.put(writing, self._definitions, job, expected_version, by))
 
-    async def put_all(self, jobs_: Sequence[Job], *, by: str = "") -> Sequence[Stored]:
+    async def put_all(self, jobs: Sequence[Job], *, by: str = "") -> Sequence[Stored]:
         """Do to each of these, no two of one name, what `put` does, all together or not at all."""
-        return await self._write(lambda writing: jobs.put_all(writing, self._definitions, jobs_, by))
+        return await self.apply(Edits(tuple(jobs)), by=by)
+
+    async def apply(self, edits: Edits, *, by: str = "") -> Sequence[Stored]:
+        """Do everything that the edits say in one transaction, or nothing; return what came of each put."""
+        return await self._write(lambda writing: jobs.apply(writing, self._definitions, edits, by))
 
     async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
         """Return those of the jobs that exist; one whose definition cannot be read is among `parked`."""
@@ -278,14 +282,8 @@ class SqliteStore:
         """End a pause now; return whether there was one."""
         return await self._write(lambda writing: jobs.resume(writing, job_id))
 
-    async def request(self, job_id: str, request: Request, *, within: Any = None) -> str:
-        """Ask for an occurrence and return its id; the same key again answers with the same one.
-
-        `within` is a sqlite3 connection to the same file, of the thread that asks.
-        """
-        if within is not None:
-            checked = lending.checked(within, self._path, self._driver)
-            return lending.request(checked, self._path, self._clock.now(), self._definitions, job_id, request)
+    async def request(self, job_id: str, request: Request) -> str:
+        """Ask for an occurrence and return its id; the same key again answers with the same one."""
         return await self._write(lambda writing: jobs.request(writing, self._definitions, job_id, request))
 
     async def adjust(self, job_id: str, adjustment: Adjustment) -> None:

@@ -1,0 +1,41 @@
+"""Applies a folder and is killed in the middle of it: `dying.py STORE FOLDER`."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from everytick.sources.files import Folder
+from everytick.sources.syncing import apply_jobs
+from everytick.stores import beginnings
+from everytick.stores.addresses import store_of
+
+HALF = 50
+
+
+def die_half_way() -> None:
+    """Every store asks this for each new job as it writes it."""
+    real, asked = beginnings.first_watermark, iter(range(HALF))
+
+    def counted(*arguments: Any) -> Any:
+        if next(asked, None) is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*arguments)
+
+    for module in ("everytick.stores.sqlite.jobs", "everytick.stores.postgres.jobs"):
+        __import__(module)
+        sys.modules[module].first_watermark = counted  # type: ignore[attr-defined]
+
+
+async def main(address: str, path: str) -> None:
+    folder = Folder(Path(path))
+    folder.load()
+    store = store_of(address)
+    await store.open()
+    die_half_way()
+    await apply_jobs(store, folder.jobs)
+
+
+asyncio.run(main(*sys.argv[1:]))
