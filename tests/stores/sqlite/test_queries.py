@@ -46,7 +46,7 @@ INDEXES = {
         attempts definition purge_versions forget_attempts forget_parked forget_parked_job forget_runs runs""",
     "INDEX job_due": "due_jobs next_wake",
     "INDEX occurrence_active": """
-        active_counts active_of_jobs ask_all_to_cancel crowds_of_jobs give_new_version held_by_others
+        active_counts active_of_jobs ask_all_to_cancel await_ends crowds_of_jobs give_new_version held_by_others
         held_of_job put_back_in_line""",
     "INDEX occurrence_by_time": "history",
     "INDEX occurrence_ended (job=? AND status=? AND ended_at<?)": "aged_of_job jobs_with_aged",

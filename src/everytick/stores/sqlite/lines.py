@@ -24,12 +24,13 @@ _SCHEDULE = CAUSE_CODE[Cause.SCHEDULE]
 
 @value
 class Line:
-    """The busy and the waiting of one job: the first of them in line, and how many there are."""
+    """The busy and the waiting of one job: the first in line, how many there are, and if all the busy are awaited."""
 
     busy: tuple[Active, ...] = ()
     busy_count: int = 0
     waiting: tuple[Active, ...] = ()
     waiting_count: int = 0
+    awaited: bool = True
 
 
 NOBODY = Line()
@@ -53,6 +54,7 @@ def lines(connection: sqlite3.Connection, jobs: str, clock: int, paused: Collect
             len(busy),
             _seen(shown[:PLAN_LIMIT] + shown[PLAN_LIMIT:][-1:], moments),
             len(waiting),
+            all(row[7] for row in busy),
         )
     return made
 
@@ -63,9 +65,10 @@ def _crowds(found: Sequence[Columns]) -> Mapping[int, Line]:
     return {
         job: Line(
             _seen(busy, moments),
-            busy[0][7] if busy else 0,
-            _seen([row for row in waiting if not row[8]], moments),
-            waiting[0][7] if waiting else 0,
+            busy[0][8] if busy else 0,
+            _seen([row for row in waiting if not row[9]], moments),
+            waiting[0][8] if waiting else 0,
+            all(row[7] for row in busy),
         )
         for job, (busy, waiting) in _sorted(found).items()
     }

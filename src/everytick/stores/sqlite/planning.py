@@ -116,6 +116,7 @@ def _snapshot(row: Columns, editions: tuple[Edition, ...], facts: _Facts) -> Job
         waiting_count=line.waiting_count,
         last_end=rows.ended(row[12:15]),
         last_success=rows.ended(row[15:18]),
+        awaited=line.awaited,
     )
 
 
@@ -149,6 +150,7 @@ class _Writing:
         self._spans: list[Columns] = []
         self._moves: list[Columns] = []
         self._editions: list[Columns] = []
+        self._awaiting: list[Columns] = []
 
     def plan(self, plan: Plan, state: Columns | None, snapshot: JobSnapshot | None) -> Commit:
         """Take one plan, or say that it is stale."""
@@ -174,6 +176,8 @@ class _Writing:
         self._moves.append((through, plan.woken, micros_or_never(plan.wake_at), now, job))
         if oldest != version:
             self._editions.append((job,))
+        if plan.awaits_ends:
+            self._awaiting.append((job,))
         if plan.releases or plan.endings or plan.cancels or plan.answers:
             self._change_others(job, plan)
         # The revision says that the facts are still those of the snapshot: what it had none of needs no statement.
@@ -193,6 +197,7 @@ class _Writing:
         for creation in self._keeping:
             self._keep(creation)
         many(Q.add_span, self._spans)
+        many(Q.await_ends, self._awaiting)
         many(Q.move_watermark, self._moves)
         many(Q.forget_editions, self._editions)
 

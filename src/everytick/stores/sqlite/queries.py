@@ -30,6 +30,7 @@ class Queries:
     end_occurrence: str
     ask_to_cancel: str
     ask_all_to_cancel: str
+    await_ends: str
     add_span: str
     use_adjustment: str
     forget_adjustments: str

@@ -40,7 +40,7 @@ select ready_at from occurrence
 
 -- active_of_jobs --
 -- Everybody busy or waiting of these jobs, in line; one more than is wanted says that it is a crowd.
-select job, id, line_at, scheduled_for, status, cause, superseded_by_next
+select job, id, line_at, scheduled_for, status, cause, superseded_by_next, awaited
   from occurrence indexed by occurrence_active
  where job in (select value from json_each(?)) and ended_at is null
  order by job, line_at, id limit ?;
@@ -51,13 +51,15 @@ select job, count(*) from occurrence indexed by occurrence_active
  where job in (select value from json_each(?)) and ended_at is null group by job;
 
 -- crowds_of_jobs --
--- Of each job's busy and waiting ones the first hundred in line, and the newest that waits; the counts are whole.
+-- Of each job's busy and waiting ones the first hundred in line, and the newest that waits; the counts are whole,
+-- and so is whether all of them are awaited.
 -- What the schedule of a paused job put in line is hidden, but for one that brings the count along.
-select job, id, line_at, scheduled_for, status, cause, superseded_by_next, total, hidden
+select job, id, line_at, scheduled_for, status, cause, superseded_by_next, all_awaited, total, hidden
   from (select *, row_number() over (partition by job, status = 3, hidden order by line_at, id) as place,
+               min(awaited) over (partition by job, status = 3) as all_awaited,
                count(*) over (partition by job, status = 3) as total,
                count(*) over (partition by job, status = 3, hidden) as alike
-          from (select job, id, line_at, scheduled_for, status, cause, superseded_by_next,
+          from (select job, id, line_at, scheduled_for, status, cause, superseded_by_next, awaited,
                        status = 3 and cause = 0 and exists (
                          select 1 from pause p
                           where p.job = o.job and (p.until_at is null or p.until_at > ?)) as hidden
@@ -149,6 +151,10 @@ update occurrence set cancel = ? where id = ? and status < 4;
 -- Everybody of the job who is busy and stood in line before this moment is asked, whom a snapshot named or not.
 update occurrence indexed by occurrence_active set cancel = ?
  where job = ? and status < 3 and ended_at is null and cancel is null and line_at < ?;
+
+-- await_ends --
+-- Somebody waits for the end of whatever is active of the job now: each of them will wake it.
+update occurrence indexed by occurrence_active set awaited = 1 where job = ? and ended_at is null and awaited = 0;
 
 -- add_span --
 -- Instants that do not run, with their reason.
@@ -341,9 +347,10 @@ update job_state
   from occurrence o where o.seq in (select value from json_each(?)) and job_state.job = o.job;
 
 -- wake_jobs_of --
--- The jobs of these occurrences are looked at again, each as often as one of them ended or was parked.
+-- The jobs of those among these that somebody waits for are looked at again, as often as one ended or was parked.
 update job_state set woken = woken + e.count, wake_at = ?
-  from (select job, count(*) as count from occurrence where seq in (select value from json_each(?)) group by job) e
+  from (select job, count(*) as count from occurrence
+         where seq in (select value from json_each(?)) and awaited = 1 group by job) e
  where job_state.job = e.job;
 
 -- beat --

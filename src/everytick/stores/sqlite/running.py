@@ -315,7 +315,7 @@ class _Writing:
         self._tell_jobs(transaction)
 
     def _tell_jobs(self, transaction: Transaction) -> None:
-        """Wake each job as often as something of it ended or was parked; its last end and last good one are noted."""
+        """Note the last end of each job, and the last good one; wake it for every awaited one that ended or was parked."""
         execute, last, good = transaction.execute, self._last_ends, self._last_good_ends
         if last == good:
             if last:
@@ -323,9 +323,8 @@ class _Writing:
         else:
             execute(Q.note_last_ends, (json.dumps(list(last.values())),))
             execute(Q.note_last_successes, (json.dumps(list(good.values())),))
-        if self._wakes:
-            execute(Q.wake_jobs_of, (self._now, json.dumps(self._wakes)))
-        transaction.rang |= self._rings or bool(self._wakes)
+        woken = execute(Q.wake_jobs_of, (self._now, json.dumps(self._wakes))).rowcount if self._wakes else 0
+        transaction.rang |= self._rings or woken > 0
 
 
 def _is_first_success(row: Row) -> bool:

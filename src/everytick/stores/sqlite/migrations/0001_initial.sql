@@ -181,6 +181,7 @@ create table occurrence (
   superseded_by_next integer not null default 0,
   report_due integer not null default 0,
   later integer not null default 0,
+  awaited integer not null default 0,
   check ((status < 4) = (ended_at is null))
 ) strict;
 -- later = 1: ready_at was still to come when the row was written. Such a row stands apart until its time has come,
