@@ -3,6 +3,7 @@
 import os
 import platform
 import socket
+import sys
 from datetime import datetime
 
 from everytick.domain.nodes import NodeFacts
@@ -12,11 +13,10 @@ from everytick.schedules.timezones import zone_data
 
 def facts_of_this_node(settings: NodeSettings, application: str, started_at: datetime) -> NodeFacts:
     """Return what there is to know of a node that begins now in this process."""
-    from everytick import __version__
-
     tables = zone_data()
     return NodeFacts(
-        version=__version__,
+        # Not imported: the front door leads to every layer above this one.
+        version=sys.modules["everytick"].__version__,
         python=platform.python_version(),
         zone_data=f"{tables.version} ({tables.source})",
         host=socket.gethostname(),

@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from everytick.domain.decisions import Plan, Span
 from everytick.domain.job import Job
@@ -25,7 +25,7 @@ from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import Ahead, Claim, Commit, Edits, JobRecord, NodeRecord, Orders, Page, Stored, Whole
-from everytick.stores.sqlite import history, jobs, nodes, planning, purging, running
+from everytick.stores.sqlite import history, jobs, lending, nodes, planning, purging, running
 from everytick.stores.sqlite.bell import Bell
 from everytick.stores.sqlite.clock import HostClock, StoreClock
 from everytick.stores.sqlite.compiled import Definitions
@@ -282,8 +282,14 @@ class SqliteStore:
         """End a pause now; return whether there was one."""
         return await self._write(lambda writing: jobs.resume(writing, job_id))
 
-    async def request(self, job_id: str, request: Request) -> str:
-        """Ask for an occurrence and return its id; the same key again answers with the same one."""
+    async def request(self, job_id: str, request: Request, *, within: Any = None) -> str:
+        """Ask for an occurrence and return its id; the same key again answers with the same one.
+
+        `within` is a sqlite3 connection to the same file, of the thread that asks.
+        """
+        if within is not None:
+            checked = lending.checked(within, self._path, self._driver)
+            return lending.request(checked, self._path, self._clock.now(), self._definitions, job_id, request)
         return await self._write(lambda writing: jobs.request(writing, self._definitions, job_id, request))
 
     async def adjust(self, job_id: str, adjustment: Adjustment) -> None:
