@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from everytick.app import Everytick
-    from everytick.deciding.revise import Revision
+    from everytick.app.foretelling import Revision
     from everytick.sources.job_files import FileJob, JobFile
     from everytick.sources.syncing import Change, Synced
     from everytick.sources.yaml_reader import Mistake
@@ -166,7 +166,7 @@ def schema_verb() -> None:
 
 
 async def _told_before(app: Everytick, jobs: dict[str, FileJob], owner: str, *, prune: bool) -> Told:
-    from everytick.sources.foretelling import revisions
+    from everytick.app.foretelling import revisions
     from everytick.sources.syncing import draft_of
 
     store = await store_of_app(app)

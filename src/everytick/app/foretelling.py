@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from everytick.sources.syncing import Draft, Planned
     from everytick.stores.addresses import AnyStore
 
+__all__ = ["Revision", "revisions"]
+
 
 async def revisions(store: AnyStore, draft: Draft) -> dict[str, Revision]:
     """Return what the draft means for the runs to come of each job that it changes."""
