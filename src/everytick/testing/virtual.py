@@ -6,7 +6,8 @@ coroutine that sleeps for an hour has slept an hour, and no second has passed.
 
 import asyncio
 import selectors
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -42,6 +43,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def is_alone(self) -> bool:
         """Whether nothing this loop waits for runs outside of it."""
         return self._elsewhere == 0
+
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """Let no timer ring inside: something outside of this loop is waited for."""
+        self._elsewhere += 1
+        try:
+            yield
+        finally:
+            self._elsewhere -= 1
 
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> "asyncio.Future[T]":  # type: ignore[override]
         """Run the function in a thread; no timer rings before it is done."""

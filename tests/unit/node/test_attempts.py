@@ -14,10 +14,11 @@ from everytick.domain.retry import Retry
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.errors import GiveUp, TryAgain
 from everytick.runners.context import Context, current
-from tests.unit.node.worlds import World, living, passing, pause
+from tests.unit.node.conftest import Live
+from tests.unit.node.worlds import World, passing, pause
 
 
-def test_an_attempt_that_takes_too_long_is_ended_and_tried_again() -> None:
+def test_an_attempt_that_takes_too_long_is_ended_and_tried_again(live: Live) -> None:
     """S0-065, S0-066: canceled at its timeout, recorded as such, and the retry policy applies."""
 
     async def story(world: World) -> None:
@@ -40,10 +41,10 @@ def test_an_attempt_that_takes_too_long_is_ended_and_tried_again() -> None:
         assert [round((at - begun[0]).total_seconds()) for at in begun] == [0, 12]
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_a_timeout_shorter_than_a_moment_holds_too() -> None:
+def test_a_timeout_shorter_than_a_moment_holds_too(live: Live) -> None:
     """S0-066: a tenth of a second is a timeout like any other."""
 
     async def story(world: World) -> None:
@@ -57,10 +58,10 @@ def test_a_timeout_shorter_than_a_moment_holds_too() -> None:
         await world.ended(asked, "1s")
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_the_deadline_of_an_occurrence_ends_all_its_tasks() -> None:
+def test_the_deadline_of_an_occurrence_ends_all_its_tasks(live: Live) -> None:
     """S0-067: start plus execution_timeout, whatever the tasks' own timeouts."""
 
     async def story(world: World) -> None:
@@ -82,10 +83,10 @@ def test_the_deadline_of_an_occurrence_ends_all_its_tasks() -> None:
         assert [round(at) for at in stopped] == [30, 30]
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_a_far_retry_holds_no_slot_and_comes_in_time() -> None:
+def test_a_far_retry_holds_no_slot_and_comes_in_time(live: Live) -> None:
     """S0-081, S0-082: 1m, 2m, 4m; meanwhile the only slot belongs to others."""
 
     async def story(world: World) -> None:
@@ -114,10 +115,10 @@ def test_a_far_retry_holds_no_slot_and_comes_in_time() -> None:
         assert waits == [60, 120, 240]
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_a_task_steers_its_own_retries() -> None:
+def test_a_task_steers_its_own_retries(live: Live) -> None:
     """TryAgain brings its own wait and counts; GiveUp ends the run whatever is left."""
 
     async def story(world: World) -> None:
@@ -137,10 +138,10 @@ def test_a_task_steers_its_own_retries() -> None:
         assert [round(at - tries[0]) for at in tries] == [0, 3]
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_nothing_starts_that_the_store_does_not_know() -> None:
+def test_nothing_starts_that_the_store_does_not_know(live: Live) -> None:
     """Intent first: when a task begins, the store has the end of the one before it."""
 
     async def story(world: World) -> None:
@@ -160,10 +161,10 @@ def test_nothing_starts_that_the_store_does_not_know() -> None:
         assert [len(each) for each in known] == [0, 1, 2]
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_a_task_sees_what_those_before_it_returned() -> None:
+def test_a_task_sees_what_those_before_it_returned(live: Live) -> None:
     """Results by task name; one that did not succeed is absent."""
 
     async def story(world: World) -> None:
@@ -186,10 +187,10 @@ def test_a_task_sees_what_those_before_it_returned() -> None:
         assert seen == [{"one": {"rows": 3}}]
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_the_context_says_what_this_attempt_is() -> None:
+def test_the_context_says_what_this_attempt_is(live: Live) -> None:
     """S0-027, C-14: both times, the ids, the payload, the cause, what ended last."""
 
     async def story(world: World) -> None:
@@ -221,10 +222,10 @@ def test_the_context_says_what_this_attempt_is() -> None:
         assert ctx.covers[1] == ctx.scheduled_for
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_ten_in_parallel_and_the_cleanup_runs_though_the_seventh_failed() -> None:
+def test_ten_in_parallel_and_the_cleanup_runs_though_the_seventh_failed(live: Live) -> None:
     """S0-030, S0-031: the peers are canceled, task 10 whose strategy is continue is not."""
 
     async def story(world: World) -> None:
@@ -254,10 +255,10 @@ def test_ten_in_parallel_and_the_cleanup_runs_though_the_seventh_failed() -> Non
         assert statuses.count(RunStatus.SUCCESS) == statuses.count(RunStatus.FAILED) == 1
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_what_an_attempt_sets_in_its_context_does_not_reach_the_next() -> None:
+def test_what_an_attempt_sets_in_its_context_does_not_reach_the_next(live: Live) -> None:
     """S0-015; workers are kept, variables are not: each attempt begins with none of another's."""
     variable: ContextVar[str] = ContextVar("variable", default="clean")
 
@@ -276,11 +277,11 @@ def test_what_an_attempt_sets_in_its_context_does_not_reach_the_next() -> None:
         assert found == ["clean"] * 5
         await node.stop()
 
-    living(story)
+    live(story)
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), BaseException("odd"), GeneratorExit()])
-def test_whatever_a_task_raises_the_node_lives(error: BaseException) -> None:
+def test_whatever_a_task_raises_the_node_lives(live: Live, error: BaseException) -> None:
     """User code may raise anything: the attempt is accounted for, and the next one runs."""
 
     async def story(world: World) -> None:
@@ -297,10 +298,10 @@ def test_whatever_a_task_raises_the_node_lives(error: BaseException) -> None:
         assert (await world.ended(await world.trigger(fine))).status is OccurrenceStatus.COMPLETED
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_an_attempt_that_will_not_stop_is_left_behind() -> None:
+def test_an_attempt_that_will_not_stop_is_left_behind(live: Live) -> None:
     """It swallowed its cancel: after the grace period it is recorded as timed out, and its slot is free."""
 
     async def story(world: World) -> None:
@@ -325,10 +326,10 @@ def test_an_attempt_that_will_not_stop_is_left_behind() -> None:
         is_over = True
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_people_see_what_has_run_for_a_while() -> None:
+def test_people_see_what_has_run_for_a_while(live: Live) -> None:
     """Rows of attempts that have run for about a second are there while they run, with their progress."""
 
     async def story(world: World) -> None:
@@ -354,10 +355,10 @@ def test_people_see_what_has_run_for_a_while() -> None:
         await world.ended(asked)
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_a_retry_the_owner_waits_for_begins_when_its_time_has_come() -> None:
+def test_a_retry_the_owner_waits_for_begins_when_its_time_has_come(live: Live) -> None:
     """At most five seconds away it keeps its place: recorded as awaiting_retry with an owner."""
 
     async def story(world: World) -> None:
@@ -379,10 +380,10 @@ def test_a_retry_the_owner_waits_for_begins_when_its_time_has_come() -> None:
         assert timedelta(seconds=4) <= timedelta(seconds=tries[1] - tries[0]) < timedelta(seconds=4.1)
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_a_task_that_cancels_itself_harms_nobody_else() -> None:
+def test_a_task_that_cancels_itself_harms_nobody_else(live: Live) -> None:
     """Libraries do so: the attempt has failed or returned, and the next one on its worker is not touched."""
 
     async def story(world: World) -> None:
@@ -412,10 +413,10 @@ def test_a_task_that_cancels_itself_harms_nobody_else() -> None:
             assert (await world.ended(await world.trigger(good, f"b{number}"), "5s")).status == "completed"
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_a_note_that_no_store_takes_is_made_fit_or_refused() -> None:
+def test_a_note_that_no_store_takes_is_made_fit_or_refused(live: Live) -> None:
     """F-19: text without a lone surrogate or a zero byte, bounded; numbers that are numbers."""
 
     async def story(world: World) -> None:
@@ -441,7 +442,7 @@ def test_a_note_that_no_store_takes_is_made_fit_or_refused() -> None:
         assert len(attempt.progress.text) < 1_100
         assert "finite" in refused[0]
 
-    living(story)
+    live(story)
 
 
 async def test_waiting_for_a_thread_is_not_the_tasks_own_time() -> None:

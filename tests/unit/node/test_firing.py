@@ -12,10 +12,11 @@ from everytick.runners.catalogue import Catalogue
 from everytick.schedules.interval import every
 from everytick.stores.base import Commit
 from everytick.stores.memory import MemoryStore
+from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import NOON, World, living, passing, pause
 
 
-def test_every_instant_starts_on_time_and_none_early() -> None:
+def test_every_instant_starts_on_time_and_none_early(live: Live) -> None:
     """S4-003, S4-004, C-20, B6–B9: hundreds of ticks later it starts as near its instant as at first, never before."""
 
     async def story(world: World) -> None:
@@ -36,10 +37,10 @@ def test_every_instant_starts_on_time_and_none_early() -> None:
         assert min(late) >= timedelta(0)
         assert max(late) < timedelta(milliseconds=50)
 
-    living(story)
+    live(story)
 
 
-def test_what_takes_long_holds_up_nobody_else() -> None:
+def test_what_takes_long_holds_up_nobody_else(live: Live) -> None:
     """D9: one job that never ends does not make another late."""
 
     async def story(world: World) -> None:
@@ -57,7 +58,7 @@ def test_what_takes_long_holds_up_nobody_else() -> None:
         assert max(late) < timedelta(seconds=1)
         await node.stop()
 
-    living(story)
+    live(story)
 
 
 def _noted(world: World, late: list[timedelta]):  # type: ignore[no-untyped-def]
@@ -70,7 +71,7 @@ def _noted(world: World, late: list[timedelta]):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("slots", [1, 3])
-def test_no_more_run_at_once_than_there_are_slots(slots: int) -> None:
+def test_no_more_run_at_once_than_there_are_slots(live: Live, slots: int) -> None:
     """S0-104: what finds no slot waits, and everything runs in the end."""
 
     async def story(world: World) -> None:
@@ -93,10 +94,10 @@ def test_no_more_run_at_once_than_there_are_slots(slots: int) -> None:
         assert (most, done) == (slots, 10)
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_the_more_important_goes_first_then_the_older() -> None:
+def test_the_more_important_goes_first_then_the_older(live: Live) -> None:
     """Priority, then age: among what waits for a slot."""
 
     async def story(world: World) -> None:
@@ -122,10 +123,10 @@ def test_the_more_important_goes_first_then_the_older() -> None:
         assert order == ["high", "first", "second", "low"]
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_an_ending_releases_the_next_in_line_at_once() -> None:
+def test_an_ending_releases_the_next_in_line_at_once(live: Live) -> None:
     """S0-062: the one that waited does not wait for the next poll."""
 
     async def story(world: World) -> None:
@@ -144,7 +145,7 @@ def test_an_ending_releases_the_next_in_line_at_once() -> None:
         assert [round((at - begun[0]).total_seconds()) for at in begun] == [0, 3, 6]
         await node.stop()
 
-    living(story)
+    live(story)
 
 
 def test_a_schedule_that_raises_disturbs_no_other_job(caplog: pytest.LogCaptureFixture) -> None:
@@ -186,7 +187,7 @@ def test_a_schedule_that_raises_disturbs_no_other_job(caplog: pytest.LogCaptureF
     assert "broken" in said[0]
 
 
-def test_what_this_node_cannot_run_is_left_to_one_that_can() -> None:
+def test_what_this_node_cannot_run_is_left_to_one_that_can(live: Live) -> None:
     """C-21: it is given back untouched, and the other node runs it."""
 
     async def story(world: World) -> None:
@@ -210,7 +211,7 @@ def test_what_this_node_cannot_run_is_left_to_one_that_can() -> None:
         await ignorant.stop()
         await able.stop()
 
-    living(story)
+    live(story)
 
 
 def test_a_node_looks_again_every_five_seconds_though_no_bell_rang() -> None:
@@ -235,7 +236,7 @@ def test_a_node_looks_again_every_five_seconds_though_no_bell_rang() -> None:
     living(story, Mute)
 
 
-def test_the_log_says_what_was_decided(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_says_what_was_decided(live: Live, caplog: pytest.LogCaptureFixture) -> None:
     """S1-014, S0-060: the texts of the contract, with the job's name."""
 
     async def story(world: World) -> None:
@@ -249,7 +250,7 @@ def test_the_log_says_what_was_decided(caplog: pytest.LogCaptureFixture) -> None
         await node.stop()
 
     with caplog.at_level("INFO", logger="everytick"):
-        living(story)
+        live(story)
     said = [record.getMessage() for record in caplog.records]
     assert any(
         line.startswith("claimed and enqueued schedule report, next_run_at 2024-01-01 12:00:20") for line in said
@@ -257,7 +258,7 @@ def test_the_log_says_what_was_decided(caplog: pytest.LogCaptureFixture) -> None
     assert "Skipping overlapping run for Job report" in said
 
 
-def test_start_and_stop_are_logged_with_fields_that_programs_read(caplog: pytest.LogCaptureFixture) -> None:
+def test_start_and_stop_are_logged_with_fields_that_programs_read(live: Live, caplog: pytest.LogCaptureFixture) -> None:
     """S0-114, S3-027: the texts of the contract; component, node, interval and next run stand beside them."""
 
     async def story(world: World) -> None:
@@ -271,7 +272,7 @@ def test_start_and_stop_are_logged_with_fields_that_programs_read(caplog: pytest
         await node.stop()
 
     with caplog.at_level("INFO", logger="everytick"):
-        living(story)
+        live(story)
     said = [record for record in caplog.records if getattr(record, "component", "") == "scheduler"]
     assert [record.getMessage() for record in said if hasattr(record, "node")] == [
         "Cron scheduler started",
@@ -283,7 +284,7 @@ def test_start_and_stop_are_logged_with_fields_that_programs_read(caplog: pytest
     ] == [("report", timedelta(seconds=20))]
 
 
-def test_what_was_missed_is_planned_before_a_start_returns() -> None:
+def test_what_was_missed_is_planned_before_a_start_returns(live: Live) -> None:
     """S0-113: recovery comes first; then the loops, and what is paused or disabled does not tick."""
 
     async def story(world: World) -> None:
@@ -309,7 +310,7 @@ def test_what_was_missed_is_planned_before_a_start_returns() -> None:
         assert ran == ["late"]
         await node.stop()
 
-    living(story)
+    live(story)
 
 
 def test_a_first_look_that_fails_ends_the_start() -> None:
@@ -359,7 +360,7 @@ def test_a_plan_that_cannot_be_written_stops_no_other_job(caplog: pytest.LogCapt
     assert any("failed to claim schedule: bad" in record.getMessage() for record in caplog.records)
 
 
-def test_a_body_that_cannot_be_made_takes_nobody_with_it() -> None:
+def test_a_body_that_cannot_be_made_takes_nobody_with_it(live: Live) -> None:
     """S4-043: its claim is given back; those behind it in the same batch run."""
 
     async def story(world: World) -> None:
@@ -382,4 +383,4 @@ def test_a_body_that_cannot_be_made_takes_nobody_with_it() -> None:
         assert await world.status(refused) is OccurrenceStatus.PENDING
         await node.stop()
 
-    living(story)
+    live(story)

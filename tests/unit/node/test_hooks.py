@@ -20,6 +20,7 @@ from everytick.node.settings import node_settings
 from everytick.runners.catalogue import Catalogue
 from everytick.schedules.interval import every
 from everytick.stores.memory import MemoryStore
+from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import NOON, Function, World, living, passing, pause
 
 
@@ -31,7 +32,7 @@ async def _reporting(world: World, body: Function, **policies: object) -> Job:
     return job
 
 
-def test_hooks_are_called_in_order_whatever_becomes_of_the_tasks() -> None:
+def test_hooks_are_called_in_order_whatever_becomes_of_the_tasks(live: Live) -> None:
     """S0-024, S0-025: on_start before any task, on_complete with the report, also when everything failed."""
 
     async def story(world: World) -> None:
@@ -62,10 +63,10 @@ def test_hooks_are_called_in_order_whatever_becomes_of_the_tasks() -> None:
         assert await world.store.reports(10) == []
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_a_hook_that_raises_is_logged_and_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_hook_that_raises_is_logged_and_changes_nothing(live: Live, caplog: pytest.LogCaptureFixture) -> None:
     """S0-025: the tasks run, the end stands, and the report is not told for ever."""
 
     async def story(world: World) -> None:
@@ -85,13 +86,13 @@ def test_a_hook_that_raises_is_logged_and_changes_nothing(caplog: pytest.LogCapt
         assert await world.store.reports(10) == []
         await node.stop()
 
-    living(story)
+    live(story)
     said = " ".join(record.getMessage() for record in caplog.records)
     assert "on_start of job 'hooked' failed" in said
     assert "on_complete failed" in said
 
 
-def test_a_report_that_nobody_delivered_is_delivered_by_whoever_comes() -> None:
+def test_a_report_that_nobody_delivered_is_delivered_by_whoever_comes(live: Live) -> None:
     """Ended by the planner or on a node that fell silent before its hook: told at least once."""
 
     async def story(world: World) -> None:
@@ -120,11 +121,11 @@ def test_a_report_that_nobody_delivered_is_delivered_by_whoever_comes() -> None:
         await other.stop()
         await node.stop()
 
-    living(story)
+    live(story)
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()])
-def test_whatever_a_hook_raises_the_node_goes_on(error: BaseException) -> None:
+def test_whatever_a_hook_raises_the_node_goes_on(live: Live, error: BaseException) -> None:
     """S0-025: neither the process nor a slot is lost by it."""
 
     async def story(world: World) -> None:
@@ -143,10 +144,10 @@ def test_whatever_a_hook_raises_the_node_goes_on(error: BaseException) -> None:
             assert ended.status is OccurrenceStatus.COMPLETED
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_on_start_is_called_though_another_node_had_given_it_back() -> None:
+def test_on_start_is_called_though_another_node_had_given_it_back(live: Live) -> None:
     """S0-025: no attempt had begun, so the first one still has its hook before it."""
 
     async def story(world: World) -> None:
@@ -171,7 +172,7 @@ def test_on_start_is_called_though_another_node_had_given_it_back() -> None:
         assert told == ["on_start", "body"]
         await node.stop()
 
-    living(story)
+    live(story)
 
 
 class _Full(MemoryStore):
@@ -200,7 +201,7 @@ async def _owed(world: World, name: str, count: int) -> list[str]:
     return asked
 
 
-def test_reports_of_jobs_without_a_hook_here_hide_no_others() -> None:
+def test_reports_of_jobs_without_a_hook_here_hide_no_others(live: Live) -> None:
     """S0-025: an application that is gone may owe any number of them."""
 
     async def story(world: World) -> None:
@@ -216,7 +217,7 @@ def test_reports_of_jobs_without_a_hook_here_hide_no_others() -> None:
         assert len(await world.store.reports(1000)) == 330
         await node.stop()
 
-    living(story)
+    live(story)
 
 
 def test_a_hook_is_called_once_though_its_report_cannot_be_marked() -> None:
@@ -249,7 +250,7 @@ def test_a_hook_is_called_once_though_its_report_cannot_be_marked() -> None:
     living(story, _Full)
 
 
-def test_a_hook_that_takes_long_holds_up_no_other() -> None:
+def test_a_hook_that_takes_long_holds_up_no_other(live: Live) -> None:
     """Neither what is left nor what ends now waits for the hooks of another job, however many of them hang."""
 
     async def story(world: World) -> None:
@@ -269,10 +270,10 @@ def test_a_hook_that_takes_long_holds_up_no_other() -> None:
         assert len(await world.store.reports(1000)) == 300
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_so_many_hooks_are_called_at_once_and_no_more() -> None:
+def test_so_many_hooks_are_called_at_once_and_no_more(live: Live) -> None:
     """Ends that come faster than their hooks return are left in the store, and delivered all the same."""
 
     async def story(world: World) -> None:
@@ -301,7 +302,7 @@ def test_so_many_hooks_are_called_at_once_and_no_more() -> None:
         assert in_memory < 200
         await node.stop()
 
-    living(story)
+    live(story)
 
 
 def test_hooks_that_hang_in_threads_keep_neither_the_node_nor_others_from_their_threads() -> None:

@@ -7,7 +7,8 @@ import pytest
 from everytick.node.clock import NodeClock
 from everytick.node.offset import Offset
 from everytick.schedules.interval import every
-from tests.unit.node.worlds import NOON, World, living, pause
+from tests.unit.node.conftest import Live
+from tests.unit.node.worlds import NOON, World, pause
 
 HERE = datetime(2024, 1, 1, 12, tzinfo=UTC)
 
@@ -32,7 +33,7 @@ def test_a_second_is_no_matter(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize("years", [-10, -1, 1, 10])
-def test_a_host_clock_that_is_set_changes_nothing_that_fires(years: int) -> None:
+def test_a_host_clock_that_is_set_changes_nothing_that_fires(live: Live, years: int) -> None:
     """S0-072, S1-030, B1–B4, C-05: the node sleeps by a clock that nobody sets, and the store's clock decides."""
 
     async def story(world: World) -> None:
@@ -52,7 +53,7 @@ def test_a_host_clock_that_is_set_changes_nothing_that_fires(years: int) -> None
         await node.stop()
         assert [round((at - NOON).total_seconds()) for at in begun] == [10, 20, 30, 40, 50]
 
-    living(story)
+    live(story)
 
 
 def test_an_answer_about_the_past_does_not_hold_the_clock_up() -> None:

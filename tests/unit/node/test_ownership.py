@@ -13,6 +13,7 @@ from everytick.node.node import Node, StopMode
 from everytick.schedules.interval import every
 from everytick.stores.base import Ahead, Claim, Commit, Orders
 from everytick.stores.memory import MemoryStore
+from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import NOON, World, living, passing, pause
 
 
@@ -82,7 +83,10 @@ async def _silence(node: Node) -> None:
     ],
 )
 def test_what_a_silent_node_ran_is_settled_within_thirty_seconds(
-    on_orphan: str, ends: OccurrenceStatus, runs: int
+    on_orphan: str,
+    ends: OccurrenceStatus,
+    runs: int,
+    live: Live,
 ) -> None:
     """E1, C-10: the open attempt is lost, and on_orphan says what becomes of the rest; the zombie records nothing."""
 
@@ -111,10 +115,10 @@ def test_what_a_silent_node_ran_is_settled_within_thirty_seconds(
         assert whole.attempts[0][1].status is AttemptStatus.LOST
         await living_on.stop()
 
-    living(story)
+    live(story)
 
 
-def test_a_node_that_wakes_again_stops_what_is_no_longer_its_own() -> None:
+def test_a_node_that_wakes_again_stops_what_is_no_longer_its_own(live: Live) -> None:
     """E8: its beat tells it, the body is canceled, and nothing of it is written."""
 
     async def story(world: World) -> None:
@@ -143,7 +147,7 @@ def test_a_node_that_wakes_again_stops_what_is_no_longer_its_own() -> None:
         assert not frozen.executor.named
         await other.stop()
 
-    living(story)
+    live(story)
 
 
 def test_a_claim_whose_reply_was_lost_is_adopted_and_run_once() -> None:
@@ -232,7 +236,7 @@ def test_an_outage_of_the_store_stops_firing_and_is_recovered_by_the_strategy(re
     living(story, Unsteady)
 
 
-def test_many_nodes_run_every_instant_once() -> None:
+def test_many_nodes_run_every_instant_once(live: Live) -> None:
     """C1, C6, V1: five nodes, one store, each occurrence claimed by one of them."""
 
     async def story(world: World) -> None:
@@ -248,17 +252,17 @@ def test_many_nodes_run_every_instant_once() -> None:
         nodes = [world.node(slots=3) for _ in range(5)]
         for node in nodes:
             await node.start()
-        await pause("210s")
+        await pause("209s")
         for node in nodes:
             await node.stop("drain")
         made = [each.id for job in jobs for each in await world.history(job)]
         assert len(made) >= 5 * 29
         assert sorted(seen) == sorted(made)
 
-    living(story)
+    live(story)
 
 
-def test_five_reapers_settle_an_orphan_once() -> None:
+def test_five_reapers_settle_an_orphan_once(live: Live) -> None:
     """C11: one outcome, one event."""
 
     async def story(world: World) -> None:
@@ -283,10 +287,10 @@ def test_five_reapers_settle_an_orphan_once() -> None:
         for node in reapers:
             await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_an_owner_that_lives_but_lets_the_deadline_pass_loses_the_occurrence() -> None:
+def test_an_owner_that_lives_but_lets_the_deadline_pass_loses_the_occurrence(live: Live) -> None:
     """S0-068, S0-074, E2: past its deadline and the grace period it is failed_stale, though its node still beats."""
 
     async def story(world: World) -> None:
@@ -308,7 +312,7 @@ def test_an_owner_that_lives_but_lets_the_deadline_pass_loses_the_occurrence() -
         assert (ended.status, ended.error) == (OccurrenceStatus.FAILED_STALE, "Execution exceeded timeout")
         await other.stop()
 
-    living(story)
+    live(story)
 
 
 def test_a_reaper_never_runs_what_it_took_over() -> None:
@@ -395,7 +399,7 @@ def test_after_an_outage_nobody_takes_the_living_for_dead() -> None:
     living(story, Unsteady)
 
 
-def test_a_shorter_deadline_of_a_new_definition_harms_nothing_that_runs() -> None:
+def test_a_shorter_deadline_of_a_new_definition_harms_nothing_that_runs(live: Live) -> None:
     """A rolling deploy: what runs keeps the rules it began with."""
 
     async def story(world: World) -> None:
@@ -413,10 +417,10 @@ def test_a_shorter_deadline_of_a_new_definition_harms_nothing_that_runs() -> Non
         await node.stop()
         await other.stop()
 
-    living(story)
+    live(story)
 
 
-def test_orders_are_judged_by_what_their_own_beat_named() -> None:
+def test_orders_are_judged_by_what_their_own_beat_named(live: Live) -> None:
     """A later beat has named it anew: the order of the earlier one is about the claim before."""
 
     async def story(world: World) -> None:
@@ -437,7 +441,7 @@ def test_orders_are_judged_by_what_their_own_beat_named() -> None:
         assert len(begun) == 1
         await node.stop()
 
-    living(story)
+    live(story)
 
 
 def test_a_store_that_hangs_turns_readiness_red_within_fifteen_seconds() -> None:
@@ -474,7 +478,7 @@ def test_a_store_that_hangs_turns_readiness_red_within_fifteen_seconds() -> None
     living(story, Hanging)
 
 
-def test_what_was_taken_away_before_it_began_takes_no_slot() -> None:
+def test_what_was_taken_away_before_it_began_takes_no_slot(live: Live) -> None:
     """Claimed ahead, then another node's: it is passed over, and the slot goes to the next."""
 
     async def story(world: World) -> None:
@@ -500,4 +504,4 @@ def test_what_was_taken_away_before_it_began_takes_no_slot() -> None:
         assert node.executor.busy == 0
         await node.stop()
 
-    living(story)
+    live(story)

@@ -9,7 +9,8 @@ import pytest
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus
 from everytick.errors import NotFound
 from everytick.schedules.interval import every
-from tests.unit.node.worlds import NOON, World, living, passing, pause
+from tests.unit.node.conftest import Live
+from tests.unit.node.worlds import NOON, World, passing, pause
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,9 @@ from tests.unit.node.worlds import NOON, World, living, passing, pause
     ],
 )
 def test_a_stop_cancels_what_runs_and_its_job_says_what_becomes_of_it(
-    on_orphan: str, becomes: OccurrenceStatus
+    on_orphan: str,
+    becomes: OccurrenceStatus,
+    live: Live,
 ) -> None:
     """H1, C-17: the attempt ends as canceled by the shutdown, the occurrence follows on_orphan."""
 
@@ -43,10 +46,10 @@ def test_a_stop_cancels_what_runs_and_its_job_says_what_becomes_of_it(
         [(_, attempt)] = whole.attempts
         assert (attempt.status, attempt.error) == (AttemptStatus.CANCELED, "shutdown")
 
-    living(story)
+    live(story)
 
 
-def test_a_drain_lets_what_runs_finish() -> None:
+def test_a_drain_lets_what_runs_finish(live: Live) -> None:
     """`stop("drain")`: no cancel, nothing new, and the end is recorded."""
 
     async def story(world: World) -> None:
@@ -64,10 +67,10 @@ def test_a_drain_lets_what_runs_finish() -> None:
         with pytest.raises(NotFound):
             await world.status(late)
 
-    living(story)
+    live(story)
 
 
-def test_what_had_not_begun_is_given_back_untouched() -> None:
+def test_what_had_not_begun_is_given_back_untouched(live: Live) -> None:
     """H1: claimed ahead, not started: another node finds it pending, with no attempt used up."""
 
     async def story(world: World) -> None:
@@ -95,10 +98,10 @@ def test_what_had_not_begun_is_given_back_untouched() -> None:
             if status is OccurrenceStatus.PENDING:
                 assert (await world.store.whole(id_)).attempts == ()
 
-    living(story)
+    live(story)
 
 
-def test_nothing_starts_after_a_stop_has_returned() -> None:
+def test_nothing_starts_after_a_stop_has_returned(live: Live) -> None:
     """H4: neither a tick nor a retry that was waited for."""
 
     async def story(world: World) -> None:
@@ -118,10 +121,10 @@ def test_nothing_starts_after_a_stop_has_returned() -> None:
         await pause("60s")
         assert len(begun) == known
 
-    living(story)
+    live(story)
 
 
-def test_the_heartbeat_stops_last() -> None:
+def test_the_heartbeat_stops_last(live: Live) -> None:
     """E7: while a stopping node waits for what runs, it still beats, so that nobody takes its work."""
 
     async def story(world: World) -> None:
@@ -142,10 +145,10 @@ def test_the_heartbeat_stops_last() -> None:
         assert await world.status(asked) is OccurrenceStatus.CANCELED
         await other.stop()
 
-    living(story)
+    live(story)
 
 
-def test_a_cancel_stops_what_runs_and_ends_what_does_not() -> None:
+def test_a_cancel_stops_what_runs_and_ends_what_does_not(live: Live) -> None:
     """Cancel: the coroutine is canceled within a beat; what nobody has claimed ends in the verb itself."""
 
     async def story(world: World) -> None:
@@ -167,10 +170,10 @@ def test_a_cancel_stops_what_runs_and_ends_what_does_not() -> None:
         assert (ended.status, ended.error) == (OccurrenceStatus.CANCELED, "enough")
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_stopping_again_and_again_loses_nothing() -> None:
+def test_stopping_again_and_again_loses_nothing(live: Live) -> None:
     """C4, D3, H1: a job every ten seconds, a node that lives for a few seconds at a time: every instant once."""
 
     async def story(world: World) -> None:
@@ -198,10 +201,10 @@ def test_stopping_again_and_again_loses_nothing() -> None:
         apart = {(later - earlier).total_seconds() for earlier, later in pairwise(instants)}
         assert apart == {10.0}
 
-    living(story)
+    live(story)
 
 
-def test_a_stop_returns_as_soon_as_everything_has_ended() -> None:
+def test_a_stop_returns_as_soon_as_everything_has_ended(live: Live) -> None:
     """S0-110: the grace period is a bound, not a wait."""
 
     async def story(world: World) -> None:
@@ -221,4 +224,4 @@ def test_a_stop_returns_as_soon_as_everything_has_ended() -> None:
         await node.stop()
         assert 2 <= world.loop.time() - before < 4
 
-    living(story)
+    live(story)

@@ -1,4 +1,4 @@
-"""Nodes that live in a test: real loops on a store in memory, on virtual time."""
+"""Nodes that live in a test: real loops on a real store, on virtual time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -20,6 +20,7 @@ from everytick.runners.catalogue import Catalogue
 from everytick.schedules.interval import every
 from everytick.stores.memory import MemoryStore
 from everytick.testing.virtual import VirtualLoop, run_virtually
+from tests.patient import Opened, Patient
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 Function = Callable[..., Awaitable[Any]]
@@ -28,7 +29,7 @@ Function = Callable[..., Awaitable[Any]]
 class World:
     """One store and the nodes on it; time passes only while everything waits."""
 
-    def __init__(self, loop: VirtualLoop, store: type[MemoryStore] = MemoryStore) -> None:
+    def __init__(self, loop: VirtualLoop, store: Callable[[Callable[[], datetime]], Any] = MemoryStore) -> None:
         self.loop = loop
         self.store = store(self.now)
         self.functions: dict[str, dict[str, Function]] = {}
@@ -66,18 +67,22 @@ class World:
         return node
 
     async def trigger(self, job: Job, key: str = "k", **given: Any) -> str:
-        return await self.store.request(job.id, Request(key, Cause.TRIGGER, self.now(), **given))
+        asked: str = await self.store.request(job.id, Request(key, Cause.TRIGGER, self.now(), **given))
+        return asked
 
     async def status(self, occurrence_id: str) -> OccurrenceStatus:
-        return (await self.store.whole(occurrence_id)).occurrence.status
+        found: Occurrence = (await self.store.whole(occurrence_id)).occurrence
+        return found.status
 
     async def ended(self, occurrence_id: str, within: str = "1h") -> Occurrence:
         """Return the occurrence once it is over."""
         deadline = self.now() + duration(within)
         found: Occurrence | None = None
+        seconds = 0.1
         while found is None or found.ended_at is None:
             assert self.now() < deadline, f"{occurrence_id} is still {found}"
-            await pause("100ms")
+            await passing(seconds)
+            seconds = min(1.2 * seconds, 1.0)
             # A request is an occurrence only once it was planned.
             with suppress(NotFound):
                 found = (await self.store.whole(occurrence_id)).occurrence
@@ -104,10 +109,29 @@ async def passing(seconds: float) -> None:
         timer.cancel()
 
 
-def living(story: Callable[[World], Coroutine[Any, Any, None]], store: type[MemoryStore] = MemoryStore) -> None:
-    """Let the story happen in a world of its own."""
+Story = Callable[[World], Coroutine[Any, Any, None]]
+
+
+def living(story: Story, store: type[MemoryStore] = MemoryStore) -> None:
+    """Let the story happen in a world of its own, in memory."""
 
     async def main(loop: VirtualLoop) -> None:
         await story(World(loop, store))
+
+    run_virtually(main)
+
+
+def living_on(story: Story, opened: Opened) -> None:
+    """Let the story happen on a store that is no part of this process."""
+
+    async def main(loop: VirtualLoop) -> None:
+        with loop.standing_still():
+            held = opened(lambda: NOON + timedelta(seconds=loop.time()))
+            store = await held.__aenter__()
+        try:
+            await story(World(loop, lambda _: Patient(store, loop)))
+        finally:
+            with loop.standing_still():
+                await held.__aexit__(None, None, None)
 
     run_virtually(main)
