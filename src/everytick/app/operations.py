@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -12,7 +14,15 @@ from everytick.domain.config import UNSET, Unset
 from everytick.domain.job import Job, TaskDefinition, define_job
 from everytick.domain.names import checked_name
 from everytick.domain.values import value
-from everytick.errors import Conflict, InvalidInstant, InvalidPolicies, NotFound, VersionConflict, shown
+from everytick.errors import (
+    Conflict,
+    DuplicateDefinition,
+    InvalidInstant,
+    InvalidPolicies,
+    NotFound,
+    VersionConflict,
+    shown,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,12 +35,11 @@ if TYPE_CHECKING:
     from everytick.domain.policies import Overlap
     from everytick.domain.schedule import Schedule
     from everytick.stores.addresses import AnyStore
-    from everytick.stores.base import JobRecord, Whole
+    from everytick.stores.base import Edits, JobRecord, Whole
 
 _RETIRE_AFTER = timedelta(minutes=10)
 _EDITS_TRIED = 5
 _SHOWN_INSTANTS = 10_000
-_PUT_AT_ONCE = 100
 _PURGED_AT_ONCE = 1000
 
 
@@ -273,11 +282,14 @@ class Operations(Opened):
     ) -> list[Change]:
         """Store these definitions, each as a new version where it says anything new; return what that changed.
 
-        With `prune`, jobs of the same owners that are not among them are removed.
+        With `prune`, jobs of the same owners that are not among them are removed. All of it is
+        one transaction: if one is refused, nothing is stored.
         """
         jobs = [each if isinstance(each, Job) else each.job for each in definitions]
         for job in jobs:
             _refuse_idle(job)
+        if twice := [name for name, count in Counter(job.name for job in jobs).items() if count > 1]:
+            raise DuplicateDefinition(f"two definitions are named '{shown(twice[0])}': give one of them another name")
         owners = {job.owner for job in jobs} or {f"code:{self.name}"}
         pruned = owners if prune else set()
         return await self._apply(jobs, pruned, timedelta(0), dry_run=dry_run, by=self._by(by))
@@ -298,32 +310,19 @@ class Operations(Opened):
         self, jobs: list[Job], owners: set[str], retire_after: timedelta, *, dry_run: bool, by: str
     ) -> list[Change]:
         store = await self._opened()
-        known = {record.job.name: record.job for record in await store.list()}
-        changes = []
-        for some in (jobs[place : place + _PUT_AT_ONCE] for place in range(0, len(jobs), _PUT_AT_ONCE)):
-            changes += await self._put(store, some, known, dry_run, by)
-        named = {job.name for job in jobs}
-        for gone in [each for each in known.values() if each.owner in owners and each.name not in named]:
-            if not dry_run:
-                await store.remove(gone.id, retire_after=retire_after, by=by)
-            changes.append(Change(gone.name, "removed", gone.version))
-        return changes
-
-    async def _put(
-        self, store: AnyStore, jobs: list[Job], known: Mapping[str, Job], dry_run: bool, by: str
-    ) -> list[Change]:
-        """Store these definitions side by side, so that a store may commit them together."""
-        import asyncio
-
-        async def put(job: Job) -> Change:
-            before = known.get(job.name)
-            wanted = job if before is None else _as_enabled(job, before)
-            if before is not None and _says_the_same(wanted, before):
-                return Change(job.name, "unchanged", before.version)
-            version = None if dry_run else (await store.put(wanted, by=by)).version
-            return Change(job.name, "added" if before is None else "changed", version)
-
-        return await asyncio.gather(*map(put, jobs))
+        for left in reversed(range(_EDITS_TRIED)):
+            known = {record.job.name: record.job for record in await store.list()}
+            changes, edits = _drafted(jobs, known, owners, retire_after)
+            try:
+                stored = await store.apply(edits, by=by) if edits.names and not dry_run else ()
+            except VersionConflict:
+                # Somebody edits the same jobs: another process of this application may be starting too.
+                if not left:
+                    raise
+                continue
+            versions = {job.name: each.version for job, each in zip(edits.puts, stored, strict=False)}
+            return [replace(each, version=versions.get(each.name, each.version)) for each in changes]
+        raise AssertionError("the last try returns or raises")
 
     async def update(
         self,
@@ -447,6 +446,30 @@ async def _unfilled(
         page = await store.history(job_id=job.id, after=after, through=found[-1], limit=1000, cursor=page.cursor)
         taken.update(each.id for each in page.occurrences)
     return [each for each in found if occurrence_id(job.id, each) not in taken], more
+
+
+def _drafted(
+    jobs: list[Job], known: Mapping[str, Job], owners: set[str], retire_after: timedelta
+) -> tuple[list[Change], Edits]:
+    """What is to change so that these are the definitions of their owners, and the transaction that does it."""
+    from everytick.stores.base import Edits
+
+    wanted = [(job if job.name not in known else _as_enabled(job, known[job.name])) for job in jobs]
+    puts = [job for job in wanted if job.name not in known or not _says_the_same(job, known[job.name])]
+    named = {job.name for job in jobs}
+    gone = [each for each in known.values() if each.owner in owners and each.name not in named]
+    new = {job.name for job in puts}
+    changes = [_change(job, known.get(job.name), job.name in new) for job in wanted]
+    changes += [Change(each.name, "removed", each.version) for each in gone]
+    expected = {job.name: known[job.name].version for job in (*puts, *gone) if job.name in known}
+    removes = {each.name: retire_after for each in gone}
+    return changes, Edits(tuple(puts), expected, removes=removes)
+
+
+def _change(job: Job, before: Job | None, is_put: bool) -> Change:
+    if before is None:
+        return Change(job.name, "added", None)
+    return Change(job.name, "changed", None) if is_put else Change(job.name, "unchanged", before.version)
 
 
 def _refuse_idle(job: Job) -> None:

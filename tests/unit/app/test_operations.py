@@ -1,5 +1,6 @@
 """Operations through the public API, on memory and on SQLite."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from everytick.domain.snapshots import AdjustmentKind
 from everytick.domain.steps import AttemptEnded
 from everytick.errors import (
     Conflict,
+    DuplicateDefinition,
     InvalidInstant,
     InvalidName,
     InvalidPayload,
@@ -23,12 +25,14 @@ from everytick.errors import (
     JobDisabled,
     NotFound,
     OccurrenceExists,
+    TooManyEditions,
     TransactionsUnsupported,
     VersionConflict,
 )
 from everytick.schedules.cron import cron
 from everytick.schedules.interval import every
 from everytick.stores.addresses import AnyStore
+from everytick.stores.base import Edits, Stored
 from tests.stores.acting import FAILED, began, claim_one, ended, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import START, ManualClock
 
@@ -473,6 +477,42 @@ async def test_apply_tells_what_it_changes_and_prunes_only_if_it_is_told_to(tick
         ("two", "removed"),
     ]
     assert [record.job.name for record in await tick.jobs()] == ["one"]
+
+
+async def test_apply_stores_all_definitions_or_none(tick: Everytick, store: AnyStore) -> None:
+    """One that has too many edits keeps the others out, and so do two of one name."""
+    source = Everytick("memory://", name="files")
+    worn, new = source.define("worn", every("1h")), source.define("new", every("2h"))
+    for each in (worn, new):
+        each.task(work)
+    await tick.apply([worn])
+    for number in range(15):
+        await tick.update("worn", priority=number)
+
+    with pytest.raises(TooManyEditions):
+        await tick.apply([new, worn])
+    with pytest.raises(DuplicateDefinition, match="two definitions are named 'new'"):
+        await tick.apply([new, new])
+    assert [record.job.name for record in await tick.jobs()] == ["worn"]
+
+
+async def test_a_sync_that_another_process_crosses_reads_again(
+    tick: Everytick, store: AnyStore, hourly: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it disables just then stays disabled."""
+    changed = Everytick(store, name=tick.name)
+    changed.job("30 * * * *", name=hourly)(work)
+    apply = store.apply
+
+    async def crossed(edits: Edits, *, by: str = "") -> Sequence[Stored]:
+        monkeypatch.undo()
+        await tick.disable(hourly)
+        return await apply(edits, by=by)
+
+    monkeypatch.setattr(store, "apply", crossed)
+
+    assert [(each.kind, each.version) for each in await changed.sync()] == [("changed", 3)]
+    assert not (await tick.job(hourly)).job.enabled
 
 
 async def test_an_occurrence_that_is_running_is_asked_to_stop(tick: Everytick, store: AnyStore, hourly: str) -> None:
