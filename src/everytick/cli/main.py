@@ -52,6 +52,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "diff": ("cli.files", "Say which jobs are new, changed or gone in files."),
         "apply": ("cli.files", "Store what files say."),
         "schema": ("cli.files", "Write the JSON Schema of files of jobs."),
+        "import": ("cli.importing", "Turn what another scheduler keeps into files of jobs."),
     },
     "Care": {
         "db": ("cli.db", "Care for a store: migrate, status, backup, prune."),

@@ -1,0 +1,308 @@
+"""Kubernetes CronJobs, from manifests: several documents, lists, and whatever else stands among them.
+
+A CronJob makes pods, and here the command itself is run on the node: what belongs to the pod is
+listed. Its schedule is read as the controller does: a day field of `*/2` counts as restricted,
+wall times that the clock skips are left out, and those that come twice come twice.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from everytick.domain.durations import duration, format_duration
+from everytick.errors import EverytickError, shown
+from everytick.sources.importing.found import Findings, Unreadable, Unsayable, decoded, refuse_template
+from everytick.sources.importing.wall_rule import DAYS, HOURS, MINUTES, MONTHS, WEEKDAYS
+from everytick.sources.yaml_reader import Node, read_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from everytick.sources.yaml_reader import Step
+
+DEFAULTS: Mapping[str, object] = {"overlap": "allow", "recovery": "execute_last", "task_timeout": None}
+"""What the controller does: runs may overlap, the latest one missed is made up, and nothing is stopped."""
+
+_OVERLAPS = {"Allow": "allow", "Forbid": "skip", "Replace": "cancel_running"}
+_MACROS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
+_SPANS = (MINUTES, HOURS, DAYS, MONTHS, WEEKDAYS)
+_STEP = re.compile(r"(\d+)/(\d+)", re.ASCII)
+_REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
+_NO_CHANGES = ("UTC", "Etc/UTC")
+_BACKOFF = 6
+_POD = "pods are not made here: the command runs on the node as it is"
+_SPEC = ("jobTemplate", "spec")
+_TEMPLATE = (*_SPEC, "template", "spec")
+_LEFT = {
+    "successfulJobsHistoryLimit": "history is kept by age: write retention",
+    "failedJobsHistoryLimit": "history is kept by age: write retention",
+    "ttlSecondsAfterFinished": "history is kept by age: write retention",
+    "labels": "write tags for what you look for by",
+    "annotations": "write a description",
+    "namespace": "jobs of all namespaces stand in one store",
+}
+
+
+def read_manifest(raw: bytes, file: str, *, timezone: str | None = None, taken: set[str] | None = None) -> Findings:
+    """Return the CronJobs of a manifest; other kinds are listed as left."""
+    defaults = dict(DEFAULTS) if timezone is None else {"timezone": timezone, **DEFAULTS}
+    found = Findings(file, defaults, taken)
+    for root in _documents(decoded(raw, file), file):
+        for path in _resources(root.data):
+            _read(root, path, found, timezone is not None)
+    found.left.sort(key=lambda each: each.line)
+    return found
+
+
+def _documents(text: str, file: str) -> Iterator[Node]:
+    """Give the documents, each read with its place in the whole."""
+    begun, lines = 0, list[str]()
+    for number, line in enumerate([*text.replace("\r\n", "\n").split("\n"), "---"]):
+        if re.match(r"(---|\.\.\.)(\s|$)", line):
+            if any(each.strip() and not each.lstrip().startswith("#") for each in lines):
+                yield _document("\n" * begun + "\n".join(lines), file)
+            begun, lines = number, [line[3:]]
+        else:
+            lines.append(line)
+
+
+def _document(text: str, file: str) -> Node:
+    found = read_yaml(text.encode(), file)
+    if found.root is None or found.mistakes:
+        first = found.mistakes[0]
+        hint = "; render templates first, as helm template does" if "{{" in text else ""
+        raise Unreadable(file, first.line, f"{first.message}{hint}")
+    return found.root
+
+
+def _resources(data: object) -> Iterator[tuple[Step, ...]]:
+    """Give the paths of the resources of a document: itself, or the items of a list."""
+    if isinstance(data, dict) and isinstance(items := data.get("items"), list):
+        yield from (("items", position) for position in range(len(items)))
+    else:
+        yield ()
+
+
+def _read(root: Node, path: tuple[Step, ...], found: Findings, has_zone: bool) -> None:
+    data = _inside(root.data, path)
+    line = root.place_of(path).line
+    kind = data.get("kind") if isinstance(data, dict) else None
+    if kind != "CronJob":
+        found.leave(line, f"a {shown(kind) if kind else 'document without a kind'}", "not imported: it is no CronJob")
+        return
+    _CronJob(root, path, found, has_zone).read()
+
+
+def _inside(data: Any, path: tuple[Step, ...]) -> Any:
+    for step in path:
+        if isinstance(data, list) and isinstance(step, int) and step < len(data):
+            data = data[step]
+        elif isinstance(data, dict):
+            data = data.get(step)
+        else:
+            return None
+    return data
+
+
+class _CronJob:
+    """One CronJob, on its way to a job; whatever was looked at is not listed as left."""
+
+    def __init__(self, root: Node, path: tuple[Step, ...], found: Findings, has_zone: bool) -> None:
+        self._root, self._path, self._found, self._has_zone = root, path, found, has_zone
+        self._looked_at: set[tuple[Step, ...]] = set()
+        self._left: list[tuple[tuple[Step, ...], str, str]] = []
+
+    def read(self) -> None:
+        name = self._get("metadata", "name")
+        line = self._line(("metadata", "name"))
+        self._get("apiVersion"), self._get("kind")
+        named = name if isinstance(name, str) else "cronjob"
+        try:
+            parts = {"schedule": self._schedule(), **self._policies(), **self._work()}
+        except Unsayable as reason:
+            self._found.leave(line, f"CronJob '{named}'", f"not imported: {reason}")
+            return
+        if self._found.add(named, parts, line, notes=[f"{shown(self._found.file, 200)}:{line}"]):
+            for path, what, why in self._left:
+                self._found.leave(self._line(path), f"{what} of '{named}'", why)
+            self._list_rest((), named)
+
+    # ----------------------------------------------------------------------------------------------------- when
+
+    def _schedule(self) -> str:
+        written = self._get("spec", "schedule")
+        if not isinstance(written, str):
+            raise Unsayable("it has no schedule")
+        zone = self._get("spec", "timeZone")
+        prefix = re.match(r"(?:CRON_)?TZ=(\S+)\s+", written)
+        if prefix is not None:
+            written, zone = written[prefix.end() :], prefix[1]
+        text = _schedule(written.strip(), zone)
+        if zone is not None or text.startswith("every"):
+            return text
+        if not self._has_zone:
+            why = "the controller means its own zone, which no manifest says, and here it is UTC: give --timezone"
+            self._left.append((("spec", "schedule"), "the time zone", why))
+        return text
+
+    def _policies(self) -> dict[str, object]:
+        parts: dict[str, object] = {}
+        policy = self._get("spec", "concurrencyPolicy")
+        if policy is not None and policy not in _OVERLAPS:
+            raise Unsayable(f"there is no concurrencyPolicy '{shown(policy)}'")
+        if policy in ("Forbid", "Replace"):
+            parts["overlap"] = _OVERLAPS[policy]
+        if policy == "Forbid":
+            why = "a run that it left out may start once the one before has ended; here only queue_latest does so"
+            self._left.append((("spec", "concurrencyPolicy"), "concurrencyPolicy Forbid", why))
+        if (deadline := self._seconds("spec", "startingDeadlineSeconds")) is not None:
+            parts["recovery"] = {"strategy": "bounded_window", "max_duration": deadline, "max_occurrences": 1}
+        if self._get("spec", "suspend") is True:
+            parts["suspended"] = True
+        if (limit := self._seconds("spec", *_SPEC, "activeDeadlineSeconds")) is not None:
+            parts["execution_timeout"] = limit
+        return {**parts, **self._retry()}
+
+    def _retry(self) -> dict[str, object]:
+        """The controller tries again, six times unless told otherwise, with waits that double."""
+        limit = self._get("spec", *_SPEC, "backoffLimit")
+        times = _BACKOFF if limit is None else limit
+        if not isinstance(times, int) or isinstance(times, bool) or times < 0:
+            raise Unsayable(f"backoffLimit '{shown(limit)}' is no number")
+        longest = "5m" if self._get("spec", *_TEMPLATE, "restartPolicy") == "OnFailure" else "6m"
+        return {"retry": {"max": times, "interval": "10s", "factor": 2, "max_interval": longest}} if times else {}
+
+    def _seconds(self, *path: Step) -> str | None:
+        given = self._get(*path)
+        if given is None:
+            return None
+        if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+            raise Unsayable(f"{path[-1]} '{shown(given)}' is no number of seconds")
+        return format_duration(timedelta(seconds=given))
+
+    # ---------------------------------------------------------------------------------------------------- what
+
+    def _work(self) -> dict[str, object]:
+        for key in ("parallelism", "completions"):
+            if self._get("spec", *_SPEC, key) not in (None, 1):
+                raise Unsayable(f"{key} asks for several pods at once")
+        first = self._containers("initContainers")
+        containers = self._containers("containers")
+        if len(containers) != 1:
+            raise Unsayable(f"it has {len(containers)} containers, and a job runs one command after another")
+        if not first:
+            return self._container(containers[0])
+        return {"tasks": [{"name": self._task_name(each), **self._container(each)} for each in (*first, *containers)]}
+
+    def _containers(self, key: str) -> list[tuple[Step, ...]]:
+        given = self._get("spec", *_TEMPLATE, key)
+        return [("spec", *_TEMPLATE, key, number) for number in range(len(given) if isinstance(given, list) else 0)]
+
+    def _task_name(self, path: tuple[Step, ...]) -> str:
+        return str(self._get(*path, "name") or path[-1])
+
+    def _container(self, path: tuple[Step, ...]) -> dict[str, object]:
+        self._get(*path, "name")
+        image = self._get(*path, "image")
+        self._left.append(
+            ((*path, "image"), f"the image {shown(image)}", "the command runs on the node, with what is there")
+        )
+        command, args = self._get(*path, "command") or [], self._get(*path, "args") or []
+        if not command:
+            raise Unsayable("its command is the image's own, which the manifest does not say: write command")
+        environment, is_whole = self._environment(path)
+        words = [_referred(each, environment, is_whole) for each in (*command, *args)]
+        refuse_template([*words, *environment.values()])
+        folder = self._get(*path, "workingDir")
+        beside = {"env": environment or None, "cwd": folder}
+        return {"command": words, **{key: given for key, given in beside.items() if given is not None}}
+
+    def _environment(self, path: tuple[Step, ...]) -> tuple[dict[str, str], bool]:
+        """The variables that the manifest writes out, and whether these are all."""
+        found: dict[str, str] = {}
+        given, is_whole = self._get(*path, "env") or [], _inside(self._data, (*path, "envFrom")) is None
+        for number, each in enumerate(given if isinstance(given, list) else []):
+            if isinstance(each, dict) and isinstance(name := each.get("name"), str) and "valueFrom" not in each:
+                found[name] = _referred(str(each.get("value") or ""), found, is_whole)
+            else:
+                is_whole = False
+                why = "its value is not in the manifest: set it for the node, or write it under env"
+                named = each.get("name") if isinstance(each, dict) else each
+                self._left.append(((*path, "env", number), f"the variable {shown(named)}", why))
+        return found, is_whole
+
+    # ------------------------------------------------------------------------------------------- looking and listing
+
+    @property
+    def _data(self) -> Any:
+        return _inside(self._root.data, self._path)
+
+    def _get(self, *path: Step) -> Any:
+        self._looked_at.add(path)
+        return _inside(self._data, path)
+
+    def _line(self, path: tuple[Step, ...]) -> int:
+        return self._root.place_of((*self._path, *path), key=True).line
+
+    def _list_rest(self, path: tuple[Step, ...], named: str) -> None:
+        """List every key that was not looked at; of one with others inside, only itself."""
+        data = _inside(self._data, path)
+        steps: list[Step] = list(data) if isinstance(data, dict) else list(range(len(data)))
+        for step in steps:
+            inner = (*path, step)
+            if inner in self._looked_at and inner[-1] not in ("containers", "initContainers"):
+                continue
+            if any(seen[: len(inner)] == inner for seen in self._looked_at):
+                self._list_rest(inner, named)
+            elif _inside(self._data, inner) not in (None, {}, []):
+                why = _LEFT.get(str(step), _POD)
+                self._found.leave(self._line(inner), f"{'.'.join(map(str, inner))} of '{named}'", why)
+
+
+def _schedule(written: str, zone: object) -> str:
+    tz = "" if zone is None else f"; tz={zone}"
+    if written.startswith("@every "):
+        try:
+            return f"every {format_duration(duration(written[7:].strip()))}"
+        except EverytickError as error:
+            raise Unsayable(str(error)) from None
+    if written.startswith("@"):
+        if written not in _MACROS:
+            raise Unsayable(f"there is no macro '{shown(written)}'")
+        return written + tz
+    fields = written.split()
+    if len(fields) != len(_SPANS):
+        raise Unsayable(f"'{shown(written)}' has not five fields")
+    read = [",".join(_part(part, span) for part in each.split(",")) for each, span in zip(fields, _SPANS, strict=True)]
+    days, weekdays = read[2], read[4]
+    if days.startswith("*/") and weekdays != "*":
+        read[2] = f"{DAYS[0]}-{DAYS[1]}{days[1:]}"
+    if weekdays.startswith("*/") and days != "*":
+        read[4] = f"{WEEKDAYS[0]}-{WEEKDAYS[1]}{weekdays[1:]}"
+    changes = "" if zone in _NO_CHANGES else "; dst_gap=skip; dst_fold=both"
+    return f"{' '.join(read)}{tz}{changes}"
+
+
+def _part(part: str, span: tuple[int, int]) -> str:
+    """One part of a field: `?` is `*`, and `5/15` goes through to the end."""
+    if part == "?" or part.startswith("?/"):
+        return "*" + part[1:]
+    step = _STEP.fullmatch(part)
+    return part if step is None else f"{step[1]}-{span[1]}/{step[2]}"
+
+
+def _referred(given: object, environment: Mapping[str, str], is_whole: bool) -> str:
+    """A word with its `$(NAME)` filled in; one that nothing sets stays as it is, as in a pod."""
+    if not isinstance(given, str):
+        raise Unsayable(f"'{shown(given)}' in its command is no text: quote it")
+
+    def fill(found: re.Match[str]) -> str:
+        if found[0] == "$$":
+            return "$"
+        if found[1] not in environment and not is_whole:
+            raise Unsayable(f"the value of $({shown(found[1])}) is not in the manifest")
+        return environment.get(found[1], found[0])
+
+    return _REFERENCE.sub(fill, given)

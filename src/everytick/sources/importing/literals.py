@@ -1,0 +1,115 @@
+"""Python values that can be read without running anything: literals, sums of numbers, and calls by their name."""
+
+from __future__ import annotations
+
+import ast
+from operator import add, mul, sub, truediv
+from typing import TYPE_CHECKING, Any
+
+from everytick.domain.values import value
+from everytick.errors import shown
+from everytick.sources.importing.found import Unsayable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_SUMS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: add,
+    ast.Sub: sub,
+    ast.Mult: mul,
+    ast.Div: truediv,
+}
+_DEEPEST = 50
+
+
+@value
+class Call:
+    """A call as it stands in the source: the last part of its name, and what it is given."""
+
+    name: str
+    args: tuple[Any, ...] = ()
+    kwargs: tuple[tuple[str, Any], ...] = ()
+
+
+@value
+class Entry:
+    """One entry of a table: its name, its line and what it holds."""
+
+    name: str
+    line: int
+    given: Mapping[str, Any]
+
+
+@value
+class Place:
+    """A line that was not understood, and why."""
+
+    line: int
+    what: str
+    why: str
+
+
+def literal(node: ast.expr, known: Mapping[str, ast.expr], depth: int = 0) -> Any:
+    """Return the value of an expression; names stand for what `known` says, and anything else is refused."""
+    if depth > _DEEPEST:
+        raise Unsayable("values stand in each other too deeply")
+    match node:
+        case ast.Constant(value=found):
+            return found
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
+            return [literal(each, known, depth + 1) for each in parts]
+        case ast.Dict(keys=keys, values=values):
+            return _table(keys, values, known, depth)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_number(literal(operand, known, depth + 1), node)
+        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _SUMS:
+            return _sum(operator, literal(left, known, depth + 1), literal(right, known, depth + 1), node)
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args, keywords=keywords):
+            return _call(name, args, keywords, known, depth)
+        case ast.Name(id=name) if name in known:
+            return literal(known[name], known, depth + 1)
+    raise Unsayable(f"'{shown(ast.unparse(node), 60)}' is known only when the file is run")
+
+
+def _table(keys: list[ast.expr | None], values: list[ast.expr], known: Mapping[str, ast.expr], depth: int) -> Any:
+    found = {}
+    for key, each in zip(keys, values, strict=True):
+        if key is None:
+            raise Unsayable(f"'**{shown(ast.unparse(each), 60)}' is known only when the file is run")
+        name = literal(key, known, depth + 1)
+        if not isinstance(name, (str, int, float, bool)):
+            raise Unsayable("a table has a key that is not plain")
+        found[name] = literal(each, known, depth + 1)
+    return found
+
+
+def _call(
+    name: str, args: list[ast.expr], keywords: list[ast.keyword], known: Mapping[str, ast.expr], depth: int
+) -> Call:
+    if any(each.arg is None for each in keywords):
+        raise Unsayable(f"what {shown(name)}() is given with ** is known only when the file is run")
+    return Call(
+        name,
+        tuple(literal(each, known, depth + 1) for each in args),
+        tuple((str(each.arg), _lenient(each, known, depth)) for each in keywords),
+    )
+
+
+def _lenient(keyword: ast.keyword, known: Mapping[str, ast.expr], depth: int) -> Any:
+    """A function that is handed over is only named: whoever reads the call says what that means."""
+    if isinstance(keyword.value, (ast.Lambda, ast.Name, ast.Attribute)) and keyword.arg in ("nowfun", "app"):
+        return ast.unparse(keyword.value)
+    return literal(keyword.value, known, depth + 1)
+
+
+def _number(found: object, node: ast.expr) -> Any:
+    if isinstance(found, (int, float)) and not isinstance(found, bool):
+        return found
+    raise Unsayable(f"'{shown(ast.unparse(node), 60)}' is known only when the file is run")
+
+
+def _sum(operator: ast.operator, left: object, right: object, node: ast.expr) -> Any:
+    try:
+        return _SUMS[type(operator)](_number(left, node), _number(right, node))
+    except (ArithmeticError, ValueError):
+        raise Unsayable(f"'{shown(ast.unparse(node), 60)}' is no number") from None

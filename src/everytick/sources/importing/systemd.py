@@ -1,0 +1,299 @@
+"""Timers of systemd, with the services that they start.
+
+What a timer says becomes the schedule, what its service says becomes the command. Every other
+line of both units is listed, but for `[Install]`, which only says when the timer is switched on.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, TypeAlias
+
+from everytick.domain.durations import format_duration
+from everytick.domain.values import value
+from everytick.errors import shown
+from everytick.sources.importing.found import Findings, Unreadable, Unsayable, decoded, refuse_template
+from everytick.sources.importing.systemd_calendar import calendar_texts, time_span
+from everytick.sources.importing.systemd_command import Words, commands_of, words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+DEFAULTS: Mapping[str, object] = {"overlap": "skip", "recovery": "mark_as_missed", "task_timeout": None}
+"""What a timer does: a unit that is active is not started again, and what was missed is not made up."""
+
+Service: TypeAlias = tuple[str, bytes]
+"""A file and what stands in it."""
+
+_YES = frozenset(("1", "yes", "y", "true", "t", "on"))
+_COUNTED = {
+    "OnActiveSec": "there is no schedule that begins when the timer is switched on",
+    "OnBootSec": "there is no schedule that begins with a start of the machine",
+    "OnStartupSec": "there is no schedule that begins with a start of systemd",
+}
+_TIMER_LEFT = {
+    "AccuracySec": "nothing is put off to save energy: every instant is exact",
+    "OnClockChange": "a change of the clock starts nothing",
+    "OnTimezoneChange": "a change of the time zone starts nothing",
+    "WakeSystem": "nothing wakes a machine that sleeps",
+    "RemainAfterElapse": "a schedule that is over stays listed",
+}
+_SERVICE_LEFT = {
+    "User": "commands run as the user of the node",
+    "Group": "commands run as the user of the node",
+    "EnvironmentFile": "its variables are not in the unit: write them under env, or read them in a script",
+    "Restart": "write a retry policy: retry: {max: 3, interval: 30s}",
+    "RestartSec": "write a retry policy: retry: {max: 3, interval: 30s}",
+}
+_ITS_ZONE = "systemd means its machine's zone, which the unit does not say, and here it is UTC: give --timezone"
+_OF_SYSTEMD = "systemd does this for its units, and nobody does it for commands here"
+
+
+@value
+class Setting:
+    """One line of a unit."""
+
+    section: str
+    key: str
+    given: str
+    line: int
+
+
+@value
+class Unit:
+    """A unit: the file it stands in, its name, and its lines in order."""
+
+    file: str
+    name: str
+    settings: tuple[Setting, ...]
+
+    def all(self, section: str, key: str) -> list[Setting]:
+        """Return the lines of a key; an empty one takes back those before it."""
+        found: list[Setting] = []
+        for each in self.settings:
+            if each.section == section and each.key == key:
+                found = [*found, each] if each.given else []
+        return found
+
+    def last(self, section: str, key: str) -> Setting | None:
+        """Return the line that counts."""
+        found = self.all(section, key)
+        return found[-1] if found else None
+
+
+def read_timer(
+    raw: bytes,
+    file: str,
+    *,
+    service: Callable[[str], Service | None],
+    timezone: str | None = None,
+    taken: set[str] | None = None,
+) -> Findings:
+    """Return the job of a timer; `service` finds the file and text of the unit of a name."""
+    defaults = dict(DEFAULTS) if timezone is None else {"timezone": timezone, **DEFAULTS}
+    found = Findings(file, defaults, taken)
+    timer = read_unit(raw, file)
+    if not any(each.section == "Timer" for each in timer.settings):
+        raise Unreadable(file, 1, "there is no [Timer] in it: name the timer, not its service")
+    _Timer(timer, found, service, timezone is not None).read()
+    found.left.sort(key=lambda each: (each.file != file, each.line))
+    return found
+
+
+def read_unit(raw: bytes, file: str) -> Unit:
+    """Return the lines of a unit."""
+    name = re.split(r"[/\\]", file)[-1]
+    return Unit(file, name, tuple(_settings(decoded(raw, file), file)))
+
+
+def _settings(text: str, file: str) -> Iterator[Setting]:
+    section, held, begun = "", "", 0
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
+        stripped = line.strip(" \t")
+        if not held and (not stripped or stripped[0] in "#;"):
+            continue
+        if held and stripped[:1] in ("#", ";"):
+            continue
+        begun = begun if held else number
+        if stripped.endswith("\\"):
+            held += stripped[:-1] + " "
+            continue
+        whole, held = (held + stripped).strip(), ""
+        if whole.startswith("[") and whole.endswith("]"):
+            section = whole[1:-1]
+            continue
+        key, equals, given = whole.partition("=")
+        if not equals or not section:
+            raise Unreadable(file, begun, f"'{shown(whole, 60)}' is no line of a unit: key=value, below a [Section]")
+        yield Setting(section, key.strip(), given.strip(), begun)
+
+
+class _Timer:
+    """One timer and its service."""
+
+    def __init__(self, timer: Unit, found: Findings, service: Callable[[str], Service | None], has_zone: bool) -> None:
+        self._timer, self._found, self._service, self._has_zone = timer, found, service, has_zone
+        self._taken_lines: set[tuple[str, int]] = set()
+        self._without_zone: list[Setting] = []
+        self._named = timer.name.removesuffix(".timer")
+
+    def read(self) -> None:
+        timer, found = self._timer, self._found
+        line = next(each.line for each in timer.settings if each.section == "Timer")
+        try:
+            schedules = self._schedules()
+            if not schedules:
+                raise Unsayable("none of its times can be said here")
+            service = self._found_service()
+            parts: dict[str, object] = {
+                "schedule": schedules[0] if len(schedules) == 1 else schedules,
+                **self._policies(),
+                **self._work(service),
+            }
+        except Unsayable as reason:
+            found.leave(line, self._timer.name, f"not imported: {reason}")
+            return
+        notes = [f"{shown(timer.file, 200)} and {shown(service.name, 200)}"]
+        if found.add(self._named, parts, line, notes=notes):
+            for each in self._without_zone:
+                found.leave(each.line, f"the time zone of OnCalendar={each.given}", _ITS_ZONE)
+            self._list_rest(timer, "Timer", _TIMER_LEFT)
+            self._list_rest(service, "Service", _SERVICE_LEFT)
+
+    # ------------------------------------------------------------------------------------------------- the timer
+
+    def _schedules(self) -> list[str]:
+        texts: list[str] = []
+        for each in self._take_all(self._timer, "Timer", "OnCalendar"):
+            texts += self._calendar(each)
+        for each in self._take_all(self._timer, "Timer", "OnUnitActiveSec"):
+            texts.append(f"every {format_duration(time_span(each.given))}")
+            why = (
+                "systemd counts from the last start of the unit, and here it is from 1970 on: same period, other phase"
+            )
+            self._found.leave(each.line, f"{each.key}={each.given}", why)
+        for each in self._take_all(self._timer, "Timer", "OnUnitInactiveSec"):
+            texts.append(f"after: {format_duration(time_span(each.given))}")
+        for key, why in _COUNTED.items():
+            for each in self._take_all(self._timer, "Timer", key):
+                self._found.leave(each.line, f"{key}={each.given}", why)
+        return texts
+
+    def _calendar(self, each: Setting) -> list[str]:
+        try:
+            texts = calendar_texts(each.given)
+        except Unsayable as reason:
+            self._found.leave(each.line, f"OnCalendar={each.given}", f"not imported: {reason}")
+            return []
+        if not self._has_zone and not any("; tz=" in text for text in texts):
+            self._without_zone.append(each)
+        return texts
+
+    def _policies(self) -> dict[str, object]:
+        parts: dict[str, object] = {}
+        if (described := self._take(self._timer, "Unit", "Description")) is not None:
+            parts["description"] = described.given
+        persistent = self._take(self._timer, "Timer", "Persistent")
+        if persistent is not None and persistent.given.lower() in _YES:
+            parts["recovery"] = "execute_last"
+        delay = self._take(self._timer, "Timer", "RandomizedDelaySec")
+        fixed = self._take(self._timer, "Timer", "FixedRandomDelay")
+        if delay is not None and (length := time_span(delay.given)):
+            is_fixed = fixed is not None and fixed.given.lower() in _YES
+            parts["spread" if is_fixed else "jitter"] = format_duration(length)
+        return parts
+
+    def _found_service(self) -> Unit:
+        named = self._take(self._timer, "Timer", "Unit")
+        name = f"{self._named}.service" if named is None else named.given
+        text = self._service(name)
+        if text is None:
+            raise Unsayable(f"its service {shown(name)} is not beside it: put it there, or give --service FILE")
+        return read_unit(text[1], text[0])
+
+    # ----------------------------------------------------------------------------------------------- the service
+
+    def _work(self, service: Unit) -> dict[str, object]:
+        """What the service runs, and where."""
+        words = Words(service.name.removesuffix(".service"), self._environment(service))
+        words.has_more = any(service.all("Service", key) for key in ("EnvironmentFile", "PassEnvironment"))
+        commands = [
+            (each, command)
+            for key in ("ExecStartPre", "ExecStart", "ExecStartPost")
+            for each in self._take_all(service, "Service", key)
+            for command in commands_of(each.given, words)
+        ]
+        if not any(each.key == "ExecStart" for each, _ in commands):
+            raise Unsayable(f"{shown(service.name)} has no ExecStart")
+        for each, command in commands:
+            for sign, why in command.left:
+                self._found.leave(each.line, f"the {sign} of {each.key}", why, file=service.file)
+        beside = self._beside(service, words)
+        refuse_template([word for _, command in commands for word in command.words])
+        policies = self._limits(service)
+        if len(commands) == 1:
+            return {**policies, "command": list(commands[0][1].words), **beside}
+        tasks = [
+            {"name": f"{_plain(each.key)}-{number}", "command": list(command.words), **beside}
+            for number, (each, command) in enumerate(commands, 1)
+        ]
+        return {**policies, "tasks": tasks}
+
+    def _environment(self, service: Unit) -> dict[str, str]:
+        found: dict[str, str] = {}
+        bare = Words(service.name.removesuffix(".service"), {})
+        for each in self._take_all(service, "Service", "Environment"):
+            for word in words_of(each.given):
+                name, _, given = bare.specified(word).partition("=")
+                found[name] = given
+        return found
+
+    def _beside(self, service: Unit, words: Words) -> dict[str, object]:
+        parts: dict[str, object] = {}
+        if words.environment:
+            refuse_template(words.environment.values())
+            parts["env"] = dict(words.environment)
+        folder = self._take(service, "Service", "WorkingDirectory")
+        if folder is not None:
+            given = words.specified(folder.given)
+            if not given.startswith("/"):
+                raise Unsayable(f"WorkingDirectory={shown(folder.given)} is not a plain folder")
+            parts["cwd"] = given
+        return parts
+
+    def _limits(self, service: Unit) -> dict[str, object]:
+        kind = self._take(service, "Service", "Type")
+        is_oneshot = kind is not None and kind.given == "oneshot"
+        if kind is not None and kind.given not in ("oneshot", "simple", "exec"):
+            why = "an occurrence ends when its command does"
+            self._found.leave(kind.line, f"Type={kind.given}", why, file=service.file)
+        keys = ("TimeoutStartSec", "TimeoutSec") if is_oneshot else ("RuntimeMaxSec",)
+        for key in keys:
+            limit = self._take(service, "Service", key)
+            if limit is not None and limit.given != "infinity" and (length := time_span(limit.given)):
+                return {"execution_timeout": format_duration(length)}
+        return {}
+
+    # --------------------------------------------------------------------------------------------- what is left
+
+    def _take(self, unit: Unit, section: str, key: str) -> Setting | None:
+        taken = self._take_all(unit, section, key)
+        return taken[-1] if taken else None
+
+    def _take_all(self, unit: Unit, section: str, key: str) -> list[Setting]:
+        found = unit.all(section, key)
+        self._taken_lines.update((unit.file, each.line) for each in unit.settings if each.key == key)
+        return found
+
+    def _list_rest(self, unit: Unit, main: str, known: Mapping[str, str]) -> None:
+        for each in unit.settings:
+            if (unit.file, each.line) in self._taken_lines or each.section == "Install" or not each.given:
+                continue
+            if unit is not self._timer and (each.section, each.key) == ("Unit", "Description"):
+                continue
+            why = known.get(each.key) if each.section == main else None
+            self._found.leave(each.line, f"{each.key}={each.given}", why or _OF_SYSTEMD, file=unit.file)
+
+
+def _plain(key: str) -> str:
+    return {"ExecStartPre": "pre", "ExecStart": "start", "ExecStartPost": "post"}[key]

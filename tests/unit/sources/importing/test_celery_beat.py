@@ -1,0 +1,152 @@
+"""Entries of a beat_schedule, one rule at a time; the files are read and never run."""
+
+from pathlib import Path
+
+import pytest
+
+from everytick.sources.importing.celery_beat import read_beat
+from everytick.sources.importing.found import Findings, Unreadable
+
+
+def imported(entry: str, before: str = "", **options: str) -> Findings:
+    return read_beat(f"{before}\nbeat_schedule = {{'x': {entry}}}".encode(), "c.py", **options)  # type: ignore[arg-type]
+
+
+def parts(entry: str, before: str = "", **options: str) -> dict[str, object]:
+    found = imported(entry, before, **options)
+    assert found.jobs, [str(each) for each in found.left]
+    return dict(found.jobs[0].parts)
+
+
+def when(schedule: str, before: str = "") -> object:
+    return parts(f"{{'task': 'a.b', 'schedule': {schedule}}}", before)["schedule"]
+
+
+def why(entry: str, before: str = "") -> str:
+    found = imported(entry, before)
+    assert not found.jobs
+    return found.left[-1].why
+
+
+@pytest.mark.parametrize(
+    ("written", "schedule"),
+    [
+        ("crontab()", "* * * * *"),
+        ("crontab(minute=0, hour='*/3')", "0 */3 * * *"),
+        ("celery.schedules.crontab(0, 0, day_of_month='2')", "0 0 2 * *"),
+        ("crontab(0, 7, 1)", "0 7 * * 1"),
+        ("crontab(minute='0', hour='22-2')", "0 0-2,22,23 * * *"),
+        ("crontab(minute='0', hour='0', day_of_week='sun', day_of_month='1-7')", "0 0 1-7 * 0; day_match=and"),
+        ("crontab(minute='0', hour='0', day_of_month='2-30/2', month_of_year='*/3')", "0 0 2-30/2 */3 *"),
+        ("crontab(minute={0, 30}, hour=[1, 2, 3])", "0,30 1-3 * * *"),
+        ("crontab(minute='5,10', hour='8', day_of_week='mon-fri')", "5,10 8 * * 1-5"),
+        ("crontab(minute='0', hour='0', month_of_year='jan,jul', day_of_month='1')", "0 0 1 1,7 *"),
+        ("30", "every 30s"),
+        ("60 * 5.0", "every 5m"),
+        ("timedelta(days=1, hours=-12)", "every 12h"),
+        ("datetime.timedelta(1)", "every 24h"),
+        ("schedule(run_every=timedelta(minutes=10))", "every 10m"),
+        ("schedule(15.5)", "every 15.5s"),
+        ("NIGHT", "0 2 * * *"),
+    ],
+)
+def test_schedules_are_carried_over(written: str, schedule: str) -> None:
+    assert when(written, "NIGHT = crontab(minute=0, hour=2)") == schedule
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ("{'task': 'a.b', 'schedule': solar('sunset', 1, 2)}", "follows the sun"),
+        ("{'task': 'a.b', 'schedule': crontab(nowfun=now)}", "nowfun"),
+        ("{'task': 'a.b', 'schedule': crontab(minute=61)}", "minute '61' is not within 0 to 59"),
+        ("{'task': 'a.b', 'schedule': crontab(minute='5/10')}", "cannot be read"),
+        ("{'task': 'a.b', 'schedule': crontab(secound=1)}", "crontab has no 'secound'"),
+        ("{'task': 'a.b', 'schedule': every_hour()}", "there is no schedule 'every_hour' in Celery"),
+        ("{'task': 'a.b', 'schedule': SETTINGS['x']}", "known only when the file is run"),
+        ("{'task': 'a.b', 'schedule': 0}", "has no length"),
+        ("{'task': 'a.b'}", "neither a number of seconds"),
+        ("{'schedule': 5}", "names no task"),
+        ("{'task': 'bare', 'schedule': 5}", "--send-with APP"),
+        ("{'task': 'a.b', 'schedule': 5, 'args': (1,)}", "write them as kwargs"),
+        ("{'task': 'a.b', 'schedule': 5, 'kwargs': {'x': b'1'}}", "values that JSON has not"),
+        ("{**BASE, 'schedule': 5}", "'**BASE' is known only when the file is run"),
+        ("make_entry('a')", "it is no table with a name"),
+    ],
+)
+def test_what_cannot_be_known_or_said_leaves_the_entry(entry: str, reason: str) -> None:
+    assert reason in why(entry)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "app.conf.beat_schedule = {T}",
+        "app.conf.update(beat_schedule={T}, timezone='Europe/Oslo')",
+        "CELERY_BEAT_SCHEDULE: dict = {T}",
+        "class Config:\n    CELERYBEAT_SCHEDULE = {T}",
+        "beat_schedule['x'] = {'task': 'a.b', 'schedule': 5}",
+        "ENTRIES = {T}\napp.conf.beat_schedule = ENTRIES",
+        "app.conf.beat_schedule = {}\napp.conf.beat_schedule.update({T})",
+        "CELERY = {'beat_schedule': {T}, 'timezone': 'Europe/Oslo'}",
+    ],
+)
+def test_the_table_is_found_wherever_people_write_it(source: str) -> None:
+    found = read_beat(source.replace("{T}", "{'x': {'task': 'a.b', 'schedule': 5}}").encode(), "c.py")
+
+    assert [job.name for job in found.jobs] == ["x"]
+    assert found.defaults["timezone"] == ("Europe/Oslo" if "Oslo" in source else "UTC")
+
+
+def test_a_name_that_is_set_twice_is_not_known() -> None:
+    assert "'N' is known only" in why("{'task': 'a.b', 'schedule': N}", "N = 5\nif x:\n    N = 6")
+
+
+def test_nothing_of_a_python_file_is_run(tmp_path: Path) -> None:
+    victim = tmp_path / "ran"
+    source = f"import pathlib\npathlib.Path({str(victim)!r}).touch()\n"
+
+    found = imported(f"{{'task': 'a.b', 'schedule': pathlib.Path({str(victim)!r}).touch()}}", source)
+
+    assert not found.jobs
+    assert not victim.exists()
+
+
+def test_a_task_can_be_sent_as_beat_does() -> None:
+    entry = (
+        "{'task': 'add', 'schedule': 5, 'args': (1, 'x'), 'kwargs': {'y': None}, 'options': {'queue': 'q', 'link': 1}}"
+    )
+    found = imported(entry, send_with="shop")
+
+    assert dict(found.jobs[0].parts)["command"] == [
+        "celery", "-A", "shop", "call", "add", "--args", '[1, "x"]', "--kwargs", '{"y": null}', "--queue", "q",
+    ]  # fmt: skip
+    assert any(each.what == "option link of 'x'" for each in found.left)
+
+
+def test_periodic_tasks_of_a_program_are_listed() -> None:
+    found = read_beat(b"def setup(sender, **kwargs):\n    sender.add_periodic_task(10.0, test.s('x'))\n", "c.py")
+
+    assert [str(each).split(": not")[0] for each in found.left] == ["c.py:2: add_periodic_task"]
+
+
+def test_without_utc_and_a_zone_it_is_said_that_the_zone_is_missing() -> None:
+    found = imported("{'task': 'a.b', 'schedule': crontab(hour=1)}", "enable_utc = False")
+
+    assert "enable_utc = False" in [each.what for each in found.left]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = (", "c:1: is neither JSON nor Python"),
+        ("x = 1", "c:1: there is no beat_schedule in it"),
+        ('{"a": ', "c:1: is not JSON"),
+        ('{"a": 1}\n{', "c:1: is not JSON: Extra data: line 1"),
+    ],
+)
+def test_what_is_no_such_file_is_refused(text: str, message: str) -> None:
+    with pytest.raises(Unreadable) as refused:
+        read_beat(text.encode(), "c")
+
+    assert str(refused.value).startswith(message)
