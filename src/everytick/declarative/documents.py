@@ -8,6 +8,7 @@ so, and two truths could part in a crash.
 import json
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import lru_cache
 from math import isfinite
 
 from everytick.declarative.errors import (
@@ -126,7 +127,9 @@ def kind_of(data: object) -> str:
     return next((name for kind, name in kinds if isinstance(data, kind)), type(data).__name__)
 
 
+@lru_cache(maxsize=4096)
 def _expression(text: str) -> str:
+    """Return the text if it is an expression; many tasks share one, so it is read once."""
     try:
         cron(text, dialect="posix")
     except InvalidSchedule as error:

@@ -12,11 +12,14 @@
 """
 
 from datetime import timedelta
+from functools import lru_cache
 
 from everytick.app.lookups import in_zone
 from everytick.declarative.documents import TaskDocument, target_of, written
 from everytick.declarative.registrations import Registration, job_name
-from everytick.domain.job import Job, TaskDefinition, define_job, define_task
+from everytick.domain.config import Level, Overrides, overrides
+from everytick.domain.ids import job_id
+from everytick.domain.job import Job, TaskDefinition, restored_job
 from everytick.domain.retry import Retry
 
 TASK = "callback"
@@ -24,6 +27,8 @@ TASK = "callback"
 
 # Longer than any downtime: a make-up run then stands in line as any other does, and only the newest of all waits.
 _NEVER_LATE = timedelta(days=36_500)
+
+_NOTHING = Overrides(Level.TASK)
 
 
 def owner_of(scheduler: str) -> str:
@@ -36,49 +41,76 @@ def prefix_of(scheduler: str) -> str:
     return job_name(scheduler, "")
 
 
+@lru_cache(maxsize=64)
+def common_policies(scheduler: str) -> Overrides:
+    """Return what all jobs of a scheduler have in common."""
+    common = {
+        "overlap": "queue_latest",
+        "recovery": "execute_last",
+        "grace": _NEVER_LATE,
+        "on_create": "if_matching_now",
+        "on_orphan": "restart",
+        "max_lost": None,
+        "task_timeout": None,
+        "queue": owner_of(scheduler),
+    }
+    return overrides(Level.APPLICATION, common)
+
+
+@lru_cache(maxsize=1024)
+def own_policies(delay: timedelta) -> Overrides:
+    """Return what a job has for itself: how long it waits after a failure."""
+    return overrides(Level.JOB, {"retry": Retry(None, delay, superseded_by_next=True)})
+
+
 def job_of(scheduler: str, registration: Registration, document: TaskDocument) -> Job:
-    """Return the definition of the task, with its document on it."""
+    """Return the definition of the task, with its document on it; everything in it was checked before."""
     name = job_name(scheduler, registration.name)
-    return define_job(
-        name,
-        registration.schedule,
-        policies={
-            "overlap": "queue_latest",
-            "recovery": "execute_last",
-            "grace": _NEVER_LATE,
-            "on_create": "if_matching_now",
-            "retry": Retry(None, registration.retry_delay, superseded_by_next=True),
-            "on_orphan": "restart",
-            "max_lost": None,
-            "task_timeout": None,
-            "queue": owner_of(scheduler),
-        },
-        tasks=[define_task(name, TASK, target=written(document))],
+    return restored_job(
+        id=job_id(name),
+        name=name,
+        schedule=registration.schedule,
+        tasks=[TaskDefinition(TASK, written(document), (), _NOTHING)],
+        overrides=own_policies(registration.retry_delay),
+        application=common_policies(scheduler),
+        version=1,
         owner=owner_of(scheduler),
         in_zone=in_zone,
     )
 
 
+def is_job_of(scheduler: str, registration: Registration, document: TaskDocument, job: Job) -> bool:
+    """Whether this stored job says exactly what `job_of` would."""
+    return (
+        job.schedule == registration.schedule
+        and job.overrides == own_policies(registration.retry_delay)
+        and job.application == common_policies(scheduler)
+        and job.owner == owner_of(scheduler)
+        and [task.target for task in job.tasks] == [written(document)]
+    )
+
+
 def with_data(job: Job, data: object) -> Job:
     """Return the same job with this JSON value in the place of its document, whatever it says."""
-    return _again(job, tasks=[define_task(job.name, TASK, target=target_of(data))])
+    return _again(job, job.overrides, [TaskDefinition(TASK, target_of(data), (), _NOTHING)])
 
 
 def unscheduled(job: Job) -> Job:
     """Return the same job, which is kept and decides nothing: its task is not registered."""
-    return _again(job, enabled=False)
-
-
-def _again(job: Job, *, enabled: bool | None = None, tasks: list[TaskDefinition] | None = None) -> Job:
-    policies = dict(job.overrides.items)
-    if enabled is not None:
-        policies["enabled"] = enabled
+    disabled = overrides(Level.JOB, {**dict(job.overrides.items), "enabled": False})
     kept = [TaskDefinition(task.name, task.target, task.after, task.overrides) for task in job.tasks]
-    return define_job(
-        job.name,
-        job.schedule,
-        policies=policies,
-        tasks=kept if tasks is None else tasks,
+    return _again(job, disabled, kept)
+
+
+def _again(job: Job, own: Overrides, tasks: list[TaskDefinition]) -> Job:
+    return restored_job(
+        id=job.id,
+        name=job.name,
+        schedule=job.schedule,
+        tasks=tasks,
+        overrides=own,
+        application=job.application,
+        version=job.version,
         owner=job.owner,
         in_zone=in_zone,
     )

@@ -49,15 +49,16 @@ def read_registrations(given: object, scheduler: str, now: Callable[[], datetime
         raise RegistrationsNotArrayError
     zone = local_timezone()
     found: dict[str, Registration] = {}
+    schedules: dict[str, Schedule] = {}
     for index, each in enumerate(given):
         name, expression, callback, delay = _shaped(index, each)
         _refuse_name(scheduler, name)
         if name in found:
             raise ScheduleDuplicateTaskError(name)
-        schedule = cron(expression, dialect="posix", tz=zone)
-        _refuse_silence(expression, schedule, now)
+        if expression not in schedules:
+            schedules[expression] = _schedule(expression, zone, now)
         _refuse_arguments(callback)
-        found[name] = Registration(name, expression, callback, _delay(delay), schedule)
+        found[name] = Registration(name, expression, callback, _delay(delay), schedules[expression])
     return found
 
 
@@ -85,11 +86,13 @@ def _refuse_name(scheduler: str, name: str) -> None:
         raise InvalidRegistrationError("name", name, error.reason) from error
 
 
-def _refuse_silence(expression: str, schedule: Schedule, now: Callable[[], datetime]) -> None:
-    """Return if the expression names an instant at all: 30 February is written well and never comes."""
+def _schedule(expression: str, zone: str, now: Callable[[], datetime]) -> Schedule:
+    """Return the schedule if it names an instant at all: 30 February is written well and never comes."""
+    schedule = cron(expression, dialect="posix", tz=zone)
     if schedule.next_after(_BEGINNING) is None:
         cause = ValueError(f"no minute of any year matches {expression!r}")
         raise CronCalculationError(expression, now(), cause)
+    return schedule
 
 
 def _refuse_arguments(callback: Callback) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from enum import StrEnum
 
 from everytick.declarative.documents import data_of, document_of, read_document
-from everytick.declarative.jobs import job_of, unscheduled
+from everytick.declarative.jobs import is_job_of, job_of, unscheduled
 from everytick.declarative.registrations import Registration
 from everytick.domain.job import Job
 from everytick.domain.values import value
@@ -61,9 +61,9 @@ def resolve(
         document = read_document(data_of(record.job), name)
         same = document.says_the_same(registration)
         kinds[name] = Kind.ORPHANED if name in orphaned else Kind.PRESERVED if same else Kind.OVERRIDDEN
-        job = job_of(scheduler, registration, document if same else document_of(registration, identifier))
-        if not _says_the_same(job, record.job):
-            puts.append(job)
+        wanted = document if same else document_of(registration, identifier)
+        if not is_job_of(scheduler, registration, wanted, record.job):
+            puts.append(job_of(scheduler, registration, wanted))
             before.append(record.job)
             edited.add(name)
     for name, record in records.items():
@@ -72,12 +72,3 @@ def resolve(
             before.append(record.job)
     created = tuple(name for name, kind in kinds.items() if kind is Kind.NEW)
     return Resolution(kinds, tuple(puts), tuple(before), created, frozenset(edited))
-
-
-def _says_the_same(one: Job, other: Job) -> bool:
-    return (one.schedule, one.overrides, one.owner, one.tasks[0].target) == (
-        other.schedule,
-        other.overrides,
-        other.owner,
-        other.tasks[0].target,
-    )

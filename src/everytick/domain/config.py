@@ -190,30 +190,37 @@ def overrides(level: Level, given: Mapping[str, object], job: str = "", what: st
 
 
 def _policy(level: Level, key: object, job: str) -> "Policy":
-    known = [name for name, policy in POLICIES.items() if level in policy.levels]
     policy = POLICIES.get(key) if isinstance(key, str) else None
-    if policy is None:
-        near = did_you_mean(key, known) if isinstance(key, str) else ""
-        raise InvalidPolicies(job, f"there is no policy '{shown(key)}'{near}", () if near else tuple(known))
-    if level not in policy.levels:
-        reason = f"{key} cannot be set for one {level}" if level is not Level.APPLICATION else f"{key} is one job's own"
-        raise InvalidPolicies(job, reason, (f"{key} of the job", f"here one of {', '.join(known)}"))
+    if policy is None or level not in policy.levels:
+        raise _no_policy(level, key, job, is_known=policy is not None)
     return policy
+
+
+def _no_policy(level: Level, key: object, job: str, *, is_known: bool) -> InvalidPolicies:
+    known = [name for name, policy in POLICIES.items() if level in policy.levels]
+    if not is_known:
+        near = did_you_mean(key, known) if isinstance(key, str) else ""
+        return InvalidPolicies(job, f"there is no policy '{shown(key)}'{near}", () if near else tuple(known))
+    reason = f"{key} cannot be set for one {level}" if level is not Level.APPLICATION else f"{key} is one job's own"
+    return InvalidPolicies(job, reason, (f"{key} of the job", f"here one of {', '.join(known)}"))
 
 
 def _read(policy: "Policy", key: str, written: object, job: str, what: str) -> object:
     """Read one policy; a refusal says for which job and which key."""
-    where = " of ".join(part for part in (key, what, f"job '{shown(job)}'" if job else "") if part)
     try:
         return policy.read(written)
     except InvalidPolicies as error:
         raise InvalidPolicies(job, f"{what}: {error.reason}" if what else error.reason, error.alternatives) from None
     except (InvalidDuration, InvalidInstant) as error:
-        raise type(error)(error.text, f"{error.reason} (read as {where})") from None
+        raise type(error)(error.text, f"{error.reason} (read as {_where(key, what, job)})") from None
     except InvalidName as error:
-        raise InvalidName(error.what, error.name, f"{error.reason} (read as {where})") from None
+        raise InvalidName(error.what, error.name, f"{error.reason} (read as {_where(key, what, job)})") from None
     except InvalidPayload as error:
-        raise InvalidPayload(where, error.reason) from None
+        raise InvalidPayload(_where(key, what, job), error.reason) from None
+
+
+def _where(key: str, what: str, job: str) -> str:
+    return " of ".join(part for part in (key, what, f"job '{shown(job)}'" if job else "") if part)
 
 
 class Policy(NamedTuple):

@@ -2,7 +2,9 @@
 
 import json
 from datetime import datetime
+from functools import lru_cache
 
+from everytick.domain.config import Settings
 from everytick.domain.job import Job
 from everytick.domain.reading import as_data
 from everytick.stores.definitions import write_definition
@@ -12,10 +14,6 @@ def definition_row(
     seq: int, job: Job, version: int, in_force_after: datetime | None, now: datetime, by: str
 ) -> tuple[object, ...]:
     """Return the row that keeps this version for ever."""
-    effective = {
-        key: {"value": as_data(each.value), "origin": str(each.origin)}
-        for key, each in job.settings.effective().items()
-    }
     return (
         seq,
         version,
@@ -25,7 +23,23 @@ def definition_row(
         job.enabled,
         job.reports,
         write_definition(job),
-        json.dumps(effective, sort_keys=True),
+        _effective_of(job),
         by,
         now,
     )
+
+
+def _effective_of(job: Job) -> str:
+    """Every policy in force and who set it, as JSON; thousands of jobs that say the same share one text."""
+    try:
+        return _effective(job.settings)
+    except TypeError:  # somebody's own schedule or value cannot be hashed
+        return _effective.__wrapped__(job.settings)
+
+
+@lru_cache(maxsize=512)
+def _effective(settings: Settings) -> str:
+    effective = {
+        key: {"value": as_data(each.value), "origin": str(each.origin)} for key, each in settings.effective().items()
+    }
+    return json.dumps(effective, sort_keys=True)
