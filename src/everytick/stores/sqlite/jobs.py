@@ -5,8 +5,10 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from everytick.domain import ids
+from everytick.domain.config import Settings
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
@@ -169,8 +171,16 @@ def _words(job: Job) -> Columns:
 
 
 def _config(job: Job) -> str:
-    """Every policy in force, whoever set it, as JSON."""
-    effective = {key: as_data(each.value) for key, each in job.settings.effective().items()}
+    """Every policy in force, whoever set it, as JSON; thousands of jobs that say the same share one text."""
+    try:
+        return _effective(job.settings)
+    except TypeError:  # somebody's own schedule or value cannot be hashed
+        return _effective.__wrapped__(job.settings)
+
+
+@lru_cache(maxsize=512)
+def _effective(settings: Settings) -> str:
+    effective = {key: as_data(each.value) for key, each in settings.effective().items()}
     return json.dumps(effective, ensure_ascii=False, separators=(",", ":"))
 
 
