@@ -59,6 +59,7 @@ class Claimer:
 
     def __init__(self, store: RunStore, node: str, settings: NodeSettings, health: Health, load: Load) -> None:
         self._store, self._node, self._settings, self._health, self._load = store, node, settings, health, load
+        self._slots, self._timeout = settings.slots, settings.node_timeout.total_seconds()
         self._unknown: dict[str, None] = {}
         self._missing: dict[int, int] = {}
         self._calls = self._calls_when_missing = 0
@@ -72,7 +73,8 @@ class Claimer:
 
     def slot_is_free(self) -> None:
         """Look again if the last look left something behind, and what was claimed ahead runs low."""
-        if self._is_more and self._load.waiting < self._settings.slots and self._room():
+        # A call under way looks again by itself once it was answered.
+        if self._is_more and not self._is_calling and self._load.waiting < self._slots and self._room():
             self._wake.set()
 
     def has_written(self) -> None:
@@ -119,9 +121,9 @@ class Claimer:
 
     def _room(self) -> int:
         """Return how many to claim now; few at a time only where each takes long."""
-        load, slots = self._load, self._settings.slots
+        load, slots = self._load, self._slots
         self._is_behind = self._is_behind or load.unwritten > _UNWRITTEN
-        if self._is_behind or self._health.silent_for > self._settings.node_timeout.total_seconds():
+        if self._is_behind or self._health.silent_for > self._timeout:
             return 0
         ahead = min(int(AHEAD / load.pace * slots), 8 * slots, _AT_ONCE) if 0 < load.pace < AHEAD else 0
         free = slots + ahead - load.busy - load.waiting

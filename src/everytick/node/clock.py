@@ -32,8 +32,12 @@ class NodeClock:
 
     def now(self) -> datetime:
         """Return the store's time."""
+        return self.at(self.monotonic())
+
+    def at(self, reading: float) -> datetime:
+        """Return what the store's time was, or is, when the monotonic clock showed this."""
         assert self._known is not None, "the store has not told the time yet"
-        now = self._known + timedelta(seconds=self.monotonic() - self._read_at)
+        now = self._known + timedelta(seconds=reading - self._read_at)
         if self._latest is None or now > self._latest:
             self._latest = now
         return self._latest

@@ -84,18 +84,17 @@ class Events:
 
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
-
-    @property
-    def wanted(self) -> bool:
+        self.wanted = False
         """Whether anybody listens."""
-        return bool(self._listeners)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Tell the listener of everything from now on; call what is returned to stop."""
         self._listeners = [*self._listeners, listener]
+        self.wanted = True
 
         def stop() -> None:
             self._listeners = [each for each in self._listeners if each is not listener]
+            self.wanted = bool(self._listeners)
 
         return stop
 

@@ -10,6 +10,7 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
+from datetime import datetime
 from functools import partial
 from logging import Logger
 
@@ -48,6 +49,8 @@ from everytick.stores.base import Claim, Commit, Orders
 
 _log = logging.getLogger("everytick.executor")
 
+_CLAIMED = Claimed()
+
 
 class Executor:
     """Runs what this node claims, in its slots."""
@@ -66,6 +69,7 @@ class Executor:
         logs: Logs,
     ) -> None:
         self._store, self._node, self._settings, self._catalogue = store, node, settings, catalogue
+        self._slots = settings.slots
         self._clock, self._alarms, self._events, self._health = clock, alarms, events, health
         self._reporter, self._logs = reporter, logs
         self._held: dict[int, Held] = {}
@@ -131,27 +135,32 @@ class Executor:
 
     def take(self, claims: Iterable[Claim]) -> None:
         """Begin these as soon as there is a slot; what cannot be run here is given back."""
+        learned = None
         for claim in claims:
             known = self._held.get(claim.handle)
             if known is not None and known.claim.fence >= claim.fence:
                 continue
-            if claim.snapshot.claimed_at is not None:
-                self._clock.learn(claim.snapshot.claimed_at)
+            claimed_at = claim.snapshot.claimed_at
+            if claimed_at is not None and claimed_at is not learned:
+                learned = claimed_at
+                self._clock.learn(claimed_at)
             bodies = self._bodies(claim.job)
+            if not self._held:
+                self._empty.clear()
             held = self._held[claim.handle] = Held(claim, bodies or ())
-            self._empty.clear()
             if bodies is None or self._stop is not None:
                 self.feed(held, Stopping())
             else:
                 self._backlog.append(held)
-        self._fill()
+        if self._backlog:
+            self._fill(self._clock.now())
 
-    def _fill(self) -> None:
+    def _fill(self, now: datetime) -> None:
         """Begin what waits while there are slots; what was taken from this node meanwhile needs none."""
-        while self._backlog and self._busy < self._settings.slots:
+        while self._backlog and self._busy < self._slots:
             held = self._backlog.popleft()
             if not held.is_gone:
-                self._begin(held)
+                self._begin(held, now)
 
     def _bodies(self, job: Job) -> tuple[Body, ...] | None:
         """Return what the job's tasks do; None, told to the claimer, where that cannot be found out here."""
@@ -165,10 +174,13 @@ class Executor:
             return None
         return bodies
 
-    def _begin(self, held: Held) -> None:
+    def _begin(self, held: Held, now: datetime) -> None:
         self._busy += 1
         held.is_begun = True
-        self._reporter.started(held.claim, partial(self.feed, held, Claimed()))
+        if self._reporter.greets(held.claim):
+            self._reporter.started(held.claim, partial(self.feed, held, _CLAIMED))
+        else:
+            self.feed(held, _CLAIMED, now)
         timeout = held.snapshot.rules.execution_timeout
         if timeout is not None and not held.is_gone and held.snapshot.deadline is not None:
             seconds = self._clock.seconds_until(held.snapshot.deadline)
@@ -176,26 +188,27 @@ class Executor:
 
     # --------------------------------------------------------------------------------------------------- one life
 
-    def feed(self, held: Held, event: Event) -> None:
+    def feed(self, held: Held, event: Event, now: datetime | None = None) -> None:
         """Let the event have its effect: decide, start what may start, write what must be written."""
         if held.is_gone:
             return
         if held.deferred is not None:
             held.deferred.append(event)
             return
-        step = advance(held.snapshot, event, self._clock.now())
+        now = now or self._clock.now()
+        step = advance(held.snapshot, event, now)
         if step.after is not held.snapshot or step.commits:
-            self._follow(held, step)
+            self._follow(held, step, now)
 
-    def _follow(self, held: Held, step: Step) -> None:
-        self._heed(held, step)
-        if step.commits:
+    def _follow(self, held: Held, step: Step, now: datetime) -> None:
+        self._heed(held, step, now)
+        if step.rows or step.commits:
             self.writer.put(held, step)
         else:
             for start in step.starts:
                 self._start(held, start)
 
-    def _heed(self, held: Held, step: Step) -> None:
+    def _heed(self, held: Held, step: Step, now: datetime) -> None:
         """Do what needs no commit: remember, tell open attempts to stop, wait, free the slot."""
         held.snapshot = step.after
         for cancel in step.cancels:
@@ -208,20 +221,21 @@ class Executor:
         for wait in step.waits:
             self._remind(held, self._clock.seconds_until(wait.until), WaitOver(wait.task))
         if step.end is not None or step.resume_at is not None or step.release:
-            self._free(held)
+            self._free(held, now)
 
     def _remind(self, held: Held, seconds: float, event: Event) -> None:
         alarm = self._alarms.after(seconds, partial(self.feed, held, event))
         held.alarms = [*(held.alarms or ()), alarm]
 
-    def _free(self, held: Held) -> None:
-        for alarm in held.alarms or ():
-            self._alarms.turn_off(alarm)
-        held.alarms = None
+    def _free(self, held: Held, now: datetime) -> None:
+        if held.alarms is not None:
+            for alarm in held.alarms:
+                self._alarms.turn_off(alarm)
+            held.alarms = None
         if held.is_begun:
             held.is_begun = False
             self._busy -= 1
-            self._fill()
+            self._fill(now)
             self.claimer.slot_is_free()
 
     def _start(self, held: Held, start: Start) -> None:
@@ -238,7 +252,7 @@ class Executor:
         else:
             self._workers.put(running)
 
-    def _attempt_ended(self, running: Running, outcome: Outcome) -> None:
+    def _attempt_ended(self, running: Running, outcome: Outcome, reading: float) -> None:
         held = running.held
         if held.open.get(running.place) is running:
             del held.open[running.place]
@@ -246,7 +260,7 @@ class Executor:
         self._watch.ended(running)
         if running.is_settled:
             return
-        self.feed(held, AttemptEnded(running.task, running.number, outcome))
+        self.feed(held, AttemptEnded(running.task, running.number, outcome), self._clock.at(reading))
 
     def _committed(self, held: Held, step: Step, commit: Commit | None) -> None:
         self.claimer.has_written()
@@ -285,7 +299,7 @@ class Executor:
 
     def _let_go(self, held: Held) -> None:
         held.is_gone = True
-        self._free(held)
+        self._free(held, self._clock.now())
         self._halt_all(held, Halt.CANCEL, "no longer this node's")
 
     def _lose(self, held: Held) -> None:
@@ -359,7 +373,7 @@ class Executor:
     def _cancel(self, held: Held, reason: str) -> None:
         if held in self._backlog:
             self._backlog.remove(held)
-            self.feed(held, Claimed())
+            self.feed(held, _CLAIMED)
         if held.deferred is not None:
             self._halt_all(held, Halt.CANCEL, reason)
         self.feed(held, CancelRequested(reason))
@@ -412,5 +426,5 @@ class Executor:
 
     def settle(self, held: Held, step: Step) -> None:
         """Go on from a step that was committed in a task's transaction."""
-        self._heed(held, step)
+        self._heed(held, step, self._clock.now())
         self.has_committed(held, step)

@@ -88,10 +88,11 @@ class Logs:
 
     def close(self, running: Running) -> None:
         """Write no more for this attempt."""
-        self._loggers.pop(running, None)
+        if self._loggers:
+            self._loggers.pop(running, None)
         with self._lock:
             running.is_over = True
-            if running in self._files:
+            if self._files and running in self._files:
                 with suppress(OSError):
                     os.close(self._files.pop(running).descriptor)
 

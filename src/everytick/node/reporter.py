@@ -63,10 +63,14 @@ class Reporter:
                 async with asyncio.timeout(_LOOK_EVERY):
                     await self._look.wait()
 
+    def greets(self, claim: Claim) -> bool:
+        """Whether this is the first claim of an occurrence whose job has an `on_start`."""
+        return self._hook(claim.job.id, "on_start") is not None and not any(run.attempts for run in claim.snapshot.runs)
+
     def started(self, claim: Claim, go: Callable[[], None]) -> None:
-        """Go, after `on_start` where this is the first claim of an occurrence whose job has one."""
+        """Go, after the job's `on_start`."""
         hook = self._hook(claim.job.id, "on_start")
-        if hook is None or any(run.attempts for run in claim.snapshot.runs):
+        if hook is None:
             go()
         else:
             self._spawn(self._start(hook, claim, go))

@@ -27,7 +27,7 @@ _LAST_MOMENT = 0.5
 class Workers:
     """Starts attempts in the order they come, each at once."""
 
-    def __init__(self, ended: Callable[[Running, Outcome], None], monotonic: Callable[[], float]) -> None:
+    def __init__(self, ended: Callable[[Running, Outcome, float], None], monotonic: Callable[[], float]) -> None:
         self._ended, self._monotonic = ended, monotonic
         self._ready: deque[Running] = deque()
         self._idle: list[asyncio.Future[None]] = []
@@ -67,7 +67,7 @@ class Workers:
             running.task,
             running.held.claim.job.name,
         )
-        self._ended(running, _stopped(running))
+        self._ended(running, _stopped(running), self._monotonic())
 
     @property
     def stuck(self) -> int:
@@ -98,13 +98,13 @@ class Workers:
         while True:
             while self._ready:
                 running = self._ready.popleft()
-                began = self._monotonic()
                 outcome = await self._carry_out(worker, running)
                 if running.is_abandoned or self._is_closed:
                     return
-                took = self._monotonic() - began
-                self.pace += (took - self.pace) / 16
-                self._tell(running, outcome)
+                # One reading serves all that follows at once, up to the start of the next attempt.
+                reading = self._monotonic()
+                self.pace += (reading - running.since - self.pace) / 16
+                self._tell(running, outcome, reading)
                 if worker.cancelling() or len(contextvars.copy_context()) > 1:
                     # It was canceled, or set a variable: neither may reach the next, who gets a fresh worker.
                     if self._ready:
@@ -121,10 +121,10 @@ class Workers:
             in_a_row = 0
             await waiter
 
-    def _tell(self, running: Running, outcome: Outcome) -> None:
+    def _tell(self, running: Running, outcome: Outcome, reading: float) -> None:
         self._is_turning = True
         try:
-            self._ended(running, outcome)
+            self._ended(running, outcome, reading)
         except Exception:  # noqa: BLE001, a mistake of ours in one occurrence must not end the worker of others
             _log.exception("occurrence %s stands still", running.held.claim.occurrence.id)
         self._is_turning = False

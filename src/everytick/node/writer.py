@@ -41,9 +41,10 @@ class Writer:
         held.steps = (*held.steps, step) if held.steps else (step,)
         if not held.is_queued:
             held.is_queued = True
+            if not self._queue:
+                self._idle.clear()
+                self._work.set()
             self._queue.append(held)
-            self._idle.clear()
-            self._work.set()
 
     async def flushed(self) -> None:
         """Return when nothing waits to be written."""
