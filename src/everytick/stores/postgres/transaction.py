@@ -12,6 +12,9 @@ from everytick.stores.postgres.marks import is_repeat
 Writer: TypeAlias = Callable[[Connection, Sequence[tuple[Claim, Step]]], Awaitable[set[int]]]
 """Writes steps on a connection as `commit_steps` does, and returns the handles of those that were written."""
 
+_AS_THE_SERVER_LIKES = "begin; set local plan_cache_mode = auto; set local enable_seqscan = on; set local jit = on"
+"""A task's own statements are its own: what our sessions set for ours is not for them."""
+
 
 class TaskTransaction:
     """One transaction on a connection of its own; nothing of ours is locked before its commit."""
@@ -61,8 +64,7 @@ class TaskTransaction:
     async def begin(self) -> None:
         """Open it."""
         with self._door.answering():
-            # A task's own statements are its own.
-            await self._db.execute("begin; set local plan_cache_mode = auto; set local enable_seqscan = on")
+            await self._db.execute(_AS_THE_SERVER_LIKES)
         self._open = True
 
     async def leave(self) -> None:
