@@ -53,6 +53,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "apply": ("cli.files", "Store what files say."),
         "schema": ("cli.files", "Write the JSON Schema of files of jobs."),
         "import": ("cli.importing", "Turn what another scheduler keeps into files of jobs."),
+        "export": ("cli.export", "Write jobs as YAML, or history as JSON lines or CSV."),
     },
     "Care": {
         "db": ("cli.db", "Care for a store: migrate, status, backup, prune."),
