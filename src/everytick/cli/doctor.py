@@ -160,7 +160,7 @@ def jobs_checks(folder: Path | None) -> Iterator[Check]:
         yield Check("job files", False, str(mistake))
     if not mistakes:
         jobs = sum(len(file.jobs) for file in files)
-        yield Check("job files", True, f"{jobs} jobs in {len(files)} files in {folder}, without a mistake")
+        yield Check("job files", True, f"{folder} holds {jobs} job(s) in {len(files)} file(s), without a mistake")
 
 
 async def _node_checks(app: Everytick, store: AnyStore) -> list[Check]:

@@ -129,10 +129,11 @@ def _clash(second: FileJob, first: FileJob) -> Mistake:
 class _File:
     """One file of a folder: what it says now, and the version of it that counts."""
 
-    __slots__ = ("digest", "in_force", "is_fresh", "latest", "mistakes", "stamp")
+    __slots__ = ("beside", "digest", "in_force", "is_fresh", "latest", "mistakes", "stamp")
 
     def __init__(self, latest: JobFile, stamp: object, digest: bytes, is_fresh: bool) -> None:
         self.latest, self.stamp, self.digest, self.is_fresh = latest, stamp, digest, is_fresh
+        self.beside = _stamps(latest)
         self.in_force: JobFile | None = None
         self.mistakes: tuple[Mistake, ...] = ()
 
@@ -192,6 +193,8 @@ class Folder:
 
     def _file(self, path: Path) -> _File:
         known, stamp = self._files.get(path), _stamp(path)
+        if known is not None and known.latest.beside and known.beside != _stamps(known.latest):
+            known.digest = b""
         # What was refused unread, for its folder's sake perhaps, is tried every time.
         if known is not None and known.stamp == stamp and known.digest and not known.is_fresh:
             return known
@@ -251,6 +254,11 @@ def _unusable(folder: Path) -> JobFile | None:
     if not folder.is_dir():
         return refused(folder, "there is no such folder: jobs that came from it stay as they are until it is back")
     return open_to_others(folder)
+
+
+def _stamps(file: JobFile) -> tuple[object, ...]:
+    """What changes with the files that a file is read with."""
+    return tuple(map(_stamp, file.beside))
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:

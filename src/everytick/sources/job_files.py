@@ -5,6 +5,7 @@ A file stands or falls as a whole: a mistake in one job says that somebody is no
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
@@ -18,7 +19,8 @@ from everytick.errors import EverytickError, InvalidSchedule, shown
 from everytick.schedules.combine import in_zone
 from everytick.schedules.timezones import zone
 from everytick.sources import yaml_models as models
-from everytick.sources.yaml_reader import Mistake, Node, Place, Step, read_yaml
+from everytick.sources.yaml_calendars import Beside
+from everytick.sources.yaml_reader import Mistake, Node, Place, Several, Step, read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -75,12 +77,16 @@ class Written:
 
 @value
 class JobFile:
-    """What one file says: its jobs, or none and the mistakes that it must be cleared of; warnings let it stand."""
+    """What one file says: its jobs, or none and the mistakes that it must be cleared of; warnings let it stand.
+
+    `beside` are files that it names and that were read with it.
+    """
 
     file: str
     jobs: tuple[FileJob, ...]
     mistakes: tuple[Mistake, ...] = ()
     warnings: tuple[Mistake, ...] = ()
+    beside: tuple[Path, ...] = ()
 
 
 def read_jobs(raw: bytes, file: str, *, owner: str = FILE) -> JobFile:
@@ -93,7 +99,7 @@ def read_jobs(raw: bytes, file: str, *, owner: str = FILE) -> JobFile:
     # Of two complaints about one place, the first knows better.
     mistakes = {(each.line, each.column): each for each in reversed((*document.mistakes, *reader.mistakes))}
     told = tuple(mistakes[place] for place in sorted(mistakes))
-    return JobFile(file, () if told else tuple(found), told, tuple(reader.warnings))
+    return JobFile(file, () if told else tuple(found), told, tuple(reader.warnings), tuple(reader.beside.files))
 
 
 class _Reader:
@@ -101,13 +107,14 @@ class _Reader:
 
     def __init__(self, root: Node, file: str, owner: str) -> None:
         self._root, self._file, self._owner = root, file, owner
+        self.beside = Beside(Path(file).parent)
         self.mistakes: list[Mistake] = []
         self.warnings: list[Mistake] = []
 
     def read(self) -> list[FileJob]:
         """Return the jobs that can be made; the others are among the mistakes."""
         try:
-            whole: Any = models.FileModel.model_validate(self._root.data)
+            whole: Any = models.FileModel.model_validate(self._root.data, context=self.beside)
         except ValidationError as error:
             self._note_all(error)
             return self._made(*self._the_good_parts(error))
@@ -121,11 +128,11 @@ class _Reader:
             # There are no jobs, or nobody knows what they inherit.
             return {}, None
         jobs = {
-            name: models.JobModel.model_validate(written)
+            name: models.JobModel.model_validate(written, context=self.beside)
             for name, written in data["jobs"].items()
             if ("jobs", name) not in bad
         }
-        return jobs, models.Defaults.model_validate(data.get("defaults") or {})
+        return jobs, models.Defaults.model_validate(data.get("defaults") or {}, context=self.beside)
 
     def _made(self, jobs: Mapping[str, BaseModel], defaults: BaseModel | None) -> list[FileJob]:
         application = self._defaults(defaults)
@@ -199,7 +206,7 @@ class _Reader:
             return None if beside else str(getattr(model, own[0]))
         try:
             return models.command_of(model.command, model.env, model.cwd)
-        except models.Several as several:
+        except Several as several:
             for inside, said in several.found:
                 self._note((*path, *inside), said)
         except ValueError as error:
@@ -217,7 +224,7 @@ class _Reader:
         for each in error.errors():
             path, kind = each["loc"], each["type"]
             cause = each.get("ctx", {}).get("error")
-            if isinstance(cause, models.Several):
+            if isinstance(cause, Several):
                 for inside, said in cause.found:
                     self._note((*path, *inside), said)
             elif kind == "extra_forbidden":

@@ -102,7 +102,8 @@ class FolderWatch:
         self._count()
         for change in synced.changes:
             if change.kind != "unchanged":
-                _log.info("job %s %s: %s", change.name, change.kind, ", ".join(change.parts) or "whole")
+                parts = f": {', '.join(change.parts)}" if change.parts else ""
+                _log.info("job %s %s%s", change.name, change.kind, parts)
         whole = Synced(synced.changes, (*self._folder.mistakes, *synced.mistakes))
         self._complain(set(whole.mistakes))
         return await self._tell(whole)
@@ -121,8 +122,8 @@ class FolderWatch:
         """Say at the first look how much the folder holds."""
         if not self._is_counted:
             self._is_counted = True
-            text = "%s: %d jobs in %d files; changes are live at once"
-            _log.info(text, self._folder.path, len(self._folder.jobs), self._folder.file_count)
+            jobs, files = _count(len(self._folder.jobs), "job"), _count(self._folder.file_count, "file")
+            _log.info("%s: %s in %s; changes are live at once", self._folder.path, jobs, files)
 
     def _complain(self, mistakes: set[Mistake]) -> None:
         """Say once what is wrong, and once that it is right again."""
@@ -165,6 +166,10 @@ class FolderWatch:
         notify, self._notify, self._watched = self._notify, None, None
         if notify is not None:
             notify.close()
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 async def _in_thread(stop: threading.Event, work: Callable[..., None], *arguments: object) -> None:

@@ -19,7 +19,16 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+    create_model,
+)
 
 from everytick.domain.config import POLICIES, Level
 from everytick.domain.durations import duration
@@ -32,11 +41,15 @@ from everytick.schedules.codec import schedule
 from everytick.schedules.combine import any_of
 from everytick.schedules.timezones import zone
 from everytick.sources import policy_schemas as schemas
+from everytick.sources.yaml_calendars import Beside
+from everytick.sources.yaml_calendars import schema as calendar_schema
+from everytick.sources.yaml_reader import Several
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from everytick.domain.schedule import Schedule
+    from everytick.schedules.calendars import Calendar
 
 JOB_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_NAME}}}")
 
@@ -49,14 +62,6 @@ _BASES: Mapping[str, Mapping[str, object]] = {
 }
 _REQUEST = {"url": "https://example.org/"}
 _SETTING = re.compile(r"(\w+)=(.*)", re.DOTALL)
-
-
-class Several(ValueError):
-    """Mistakes inside one value: where in it, and what is wrong there."""
-
-    def __init__(self, found: list[tuple[tuple[str | int, ...], str]]) -> None:
-        super().__init__("; ".join(said for _, said in found))
-        self.found = found
 
 
 def sentence(error: EverytickError, key: str = "") -> str:
@@ -110,12 +115,34 @@ def _policy(key: str, given: Any) -> Any:
     return _by_parts(read, key, _BASES[key], given) if key in _BASES else _checked(read, key, given)
 
 
-def _schedule(given: Any) -> Schedule:
+def _schedule(calendars: Mapping[str, Calendar], given: Any) -> Schedule:
     """Return the schedule of a text, or of several together."""
     if isinstance(given, list) and given:
-        parts = [schedule(each) for each in given]
+        parts = [schedule(each, calendars=calendars) for each in given]
         return any_of(*parts) if len(parts) > 1 else parts[0]
-    return schedule(given)
+    return schedule(given, calendars=calendars)
+
+
+def _scheduled(key: str) -> Callable[[Any, ValidationInfo], Schedule | None]:
+    """Return the reader of a schedule, which knows the calendars of its file; a policy may take one back."""
+
+    def read(given: Any, info: ValidationInfo) -> Schedule | None:
+        if given is None and key != "schedule":
+            return None
+        found: Schedule = _checked(partial(_schedule, _beside(info).calendars), key, given)
+        return found
+
+    return read
+
+
+def _calendars(given: Any, info: ValidationInfo) -> None:
+    """Read the calendars, before the schedules that name them."""
+    _beside(info).read_calendars(given)
+
+
+def _beside(info: ValidationInfo) -> Beside:
+    assert isinstance(info.context, Beside), "a file is validated with what stands beside it"
+    return info.context
 
 
 def _timezone(given: Any) -> object:
@@ -127,9 +154,8 @@ def _timezone(given: Any) -> object:
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "timezone": _timezone,
-    "stop_schedule": lambda given: None if given is None else _schedule(given),
-    "restart_schedule": lambda given: None if given is None else _schedule(given),
 }
+_SCHEDULES = ("stop_schedule", "restart_schedule")
 
 
 def _window(given: Any) -> dict[str, object]:
@@ -208,17 +234,21 @@ def command_of(command: Any, env: Any, cwd: Any) -> str:
 # ------------------------------------------------------------------------------------------------------- the models
 
 
-def _field(read: Callable[[Any], Any], schema: schemas.Schema) -> Any:
+def _field(read: Callable[..., Any], schema: schemas.Schema) -> Any:
     return Annotated[Any, PlainValidator(read), WithJsonSchema(schema)]
 
 
 def _policies(level: Level) -> dict[str, Any]:
     """The fields of the policies that one level may set."""
     return {
-        key: (_field(partial(_policy, key), schemas.POLICY_SCHEMAS[key]), None)
+        key: (_field(_reader(key), schemas.POLICY_SCHEMAS[key]), None)
         for key, policy in POLICIES.items()
         if level in policy.levels
     }
+
+
+def _reader(key: str) -> Callable[..., Any]:
+    return _scheduled(key) if key in _SCHEDULES else partial(_policy, key)
 
 
 def _read_by(read: Callable[[Any], Any], key: str, schema: schemas.Schema) -> Any:
@@ -266,7 +296,7 @@ TaskModel: type[BaseModel] = create_model(
 
 # Made of models that are made here themselves, so that type checkers cannot read them.
 _JOB: dict[str, Any] = {
-    "schedule": (_read_by(_schedule, "schedule", schemas.SCHEDULE), ...),
+    "schedule": (_field(_scheduled("schedule"), schemas.SCHEDULE), ...),
     "tasks": (
         Annotated[list[TaskModel] | None, Field(description="In order; with after, once others ended well.")],  # type: ignore[valid-type]
         None,
@@ -283,6 +313,8 @@ JobModel: type[BaseModel] = create_model(
 
 _FILE: dict[str, Any] = {
     "version": (_field(_version, {"const": 1}), ...),
+    # Before the jobs: fields are read in this order, and schedules name calendars.
+    "calendars": (_field(_calendars, calendar_schema(schemas.TEXT)), None),
     "defaults": (Annotated[Defaults | None, Field(description="Policies of all jobs of this file.")], None),
     "jobs": (dict[Annotated[str, AfterValidator(_job_name)], JobModel], ...),  # type: ignore[valid-type]
 }

@@ -82,6 +82,14 @@ class Mistake:
         return f"{shown(self.file, 1000)}:{self.line}:{self.column}: {word}{self.message}"
 
 
+class Several(ValueError):
+    """Mistakes inside one value: where in it, and what is wrong there."""
+
+    def __init__(self, found: list[tuple[tuple[Step, ...], str]]) -> None:
+        super().__init__("; ".join(said for _, said in found))
+        self.found = found
+
+
 class Node:
     """A value, the place it stands at, and the nodes inside it; `size` counts them all."""
 

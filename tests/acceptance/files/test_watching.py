@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -16,7 +17,7 @@ from everytick.domain.ids import job_id
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import StoreUnavailable
 from everytick.sources import watching
-from everytick.sources.files import Folder
+from everytick.sources.files import Folder, SourceEvent
 from everytick.sources.watching import FolderWatch
 from everytick.stores.addresses import AnyStore, store_of
 from everytick.stores.base import Edits, Stored
@@ -119,6 +120,31 @@ async def test_what_stands_in_the_folder_is_live_and_so_is_every_change(store: A
     gone = (await store.get([job_id("b")]))[job_id("b")]
     assert gone.removed_at is not None
     assert gone.retire_at == gone.removed_at + timedelta(minutes=10)
+
+
+async def test_reading_a_folder_does_not_hold_up_the_loop(store: AnyStore, jobs: Path) -> None:
+    """S4-010: nobody waits for a folder that is being read, and what it says is told afterwards, on the loop."""
+    told_on: list[str] = []
+    reading, goes_on = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    class Slow(Folder):
+        def load(self) -> list[SourceEvent]:
+            loop.call_soon_threadsafe(reading.set)
+            assert goes_on.wait(WITHIN), "the loop was held up while the folder was read"
+            return super().load()
+
+    (jobs / "a.yaml").write_text(text("a"))
+    watch = FolderWatch(store, Slow(jobs), told=lambda _: told_on.append(threading.current_thread().name))
+    looking = asyncio.create_task(watch.look())
+    await asyncio.wait_for(reading.wait(), WITHIN)
+    assert await store.list() == []
+    goes_on.set()
+
+    assert await looking
+    watch.close()
+    assert told_on == [threading.current_thread().name]
+    assert [each.job.name for each in await store.list()] == ["a"]
 
 
 async def test_edge_case_10_a_thousand_files_copied_at_once_are_live(store: AnyStore, jobs: Path) -> None:

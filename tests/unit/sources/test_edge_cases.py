@@ -157,6 +157,23 @@ async def test_edge_case_06_a_changed_schedule_counts_from_the_change_on(
     assert (await record(store)).job.version == 2
 
 
+async def test_an_edit_of_anything_keeps_the_watermark(store: AnyStore, folder: JobFolder, clock: ManualClock) -> None:
+    """S4-029: what was decided stays decided, and what was not is decided from where it was."""
+    folder.write("a.yaml", a=EVERYTHING)
+    await sync_folder(store, folder.folder)
+    clock.move(hours=1, minutes=30)
+    await decide(store)
+    before = (await record(store)).watermark
+
+    folder.write("a.yaml", a=f"priority: 3, {EVERYTHING}")
+    await sync_folder(store, folder.folder)
+
+    assert (await record(store)).watermark == before
+    clock.move(hours=1)
+    await decide(store)
+    assert await created(store) == [at(10), at(11)]
+
+
 async def test_edge_case_07_a_changed_overlap_policy_counts_at_the_next_decision(
     store: AnyStore, folder: JobFolder, clock: ManualClock
 ) -> None:
@@ -326,6 +343,56 @@ async def test_edge_case_16_two_planners_that_saw_the_same_start_nothing_twice(
 
     assert await store.commit_plans(seen, [plan(each, now) for each in seen]) == [Commit.STALE]
     assert await created(store) == [at(10)]
+
+
+async def test_a_stop_schedule_stops_what_runs_and_is_never_caught_up(
+    store: AnyStore, folder: JobFolder, clock: ManualClock
+) -> None:
+    """S4-044: at its time, whatever is busy is asked to cancel; a stop that nobody saw in time is over."""
+    folder.write("a.yaml", a='stop_schedule: "30 * * * *"')
+    await sync_folder(store, folder.folder)
+    clock.move(hours=1)
+    await decide(store)
+    running = await claim_one(store)
+    clock.move(minutes=30)
+    await decide(store)
+
+    orders = await store.beat("node-1", [running.handle])
+    assert [handle for handle, _ in orders.cancel] == [running.handle]
+
+    now = await store.now()
+    await store.commit_steps([(running, ended(began(running, now), now))])
+    clock.move(minutes=30)
+    await decide(store)
+    later = await claim_one(store)
+    clock.move(hours=2, minutes=45)
+    await decide(store)
+    assert (await store.beat("node-1", [later.handle])).cancel == ()
+
+
+async def test_a_restart_schedule_stops_what_runs_and_asks_for_another(
+    store: AnyStore, folder: JobFolder, clock: ManualClock
+) -> None:
+    """S4-044: the other waits until the stopped one has ended; late ones are not caught up."""
+    folder.write("a.yaml", a='schedule: "0 10 * * *", restart_schedule: "30 * * * *"')
+    await sync_folder(store, folder.folder)
+    clock.move(hours=1)
+    await decide(store)
+    running = await claim_one(store)
+    clock.move(minutes=30)
+    await decide(store)
+
+    assert [handle for handle, _ in (await store.beat("node-1", [running.handle])).cancel] == [running.handle]
+    assert await statuses(store) == ["running", "queued"]
+    now = await store.now()
+    await store.commit_steps([(running, ended(began(running, now), now))])
+    await decide(store)
+    again = await run_one(store)
+    assert again.occurrence.cause == "restart"
+
+    clock.move(hours=2, minutes=45)
+    await decide(store)
+    assert [str(each.cause) for each in await occurrences(store)] == ["schedule", "restart"]
 
 
 # ------------------------------------------------------------------------------------------------------ the watermark
