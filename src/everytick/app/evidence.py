@@ -31,13 +31,19 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime) -> Evide
         if own.scheduled_for == at and own not in found:
             found.append(own)
     snapshot = (await store.look([job_id]))[job_id]
+    spans = await store.spans(job_id, at - _TICK, at)
     known = versions(record, snapshot)
+    oldest = min(known)
+    older = await store.editions(job_id, [each.version for each in spans if each.version < oldest], at=at)
+    older = [each for each in older if each.job.version < oldest]
+    known |= {each.job.version: each.job for each in older}
     return Evidence(
         at=at,
         now=await store.now(),
         snapshot=snapshot,
         definitions=tuple(known[version] for version in sorted(known)),
         occurrences=tuple(found),
-        spans=tuple(await store.spans(job_id, at - _TICK, at)),
+        spans=tuple(spans),
         removed_at=record.removed_at,
+        older=tuple(older),
     )

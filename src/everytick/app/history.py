@@ -163,15 +163,18 @@ async def _singles(
     end = min(filter(None, (asked.through, None if before is None else before - _TICK, now)))
     first = max(filter(None, (_BEGINNING, asked.after, None if floor is None else floor - _TICK)))
     snapshot = (await store.look([record.job.id])).get(record.job.id)
-    step = timedelta(days=1)
+    known, step = versions(record, snapshot), timedelta(days=1)
     while end > first and len(found) <= asked.limit:
         begin = max(first, end - step) if end - _BEGINNING > step else first
         spans = [*await store.spans(record.job.id, begin, end), *open_pauses(snapshot, now)]
+        missing = {span.version for span in spans} - known.keys()
+        if missing:
+            known |= {each.job.version: each.job for each in await store.editions(record.job.id, missing)}
         batch = [
             each
             for span in spans
             if not asked.statuses or span.status in asked.statuses
-            for each in _taken_apart(span, versions(record, snapshot), begin, end, asked.limit + 1)
+            for each in _taken_apart(span, known, begin, end, asked.limit + 1)
         ]
         found += sorted(batch, key=lambda each: each.scheduled_for, reverse=True)
         end, step = begin, step * 4
@@ -204,7 +207,7 @@ def _taken_apart(
     """Give the single instants of a span in a stretch of time, the newest first."""
     job = known.get(span.version)
     if job is None:
-        # Its definition is not at hand: its last instant stands for all of it.
+        # Its definition cannot be read here: its last instant stands for all of it.
         if after < span.through <= through:
             yield _single(next(iter(known.values())).id, span, span.through)
         return

@@ -17,7 +17,7 @@ from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.schedule import Schedule, waits_for_end
-from everytick.domain.snapshots import JobSnapshot, Missed, Pause
+from everytick.domain.snapshots import Edition, JobSnapshot, Missed, Pause
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
 
@@ -94,8 +94,8 @@ _OF_SCHEDULE = {
 class Evidence:
     """What is known about one instant of a job: its definitions, and what was stored about that instant.
 
-    `definitions` are those at hand; the newest is always there. `occurrences` stand at this
-    very time, `spans` hold it.
+    `definitions` are those at hand; the newest is always there. `older` are editions of before
+    the snapshot's. `occurrences` stand at this very time, `spans` hold it.
     """
 
     at: datetime
@@ -105,6 +105,7 @@ class Evidence:
     occurrences: tuple[Occurrence, ...] = ()
     spans: tuple[Span, ...] = ()
     removed_at: datetime | None = None
+    older: tuple[Edition, ...] = ()
 
 
 @value
@@ -224,7 +225,7 @@ def _of_reason(reason: str) -> Verdict:
 def _of_span(evidence: Evidence, span: Span) -> Explanation:
     verdict, moved_to = _OF_SPAN[span.why], None
     said = _words(span.why, span.detail)
-    if all(job.version != span.version for job in evidence.definitions):
+    if span.version != evidence.definitions[-1].version:
         said += f" (by version {span.version} of its definition)"
     if span.why in (Why.MOVED, Why.RESCHEDULED) and span.detail.startswith("to "):
         moved_to = datetime.fromisoformat(span.detail.removeprefix("to "))
@@ -292,7 +293,7 @@ def _unnamed(evidence: Evidence) -> Explanation | None:
 def _at_the_time(evidence: Evidence) -> tuple[Job, Schedule]:
     """The definition that was in force at the instant, as far as it is at hand, and its schedule."""
     snapshot, at = evidence.snapshot, evidence.at
-    job = in_force(snapshot.editions, at - TICK)
+    job = in_force((*evidence.older, *snapshot.editions), at - TICK)
     idle = not snapshot.busy_count and not snapshot.waiting_count
     return job, bound_schedule(snapshot, job, min(snapshot.watermark, at - TICK), idle=idle)
 

@@ -17,7 +17,7 @@ from everytick.domain.job import Job
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.occurrence import Attempt, Cause, Occurrence, TaskRun
-from everytick.domain.snapshots import Adjustment, Ended, JobSnapshot, Missed, Pause, Request
+from everytick.domain.snapshots import Adjustment, Edition, Ended, JobSnapshot, Missed, Pause, Request
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.domain.values import value
@@ -306,6 +306,16 @@ class JobStore(Protocol):
 
     async def list(self) -> Sequence[JobRecord]:
         """Return every job that is not removed, by name."""
+        ...
+
+    async def editions(
+        self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
+    ) -> Sequence[Edition]:
+        """Return these versions of a job's definition, and the one in force at a moment, in order.
+
+        A version never changes and is kept as long as its job; one that cannot be read here is
+        left out.
+        """
         ...
 
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:

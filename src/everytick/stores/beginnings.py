@@ -1,5 +1,6 @@
 """What follows from a definition or a plan when it is stored, the same in every store: facts, not decisions."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -9,7 +10,7 @@ from everytick.domain.decisions import Creation
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
-from everytick.domain.snapshots import Request
+from everytick.domain.snapshots import Edition, Request
 from everytick.errors import Conflict, shown
 
 _TICK = timedelta(microseconds=1)
@@ -35,6 +36,12 @@ def under_id(job: Job, id_: str) -> Job:
         return job
     tasks = tuple(replace(task, job_id=id_, id=ids.task_id(id_, task.name)) for task in job.tasks)
     return replace(job, id=id_, tasks=tasks)
+
+
+def in_force_at(editions: Sequence[Edition], at: datetime) -> Edition:
+    """Return the edition that names the instants at this moment; one at the moment of an edit is the old one's."""
+    since = [each for each in editions if each.in_force_after is None or each.in_force_after < at]
+    return since[-1] if since else editions[0]
 
 
 def first_watermark(job: Job, now: datetime) -> datetime:

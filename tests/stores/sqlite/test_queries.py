@@ -43,7 +43,8 @@ INDEXES = {
         purge_occurrences purge_state remove_job rename_job reschedule retire_job take_over wake_and_revise_job
         wake_job wake_jobs_of""",
     "PRIMARY KEY": """
-        attempts definition purge_versions forget_attempts forget_parked forget_parked_job forget_runs runs""",
+        attempts definition purge_versions version_at forget_attempts forget_parked forget_parked_job
+        forget_runs runs""",
     "INDEX job_due": "due_jobs next_wake",
     "INDEX occurrence_active": """
         active_counts active_of_jobs ask_all_to_cancel await_ends crowds_of_jobs give_new_version held_by_others

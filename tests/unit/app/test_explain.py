@@ -390,3 +390,25 @@ def test_every_verdict_has_a_test_here() -> None:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Verdict"
     }
     assert used == {verdict.name for verdict in Verdict}
+
+
+async def test_an_old_instant_is_explained_by_the_definition_that_was_in_force_then(
+    told: Told, tick: Everytick
+) -> None:
+    """Every version is kept: what a later edit took away is still told of the time before it."""
+    await told.define(recovery="mark_as_missed")
+    await told.outage(at(14))
+    await tick.update("report", "30 * * * *")
+    await told.until(at(16), planned=True)
+    await tick.update("report", "45 3 1 1 *")
+    await told.until(at(17), planned=True)
+
+    missed = await told.asked(at(11))
+    assert (missed.verdict, missed.previous, missed.next) == (Verdict.MISSED, at(10), at(12))
+    assert "by version 1 of its definition" in missed.text
+    between = await told.asked(at(11, 30))
+    assert between.verdict is Verdict.NOT_NAMED
+    assert (between.previous, between.next) == (at(11), at(12))
+    assert "oldest at hand" not in between.text
+    second = await told.asked(at(14, 30))
+    assert (second.verdict, second.next) == (Verdict.OVERLAP, at(15, 30))

@@ -265,3 +265,19 @@ async def test_the_history_of_a_removed_job_stays(tick: Everytick, store: AnySto
     await tick.remove("report")
     await plan_once(store)
     assert [each.status for each in await tick.history("report")] == ["completed"]
+
+
+async def test_the_history_names_every_instant_of_an_old_span_by_the_definition_it_was_skipped_under(
+    tick: Everytick, store: AnyStore, clock: ManualClock
+) -> None:
+    tick.job("0 * * * *", name="report", recovery="mark_as_missed")(work)
+    await tick.sync()
+    begun = clock.time
+    clock.move(hours=4, minutes=10)
+    await plan_once(store)
+    await tick.update("report", "0 0 1 1 *")
+    clock.move(hours=1)
+    await plan_once(store)
+
+    found = [each.scheduled_for for each in await tick.history("report", status="missed")]
+    assert found == [begun + timedelta(hours=hours) for hours in (4, 3, 2, 1)]

@@ -73,6 +73,7 @@ from everytick.stores.beginnings import (
     NOTHING_TO_KEEP,
     as_stored,
     first_watermark,
+    in_force_at,
     own_overrides,
     refuse_purge,
     requested_id,
@@ -482,6 +483,16 @@ class MemoryStore:
     async def list(self) -> Sequence[JobRecord]:
         """Return every job that is not removed, by name."""
         return [self._record(row) for _, row in sorted(self._tables.names.items()) if row.removed_at is None]
+
+    async def editions(
+        self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
+    ) -> Sequence[Edition]:
+        """Return these versions of a job's definition, and the one in force at a moment, in order."""
+        made = [job for _, (job, _) in sorted(self._job(job_id).versions.items())]
+        # A first version was there from the beginning; every other has been in force since it was made.
+        known = [Edition(job, None if job.version == 1 else job.updated_at) for job in made]
+        wanted = {*versions, *([] if at is None else [in_force_at(known, at).job.version])}
+        return [each for each in known if each.job.version in wanted]
 
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
         """Return what a plan would see of those jobs that exist now, due or not, and hold nothing."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from everytick.domain import ids
 from everytick.domain.decisions import Span
 from everytick.domain.occurrence import Cause, Occurrence, TaskRun
+from everytick.domain.snapshots import Edition
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
 from everytick.stores.base import Page, Whole
@@ -75,6 +76,21 @@ class History(Base):
             if job is None:
                 raise NotFound("job", job_id)
             return [rows.span(row) for row in await db.fetch(self._sql.spans, job, after, through)]
+
+    @patiently
+    async def editions(
+        self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
+    ) -> Sequence[Edition]:
+        """Return these versions of a job's definition, and the one in force at a moment, in order."""
+        async with self._door.connection() as db:
+            job = await db.fetchval(self._sql.job_key, job_id)
+            if job is None:
+                raise NotFound("job", job_id)
+            wanted = set(versions)
+            if at is not None:
+                wanted |= {row["version"] for row in await db.fetch(self._sql.version_at, job, at)}
+            found, _ = await self._compiled.read(db, [(job, version) for version in sorted(wanted)])
+        return [found[key].edition for key in sorted(found)]
 
     @patiently
     async def prune(self, limit: int = 1000) -> int:

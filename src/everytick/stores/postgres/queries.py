@@ -98,6 +98,7 @@ class Queries:
     attempts: str
     spans: str
     job_key: str
+    version_at: str
     nodes: str
     held_of_job: str
     purge_occurrences: str

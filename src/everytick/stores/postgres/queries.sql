@@ -931,6 +931,11 @@ select * from everytick.span where job = $1 and through_at > $2 and after_at < $
 -- Returns the inner key of a job.
 select seq from everytick.job where id = $1;
 
+-- version_at --
+-- Returns the version in force at a moment; what is named at the moment of an edit is named by the old one.
+select version from everytick.definition
+ where job = $1 and (in_force_after is null or in_force_after < $2) order by version desc limit 1;
+
 -- nodes --
 -- Returns the nodes that were heard of and how much each holds.
 select n.id, n.beat_at, count(o.seq)::int as holds, n.facts

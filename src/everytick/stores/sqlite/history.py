@@ -8,10 +8,12 @@ from datetime import datetime
 from everytick.domain import ids
 from everytick.domain.decisions import Span
 from everytick.domain.occurrence import Attempt, Cause, TaskRun
+from everytick.domain.snapshots import Edition
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
 from everytick.stores.base import Page, Whole
 from everytick.stores.sqlite import rows
+from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import CAUSE_CODE, FIRST_END, STATUS_CODE, STATUSES, Columns, micros
 from everytick.stores.sqlite.writer import Transaction
@@ -86,6 +88,25 @@ def spans(connection: sqlite3.Connection, job_id: str, after: datetime, through:
     if job is None:
         raise NotFound("job", job_id)
     return [rows.span(row) for row in connection.execute(Q.spans, (job[0], micros(after), micros(through)))]
+
+
+def editions(
+    connection: sqlite3.Connection,
+    definitions: Definitions,
+    job_id: str,
+    versions: Collection[int],
+    at: datetime | None,
+) -> list[Edition]:
+    """Return these versions of a job's definition, and the one in force at a moment, in order."""
+    job = connection.execute(Q.job_by_id, (job_id,)).fetchone()
+    if job is None:
+        raise NotFound("job", job_id)
+    newest = connection.execute(Q.newest_version, (job[0],)).fetchone()[0]
+    wanted = {version for version in versions if 1 <= version <= newest}
+    if at is not None:
+        wanted.update(row[0] for row in connection.execute(Q.version_at, (job[0], micros(at))))
+    found = [definitions.get(connection, job[0], version) for version in sorted(wanted)]
+    return [Edition(each.job, each.in_force_after) for each in found if each is not None]
 
 
 def forgettable(connection: sqlite3.Connection, now: int, limit: int, after: int) -> tuple[list[int], int]:

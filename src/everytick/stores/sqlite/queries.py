@@ -19,6 +19,7 @@ class Queries:
     adjustments_of_jobs: str
     requests_of_jobs: str
     definition: str
+    version_at: str
     show_parked: str
     parked_definitions: str
     forget_parked: str

@@ -91,6 +91,11 @@ select job, key, cause, requested_at, payload, overlap, reason, requested_by, re
 select v.definition, j.id, j.created_at, v.made_at, v.in_force_after
   from job_version v join job j on j.job = v.job where v.job = ? and v.version = ?;
 
+-- version_at --
+-- The version in force at a moment; what is named at the moment of an edit is named by the old one.
+select version from job_version
+ where job = ? and (in_force_after is null or in_force_after < ?) order by version desc limit 1;
+
 -- show_parked --
 -- A definition that could not be read can be seen by people from now on.
 insert into parked_definition (job, version, reason, parked_at) values (?, ?, ?, ?)

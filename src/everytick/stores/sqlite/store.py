@@ -20,7 +20,7 @@ from everytick.domain.job import Job
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import Adjustment, JobSnapshot, Missed, Request
+from everytick.domain.snapshots import Adjustment, Edition, JobSnapshot, Missed, Request
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.errors import StoreUnavailable
@@ -247,6 +247,14 @@ class SqliteStore:
         """Return every job that is not removed, by name; one whose definition cannot be read is among `parked`."""
         now = self._clock.now()
         return await self._ask(self._people, lambda reading: jobs.by_name(reading, self._definitions, now))
+
+    async def editions(
+        self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
+    ) -> Sequence[Edition]:
+        """Return these versions of a job's definition, and the one in force at a moment, in order."""
+        return await self._ask(
+            self._people, lambda reading: history.editions(reading, self._definitions, job_id, versions, at)
+        )
 
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
         """Return what a plan would see of those jobs that exist now, due or not, and hold nothing."""
