@@ -47,12 +47,18 @@ def plan_in_full(snapshot: JobSnapshot, now: datetime, limit: int = PLAN_LIMIT) 
     newcomers = Newcomers(snapshot, job, found, limit)
     if not paused:
         _stop_or_restart(snapshot, job.settings, now, line, newcomers)
-    if snapshot.busy and (kept := found.newest_kept) is not None:
-        line.supersede_retries(kept)
+    if snapshot.busy and (newest := _newest(found, line)) is not None:
+        line.supersede_retries(newest)
     line.release(limit)
     decided = _Decided(snapshot, job, found, line, now, paused)
     decided.admit(newcomers, limit - len(line.releases))
     return decided.plan()
+
+
+def _newest(found: Due, line: Line) -> datetime | None:
+    """The newest instant that shall run: one that is due, or one that came while another ran and stands in line."""
+    kept, waiting = found.newest_kept, [each.scheduled_for for each in line.waiting if each.cause is Cause.SCHEDULE]
+    return max(filter(None, [kept, *waiting]), default=None) if waiting else kept
 
 
 def _disabled(snapshot: JobSnapshot, now: datetime) -> Plan:
