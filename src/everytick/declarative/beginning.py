@@ -7,9 +7,10 @@ from datetime import timedelta
 
 from everytick.declarative import resuming
 from everytick.declarative.callbacks import Callbacks
-from everytick.declarative.jobs import owner_of, prefix_of
+from everytick.declarative.jobs import owner_of
 from everytick.declarative.lateness import Lateness
-from everytick.declarative.registrations import Registration, job_name
+from everytick.declarative.names import job_name, prefix_of, task_name
+from everytick.declarative.registrations import Registration
 from everytick.declarative.resolution import Resolution, resolve
 from everytick.declarative.telling import Tasks, Teller
 from everytick.domain.occurrence import Cause, Occurrence
@@ -42,6 +43,7 @@ class Beginning:
         self._scheduler, self._registrations, self._store, self._teller = scheduler, registrations, store, teller
         self._identifier, self._owner = identifier, owner_of(scheduler)
         self._undo: list[Callable[[], Awaitable[object]]] = []
+        self._tasks = {job_name(scheduler, task): task for task in registrations}
         self._ids: dict[str, str] = {}
         self._callbacks: dict[str, Registration] = {}
         self._events = Events()
@@ -80,11 +82,11 @@ class Beginning:
 
     async def _records(self) -> dict[str, JobRecord]:
         prefix = prefix_of(self._scheduler)
-        return {
-            record.job.name.removeprefix(prefix): record
-            for record in await self._store.list()
-            if record.job.name.startswith(prefix)
-        }
+        ours = [each for each in await self._store.list() if each.job.name.startswith(prefix)]
+        return {self._task(each.job.name): each for each in ours}
+
+    def _task(self, job: str) -> str:
+        return self._tasks.get(job) or task_name(self._scheduler, job)
 
     async def _active(self, records: Mapping[str, JobRecord]) -> dict[str, list[Occurrence]]:
         names = {record.job.id: name for name, record in records.items()}
@@ -95,9 +97,8 @@ class Beginning:
         if resolution.puts:
             stored = await self._store.put_all(resolution.puts, by=self._owner)
             self._undo.append(lambda: self._put_back(resolution))
-            prefix = prefix_of(self._scheduler)
             for job, each in zip(resolution.puts, stored, strict=True):
-                self._ids[job.name.removeprefix(prefix)] = each.job_id
+                self._ids[self._task(job.name)] = each.job_id
         self._callbacks.update({self._ids[name]: each for name, each in self._registrations.items()})
 
     async def _put_back(self, resolution: Resolution) -> None:
@@ -130,8 +131,7 @@ class Beginning:
     async def _begin_to_tell(self) -> None:
         """Listen to what becomes of the tasks, beginning with where each of them stands."""
         self.lateness.begin(await self._store.now())
-        names = {job_name(self._scheduler, name): name for name in self._registrations}
-        tasks = Tasks(names, self._teller, self.lateness)
+        tasks = Tasks(self._tasks, self._teller, self.lateness)
         for id_, found in (await resuming.active_of(self._store, self._callbacks)).items():
             for each in found:
                 if await resuming.awaits_retry(self._store, each):

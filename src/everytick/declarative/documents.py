@@ -6,7 +6,7 @@ so, and two truths could part in a crash.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import lru_cache
 from math import isfinite
@@ -76,7 +76,7 @@ def written(document: TaskDocument) -> str:
 
 def target_of(data: object) -> str:
     """Return the target that holds this JSON value, whatever it says."""
-    return PREFIX + json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return PREFIX + json.dumps(data, separators=(",", ":"))
 
 
 def data_of(job: Job) -> object:
@@ -89,8 +89,8 @@ def data_of(job: Job) -> object:
         return text
 
 
-def read_document(data: object, task: str) -> TaskDocument:
-    """Return the document of the task of this name; what is wrong with it is raised under its own name."""
+def read_document(data: object, is_name: Callable[[str], bool]) -> TaskDocument:
+    """Return the document; what is wrong with it, also that it names another task, is raised under its own name."""
     if not isinstance(data, Mapping):
         raise TaskInvalidStructureError(data)
     for field, kind in _FIELDS.items():
@@ -99,12 +99,12 @@ def read_document(data: object, task: str) -> TaskDocument:
         raise TaskInvalidValueError(
             "version", data["version"], f"is not a version that is known here, which is {VERSION}"
         )
-    if data["name"] != task:
-        raise TaskInvalidValueError("name", data["name"], f"is not the name of the task, which is {task!r}")
+    if not is_name(data["name"]):
+        raise TaskInvalidValueError("name", data["name"], "is not the name of this task")
     if not data["schedulerIdentifier"]:
         raise TaskInvalidValueError("schedulerIdentifier", "", "is empty")
     return TaskDocument(
-        task,
+        data["name"],
         _expression(data["cronExpression"]),
         _delay(data["retryDelayMs"]),
         data["schedulerIdentifier"],

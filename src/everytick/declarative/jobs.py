@@ -16,7 +16,8 @@ from functools import lru_cache
 
 from everytick.app.lookups import in_zone
 from everytick.declarative.documents import TaskDocument, target_of, written
-from everytick.declarative.registrations import Registration, job_name
+from everytick.declarative.names import job_name
+from everytick.declarative.registrations import Registration
 from everytick.domain.config import Level, Overrides, overrides
 from everytick.domain.ids import job_id
 from everytick.domain.job import Job, TaskDefinition, restored_job
@@ -34,11 +35,6 @@ _NOTHING = Overrides(Level.TASK)
 def owner_of(scheduler: str) -> str:
     """Return whose the jobs of this scheduler are, which is also the queue they stand in."""
     return f"declarative:{scheduler}"
-
-
-def prefix_of(scheduler: str) -> str:
-    """Return what the names of all jobs of this scheduler begin with."""
-    return job_name(scheduler, "")
 
 
 @lru_cache(maxsize=64)

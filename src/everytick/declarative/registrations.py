@@ -14,10 +14,9 @@ from everytick.declarative.errors import (
     ScheduleDuplicateTaskError,
 )
 from everytick.domain.durations import duration
-from everytick.domain.names import checked_name
 from everytick.domain.schedule import Schedule
 from everytick.domain.values import value
-from everytick.errors import CronCalculationError, InvalidDuration, InvalidName
+from everytick.errors import CronCalculationError, InvalidDuration
 from everytick.runners.signature import is_async
 from everytick.schedules.cron import cron
 
@@ -38,12 +37,7 @@ class Registration:
     schedule: Schedule
 
 
-def job_name(scheduler: str, task: str) -> str:
-    """Return the name that a task has among the jobs of the core."""
-    return f"declarative:{scheduler}:{task}"
-
-
-def read_registrations(given: object, scheduler: str, now: Callable[[], datetime]) -> dict[str, Registration]:
+def read_registrations(given: object, now: Callable[[], datetime]) -> dict[str, Registration]:
     """Return the registrations by name, in their order; the first mistake is raised, and nothing has happened then."""
     if not isinstance(given, (list, tuple)):
         raise RegistrationsNotArrayError
@@ -52,7 +46,8 @@ def read_registrations(given: object, scheduler: str, now: Callable[[], datetime
     schedules: dict[str, Schedule] = {}
     for index, each in enumerate(given):
         name, expression, callback, delay = _shaped(index, each)
-        _refuse_name(scheduler, name)
+        if not name:
+            raise InvalidRegistrationError("name", name, "is empty: every task needs a name of its own")
         if name in found:
             raise ScheduleDuplicateTaskError(name)
         if expression not in schedules:
@@ -75,15 +70,6 @@ def _shaped(index: int, given: object) -> tuple[str, str, Callback, timedelta | 
         if are_texts and callable(callback) and is_async(callback) and isinstance(delay, (timedelta, str)):
             return name, expression, callback, delay
     raise RegistrationShapeError(index, given)
-
-
-def _refuse_name(scheduler: str, name: str) -> None:
-    if not name:
-        raise InvalidRegistrationError("name", name, "is empty: every task needs a name of its own")
-    try:
-        checked_name("task", job_name(scheduler, name))
-    except InvalidName as error:
-        raise InvalidRegistrationError("name", name, error.reason) from error
 
 
 def _schedule(expression: str, zone: str, now: Callable[[], datetime]) -> Schedule:

@@ -58,7 +58,7 @@ def resolve(
             kinds[name] = Kind.NEW
             puts.append(job_of(scheduler, registration, document_of(registration, identifier)))
             continue
-        document = read_document(data_of(record.job), name)
+        document = read_document(data_of(record.job), name.__eq__)
         same = document.says_the_same(registration)
         kinds[name] = Kind.ORPHANED if name in orphaned else Kind.PRESERVED if same else Kind.OVERRIDDEN
         wanted = document if same else document_of(registration, identifier)

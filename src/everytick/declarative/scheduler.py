@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NoReturn
 from everytick.declarative.beginning import Beginning
 from everytick.declarative.errors import SchedulerAlreadyActiveError, UnexpectedError
 from everytick.declarative.lateness import Lateness
+from everytick.declarative.names import checked_scheduler
 from everytick.declarative.opening import nothing_to_close, opened
 from everytick.declarative.registrations import Registration, read_registrations
 from everytick.declarative.telling import DeclarativeEvent, Listener, PollingState, SchedulerState, Teller
-from everytick.domain.names import checked_name
 from everytick.errors import DeclarativeError
 from everytick.node.node import Node, node_name
 
@@ -42,7 +42,7 @@ class DeclarativeScheduler:
         clock: Callable[[], datetime] | None = None,
     ) -> None:
         self._given, self._clock = store, clock
-        self._name = checked_name("scheduler", name)
+        self._name = checked_scheduler(name)
         self._teller = Teller(listener)
         self._state, self._polling = SchedulerState.UNINITIALIZED, PollingState.INACTIVE
         self._identifier: str | None = None
@@ -102,13 +102,14 @@ class DeclarativeScheduler:
         self._state = SchedulerState.INITIALIZING
         self._tell("SchedulerInitializationStarted")
         try:
-            found = read_registrations(registrations, self._name, self._host_now)
+            found = read_registrations(registrations, self._host_now)
             loop = asyncio.get_running_loop()
         except BaseException as error:  # noqa: BLE001, whatever it is, the scheduler is not initializing any more
             self._fail(error)
         self._identifier = self._identifier or node_name()
         self._starting = loop.create_task(self._begin(found, self._identifier))
-        return self._starting
+        # Whoever waits may be canceled: the initialization goes on, and stop() still waits for it.
+        return asyncio.shield(self._starting)
 
     async def _begin(self, registrations: Mapping[str, Registration], identifier: str) -> None:
         beginning: Beginning | None = None

@@ -6,9 +6,10 @@ from typing import Any
 
 from everytick.declarative import resuming
 from everytick.declarative.documents import data_of, read_document
-from everytick.declarative.jobs import prefix_of, with_data
+from everytick.declarative.jobs import with_data
+from everytick.declarative.names import job_name, prefix_of
 from everytick.declarative.opening import reading
-from everytick.declarative.registrations import job_name, milliseconds
+from everytick.declarative.registrations import milliseconds
 from everytick.declarative.telling import TaskStatus
 from everytick.domain.ids import job_id
 from everytick.domain.occurrence import Attempt, Occurrence
@@ -58,10 +59,8 @@ async def task_states(store: "str | AnyStore", name: str = "default") -> dict[st
     async with reading(store) as opened:
         records = [each for each in await opened.list() if each.job.name.startswith(prefix)]
         active = await resuming.active_of(opened, {each.job.id for each in records})
-        return {
-            each.job.name.removeprefix(prefix): await _state(opened, prefix, each, active.get(each.job.id, []))
-            for each in records
-        }
+        states = [await _state(opened, name, each, active.get(each.job.id, [])) for each in records]
+        return {each["name"]: each for each in states}
 
 
 async def state_document(store: "str | AnyStore", task: str, name: str = "default") -> object:
@@ -84,14 +83,13 @@ async def _record(store: AnyStore, task: str, name: str) -> JobRecord:
     return found
 
 
-async def _state(store: AnyStore, prefix: str, record: JobRecord, active: list[Occurrence]) -> TaskState:
-    task = record.job.name.removeprefix(prefix)
-    document = read_document(data_of(record.job), task)
+async def _state(store: AnyStore, scheduler: str, record: JobRecord, active: list[Occurrence]) -> TaskState:
+    document = read_document(data_of(record.job), lambda task: job_name(scheduler, task) == record.job.name)
     status, until = await _standing(store, active)
     attempted, failed = await _times(store, record)
     succeeded = record.last_success
     return TaskState(
-        name=task,
+        name=document.name,
         cronExpression=document.cron_expression,
         retryDelayMs=milliseconds(document.retry_delay),
         schedulerIdentifier=document.scheduler_identifier,

@@ -1,0 +1,62 @@
+"""Names: every text but the empty one is a task's name, and some are none for a job; these are written otherwise.
+
+A character that a job's name cannot have is written as `%` and two hexadecimal digits for each
+of its bytes, and so is `%` itself. What is too long ends in its own hash. Most names need neither.
+"""
+
+from hashlib import sha1
+from urllib.parse import unquote_to_bytes
+
+from everytick.domain.names import LONGEST_NAME, checked_name
+from everytick.errors import InvalidName
+
+LONGEST_SCHEDULER = 100
+_CUT = "%~"
+"""Stands before the hash of a name that was cut: nothing else is written so."""
+
+
+def checked_scheduler(name: object) -> str:
+    """Return the name if a scheduler may carry it: it is part of the names of its jobs."""
+    found = checked_name("scheduler", name)
+    if len(found) > LONGEST_SCHEDULER:
+        raise InvalidName("scheduler", found, f"has {len(found)} characters: at most {LONGEST_SCHEDULER} are allowed")
+    return found
+
+
+def prefix_of(scheduler: str) -> str:
+    """Return what the names of all jobs of this scheduler begin with."""
+    return f"declarative:{scheduler}:"
+
+
+def job_name(scheduler: str, task: str) -> str:
+    """Return the name that a task has among the jobs of the core; two tasks never share one."""
+    prefix = prefix_of(scheduler)
+    plain = prefix + task
+    if "%" not in task and len(plain) <= LONGEST_NAME and plain.isprintable() and not plain[-1].isspace():
+        return plain
+    return _shortened(prefix + _escaped(task), task)
+
+
+def task_name(scheduler: str, job: str) -> str:
+    """Return the name of the task that this job is; of one that was cut, what is left of it."""
+    written = job.removeprefix(prefix_of(scheduler))
+    return unquote_to_bytes(written).decode("utf-8", "surrogatepass") if _CUT not in written else written
+
+
+def _escaped(task: str) -> str:
+    kept = len(task.rstrip())
+    return "".join(
+        character if character != "%" and character.isprintable() and place < kept else _as_bytes(character)
+        for place, character in enumerate(task)
+    )
+
+
+def _as_bytes(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
+
+
+def _shortened(name: str, task: str) -> str:
+    if len(name) <= LONGEST_NAME:
+        return name
+    digest = _CUT + sha1(task.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+    return name[: LONGEST_NAME - len(digest)] + digest
