@@ -114,7 +114,7 @@ def sqlite_check(library: str) -> Check:
     if has_reset_fault(library.rpartition(" ")[2]):
         text = (
             f"{library} has the WAL-reset fault, fixed in 3.51.3: everytick's own checkpoints avoid it, those of "
-            "another program on the same file may damage it; keep others away, or use SqliteStore(path, driver='apsw')"
+            "another program on the same file may damage it; keep others away, or add ?driver=apsw to the address"
         )
         return Check("sqlite", False, text)
     return Check("sqlite", True, f"{library} is without the WAL-reset fault")

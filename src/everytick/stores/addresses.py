@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from everytick.errors import InvalidSetting
+from everytick.errors import InvalidSetting, MissingExtra
 from everytick.stores.base import HistoryStore, JobStore, PlanStore, RunStore, Store
 
 if TYPE_CHECKING:
@@ -52,8 +52,15 @@ def store_of(address: str, folder: str | None = None, *, clock: Callable[[], dat
     return PostgresStore(address, clock=clock)
 
 
-def _sqlite_parts(address: str, rest: str) -> tuple[str, Literal["normal", "full"]]:
-    """The path, and whether a commit waits for the disk."""
+class _SqliteParts(NamedTuple):
+    """The path, whether a commit waits for the disk, and which package opens the file."""
+
+    path: str
+    synchronous: Literal["normal", "full"]
+    driver: Literal["sqlite3", "apsw"]
+
+
+def _sqlite_parts(address: str, rest: str) -> _SqliteParts:
     from urllib.parse import parse_qsl, unquote
 
     place, _, query = rest.partition("?")
@@ -64,21 +71,25 @@ def _sqlite_parts(address: str, rest: str) -> tuple[str, Literal["normal", "full
     if path == ":memory:":
         raise InvalidSetting("store", address, "would be forgotten connection by connection: write memory://")
     options = dict(parse_qsl(query, keep_blank_values=True))
-    synchronous = options.pop("synchronous", "normal")
-    if options or synchronous not in ("normal", "full"):
-        raise InvalidSetting("store", address, "knows one option: ?synchronous=normal or ?synchronous=full")
-    return path, "full" if synchronous == "full" else "normal"
+    synchronous, driver = options.pop("synchronous", "normal"), options.pop("driver", "sqlite3")
+    if options or synchronous not in ("normal", "full") or driver not in ("sqlite3", "apsw"):
+        reason = "knows two options: ?synchronous=normal or full, and ?driver=sqlite3 or apsw; join them by &"
+        raise InvalidSetting("store", address, reason)
+    return _SqliteParts(path, "full" if synchronous == "full" else "normal", "apsw" if driver == "apsw" else "sqlite3")
 
 
 def _sqlite(address: str, rest: str, folder: str | None, clock: Callable[[], datetime] | None) -> AnyStore:
+    from importlib.util import find_spec
     from pathlib import Path
 
     from everytick.stores.sqlite.store import SqliteStore
 
-    path, synchronous = _sqlite_parts(address, rest)
-    found = Path(path).expanduser()
+    parts = _sqlite_parts(address, rest)
+    if parts.driver == "apsw" and find_spec("apsw") is None:
+        raise MissingExtra("the driver apsw", "sqlite")
+    found = Path(parts.path).expanduser()
     where = found if folder is None or found.is_absolute() else Path(folder) / found
-    return SqliteStore(where, synchronous=synchronous, clock=clock)
+    return SqliteStore(where, synchronous=parts.synchronous, driver=parts.driver, clock=clock)
 
 
 def _memory(clock: Callable[[], datetime] | None) -> AnyStore:

@@ -14,6 +14,7 @@ from types import ModuleType
 import pytest
 
 from everytick.errors import MissingExtra, SchemaMismatch
+from everytick.stores.addresses import store_of
 from everytick.stores.base import Commit
 from everytick.stores.sqlite import opening
 from everytick.stores.sqlite.opening import has_reset_fault, library
@@ -153,3 +154,24 @@ def test_an_import_that_fails_for_another_reason_is_not_mistaken(monkeypatch: py
     monkeypatch.setitem(sys.modules, "everytick.stores.sqlite.apsw_driver", None)
     with pytest.raises(ModuleNotFoundError):
         opening.apsw_driver()
+
+
+async def test_an_address_may_name_the_driver(path: Path) -> None:
+    """Dependencies 3.4: whoever needs a mended SQLite says so where the store is named."""
+    made = store_of(f"sqlite:///{path}?driver=apsw&synchronous=full")
+    assert isinstance(made, SqliteStore)
+    assert made.library == f"apsw, SQLite {library('apsw')}"
+    await made.open()
+    await made.put(job())
+    await made.close()
+    assert store_of(f"sqlite:///{path}?driver=sqlite3").library.startswith("sqlite3, SQLite ")  # type: ignore[attr-defined]
+
+
+def test_an_address_whose_driver_is_not_installed_is_refused_before_anything_is_opened(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the command that installs it."""
+    monkeypatch.setitem(sys.modules, "apsw", None)
+    with pytest.raises(MissingExtra, match=r"the driver apsw needs .* pip install 'everytick\[sqlite\]'"):
+        store_of(f"sqlite:///{path}?driver=apsw")
+    assert not path.exists()

@@ -1,10 +1,13 @@
 """Opening the file: whose it is, which schema it has, and what a crash in between leaves."""
 
+import asyncio
 import sqlite3
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -48,6 +51,30 @@ async def test_what_was_stored_is_there_after_closing_and_opening(path: Path, cl
     await again.open()
     assert list(await again.get([stored.job_id])) == [stored.job_id]
     await again.close()
+
+
+async def test_a_store_opens_and_closes_while_the_pool_of_the_loop_is_held_up(path: Path) -> None:
+    """A program may have filled every thread of asyncio's with work of its own, and nothing of ours waits for that."""
+    loop, has_begun, may_end = asyncio.get_running_loop(), asyncio.Event(), Event()
+
+    def hold_up() -> None:
+        loop.call_soon_threadsafe(has_begun.set)
+        may_end.wait()
+
+    with ThreadPoolExecutor(1) as pool:
+        loop.set_default_executor(pool)
+        held_up = asyncio.ensure_future(asyncio.to_thread(hold_up))
+        await has_begun.wait()
+        store = SqliteStore(path)
+        try:
+            async with asyncio.timeout(20):
+                await store.open()
+                await store.put(job())
+                await store.close()
+        finally:
+            may_end.set()
+            await held_up
+    assert tables(path)
 
 
 def test_a_newer_schema_than_the_code_is_refused(path: Path) -> None:

@@ -3,11 +3,13 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from threading import Thread
 from typing import Any, Generic, TypeVar
 
 from everytick.domain.values import value
 
 G = TypeVar("G")
+T = TypeVar("T")
 
 
 @value
@@ -32,6 +34,22 @@ def call(work: Callable[[G], Any]) -> Call[G]:
     """Return a call whose answer comes to the running loop."""
     loop = asyncio.get_running_loop()
     return Call(work, loop, loop.create_future())
+
+
+async def in_own_thread(work: Callable[[], T], name: str) -> T:
+    """Return what the work returns, done by a thread for it alone: the loop's own may all be held up by others."""
+    asked: Call[None] = call(lambda _: work())
+
+    def do() -> None:
+        try:
+            answer = Answer(asked.work(None))
+        except BaseException as error:  # noqa: BLE001  whatever it is, the one who waits must hear of it
+            answer = Answer(error=error)
+        deliver([asked], [answer])
+
+    Thread(target=do, name=name, daemon=True).start()
+    result: T = await asked.future
+    return result
 
 
 def deliver(calls: Sequence[Call[Any]], answers: Sequence[Answer]) -> None:

@@ -315,7 +315,7 @@ class _Writing:
         self._tell_jobs(transaction)
 
     def _tell_jobs(self, transaction: Transaction) -> None:
-        """Note the last end of each job, and the last good one; wake it for every awaited one that ended or was parked."""
+        """Note the last end of each job and the last good one; wake it for each awaited one that ended or parked."""
         execute, last, good = transaction.execute, self._last_ends, self._last_good_ends
         if last == good:
             if last:

@@ -27,6 +27,7 @@ from everytick.errors import StoreUnavailable
 from everytick.stores.base import Ahead, Claim, Commit, Edits, JobRecord, NodeRecord, Orders, Page, Stored, Whole
 from everytick.stores.sqlite import history, jobs, lending, nodes, planning, purging, running
 from everytick.stores.sqlite.bell import Bell
+from everytick.stores.sqlite.calls import in_own_thread
 from everytick.stores.sqlite.clock import HostClock, StoreClock
 from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.jobs import Parked
@@ -85,7 +86,8 @@ class SqliteStore:
 
     async def open(self) -> None:
         """Make the file if it is not there, migrate it, or refuse it with a reason."""
-        await asyncio.to_thread(prepare, self._path, driver=self._driver)
+        name = f"everytick opening {self._path.name}"
+        await in_own_thread(partial(prepare, self._path, driver=self._driver), name)
         read = partial(connect, self._path, read_only=True, driver=self._driver)
         self._planner, self._people = Reader(self._path, read), Reader(self._path, read)
         self._writer.start()
@@ -94,12 +96,15 @@ class SqliteStore:
 
     async def close(self) -> None:
         """Commit what was asked, move the log into the file and give it back; closing twice is harmless."""
-        for reader in (self._planner, self._people):
-            if reader is not None:
-                await asyncio.to_thread(reader.stop)
+        readers = [reader for reader in (self._planner, self._people) if reader is not None]
         self._planner = self._people = None
-        await asyncio.to_thread(self._sessions.close)
-        await asyncio.to_thread(self._writer.stop)
+        await in_own_thread(partial(self._stop, readers), f"everytick closing {self._path.name}")
+
+    def _stop(self, readers: Sequence[Reader]) -> None:
+        for reader in readers:
+            reader.stop()
+        self._sessions.close()
+        self._writer.stop()
         self._turn.close()
 
     async def now(self) -> datetime:
