@@ -17,6 +17,7 @@ from everytick.domain.snapshots import Missed, Request
 from everytick.domain.statuses import ENDED
 from everytick.errors import EverytickError
 from everytick.node.node import Node
+from everytick.node.offset import Offset
 from everytick.node.settings import node_settings
 from everytick.runners.base import Body
 from everytick.runners.context import Context
@@ -93,7 +94,11 @@ class World:
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
-        self.store = MemoryStore(lambda: BEGIN + timedelta(seconds=self.loop.time()) + self.offset)
+        self.store = MemoryStore(lambda: self.host_time() + self.offset)
+
+    def host_time(self) -> datetime:
+        """Return what the hosts' clocks show, which nobody sets."""
+        return BEGIN + timedelta(seconds=self.loop.time())
 
     # ---------------------------------------------------------------------------------------------------- its nodes
 
@@ -106,6 +111,8 @@ class World:
         node = Node(
             cast("Any", FaultyStore(wire)), Bodies(self, name, wire), settings, name=name, monotonic=self.loop.time
         )
+        # What it says of its host's clock is said through the wire, too: the real clock would be a second chance.
+        node.offset = Offset(self.host_time)
         peer = Peer(name, node, wire)
         peer.begun = self.loop.create_task(self._begin(peer))
         self.peers.append(peer)
