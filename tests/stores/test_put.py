@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from everytick.domain.snapshots import Edition
+from everytick.domain.config import Level, overrides
+from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition
 from everytick.errors import DuplicateDefinition, NotFound, TooManyEditions, VersionConflict
 from everytick.stores.base import Stored
 from tests.stores.acting import AnyStore, job, occurrences, plan_once, statuses
@@ -186,3 +187,26 @@ async def test_immediately_is_a_request_of_its_own(store: AnyStore, clock: Manua
     await plan_once(store)
     [made] = await occurrences(store)
     assert (made.cause, made.scheduled_for, made.status) == ("create", clock.time, "pending")
+
+
+async def test_an_edit_leaves_alone_what_an_occurrence_sets_itself(store: AnyStore, clock: ManualClock) -> None:
+    """S0-080: its own overrides come last, whatever version it takes."""
+    stored = await store.put(job(overlap="allow"))
+    await plan_once(store)
+    for hour, own in ((10, {"queue": "slow"}), (11, {"priority": 7})):
+        set_ = overrides(Level.OCCURRENCE, own)
+        at = clock.time.replace(hour=hour)
+        await store.adjust(stored.job_id, Adjustment(at, AdjustmentKind.AMEND, overrides=set_, by="ada"))
+    for _ in range(2):
+        clock.move(hours=1)
+        await plan_once(store)
+    await store.put(job(overlap="allow", queue="fast", priority=9))
+    clock.move(hours=1)
+    await plan_once(store)
+
+    slow = await store.claim("node-1", ["slow"], 5)
+    fast = await store.claim("node-1", ["fast"], 5)
+
+    assert [(each.occurrence.scheduled_for.hour, each.occurrence.version) for each in slow] == [(10, 2)]
+    assert [each.occurrence.scheduled_for.hour for each in fast] == [12, 11], "nine comes before seven"
+    assert await store.claim("node-1", ["default"], 5) == []

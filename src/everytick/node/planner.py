@@ -66,13 +66,34 @@ class Planner:
         """
         now = await self._store.now()
         self._clock.learn(now)
-        planned = last = await self._batch(now)
-        while last >= BATCH:
+        planned = await self._batch(now)
+        if planned >= BATCH:
+            planned += await self._rest(now)
+        return planned
+
+    async def _rest(self, now: datetime) -> int:
+        """Plan what else is due; where a batch is held, two at once: one is decided while the other is written."""
+        if not self._store.holds_due:
+            return await self._lane(now, BATCH)
+        # One that is not full says little: the other may just have had what this one saw.
+        lanes = [asyncio.ensure_future(self._lane(now, 1)) for _ in range(2)]
+        try:
+            return sum(await asyncio.gather(*lanes))
+        finally:
+            for lane in lanes:
+                lane.cancel()
+            await asyncio.gather(*lanes, return_exceptions=True)
+
+    async def _lane(self, now: datetime, enough: int) -> int:
+        """Plan batch after batch until one has fewer jobs than are enough to go on."""
+        planned = 0
+        while True:
             # Between two batches the executor begins what the first one made.
             await asyncio.sleep(0)
             last = await self._batch(now)
             planned += last
-        return planned
+            if last < enough:
+                return planned
 
     async def _batch(self, now: datetime) -> int:
         try:

@@ -65,6 +65,7 @@ async def test_an_ending_waits_for_nobody_who_holds_its_job(store: PostgresStore
         assert await db.fetchval("select count(*) from wake where ended_at is not null") == 1
     record = (await store.get([stored.job_id]))[stored.job_id]
     assert record.last_success is not None
+    clock.move(hours=1)
     await plan_once(store)
     assert await db.fetchval("select count(*) from wake") == 0
     assert (await store.get([stored.job_id]))[stored.job_id].last_success == record.last_success

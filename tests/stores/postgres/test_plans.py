@@ -34,6 +34,8 @@ insert into adjustment (job, at, kind, reason, adjusted_by, done)
 select seq, '2026-01-01', 'skip', '', '', false from job;
 insert into request (job, key, cause, requested_at, reason, requested_by, again)
 select seq, 'k', 1, '2026-01-01', '', '', false from job;
+insert into wake (job, at, wakes, scheduled_for, started_at, ended_at, well)
+select seq, '2026-01-01', seq % 1000 = 0, '2026-01-01', '2026-01-01', '2026-01-01', true from job;
 insert into span (job, status, why, detail, after_at, through_at, version, count)
 select seq, 9, 'missed', '', '2026-01-01', '2026-01-02', 1, 1 from job;
 insert into occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, early,
@@ -67,11 +69,11 @@ FOR_PEOPLE = ("history", "history_of", "prune")
 """What people ask now and then; until the server has learned that there is a history, it reads what there is."""
 
 SMALL = ("wake", "node")
-"""Tables in which a row stays for moments, or which are as small as the fleet."""
+"""Tables that hold what has happened since the last plans, or are as small as the fleet."""
 
 INDEXES = {
     "ahead": ("job_state_due", "occurrence_early"),
-    "hold_due": ("job_state_due",),
+    "hold_due": ("job_state_due", "wake_due"),
     "standing_of_ripe": ("job_state_pkey",),
     "standing_of_told": ("job_pkey", "job_state_pkey"),
     "job_keys": ("job_id_key",),
@@ -82,11 +84,14 @@ INDEXES = {
     "hold_plans": ("job_state_pkey",),
     "hold_occurrences": ("occurrence_id_key", "occurrence_active", "occurrence_pkey"),
     "ask_all_to_stop": ("occurrence_active",),
+    "mark_awaited": ("occurrence_active", "occurrence_pkey"),
     "release": ("occurrence_id_key", "occurrence_pkey"),
     "ask_to_stop": ("occurrence_id_key", "occurrence_pkey"),
     "end_unowned": ("occurrence_id_key", "occurrence_pkey", "definition_pkey"),
     "settle_plans": ("job_state_pkey",),
     "settle_plain": ("job_state_pkey",),
+    "settle_few": ("job_state_pkey", "request_pkey", "occurrence_active"),
+    "ask": ("job_state_pkey", "occurrence_id_key"),
     "claim": ("occurrence_ready", "occurrence_early", "occurrence_pkey"),
     "ripen": ("occurrence_early", "occurrence_pkey"),
     "runs": ("task_run_pkey",),
@@ -117,7 +122,7 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
     "ahead": (["default"],),
     "hold_due": (START, BATCH, 2 * BATCH),
     "standing_of_ripe": (keys, START),
-    "standing_of_told": (keys,),
+    "standing_of_told": (keys, START),
     "job_keys": ([str(key) for key in keys],),
     "definitions": (keys, [1] * BATCH),
     "active": (keys,),
@@ -125,10 +130,12 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
     "hold_plans": (keys, keys),
     "fold_wakes": (keys,),
     "create_occurrences": (START, ids, keys, *[None] * 16),
-    "hold_occurrences": (ids, keys, times),
+    "hold_occurrences": (ids, keys, times, keys),
     "end_unowned": (ids, [4] * BATCH, [""] * BATCH, START),
     "settle_plans": (keys, keys, times, times, *[None] * 7),
     "settle_plain": (keys, keys, times, times, None),
+    "settle_few": (keys, keys, keys, times, times, None, ids, keys, *[None] * 16, keys, ["k"] * BATCH, keys),
+    "ask": ("1", 1, 1, ids[0], "k", 1, START, *[None] * 10, False, []),
     "settle_pauses": (keys, times),
     "settle_adjustments": (keys, times),
     "answer_requests": (keys, ["k"] * BATCH, [None] * BATCH),

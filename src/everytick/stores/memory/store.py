@@ -95,6 +95,7 @@ class MemoryStore:
     """Everything in this process, for tests and for scripts that may forget."""
 
     is_in_memory: ClassVar[bool] = True
+    holds_due: ClassVar[bool] = False
     file: ClassVar[None] = None
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
@@ -735,7 +736,8 @@ class MemoryStore:
         row.removed_at = row.retire_at = None
         for each in [*row.busy, *row.waiting]:
             if each.status in (_S.PENDING, _S.QUEUED) and not each.runs:
-                self._tables.change(each, version=version, priority=made.settings.priority, queue=made.settings.queue)
+                own = made.settings.overridden_by(each.overrides) if each.overrides.items else made.settings
+                self._tables.change(each, version=version, priority=own.priority, queue=own.queue)
         row.revision += 1
         self._wake(row, now)
         return Stored(row.id, version, changed=True)

@@ -13,6 +13,7 @@ from everytick.stores.postgres.door import Connection
 Key = tuple[int, int]
 """A job's inner key and a version."""
 
+_ASKED_FOR = 1_000
 _UNREADABLE = (EverytickError, ValueError, KeyError, TypeError, AttributeError, IndexError)
 
 
@@ -33,6 +34,7 @@ class Compiled:
         self._query = query
         self._most = most
         self._kept: dict[Key, Kept] = {}
+        self._newest: dict[str, tuple[int, Job]] = {}
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -55,6 +57,16 @@ class Compiled:
                 except _UNREADABLE as error:
                     broken[key] = f"version {key[1]} cannot be read: {type(error).__name__}: {shown(str(error))}"
         return found, broken
+
+    def newest(self, job_id: str) -> tuple[int, Job] | None:
+        """Return the inner key and the definition that were the newest of a job when somebody asked for it."""
+        return self._newest.get(job_id)
+
+    def remember_newest(self, seq: int, job: Job) -> None:
+        """Know the newest definition of a job that people ask for; whoever uses it says which one it was."""
+        while len(self._newest) >= _ASKED_FOR:
+            del self._newest[next(iter(self._newest))]
+        self._newest[job.id] = seq, job
 
     def _keep(self, key: Key, kept: Kept) -> Kept:
         self._kept[key] = kept

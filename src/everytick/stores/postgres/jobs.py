@@ -301,8 +301,22 @@ class Jobs(Base):
 
     @patiently
     async def _request(self, job_id: str, request: Request) -> str:
+        if (known := self._compiled.newest(job_id)) is not None:
+            async with self._door.connection() as db:
+                # A plan may have come in between: hardly twice.
+                asked = await self._ask_known(db, *known, request) or await self._ask_known(db, *known, request)
+            if asked is not None:
+                return asked
         async with self._door.transaction() as db:
             return await self._ask(db, await self._hold(db, job_id), request)
+
+    async def _ask_known(self, db: Connection, seq: int, job: Job, request: Request) -> str | None:
+        """Ask by one statement; None says that nothing was written, as the job has changed or the key is known."""
+        asked = as_stored(job, request)
+        id_ = requested_id(job, asked)
+        made = None if asked.cause is Cause.BACKFILL else occurrence_key(id_)
+        known = job.id, seq, job.version, made
+        return id_ if await db.fetch(self._sql.ask, *known, *rows.request_row(seq, asked)[1:]) else None
 
     async def _ask(self, db: Connection, row: Row, request: Request) -> str:
         job = await self._taking_requests(db, row)
@@ -331,6 +345,7 @@ class Jobs(Base):
         job = (await self._definition(db, held["job"], newest["version"])).job
         if not job.enabled:
             raise JobDisabled(newest["name"])
+        self._compiled.remember_newest(held["job"], job)
         return job
 
     async def _asked_before(self, db: Connection, job: int, id_: str, request: Request) -> tuple[Payload | None] | None:

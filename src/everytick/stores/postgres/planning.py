@@ -1,9 +1,10 @@
 """due and commit_plans: jobs held by one planner from the look to the commit, and settled by the revision."""
 
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import TypeAlias
 
 from everytick.domain.decisions import Creation, Plan, Span
 from everytick.domain.snapshots import PLAN_LIMIT, Active, Ended, JobSnapshot, Reschedule
@@ -22,8 +23,11 @@ HELD_FOR = timedelta(seconds=5)
 
 _BUSY_SHOWN = 100
 _ASKED = "asked by the schedule"
-_NO_LINE: tuple[tuple[Active, ...], int, tuple[Active, ...], int] = ((), 0, (), 0)
+_Line: TypeAlias = tuple[tuple[Active, ...], int, tuple[Active, ...], int, bool]
+_NO_LINE: _Line = ((), 0, (), 0, True)
 _NOBODY = -1
+_FEW = 50
+_CREATED = 18
 _WELL = (STATUS_CODE[OccurrenceStatus.COMPLETED], STATUS_CODE[OccurrenceStatus.COMPLETED_WITH_ERRORS])
 
 
@@ -80,6 +84,7 @@ class _Moves:
     releases: list[str]
     endings: list[tuple[str, int, str | None]]
     cancels: list[str]
+    awaiting: list[int]
 
     @classmethod
     def of(cls, held: Sequence[_Held]) -> "_Moves":
@@ -92,10 +97,11 @@ class _Moves:
                 for end in each.plan.endings
             ],
             [occurrence_key(id_) for each in held for id_ in each.plan.cancels],
+            [each.job for each in held if each.plan.awaits_ends],
         )
 
     def __bool__(self) -> bool:
-        return bool(self.stops or self.releases or self.endings or self.cancels)
+        return bool(self.stops or self.releases or self.endings or self.cancels or self.awaiting)
 
     def ids(self) -> list[str]:
         return [*self.releases, *self.cancels, *(end[0] for end in self.endings)]
@@ -225,7 +231,7 @@ class Planning(Base):
         if ripe:
             standing += await db.fetch(self._sql.standing_of_ripe, ripe, now)
         if told:
-            standing += await db.fetch(self._sql.standing_of_told, told)
+            standing += await db.fetch(self._sql.standing_of_told, told, now)
         standing.sort(key=_longest_waiting)
         del standing[limit:]
         batch.keys.update((row[1], row[0]) for row in standing)
@@ -246,12 +252,14 @@ class Planning(Base):
         definitions, unreadable = await self._compiled.read(db, _editions(standing))
         broken.update({job: reason for (job, _), reason in unreadable.items()})
         active = [row[0] for row in standing if row["is_active"]]
-        others = [row[0] for row in standing if row["has_facts"]]
+        paused = [row[0] for row in standing if row["has_pauses"]]
+        adjusted = [row[0] for row in standing if row["has_adjustments"]]
+        asked = [row[0] for row in standing if row["has_requests"]]
         facts = _Facts(
             active=_by_job(await db.fetch(self._sql.active, active) if active else ()),
-            pauses=_by_job(await db.fetch(self._sql.pauses, others) if others else ()),
-            adjustments=_by_job(await db.fetch(self._sql.adjustments, others) if others else ()),
-            requests=_by_job(await db.fetch(self._sql.requests, others) if others else ()),
+            pauses=_by_job(await db.fetch(self._sql.pauses, paused) if paused else ()),
+            adjustments=_by_job(await db.fetch(self._sql.adjustments, adjusted) if adjusted else ()),
+            requests=_by_job(await db.fetch(self._sql.requests, asked) if asked else ()),
         )
         return [_snapshot(row, definitions, facts) for row in standing if row[0] not in broken]
 
@@ -263,9 +271,11 @@ class Planning(Base):
         keys = await self._keys(db, batch, plans)
         told = batch.told if isinstance(batch, Batch) else None
         jobs = [keys.get(plan.job_id, _NOBODY) for plan in plans]
+        snapshots = {snapshot.job_id: snapshot for snapshot in batch}
+        if _are_few(jobs, plans, snapshots):
+            return await self._settle_few(db, jobs, plans, snapshots, written)
         plain = told is not None and _are_plain(jobs, plans, told)
         locked = await (self._settle_plain(db, jobs, plans) if plain else self._hold_plans(db, jobs, plans))
-        snapshots = {snapshot.job_id: snapshot for snapshot in batch}
         held: list[_Held] = []
         answers: list[Commit] = []
         for job, plan in zip(jobs, plans, strict=True):
@@ -274,13 +284,37 @@ class Planning(Base):
             answers.append(Commit.STALE if found is None else Commit.COMMITTED)
             if found is not None:
                 seen = snapshots[plan.job_id]
-                assert plan.watermark >= seen.watermark, f"{plan.job_id}: the watermark moved back"
+                _require_progress(plan, seen)
                 held.append(_Held(job, found[0], found[1], plan, seen, _Ends(), told is None or job in told))
         if held:
             await self._write(db, held)
             if not plain:
                 await db.execute(self._sql.settle_plans, *lean_columns(map(_settled, held)))
             written.by, written.answers = (await db.fetchrow(self._sql.ring_by_name))[1], answers
+        return answers
+
+    async def _settle_few(
+        self,
+        db: Connection,
+        jobs: Sequence[int],
+        plans: Sequence[Plan],
+        snapshots: Mapping[str, JobSnapshot],
+        written: _Written,
+    ) -> list[Commit]:
+        """Write the plans by one statement, as the time until they are known is what counts when they are few."""
+        settled, created, answered, awaiting = [], [], [], []
+        for job, plan in zip(jobs, plans, strict=True):
+            seen = snapshots[plan.job_id]
+            _require_progress(plan, seen)
+            settled.append((job, plan.revision, plan.woken, plan.watermark, plan.wake_at, plan.rescheduled))
+            created += [_created(job, seen, creation, plan.awaits_ends) for creation in plan.creations]
+            answered += [(job, answer.key) for answer in plan.answers]
+            awaiting += [job] if plan.awaits_ends else []
+        given = *columns(settled, 6), *columns(created, _CREATED), *columns(answered, 2), awaiting
+        done = {row[0]: row[2] for row in await db.fetch(self._sql.settle_few, *given)}
+        answers = [Commit.COMMITTED if job in done else Commit.STALE for job in jobs]
+        if done:
+            written.by, written.answers = next(iter(done.values())), answers
         return answers
 
     async def _hold_plans(
@@ -310,14 +344,20 @@ class Planning(Base):
         await self._fold_wakes(db, held)
         moved = _Moves.of(held)
         if moved:
-            await db.execute(self._sql.hold_occurrences, moved.ids(), *columns(moved.stops, 2))
+            await db.execute(self._sql.hold_occurrences, moved.ids(), *columns(moved.stops, 2), moved.awaiting)
         if moved.stops:
             await db.execute(self._sql.ask_all_to_stop, *columns(moved.stops, 2), _ASKED)
-        if created := [_created(each, creation) for each in held for creation in each.plan.creations]:
+        if created := [
+            _created(each.job, each.snapshot, creation, each.plan.awaits_ends)
+            for each in held
+            for creation in each.plan.creations
+        ]:
             await db.execute(self._sql.create_occurrences, held[0].now, *lean_columns(created))
             for creation in (each for held_ in held for each in _keeping(held_.plan)):
                 await self._keep(db, creation, moved)
         await self._move_occurrences(db, held, moved)
+        if moved.awaiting:
+            await db.execute(self._sql.mark_awaited, moved.awaiting)
         if spans := [_spanned(each.job, span) for each in held for span in each.plan.spans]:
             await db.execute(self._sql.add_spans, *columns(spans, 8))
         await self._answer(db, held)
@@ -338,7 +378,7 @@ class Planning(Base):
         by_key = {each.job: each for each in held if each.is_told}
         for row in await db.fetch(self._sql.fold_wakes, list(by_key)) if by_key else ():
             each = by_key[row["job"]]
-            each.woken += 1
+            each.woken += row["wakes"]
             if row["ended_at"] is not None:
                 each.ends.note(row, row["well"])
 
@@ -402,6 +442,30 @@ def _keeping(plan: Plan) -> list[Creation]:
     return [each for each in plan.creations if each.keeps and each.status not in ENDED] if plan.answers else []
 
 
+def _are_few(jobs: Sequence[int], plans: Sequence[Plan], snapshots: Mapping[str, JobSnapshot]) -> bool:
+    """Tell whether one statement can write these: few, and none changes what exists already."""
+    return (
+        len(plans) <= _FEW
+        and len(set(jobs)) == len(jobs)
+        and not any(
+            plan.endings
+            or plan.releases
+            or plan.cancels
+            or plan.cancels_before
+            or plan.spans
+            or plan.used
+            or _keeping(plan)
+            for plan in plans
+        )
+        and not any(answer.done_through for plan in plans for answer in plan.answers)
+        and not any(snapshots[plan.job_id].pauses or snapshots[plan.job_id].adjustments for plan in plans)
+    )
+
+
+def _require_progress(plan: Plan, seen: JobSnapshot) -> None:
+    assert plan.watermark >= seen.watermark, f"{plan.job_id}: the watermark moved back"
+
+
 def _longest_waiting(row: Row) -> tuple[object, ...]:
     return row[5], row[1]
 
@@ -415,7 +479,7 @@ def _snapshot(row: Row, definitions: dict[Key, Kept], facts: _Facts) -> JobSnaps
     """Return what a plan may see, from the columns of a standing, which are taken by their place."""
     job, id_, revision, woken, watermark, wake_at, first, last, retire_at, *rest = row
     editions = tuple([definitions[job, version].edition for version in range(first, last + 1)])
-    busy, busy_count, waiting, waiting_count = _line(facts.active[job]) if job in facts.active else _NO_LINE
+    busy, busy_count, waiting, waiting_count, awaited = _line(facts.active[job]) if job in facts.active else _NO_LINE
     requests = facts.requests.get(job, ())
     return JobSnapshot(
         id_,
@@ -436,11 +500,12 @@ def _snapshot(row: Row, definitions: dict[Key, Kept], facts: _Facts) -> JobSnaps
         waiting_count,
         None if rest[5] is None else Ended(rest[3], rest[4], rest[5]),
         None if rest[8] is None else Ended(rest[6], rest[7], rest[8]),
+        awaited,
     )
 
 
-def _line(active: Sequence[Row]) -> tuple[tuple[Active, ...], int, tuple[Active, ...], int]:
-    """Return those that are busy and how many there are, and the same of those that wait."""
+def _line(active: Sequence[Row]) -> _Line:
+    """Return the busy and their count, the same of those that wait, and whether the end of all the busy is awaited."""
     busy = [each for each in active if not each["waits"]]
     waiting = [each for each in active if each["waits"]]
     return (
@@ -448,11 +513,12 @@ def _line(active: Sequence[Row]) -> tuple[tuple[Active, ...], int, tuple[Active,
         busy[0]["of"] if busy else 0,
         tuple(rows.active(each) for each in waiting if each["shown"]),
         waiting[0]["of"] if waiting else 0,
+        busy[0]["all_awaited"] if busy else True,
     )
 
 
-def _created(held: _Held, creation: Creation) -> tuple[object, ...]:
-    own = held.snapshot.editions[-1].job.settings
+def _created(job: int, seen: JobSnapshot, creation: Creation, awaited: bool) -> tuple[object, ...]:
+    own = seen.editions[-1].job.settings
     overrides = payload = None
     if creation.payload is not None or creation.overrides is not None:
         given = own_overrides(creation, own)
@@ -460,7 +526,7 @@ def _created(held: _Held, creation: Creation) -> tuple[object, ...]:
         own = own.overridden_by(given) if given.items else own
     return (
         creation.id[4:],
-        held.job,
+        job,
         creation.version,
         creation.scheduled_for,
         STATUS_CODE[creation.status],
@@ -469,7 +535,6 @@ def _created(held: _Held, creation: Creation) -> tuple[object, ...]:
         creation.late,
         creation.line_at,
         creation.ready_at,
-        held.now if creation.status in ENDED else None,
         creation.covers_after,
         creation.covers_through,
         own.queue,
@@ -477,6 +542,7 @@ def _created(held: _Held, creation: Creation) -> tuple[object, ...]:
         overrides,
         payload,
         creation.replay_of,
+        awaited,
     )
 
 

@@ -35,6 +35,7 @@ class Queries:
     create_occurrences: str
     hold_occurrences: str
     ask_all_to_stop: str
+    mark_awaited: str
     release: str
     end_unowned: str
     ask_to_stop: str
@@ -46,6 +47,7 @@ class Queries:
     settle_pauses: str
     settle_plans: str
     settle_plain: str
+    settle_few: str
     claim: str
     ripen: str
     runs: str
@@ -88,6 +90,7 @@ class Queries:
     resume_pause: str
     add_pause: str
     put_back_in_line: str
+    ask: str
     open_request: str
     occurrence_payload: str
     adjust: str

@@ -34,7 +34,8 @@ with moment as materialized (
 )
 select moment.now,
        (select s.wake_at from everytick.job_state s
-         where s.wake_at > moment.now and s.job not in (select w.job from everytick.wake w)
+         where s.wake_at > moment.now
+           and not exists (select from everytick.wake w where w.job = s.job and w.wakes offset 0)
          order by s.wake_at limit 1) as wake_at,
        (select min(r.ready_at)
           from unnest($1::text[]) q(queue)
@@ -50,27 +51,32 @@ select moment.now,
 -- Returns jobs whose time has come and holds them until the transaction ends; what another planner holds
 -- is passed over. Only the job's own row is held: a pause or an edit does not wait, the revision settles it.
 -- It looks at the longest-waiting $3 and says how many it has seen: where others hold most of them, ask for more.
+-- Jobs that facts make due come from the oldest thousand facts, or $3. A job is `told` of which any facts are waiting.
 with seen as materialized (
     select s.job
       from everytick.job_state s
-     where s.wake_at <= $1 and s.job not in (select w.job from everytick.wake w)
+     where s.wake_at <= $1
+       and not exists (select from everytick.wake w where w.job = s.job and w.wakes offset 0)
      order by s.wake_at, s.id
      limit $3
 ), ripe as (
-    select s.job
+    select s.job, exists (select from everytick.wake w where w.job = s.job offset 0) as told
       from seen s
      cross join lateral (select from everytick.job j where j.seq = s.job for no key update skip locked) j
      limit $2
 ), told as (
-    select j.seq as job
-      from (select w.job, min(w.at) as since, max(w.at) as at from everytick.wake w group by w.job) w
-      join everytick.job j on j.seq = w.job
-     where w.since <= $1
-     order by w.at, j.id
+    select w.job
+      from (select w.job
+              from (select w.job, max(w.at) as at
+                      from (select w.job, w.at from everytick.wake w
+                             where w.wakes and w.at <= $1 order by w.at limit greatest($3, 1000)) w
+                     group by w.job) w
+             cross join lateral (select j.id from everytick.job j where j.seq = w.job offset 0) j
+             order by w.at, j.id) w
+     cross join lateral (select from everytick.job j where j.seq = w.job for no key update skip locked) j
      limit $2
-       for no key update of j skip locked
 )
-select job, false as told from ripe
+select job, told from ripe
 union all
 select job, true from told
 union all
@@ -83,23 +89,23 @@ select s.job, s.id, s.revision, s.woken, s.watermark, s.wake_at, s.first_version
        s.reschedule_made_at, s.reschedule_to, s.reschedule_by, s.end_scheduled_for, s.end_started_at, s.end_at,
        s.success_scheduled_for, s.success_started_at, s.success_at,
        exists (select from everytick.occurrence o where o.job = s.job and o.status < 4 offset 0) as is_active,
-       exists (select from everytick.pause f where f.job = s.job offset 0)
-           or exists (select from everytick.adjustment f where f.job = s.job offset 0)
-           or exists (select from everytick.request f where f.job = s.job offset 0) as has_facts
+       exists (select from everytick.pause f where f.job = s.job offset 0) as has_pauses,
+       exists (select from everytick.adjustment f where f.job = s.job offset 0) as has_adjustments,
+       exists (select from everytick.request f where f.job = s.job offset 0) as has_requests
   from unnest($1::int[]) a(job)
  cross join lateral (select * from everytick.job_state s where s.job = a.job and s.wake_at <= $2 offset 0) s;
 
 -- standing_of_told --
--- Returns where these jobs stand, facts that no plan has seen included.
+-- Returns where these jobs stand, facts that no plan has seen included, if their time has come.
 select v.job, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.first_version, v.version, v.retire_at,
        v.reschedule_made_at, v.reschedule_to, v.reschedule_by, v.end_scheduled_for, v.end_started_at, v.end_at,
        v.success_scheduled_for, v.success_started_at, v.success_at,
        exists (select from everytick.occurrence o where o.job = v.job and o.status < 4 offset 0) as is_active,
-       exists (select from everytick.pause f where f.job = v.job offset 0)
-           or exists (select from everytick.adjustment f where f.job = v.job offset 0)
-           or exists (select from everytick.request f where f.job = v.job offset 0) as has_facts
+       exists (select from everytick.pause f where f.job = v.job offset 0) as has_pauses,
+       exists (select from everytick.adjustment f where f.job = v.job offset 0) as has_adjustments,
+       exists (select from everytick.request f where f.job = v.job offset 0) as has_requests
   from unnest($1::int[]) a(job)
- cross join lateral (select * from everytick.job_standing v where v.job = a.job offset 0) v;
+ cross join lateral (select * from everytick.job_standing v where v.job = a.job and v.wake_at <= $2 offset 0) v;
 
 -- standing_by_id --
 -- Returns where the jobs of these ids stand, due or not.
@@ -107,9 +113,9 @@ select v.job, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.first_version
        v.reschedule_made_at, v.reschedule_to, v.reschedule_by, v.end_scheduled_for, v.end_started_at, v.end_at,
        v.success_scheduled_for, v.success_started_at, v.success_at,
        exists (select from everytick.occurrence o where o.job = v.job and o.status < 4 offset 0) as is_active,
-       exists (select from everytick.pause f where f.job = v.job offset 0)
-           or exists (select from everytick.adjustment f where f.job = v.job offset 0)
-           or exists (select from everytick.request f where f.job = v.job offset 0) as has_facts
+       exists (select from everytick.pause f where f.job = v.job offset 0) as has_pauses,
+       exists (select from everytick.adjustment f where f.job = v.job offset 0) as has_adjustments,
+       exists (select from everytick.request f where f.job = v.job offset 0) as has_requests
   from unnest($1::text[]) a(id)
  cross join lateral (select * from everytick.job_standing v where v.id = a.id offset 0) v;
 
@@ -127,8 +133,9 @@ select d.job, d.version, d.definition, d.in_force_after, d.updated_at, j.id, j.c
 select *
   from (select s.*, row_number() over place as place,
                count(*) over (partition by s.job, s.waits, s.shown) as alike,
-               count(*) over (partition by s.job, s.waits) as of
-          from (select o.job, o.id, o.line_at, o.scheduled_for, o.status, o.cause, o.superseded_by_next,
+               count(*) over (partition by s.job, s.waits) as of,
+               bool_and(s.awaited) over (partition by s.job, s.waits) as all_awaited
+          from (select o.job, o.id, o.line_at, o.scheduled_for, o.status, o.cause, o.superseded_by_next, o.awaited,
                        o.status = 1 as waits,
                        not (o.status = 1 and o.cause = 0 and o.job = any(array(
                            select p.job from everytick.pause p
@@ -189,31 +196,30 @@ select * from gone order by job, seq;
 -- create_occurrences --
 -- Absent ones only: the id is made of job and instant, so a repeated commit is harmless.
 insert into everytick.occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
-                                  ended_at, covers_after, covers_through, queue, reason, overrides, payload,
-                                  replay_of, created_at, updated_at, early)
-select id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, ended_at, covers_after,
-       covers_through, queue, reason, overrides, payload, replay_of, $1, $1, coalesce(ready_at > $1, false)
+                                  covers_after, covers_through, queue, reason, overrides, payload, replay_of,
+                                  awaited, created_at, updated_at, ended_at, early)
+select c.*, $1::timestamptz, $1, case when c.status >= 4 then $1 end, coalesce(c.ready_at > $1, false)
   from (select c.id, everytick.throughout($3, c.job) as job, everytick.throughout($4, c.version) as version,
                everytick.throughout($5, c.scheduled_for) as scheduled_for,
                everytick.throughout($6, c.status) as status, everytick.throughout($7, c.cause) as cause,
                everytick.throughout($8, c.priority) as priority, everytick.throughout($9, c.late) as late,
                everytick.throughout($10, c.line_at) as line_at, everytick.throughout($11, c.ready_at) as ready_at,
-               everytick.throughout($12, c.ended_at) as ended_at,
-               everytick.throughout($13, c.covers_after) as covers_after,
-               everytick.throughout($14, c.covers_through) as covers_through,
-               everytick.throughout($15, c.queue) as queue, everytick.throughout($16, c.reason) as reason,
-               everytick.throughout($17, c.overrides) as overrides, everytick.throughout($18, c.payload) as payload,
-               everytick.throughout($19, c.replay_of) as replay_of
+               everytick.throughout($12, c.covers_after) as covers_after,
+               everytick.throughout($13, c.covers_through) as covers_through,
+               everytick.throughout($14, c.queue) as queue, everytick.throughout($15, c.reason) as reason,
+               everytick.throughout($16, c.overrides) as overrides, everytick.throughout($17, c.payload) as payload,
+               everytick.throughout($18, c.replay_of) as replay_of,
+               everytick.throughout($19, c.awaited) as awaited
           from unnest($2::uuid[], $3::int[], $4::int[], $5::timestamptz[], $6::smallint[], $7::smallint[], $8::int[],
                       $9::bool[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[],
-                      $14::timestamptz[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[])
-               c(id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, ended_at,
-                 covers_after, covers_through, queue, reason, overrides, payload, replay_of)) c
+                      $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::bool[])
+               c(id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, covers_after,
+                 covers_through, queue, reason, overrides, payload, replay_of, awaited)) c
 on conflict (id) do nothing;
 
 -- hold_occurrences --
--- Locks in order, before a plan changes some of them, these occurrences and the busy ones of these jobs that stood in
--- line before a moment.
+-- Locks in order, before a plan changes some of them, these occurrences, the busy ones of these jobs that stood in
+-- line before a moment, and of other jobs all that are active and not awaited yet.
 select seq from everytick.occurrence
  where seq = any(array(
        select o.seq
@@ -224,6 +230,12 @@ select seq from everytick.occurrence
          from unnest($2::int[], $3::timestamptz[]) p(job, before)
         cross join lateral (select a.seq from everytick.occurrence a
                              where a.job = p.job and a.status < 4 and a.status <> 1 and a.line_at < p.before
+                            offset 0) a
+       union
+       select a.seq
+         from unnest($4::int[]) p(job)
+        cross join lateral (select a.seq from everytick.occurrence a
+                             where a.job = p.job and a.status < 4 and not a.awaited
                             offset 0) a))
  order by seq
    for no key update;
@@ -235,6 +247,15 @@ update everytick.occurrence o set cancel = $3
   from unnest($1::int[], $2::timestamptz[]) p(job, before)
  where o.job = p.job and o.job = any(array(select unnest($1::int[]))) and o.status < 4 and o.status <> 1 and o.cancel is null
    and o.line_at < p.before;
+
+-- mark_awaited --
+-- From now on the end of everything that is active of these jobs wakes them; an end under way is waited for.
+update everytick.occurrence o set awaited = true
+ where o.seq = any(array(
+       select a.seq
+         from unnest($1::int[]) p(job)
+        cross join lateral (select a.seq from everytick.occurrence a
+                             where a.job = p.job and a.status < 4 and not a.awaited for no key update) a));
 
 -- release --
 -- Lets those into a place that still wait in line; what was canceled meanwhile stays so.
@@ -372,6 +393,85 @@ update everytick.job_state s
  where s.job = p.job and s.revision = p.revision and s.job = any(array(select unnest($1::int[])))
 returning s.job, moment.now;
 
+-- settle_few --
+-- Writes a few plans whole that only create, mark, answer requests and move on, each on the condition that its job's revision
+-- is still the snapshot's; returns those jobs, the store's time and the name of the transaction, and rings. Facts that
+-- come while it waits for a job are not seen and stay: they make the job due again.
+with moment as materialized (
+    select everytick.everytick_now() as now
+), held as materialized (
+    select p.*, f.*
+      from (select * from unnest($1::int[], $2::bigint[], $3::bigint[], $4::timestamptz[], $5::timestamptz[],
+                                 $6::bool[])
+                     u(job, revision, woken, watermark, wake_at, rescheduled)
+             order by u.job) p
+     cross join lateral (select from everytick.job_state s
+                          where s.job = p.job and s.revision = p.revision
+                            for no key update) s
+     cross join lateral (
+           select count(*) filter (where w.wakes) as facts,
+                  (array_agg(w.scheduled_for order by w.seq desc) filter (where w.ended_at is not null))[1]
+                      as end_scheduled_for,
+                  (array_agg(w.started_at order by w.seq desc) filter (where w.ended_at is not null))[1]
+                      as end_started_at,
+                  (array_agg(w.ended_at order by w.seq desc) filter (where w.ended_at is not null))[1] as end_at,
+                  (array_agg(w.scheduled_for order by w.seq desc) filter (where w.well))[1] as success_scheduled_for,
+                  (array_agg(w.started_at order by w.seq desc) filter (where w.well))[1] as success_started_at,
+                  (array_agg(w.ended_at order by w.seq desc) filter (where w.well))[1] as success_at
+             from everytick.wake w
+            where w.job = p.job) f
+), folded as (
+    delete from everytick.wake where job = any(array(select job from held))
+), made as (
+    insert into everytick.occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
+                                      covers_after, covers_through, queue, reason, overrides, payload, replay_of,
+                                      awaited, created_at, updated_at, ended_at, early)
+    select c.*, moment.now, moment.now, case when c.status >= 4 then moment.now end,
+           coalesce(c.ready_at > moment.now, false)
+      from moment,
+           unnest($7::uuid[], $8::int[], $9::int[], $10::timestamptz[], $11::smallint[], $12::smallint[], $13::int[],
+                  $14::bool[], $15::timestamptz[], $16::timestamptz[], $17::timestamptz[], $18::timestamptz[],
+                  $19::text[], $20::text[], $21::text[], $22::text[], $23::text[], $24::bool[])
+           c(id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, covers_after,
+             covers_through, queue, reason, overrides, payload, replay_of, awaited)
+     where c.job = any(array(select job from held))
+    on conflict (id) do nothing
+), answered as (
+    delete from everytick.request r
+     using unnest($25::int[], $26::text[]) a(job, key)
+     where r.job = a.job and r.key = a.key and r.job = any(array(select job from held))
+), marked as (
+    update everytick.occurrence o set awaited = true
+     where o.seq = any(array(
+           select a.seq
+             from everytick.occurrence a
+            where a.job = any($27::int[]) and a.job = any(array(select job from held))
+              and a.status < 4 and not a.awaited
+            order by a.seq
+              for no key update))
+), settled as (
+    update everytick.job_state s
+       set revision = s.revision + 1, woken = s.woken + h.facts, watermark = h.watermark,
+           wake_at = case when s.woken + h.facts = h.woken then h.wake_at else moment.now end,
+           first_version = case when s.first_version = s.version then s.version else
+               (select max(d.version) from everytick.definition d
+                 where d.job = s.job and (d.in_force_after is null or d.in_force_after <= h.watermark)) end,
+           reschedule_made_at = case when h.rescheduled then null else s.reschedule_made_at end,
+           reschedule_to = case when h.rescheduled then null else s.reschedule_to end,
+           reschedule_by = case when h.rescheduled then null else s.reschedule_by end,
+           end_scheduled_for = case when h.end_at is null then s.end_scheduled_for else h.end_scheduled_for end,
+           end_started_at = case when h.end_at is null then s.end_started_at else h.end_started_at end,
+           end_at = coalesce(h.end_at, s.end_at),
+           success_scheduled_for =
+               case when h.success_at is null then s.success_scheduled_for else h.success_scheduled_for end,
+           success_started_at = case when h.success_at is null then s.success_started_at else h.success_started_at end,
+           success_at = coalesce(h.success_at, s.success_at)
+      from moment, held h
+     where s.job = h.job and s.job = any(array(select job from held))
+    returning s.job
+)
+select settled.job, moment.now, pg_current_xact_id()::text, (select everytick.ring()) from settled, moment;
+
 -- ------------------------------------------------------------------------------------ the executor
 
 -- claim --
@@ -444,6 +544,7 @@ update everytick.occurrence set status = 1, owner = null, updated_at = everytick
 -- of a step, whose `move` says whether it keeps its owner (0), is given back (1), parked (2) or ended (3).
 -- The lateral lock and the array of keys find each row by its key whatever the statistics say. A column that is
 -- null throughout may be left out, as unnest fills it up; one that is the same throughout may be sent as one value.
+-- An end that is awaited wakes its job, as the row says under its lock; another one only leaves a fact for the next plan.
 with sent as (
     select s.occurrence, everytick.throughout($2, s.fence) as fence, everytick.throughout($3, s.number) as number,
            everytick.throughout($4, s.move) as move, everytick.throughout($5, s.status) as status,
@@ -477,10 +578,10 @@ with sent as (
              because_of, result, waits,
              attempt, attempt_status, started_at, attempt_ended_at, attempt_error, owed)
 ), held as materialized (
-    select s.*
+    select s.*, o.awaited
       from sent s
      cross join lateral (
-           select from everytick.occurrence o
+           select o.awaited from everytick.occurrence o
             where o.seq = s.occurrence and o.fence = s.fence and o.number < s.number
               for no key update) o
 ), run as (
@@ -514,17 +615,18 @@ with sent as (
            ended_at = h.ended_at, error = h.error, updated_at = everytick.everytick_now()
       from held h
      where h.move is not null and o.seq = h.occurrence and o.seq = any(array(select occurrence from held))
-    returning o.seq, o.job, h.move, h.owed, o.status, o.scheduled_for, o.started_at, o.ended_at, o.updated_at
+    returning o.seq, o.job, h.move, h.owed, h.awaited, o.status, o.scheduled_for, o.started_at, o.ended_at,
+              o.updated_at
 ), woken as (
-    insert into everytick.wake (job, at, scheduled_for, started_at, ended_at, well)
-    select job, updated_at, case when move = 3 then scheduled_for end, case when move = 3 then started_at end,
+    insert into everytick.wake (job, at, wakes, scheduled_for, started_at, ended_at, well)
+    select job, updated_at, awaited, case when move = 3 then scheduled_for end, case when move = 3 then started_at end,
            case when move = 3 then ended_at end, move = 3 and status in (4, 5)
-      from moved where move >= 2
+      from moved where move = 3 or (move = 2 and awaited)
      order by seq
 ), owed as (
     insert into everytick.report (ended_at, occurrence) select ended_at, seq from moved where owed
 ), bell as (
-    select everytick.ring() where exists (select from moved where move > 0)
+    select everytick.ring() where exists (select from moved where move in (1, 2) or (move = 3 and awaited))
 )
 select occurrence from held where move is not null
 union all
@@ -757,8 +859,10 @@ update everytick.job_state
  where job = $1;
 
 -- edit_unclaimed --
--- Gives what nobody has started the new version.
-update everytick.occurrence o set version = $2, priority = $3, queue = $4
+-- Gives what nobody has started the new version; what an occurrence sets itself stays.
+update everytick.occurrence o
+   set version = $2, priority = coalesce((o.overrides::json ->> 'priority')::int, $3),
+       queue = coalesce(o.overrides::json ->> 'queue', $4)
  where o.seq = any(array(
        select a.seq from everytick.occurrence a
         where a.job = $1 and a.status < 2
@@ -838,6 +942,29 @@ update everytick.occurrence o set status = 1, updated_at = $2
         order by a.seq
           for no key update))
    and o.status = 0;
+
+-- ask --
+-- Keeps a request and makes its job worth a look, all in one, and returns a row, where everything is as expected: the
+-- job is in service, its newest version is the one that is known, no plan has come in between since the statement
+-- began, and the key is new. Else it writes nothing, and whoever asks looks closer.
+with held as materialized (
+    select s.job, s.revision, everytick.everytick_now() as now
+      from everytick.job j join everytick.job_state s on s.job = j.seq
+     where j.id = $1 and j.seq = $2 and s.version = $3 and s.removed_at is null
+       for no key update of s
+), asked as (
+    insert into everytick.request (job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
+                                   scheduled_for, covers_after, covers_through, after_at, through_at, again, keeps)
+    select h.job, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19
+      from held h
+     where h.revision = (select s.revision from everytick.job_state s where s.job = $2)
+       and not exists (select from everytick.occurrence o where o.id = $4::uuid)
+    on conflict (job, key) do nothing
+    returning job
+), woken as (
+    insert into everytick.wake (job, at) select h.job, h.now from held h where exists (select from asked)
+)
+select everytick.ring() from asked;
 
 -- open_request --
 -- Returns the payload of the open request of this key.

@@ -49,6 +49,7 @@ class PostgresStore(Planning, Running, Purging, Nodes, History):
         self._latest: datetime | None = None
 
     is_in_memory: ClassVar[bool] = False
+    holds_due: ClassVar[bool] = True
     file: ClassVar[None] = None
 
     @property

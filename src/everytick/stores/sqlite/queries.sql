@@ -438,8 +438,10 @@ update job_state
  where job = ?;
 
 -- give_new_version --
--- What nobody has started takes the new version; what has keeps its own.
-update occurrence indexed by occurrence_active set version = ?, priority = ?, queue = ?
+-- What nobody has started takes the new version, but what it sets itself stays; what has keeps its own.
+update occurrence indexed by occurrence_active
+   set version = ?, priority = coalesce(json_extract(overrides, '$.priority'), ?),
+       queue = coalesce(json_extract(overrides, '$.queue'), ?)
  where job = ? and ended_at is null and status in (0, 3)
    and not exists (select 1 from task_run r where r.occurrence = occurrence.seq);
 

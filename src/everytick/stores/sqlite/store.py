@@ -71,6 +71,7 @@ class SqliteStore:
         self._pruned_through = 0
 
     is_in_memory: ClassVar[bool] = False
+    holds_due: ClassVar[bool] = False
 
     @property
     def library(self) -> str:

@@ -77,17 +77,21 @@ create table everytick.job_state (
 create index job_state_due on everytick.job_state (wake_at, id) where wake_at is not null;
 
 -- What makes a job worth another look: appended by endings and by people, so that an ending takes no lock
--- on its job; a plan folds what it finds here into job_state. An ending says whose it was.
+-- on its job; a plan folds what it finds here into job_state. An ending says whose it was; one that nobody waits for
+-- wakes nobody and is here for the next plan.
 create table everytick.wake (
     job           integer not null,
     seq           bigint generated always as identity,
     at            timestamptz not null,
+    wakes         boolean not null default true,
     scheduled_for timestamptz,
     started_at    timestamptz,
     ended_at      timestamptz,
     well          boolean,
     primary key (job, seq)
 );
+
+create index wake_due on everytick.wake (at) where wakes;
 
 create table everytick.pause (
     job        integer not null references everytick.job (seq),
@@ -168,6 +172,7 @@ create table everytick.occurrence (
     lost               integer not null default 0,
     late               boolean not null,
     superseded_by_next boolean not null default false,
+    awaited            boolean not null default false,
     early              boolean not null default false,
     line_at            timestamptz not null,
     ready_at           timestamptz,
@@ -273,7 +278,7 @@ select j.seq as job, j.id, j.name, j.created_at, s.version, s.first_version, s.r
        coalesce(g.ended_at, s.success_at) as success_at
   from everytick.job j
   join everytick.job_state s on s.job = j.seq
-  cross join lateral (select count(*) as facts, max(at) as at from everytick.wake where job = j.seq) w
+  cross join lateral (select count(*) as facts, max(at) as at from everytick.wake where job = j.seq and wakes) w
   left join lateral (select * from everytick.wake where job = j.seq and ended_at is not null
                       order by seq desc limit 1) e on true
   left join lateral (select * from everytick.wake where job = j.seq and well

@@ -1,0 +1,106 @@
+"""A request by one statement: as soon as the job is known, and without overlooking what comes in between."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from everytick.domain import ids
+from everytick.domain.occurrence import Cause
+from everytick.domain.payload import payload
+from everytick.domain.snapshots import Request
+from everytick.errors import JobDisabled, NotFound, OccurrenceExists
+from everytick.stores.postgres.store import PostgresStore
+from tests.stores.acting import job, occurrences, plan_once
+from tests.stores.clock import ManualClock
+
+ASKED = """
+insert into request (job, key, cause, requested_at, payload, reason, requested_by, again)
+select job, 'k', 1, '2026-01-01', '1', '', '', false from job_state
+"""
+PLANNED = """
+insert into occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, created_at, updated_at,
+                        queue, payload)
+select $1, job, 1, '2026-01-01', 0, 1, 0, false, '2026-01-01', '2026-01-01', '2026-01-01', 'default', '1' from job_state
+"""
+
+
+def ask(clock: ManualClock, key: str, what: object = None) -> Request:
+    return Request(key, Cause.TRIGGER, clock.time, None if what is None else payload(what))
+
+
+async def known(store: PostgresStore, clock: ManualClock) -> str:
+    """Make a job that was asked for before, so that the store knows its newest definition."""
+    stored = await store.put(job(overlap="allow"))
+    await plan_once(store)
+    await store.request(stored.job_id, ask(clock, "first"))
+    await plan_once(store)
+    return stored.job_id
+
+
+async def until_somebody_waits(db: Any) -> None:
+    waits = "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%request%')"
+    async with asyncio.timeout(20):
+        while not await db.fetchval(waits):
+            await db.execute("select pg_stat_clear_snapshot()")  # in a transaction it would see the same for ever
+
+
+async def test_a_job_that_is_known_is_asked_for_in_one_go(store: PostgresStore, clock: ManualClock, db: Any) -> None:
+    job_id = await known(store, clock)
+    before = await db.fetchval("select woken + (select count(*) from wake) from job_state")
+    id_ = await store.request(job_id, ask(clock, "second", {"x": 1}))
+    assert await db.fetchval("select woken + (select count(*) from wake) from job_state") == before + 1
+    assert await store.bell(5)
+    await plan_once(store)
+    [_, made] = sorted(await occurrences(store), key=lambda each: each.id == id_)
+    assert (made.id, made.cause, made.overrides.get("payload")) == (id_, "trigger", payload({"x": 1}))
+
+
+async def test_what_is_known_of_a_job_is_not_trusted(
+    store: PostgresStore, other: PostgresStore, clock: ManualClock
+) -> None:
+    """Another node may have edited or removed it since."""
+    job_id = await known(store, clock)
+    await other.put(job(overlap="allow", enabled=False))
+    with pytest.raises(JobDisabled):
+        await store.request(job_id, ask(clock, "second"))
+    await other.put(job(overlap="allow", payload={"x": 1}))
+    id_ = await store.request(job_id, ask(clock, "third", {"x": 1}))
+    await plan_once(store)
+    [made] = [each for each in await occurrences(store) if each.id == id_]
+    assert not made.overrides.items, "it is the job's own payload now"
+    await other.remove(job_id)
+    with pytest.raises(NotFound):
+        await store.request(job_id, ask(clock, "fourth"))
+
+
+async def test_the_same_key_at_the_same_moment_is_asked_for_once(
+    store: PostgresStore, clock: ManualClock, db: Any
+) -> None:
+    """S0-057: somebody else's request with another payload is committed while this one waits for the job."""
+    job_id = await known(store, clock)
+    async with db.transaction():
+        await db.execute("select from job_state for no key update")
+        asking = asyncio.create_task(store.request(job_id, ask(clock, "k", 2)))
+        await until_somebody_waits(db)
+        await db.execute(ASKED)
+    with pytest.raises(OccurrenceExists):
+        await asking
+    assert [row["payload"] for row in await db.fetch("select payload from request")] == ["1"]
+    assert await db.fetchval("select count(*) from wake") == 0
+
+
+async def test_a_key_that_is_asked_for_and_planned_while_it_waits_is_not_asked_for_again(
+    store: PostgresStore, clock: ManualClock, db: Any
+) -> None:
+    """S0-057: the occurrence is newer than what the statement sees, and the revision tells of it."""
+    job_id = await known(store, clock)
+    async with db.transaction():
+        await db.execute("select from job_state for no key update")
+        asking = asyncio.create_task(store.request(job_id, ask(clock, "k", 2)))
+        await until_somebody_waits(db)
+        await db.execute(PLANNED, ids.trigger_id(job_id, "k")[4:])
+        await db.execute("update job_state set revision = revision + 1")
+    with pytest.raises(OccurrenceExists):
+        await asking
+    assert await db.fetchval("select count(*) from request") == 0

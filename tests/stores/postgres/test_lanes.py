@@ -1,0 +1,72 @@
+"""Very many due at once: a node plans two batches at the same time, and neither sees the other's jobs."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from everytick.domain.decisions import Plan
+from everytick.domain.snapshots import JobSnapshot
+from everytick.node import planner
+from everytick.node.clock import NodeClock
+from everytick.node.events import Events
+from everytick.node.planner import Planner
+from everytick.stores.base import Commit
+from everytick.stores.postgres.store import PostgresStore
+from tests.servers.launch import Server
+from tests.stores.acting import job, statuses
+from tests.stores.clock import ManualClock
+
+
+class Watched(PostgresStore):
+    """Lets no batch but the first end before there were two at once, and no plan be made in vain."""
+
+    begun = open_now = 0
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.two_at_once = asyncio.Event()
+
+    @asynccontextmanager
+    async def due(self, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
+        async with super().due(now, limit) as batch:
+            self.begun += 1
+            self.open_now += 1
+            if self.open_now == 2:
+                self.two_at_once.set()
+            try:
+                yield batch
+            finally:
+                self.open_now -= 1
+
+    async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
+        if self.begun > 1:
+            await asyncio.wait_for(self.two_at_once.wait(), 20)
+        answers = await super().commit_plans(batch, plans)
+        assert set(answers) == {Commit.COMMITTED}, "a plan was made in vain"
+        return answers
+
+
+class Nobody:
+    def wake(self) -> None:
+        pass
+
+
+async def test_two_batches_are_planned_at_once_and_none_in_vain(
+    postgres: Server, store: PostgresStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One is decided while the other is written: two cores share what very many jobs cost."""
+    monkeypatch.setattr(planner, "BATCH", 4)
+    for number in range(30):
+        await store.put(job(f"job-{number}"))
+    clock.move(hours=1)
+    watched = Watched(postgres.address, schema=store.schema, clock=clock)
+    await watched.open()
+    made = Planner(watched, NodeClock(), Events(), executor=Nobody(), reporter=Nobody())
+    assert await made.round() == 30
+    assert await statuses(store) == ["pending"] * 30
+    assert watched.open_now == 0
+    await watched.close()
