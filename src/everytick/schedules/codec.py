@@ -6,15 +6,18 @@ once: 2026-07-01T09:00:00Z               after: 10m
 (cron: 0 9 * * *) | (cron: 0 17 * * 5)   (cron: 0 9 * * *) - holidays; roll=next
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from everytick.errors import InvalidSchedule, shown
-from everytick.schedules.calendars import Calendar
-from everytick.schedules.combine import MAX_PARTS, Combinable, any_of, in_window
-from everytick.schedules.cron import cron
-from everytick.schedules.fields import MAX_TEXT
+from everytick.schedules.combine import MAX_PARTS, MAX_TEXT, Combinable, any_of, in_window
 from everytick.schedules.interval import every, repeat
 from everytick.schedules.once import after_completion, once
+
+if TYPE_CHECKING:
+    from everytick.schedules.calendars import Calendar
 
 Options = dict[str, str]
 _DEPTH = 20
@@ -115,6 +118,9 @@ def _only(text: str, options: Options, allowed: tuple[str, ...]) -> None:
 
 def _cron(dialect: str) -> Callable[[str, Options], Combinable]:
     def read(body: str, options: Options) -> Combinable:
+        # Loaded with the first text that is one: a program whose jobs have none starts sooner.
+        from everytick.schedules.cron import cron
+
         given: dict[str, str] = dict(options)
         return cron(body, dialect=dialect, **given)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from everytick.schedules.calendars import Calendar
 
 UNLIMITED = 2**63
+MAX_TEXT = 100_000
 MAX_PARTS = 1000
 BEGINNING = datetime.min.replace(tzinfo=UTC)
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 
 from everytick.domain.values import value
 from everytick.errors import CronExpressionInvalidError, FieldParseError, shown
+from everytick.schedules.combine import MAX_TEXT
 from everytick.schedules.hashing import hash_number
 
-MAX_TEXT = 100_000
 _BLANKS = re.compile(r"[ \t]+")
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 _WEEKDAYS = "sun mon tue wed thu fri sat".split()

@@ -7,17 +7,18 @@ cannot be written so is refused when the job is stored, not when a node first re
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from everytick.domain.config import Level, Overrides, overrides
 from everytick.domain.job import Job, TaskDefinition, restored_job
 from everytick.domain.schedule import Schedule
 from everytick.errors import InvalidSchedule
-from everytick.schedules.calendars import Calendar
 from everytick.schedules.codec import schedule
 from everytick.schedules.combine import Combinable, in_zone
-from everytick.schedules.exclusions import Excluding
 from everytick.schedules.timezones import zone
+
+if TYPE_CHECKING:
+    from everytick.schedules.calendars import Calendar
 
 FORMAT = 1
 _SCHEDULES = ("stop_schedule", "restart_schedule")
@@ -58,7 +59,7 @@ def read_definition(
 ) -> Job:
     """Return the definition that `write_definition` wrote."""
     data: dict[str, Any] = json.loads(text)
-    calendars = {stored["name"]: Calendar.from_json(stored) for stored in data["calendars"]}
+    calendars = _read_calendars(data["calendars"]) if data["calendars"] else {}
     return restored_job(
         id=id,
         name=data["name"],
@@ -75,11 +76,18 @@ def read_definition(
     )
 
 
+def _read_calendars(stored: list[dict[str, Any]]) -> dict[str, "Calendar"]:
+    # Loaded where there are any, which is rare.
+    from everytick.schedules.calendars import Calendar
+
+    return {each["name"]: Calendar.from_json(each) for each in stored}
+
+
 def _task(data: Mapping[str, Any]) -> TaskDefinition:
     return TaskDefinition(data["name"], data["target"], tuple(data["after"]), overrides(Level.TASK, data["policies"]))
 
 
-def _overrides(level: Level, data: Mapping[str, Any], calendars: Mapping[str, Calendar]) -> Overrides:
+def _overrides(level: Level, data: Mapping[str, Any], calendars: Mapping[str, "Calendar"]) -> Overrides:
     read = {
         key: schedule(given, calendars=calendars) if key in _SCHEDULES and given is not None else given
         for key, given in data.items()
@@ -87,10 +95,12 @@ def _overrides(level: Level, data: Mapping[str, Any], calendars: Mapping[str, Ca
     return overrides(level, read)
 
 
-def _calendars(each: Schedule) -> Iterator[Calendar]:
+def _calendars(each: Schedule) -> Iterator["Calendar"]:
     """Give the calendars that a schedule names, at any depth."""
-    if isinstance(each, Excluding):
-        yield each.calendar
+    # Asked by name: only what excludes a calendar has one, and most programs need not load that.
+    named: Calendar | None = getattr(each, "calendar", None)
+    if named is not None:
+        yield named
     inside = (getattr(each, "schedule", None), *getattr(each, "parts", ()))
     for part in inside:
         if part is not None:
