@@ -407,10 +407,13 @@ def _waited_for_the_claim(draft: Draft) -> list[int]:
 
 
 def _wait(draft: Draft) -> None:
-    """Only retries are left: the owner keeps a short wait and gives up its place for a long one."""
+    """Only retries are left: the owner keeps a short wait and gives up its place for a long one.
+
+    A wait that the next instant may end is nobody's: whoever came meanwhile is looked at first.
+    """
     until = _earliest(draft)
     draft.status, draft.ready_at = _AWAITING_RETRY, until
-    if until - draft.now > KEPT_WAIT:
+    if until - draft.now > KEPT_WAIT or draft.is_superseded_by_next():
         draft.held, draft.resume_at = False, until
 
 

@@ -226,14 +226,14 @@ class Draft:
             None if end is None else End(end[0], end[1], after),
             self.resume_at,
             self.release,
-            after.status is _AWAITING_RETRY and self._is_superseded_by_next(),
+            after.status is _AWAITING_RETRY and self.is_superseded_by_next(),
         )
 
     def _kept_waits(self) -> tuple[Wait, ...]:
         waiting = [(self.rules.tasks[place].name, self.runs[place]) for place in self.waits]
         return tuple(Wait(name, run.attempts + 1, run.resume_at) for name, run in waiting if run.resume_at is not None)
 
-    def _is_superseded_by_next(self) -> bool:
+    def is_superseded_by_next(self) -> bool:
         """Tell whether the next instant may end it: every retry it waits for says so."""
         pairs = zip(self.rules.tasks, self.runs, strict=True)
         waiting = [task.retry for task, run in pairs if run.resume_at is not None]
