@@ -7,6 +7,7 @@ cannot be written so is refused when the job is stored, not when a node first re
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from everytick.domain.config import Level, Overrides, overrides
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _SCHEDULES = ("stop_schedule", "restart_schedule")
+# A schedule may name a calendar, and a payload may be large and is seldom another job's too.
+_UNSHARED = (*_SCHEDULES, "payload")
+_NONE: Mapping[str, "Calendar"] = {}
 
 
 def write_definition(job: Job) -> str:
@@ -63,7 +67,7 @@ def read_definition(
     return restored_job(
         id=id,
         name=data["name"],
-        schedule=schedule(data["schedule"], calendars=calendars),
+        schedule=schedule(data["schedule"], calendars=calendars) if calendars else _schedule(data["schedule"]),
         tasks=[_task(task) for task in data["tasks"]],
         overrides=_overrides(Level.JOB, data["policies"], calendars),
         application=_overrides(Level.APPLICATION, data["application"], calendars),
@@ -84,10 +88,24 @@ def _read_calendars(stored: list[dict[str, Any]]) -> dict[str, "Calendar"]:
 
 
 def _task(data: Mapping[str, Any]) -> TaskDefinition:
-    return TaskDefinition(data["name"], data["target"], tuple(data["after"]), overrides(Level.TASK, data["policies"]))
+    return TaskDefinition(data["name"], data["target"], tuple(data["after"]), _overrides(Level.TASK, data["policies"]))
 
 
-def _overrides(level: Level, data: Mapping[str, Any], calendars: Mapping[str, "Calendar"]) -> Overrides:
+@lru_cache(maxsize=4096)
+def _schedule(text: str) -> Schedule:
+    """Return the schedule of a text that names no calendar; thousands of jobs that have the same share one value."""
+    return schedule(text)
+
+
+@lru_cache(maxsize=1024)
+def _shared(level: Level, text: str) -> Overrides:
+    """Return the policies that this JSON text says; thousands of jobs that say the same share one value."""
+    return overrides(level, json.loads(text))
+
+
+def _overrides(level: Level, data: Mapping[str, Any], calendars: Mapping[str, "Calendar"] = _NONE) -> Overrides:
+    if not any(key in data for key in _UNSHARED):
+        return _shared(level, json.dumps(data)) if data else Overrides(level)
     read = {
         key: schedule(given, calendars=calendars) if key in _SCHEDULES and given is not None else given
         for key, given in data.items()
