@@ -71,6 +71,8 @@ class Beginning:
         if self._registrations:
             await self._begin_to_tell()
             await self.node.start()
+            # What is due has been started when this is over: a stop that follows at once finds it running (S2-012).
+            await self.node.executor.claimer.claim()
 
     async def undo(self) -> None:
         """Put back what was written; what goes wrong with that is logged, for another error is on its way."""
@@ -111,10 +113,23 @@ class Beginning:
     async def _settle(self, records: Mapping[str, JobRecord], active: Mapping[str, list[Occurrence]]) -> None:
         now = await self._store.now()
         mine = {name: found for name, found in active.items() if name in self._registrations}
-        decided = [resuming.leftovers(records[name], found, now) for name, found in mine.items()]
+        decided = [
+            resuming.leftovers(records[name], found, now, has_run=await self._has_run(records[name], found))
+            for name, found in mine.items()
+        ]
         await resuming.settle(self._store, self.node.reaper, decided, [self._ids[name] for name in mine])
         others = [each for name, found in active.items() if name not in self._registrations for each in found]
         await resuming.cancel_unregistered(self._store, others)
+
+    async def _has_run(self, record: JobRecord, active: list[Occurrence]) -> bool:
+        """Whether a callback of the task was ever called, as far as the store can know."""
+        ended = (record.last_end, record.last_success)
+        if any(each is not None and each.started_at is not None for each in ended):
+            return True
+        for each in active:
+            if await resuming.was_attempted(self._store, each):
+                return True
+        return False
 
     async def _run_edited_now(
         self, resolution: Resolution, records: Mapping[str, JobRecord], active: Mapping[str, list[Occurrence]]

@@ -52,11 +52,11 @@ def is_running(occurrence: Occurrence) -> bool:
     return occurrence.status is OccurrenceStatus.RUNNING
 
 
-def leftovers(record: JobRecord, active: Sequence[Occurrence], now: datetime) -> Leftovers:
+def leftovers(record: JobRecord, active: Sequence[Occurrence], now: datetime, *, has_run: bool) -> Leftovers:
     """Decide what becomes of everything that is not over of one registered task, newest first."""
     running = [each.id for each in active if is_running(each)]
     waits = [each for each in active if each.status in (OccurrenceStatus.PENDING, OccurrenceStatus.QUEUED)]
-    if not _has_run(record, active):
+    if not has_run:
         waiting = [each.id for each in waits]
         current = [each.id for each in waits if now < each.scheduled_for + MINUTE]
         return Leftovers(cancel=tuple(id_ for id_ in waiting if id_ not in current[:1]))
@@ -65,11 +65,6 @@ def leftovers(record: JobRecord, active: Sequence[Occurrence], now: datetime) ->
     if waits:
         return Leftovers(cancel=tuple(each.id for each in waits[1:]), end=tuple(running))
     return Leftovers(restart=tuple(running))
-
-
-def _has_run(record: JobRecord, active: Sequence[Occurrence]) -> bool:
-    ended = (record.last_end, record.last_success)
-    return any(each.started_at for each in active) or any(each is not None and each.started_at for each in ended)
 
 
 def _is_due(record: JobRecord, now: datetime) -> bool:
@@ -109,6 +104,13 @@ async def cancel_unregistered(store: AnyStore, active: Iterable[Occurrence]) -> 
 async def _cancel(store: AnyStore, ids: Sequence[str], reason: str) -> None:
     for place in range(0, len(ids), _AT_ONCE):
         await asyncio.gather(*(store.cancel(id_, reason) for id_ in ids[place : place + _AT_ONCE]))
+
+
+async def was_attempted(store: AnyStore, occurrence: Occurrence) -> bool:
+    """Whether its callback was called; a claim that was given back before that does not count."""
+    if occurrence.status is not OccurrenceStatus.PENDING:
+        return occurrence.started_at is not None
+    return occurrence.started_at is not None and bool((await store.whole(occurrence.id)).attempts)
 
 
 async def awaits_retry(store: AnyStore, occurrence: Occurrence) -> bool:

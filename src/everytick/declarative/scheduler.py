@@ -170,6 +170,7 @@ class DeclarativeScheduler:
     async def _end(self) -> None:
         node, failures = self._node, list[Exception]()
         if node is not None:
+            await self._last_poll(node)
             await _kept(failures, lambda: node.stop("drain"))
             self._node = None
             self._polling = PollingState.INACTIVE
@@ -181,6 +182,12 @@ class DeclarativeScheduler:
         self._stopping = None
         if failures:
             raise UnexpectedError("stop", failures[0]) from failures[0]
+
+    async def _last_poll(self, node: Node) -> None:
+        """Complete the cycle (S2-026): what came before the stop was asked for is started; what fails is left."""
+        with suppress(Exception):
+            await node.planner.round()
+            await node.executor.claimer.claim()
 
     # ----------------------------------------------------------------------------------------------------- the parts
 

@@ -1,6 +1,6 @@
 """Questions about the tasks of a declarative scheduler, answered from the store alone (S2-013, S2-025)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -19,8 +19,8 @@ from everytick.stores.addresses import AnyStore
 from everytick.stores.base import JobRecord
 
 _FAILED = (AttemptStatus.FAILED, AttemptStatus.TIMEOUT)
-_LOOKED_AT = 20
-"""So many of a task's newest occurrences are looked at; retention keeps at least as many."""
+_LOOKED_AT = 1000
+"""So many of a task's newest occurrences are looked at for its last failure, which nothing else tells of."""
 
 
 class TaskState(Mapping[str, Any]):
@@ -53,11 +53,19 @@ class TaskState(Mapping[str, Any]):
         return f"TaskState({', '.join(f'{key}={value!r}' for key, value in self._known.items())})"
 
 
-async def task_states(store: "str | AnyStore", name: str = "default") -> dict[str, TaskState]:
-    """Return where every task of the scheduler of this name stands, registered or not, by the task's name."""
+async def task_states(
+    store: "str | AnyStore", name: str = "default", tasks: Collection[str] | None = None
+) -> dict[str, TaskState]:
+    """Return where the tasks of the scheduler of this name stand, registered or not, by the task's name.
+
+    Without `tasks` these are all of them. A failure that lies behind the newest 1,000
+    occurrences of a task, or that retention has forgotten, is not found any more.
+    """
     prefix = prefix_of(name)
+    wanted = None if tasks is None else {job_name(name, each) for each in tasks}
     async with reading(store) as opened:
-        records = [each for each in await opened.list() if each.job.name.startswith(prefix)]
+        found = [each for each in await opened.list() if each.job.name.startswith(prefix)]
+        records = [each for each in found if wanted is None or each.job.name in wanted]
         active = await resuming.active_of(opened, {each.job.id for each in records})
         states = [await _state(opened, name, each, active.get(each.job.id, [])) for each in records]
         return {each["name"]: each for each in states}
