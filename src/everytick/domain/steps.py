@@ -59,7 +59,7 @@ class Rules:
     """What `advance` needs to know of a definition, merged once for all occurrences of a version.
 
     Tasks stand in their order number; `walk` names their places so that each comes behind
-    all that it comes `after`.
+    all that it comes `after`. `not_started` are the runs of an occurrence that nobody has begun.
     """
 
     mode: Mode
@@ -71,6 +71,7 @@ class Rules:
     walk: tuple[int, ...]
     reports: bool
     places: Mapping[str, int] = field(repr=False, compare=False)
+    not_started: "tuple[RunState, ...]" = field(repr=False, compare=False)
 
 
 def rules_of(job: Job, overrides: Overrides = _NOTHING) -> Rules:
@@ -89,6 +90,7 @@ def rules_of(job: Job, overrides: Overrides = _NOTHING) -> Rules:
         walk=_walk(ruled),
         reports=job.reports,
         places=MappingProxyType(places),
+        not_started=(NOT_STARTED,) * len(ruled),
     )
 
 
@@ -249,7 +251,7 @@ def snapshot_of(
         id=occurrence.id,
         scheduled_for=occurrence.scheduled_for,
         rules=rules,
-        runs=tuple(runs.get(task.name, NOT_STARTED) for task in rules.tasks),
+        runs=runs_of(rules, runs),
         status=occurrence.status,
         number=number,
         held=occurrence.owner is not None,
@@ -263,6 +265,11 @@ def snapshot_of(
         is_recovery_run=occurrence.is_recovery_run,
         job_id=occurrence.job_id,
     )
+
+
+def runs_of(rules: Rules, runs: Mapping[str, RunState]) -> tuple[RunState, ...]:
+    """Return where every task stands, in the order of the rules; one without a run has not begun."""
+    return tuple([runs.get(task.name, NOT_STARTED) for task in rules.tasks]) if runs else rules.not_started
 
 
 # ------------------------------------------------------------------------------------------------------ the events

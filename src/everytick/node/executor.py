@@ -293,7 +293,7 @@ class Executor:
         held.is_gone = True
         if self._held.get(held.claim.handle) is held:
             del self._held[held.claim.handle]
-        self._catalogue.forget(held.claim.occurrence.id)
+        self._catalogue.forget(held.claim.snapshot.id)
         if not self._held:
             self._empty.set()
 
@@ -306,7 +306,7 @@ class Executor:
         """Another node has it now: stop what runs, record nothing."""
         if held.is_gone:
             return
-        _log.warning("occurrence %s is no longer this node's: it is stopped here", held.claim.occurrence.id)
+        _log.warning("occurrence %s is no longer this node's: it is stopped here", held.claim.snapshot.id)
         self._let_go(held)
         self._forget(held)
 

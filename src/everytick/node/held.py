@@ -114,7 +114,7 @@ class Running:
         self.attends, self.held, self.place, self.number, self.until = attends, held, place, number, until
         self.body = held.bodies[place]
         claim = held.claim
-        self.context = Context(claim.job, place, number, claim.occurrence, held.snapshot, claim.fence, self)
+        self.context = Context(claim.job, place, number, claim.record, held.snapshot, claim.fence, self)
         self.alarm: Alarm | None = None
         self.lent: CanBeTakenBack | None = None
         self.worker: asyncio.Task[None] | None = None

@@ -114,7 +114,7 @@ async def transaction(
         try:
             await owner.written(held)
             if held.is_gone:
-                raise Fenced(held.claim.occurrence.id)
+                raise Fenced(held.claim.snapshot.id)
             async with lent:
                 task = _TaskTransaction(lent.inner)
                 yield task
@@ -122,7 +122,7 @@ async def transaction(
                 decided = advance(held.snapshot, ended, clock.now())
                 commit = _committed(store, lent.inner, decided, running) if lent.may_commit() else _refused()
                 if await _whatever_comes(commit) is Commit.STALE:
-                    raise Fenced(held.claim.occurrence.id)
+                    raise Fenced(held.claim.snapshot.id)
                 step = decided
                 running.is_settled = True
         finally:

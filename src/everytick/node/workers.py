@@ -126,7 +126,7 @@ class Workers:
         try:
             self._ended(running, outcome, reading)
         except Exception:  # noqa: BLE001, a mistake of ours in one occurrence must not end the worker of others
-            _log.exception("occurrence %s stands still", running.held.claim.occurrence.id)
+            _log.exception("occurrence %s stands still", running.held.claim.snapshot.id)
         self._is_turning = False
 
     async def _carry_out(self, worker: "asyncio.Task[None]", running: Running) -> Outcome:

@@ -75,7 +75,7 @@ class Writer:
         try:
             self._committed(held, step, commit)
         except Exception:  # noqa: BLE001, a mistake of ours in one occurrence must not end the writing of all others
-            _log.exception("occurrence %s stands still", held.claim.occurrence.id)
+            _log.exception("occurrence %s stands still", held.claim.snapshot.id)
 
     async def _commit(self, steps: list[tuple[Claim, Step]]) -> Sequence[Commit | None]:
         """Return what became of each step, None where it cannot be written; a silent store is asked again."""
@@ -98,4 +98,4 @@ class Writer:
 
     def _tell_of_unwritable(self, claim: Claim, step: Step) -> None:
         """One occurrence must not end the writing of all others: it stands still until its node is gone."""
-        _log.exception("step %d of occurrence %s cannot be written", step.number, claim.occurrence.id)
+        _log.exception("step %d of occurrence %s cannot be written", step.number, claim.snapshot.id)

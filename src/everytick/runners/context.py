@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 from everytick.domain import ids
 from everytick.domain.config import UNSET
 from everytick.domain.notes import Progress
+from everytick.domain.occurrence import Occurrence
 from everytick.domain.statuses import RunStatus
 from everytick.errors import Fenced
 from everytick.runners.transaction import TaskTransaction as TaskTransaction
 from everytick.runners.transaction import ThreadSide, Transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractAsyncContextManager
     from datetime import datetime
     from logging import Logger
 
     from everytick.domain.job import Job
-    from everytick.domain.occurrence import Cause, Occurrence
+    from everytick.domain.occurrence import Cause
     from everytick.domain.steps import OccurrenceSnapshot
 
 
@@ -66,13 +67,13 @@ class Context:
     """One attempt, as its task sees it."""
 
     __slots__ = (
+        "_record",
         "_services",
         "_snapshot",
         "attempt",
         "definition",
         "fence",
         "halt",
-        "occurrence",
         "place",
         "previous",
         "thread",
@@ -88,14 +89,14 @@ class Context:
         definition: Job,
         place: int,
         attempt: int,
-        occurrence: Occurrence,
+        record: Occurrence | Callable[[], Occurrence],
         snapshot: OccurrenceSnapshot,
         fence: int,
         services: Services,
         previous: datetime | None = None,
     ) -> None:
         self.definition, self.place, self.attempt = definition, place, attempt
-        self.occurrence, self._snapshot, self.fence = occurrence, snapshot, fence
+        self._record, self._snapshot, self.fence = record, snapshot, fence
         self._services, self.previous = services, previous
         self.halt: Halt | None = None
 
@@ -113,14 +114,21 @@ class Context:
         return self._snapshot.rules.tasks[self.place].name
 
     @property
+    def occurrence(self) -> Occurrence:
+        """The occurrence as it was claimed; made when somebody asks, which most tasks never do."""
+        if not isinstance(self._record, Occurrence):
+            self._record = self._record()
+        return self._record
+
+    @property
     def occurrence_id(self) -> str:
         """The occurrence this attempt belongs to."""
-        return self.occurrence.id
+        return self._snapshot.id
 
     @property
     def run_id(self) -> str:
         """The task's run within the occurrence; equal over all attempts."""
-        return ids.run_id(self.occurrence.id, self._snapshot.rules.tasks[self.place].id)
+        return ids.run_id(self._snapshot.id, self._snapshot.rules.tasks[self.place].id)
 
     @property
     def attempt_id(self) -> str:
@@ -135,7 +143,7 @@ class Context:
     @property
     def scheduled_for(self) -> datetime:
         """The instant this occurrence stands for."""
-        return self.occurrence.scheduled_for
+        return self._snapshot.scheduled_for
 
     @property
     def started_at(self) -> datetime:

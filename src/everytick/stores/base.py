@@ -4,7 +4,7 @@ Losing a race is an answer (`Commit.STALE`), not an exception. The memory store 
 readable specification of every verb; the others are proven equal to it.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import field
 from datetime import datetime, timedelta
@@ -41,13 +41,21 @@ class Commit(Enum):
 
 @value
 class Claim:
-    """An occurrence that a node owns: `fence` proves it in every write, `handle` is the store's own key for it."""
+    """An occurrence that a node owns: `fence` proves it in every write, `handle` is the store's own key for it.
+
+    `record` may be what makes the occurrence's record: most tasks never ask for it.
+    """
 
     handle: int
     fence: int
-    occurrence: Occurrence
+    record: Occurrence | Callable[[], Occurrence] = field(compare=False, repr=False)
     snapshot: OccurrenceSnapshot
     job: Job
+
+    @property
+    def occurrence(self) -> Occurrence:
+        """The occurrence as people see it."""
+        return self.record if isinstance(self.record, Occurrence) else self.record()
 
 
 @value

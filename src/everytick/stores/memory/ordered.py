@@ -53,8 +53,13 @@ class Ordered(Generic[R]):
     def remove(self, place: Place) -> None:
         """Let no row stand at this place; there must be one."""
         parts = self._parts
-        part = parts[0] if len(parts) == 1 else parts[self._part_of(place)]
-        at = bisect_left(part, place)
+        part = parts[0]
+        # Most go in order: what is due or ready is taken from the front.
+        if part[0] == place:
+            at = 0
+        else:
+            part = part if len(parts) == 1 else parts[self._part_of(place)]
+            at = bisect_left(part, place)
         assert part[at] == place, f"nothing stands at {place}"
         del part[at]
         if not part:

@@ -43,7 +43,7 @@ from everytick.domain.statuses import (
     RunStatus,
     may_move,
 )
-from everytick.domain.steps import OccurrenceSnapshot, Step, rules_of, snapshot_of
+from everytick.domain.steps import OccurrenceSnapshot, Step, rules_of, runs_of
 from everytick.errors import (
     DuplicateDefinition,
     JobDisabled,
@@ -160,25 +160,25 @@ class MemoryStore:
     def _snapshot(self, row: JobRow) -> JobSnapshot:
         busy, waiting = len(row.busy), len(row.waiting)
         return JobSnapshot(
-            job_id=row.id,
-            revision=row.revision,
-            woken=row.woken,
-            watermark=row.watermark,
-            editions=tuple(row.editions),
-            wake_at=row.wake_at,
-            retire_at=row.retire_at,
-            pauses=tuple(row.pauses),
-            adjustments=tuple(row.adjustments.values()),
-            reschedule=row.reschedule,
-            requests=tuple(islice(row.requests.values(), PLAN_LIMIT)) if row.requests else (),
-            more_requests=len(row.requests) > PLAN_LIMIT,
-            busy=tuple(map(_active, islice(row.busy, _BUSY_SHOWN))) if busy else (),
-            busy_count=busy,
-            waiting=tuple(map(_active, self._shown(row))) if waiting else (),
-            waiting_count=waiting,
-            last_end=row.last_end,
-            last_success=row.last_success,
-            awaited=not busy or all(each.awaited for each in row.busy),
+            row.id,
+            row.revision,
+            row.woken,
+            row.watermark,
+            tuple(row.editions),
+            row.wake_at,
+            row.retire_at,
+            tuple(row.pauses) if row.pauses else (),
+            tuple(row.adjustments.values()) if row.adjustments else (),
+            row.reschedule,
+            tuple(islice(row.requests.values(), PLAN_LIMIT)) if row.requests else (),
+            len(row.requests) > PLAN_LIMIT,
+            tuple(map(_active, islice(row.busy, _BUSY_SHOWN))) if busy else (),
+            busy,
+            tuple(map(_active, self._shown(row))) if waiting else (),
+            waiting,
+            row.last_end,
+            row.last_success,
+            not busy or all(each.awaited for each in row.busy),
         )
 
     def _shown(self, row: JobRow) -> Sequence[OccurrenceRow]:
@@ -361,32 +361,36 @@ class MemoryStore:
         return heard is None or now - heard > silence
 
     def _own(self, row: OccurrenceRow, node: str, now: datetime) -> Claim:
-        self._tables.change(
-            row,
-            status=_S.RUNNING,
-            owner=node,
-            fence=row.fence + 1,
-            started_at=row.started_at or now,
-            claimed_at=now,
-            updated_at=now,
-        )
+        self._tables.own(row, node, now)
         # A claim is a sign of life: a node that was silent for long must not lose at once what it just took.
         self._beats[node] = now
         return self._claim_of(row)
 
     def _claim_of(self, row: OccurrenceRow) -> Claim:
         job, rules = row.job.versions[row.version]
-        record = row.record()
-        seen = snapshot_of(
-            record,
-            rules_of(job, row.overrides) if row.overrides.items else rules,
-            row.runs,
-            number=row.number,
-            claimed_at=row.claimed_at,
-            lost=row.lost,
-            cancel=row.cancel,
+        if row.overrides.items:
+            rules = rules_of(job, row.overrides)
+        made = row.made
+        # By place, as everything that is made for each occurrence: it takes half as long.
+        seen = OccurrenceSnapshot(
+            row.id,
+            made.scheduled_for,
+            rules,
+            runs_of(rules, row.runs),
+            row.status,
+            row.number,
+            row.owner is not None,
+            row.ready_at,
+            row.started_at,
+            row.claimed_at,
+            row.ended_at,
+            row.error,
+            row.lost,
+            row.cancel,
+            made.late and made.cause is Cause.SCHEDULE,
+            job_id=row.job.id,
         )
-        return Claim(row.handle, row.fence, record, seen, job)
+        return Claim(row.handle, row.fence, row.record, seen, job)
 
     def _commit_step(self, claim: Claim, step: Step, now: datetime) -> Commit:
         row = self._tables.handles.get(claim.handle)
@@ -398,28 +402,28 @@ class MemoryStore:
             return Commit.COMMITTED if again else Commit.STALE
         if step.number <= row.number:
             return Commit.COMMITTED
-        after, is_end = step.after, step.end is not None
+        after = step.after
         assert after.status is row.status or may_move(row.status, after.status), (
             f"{row.id}: {row.status} cannot become {after.status}"
         )
         _write_rows(row, step)
         row.number, row.lost = step.number, after.lost
         row.superseded_by_next = step.superseded_by_next
-        self._tables.change(
-            row,
-            status=after.status,
-            owner=None if is_end or step.resume_at is not None or step.release else row.owner,
-            ready_at=step.resume_at or after.ready_at or row.ready_at,
-            fence=row.fence + is_end,
-            ended_at=after.ended_at,
-            error=after.error,
-            updated_at=now,
-            report_due=is_end and after.rules.reports,
-        )
-        if is_end:
-            self._note_end(row)
+        if after.ended_at is not None:
+            row.ready_at = after.ready_at or row.ready_at
+            self._tables.end(row, after.status, after.ended_at, after.error, now, report_due=after.rules.reports)
+            self._note_end(row, after.ended_at)
+        else:
+            self._tables.change(
+                row,
+                status=after.status,
+                owner=None if step.resume_at is not None or step.release else row.owner,
+                ready_at=step.resume_at or after.ready_at or row.ready_at,
+                error=after.error,
+                updated_at=now,
+            )
         # An end that nobody waits for is slept through; where something is ready later, a node must hear of it.
-        if row.awaited and (is_end or step.resume_at is not None):
+        if row.awaited and (step.end is not None or step.resume_at is not None):
             self._wake(row.job, now)
         elif step.release or step.resume_at is not None:
             self._ring()
@@ -759,23 +763,12 @@ class MemoryStore:
         """End an occurrence without its owner: whoever still holds it is fenced out."""
         assert may_move(row.status, status), f"{row.id}: {row.status} cannot become {status}"
         job, _ = row.job.versions[row.version]
-        self._tables.change(
-            row,
-            status=status,
-            owner=None,
-            fence=row.fence + 1,
-            ended_at=now,
-            error=reason,
-            updated_at=now,
-            report_due=job.reports,
-        )
-        self._note_end(row)
+        self._tables.end(row, status, now, reason, now, report_due=job.reports)
+        self._note_end(row, now)
 
-    def _note_end(self, row: OccurrenceRow) -> None:
-        if row.ended_at is None:
-            return
+    def _note_end(self, row: OccurrenceRow, at: datetime) -> None:
         job = row.job
-        job.last_end = Ended(row.made.scheduled_for, row.started_at, row.ended_at)
+        job.last_end = Ended(row.made.scheduled_for, row.started_at, at)
         if row.status in _WELL:
             job.last_success = job.last_end
 

@@ -256,6 +256,33 @@ class Tables:
             if row.owner is not None:
                 self.held[row.owner][row.handle] = row
 
+    def own(self, row: OccurrenceRow, node: str, now: datetime) -> None:
+        """Let the node own the occurrence, which was unclaimed, from now on."""
+        row.status, row.owner, row.fence = _S.RUNNING, node, row.fence + 1
+        row.started_at, row.claimed_at, row.updated_at = row.started_at or now, now, now
+        if row.turn is not None:
+            _move(row.turn, None)
+            row.turn = None
+        self.held[node][row.handle] = row
+
+    def end(
+        self,
+        row: OccurrenceRow,
+        status: OccurrenceStatus,
+        at: datetime,
+        error: str | None,
+        now: datetime,
+        *,
+        report_due: bool,
+    ) -> None:
+        """Let the occurrence be over: nobody owns it, and it stands in no line but that of the reports."""
+        row.status, row.fence, row.ended_at, row.error, row.updated_at = status, row.fence + 1, at, error, now
+        if row.owner is not None:
+            del self.held[row.owner][row.handle]
+            row.owner = None
+        row.report_due = report_due
+        self._stand(row, None, None, self._report(row) if report_due else None)
+
     def remove(self, row: OccurrenceRow) -> None:
         """Forget the occurrence, which nobody owns any more."""
         self._stand(row, None, None, None)
