@@ -11,6 +11,7 @@ import click
 from everytick.cli.exits import Exit, Refused
 from everytick.cli.options import confirm, reading, sure
 from everytick.cli.output import say, show_json, show_pairs, write
+from everytick.cli.progress import Progress
 from everytick.cli.session import ask, store_of_app
 from everytick.cli.state import Noun
 from everytick.cli.times import Times
@@ -31,7 +32,7 @@ def db_verb() -> None:
 @db_verb.command("migrate", help="Make a store, or bring its tables up to date; every verb that opens it does so too.")
 def migrate() -> None:
     """Make a store, or bring its tables up to date."""
-    place = ask(_place, make=True)
+    place = ask(_place, make=True, telling="migrating")
     from everytick.cli.stores import newest_schema
 
     say(f"{place.where} is at schema {newest_schema(place.kind)}, the newest that this everytick knows")
@@ -43,29 +44,54 @@ async def _place(app: Everytick) -> Place:
     return place_of(await store_of_app(app))
 
 
-@db_verb.command("status", help="Show what a store is, where, and how much it holds.")
+@db_verb.command(
+    "status",
+    help="Show what a store is, where, and how much it holds; it is not migrated.\n\n"
+    "Exit code 1 if its tables are not those of this everytick.",
+)
 @reading
-def status(as_json: bool, utc: bool) -> None:
+def status(as_json: bool, utc: bool) -> int:
     """Show what a store is, where, and how much it holds."""
-    found = ask(_status)
+    found = ask(_status, telling="asking the store")
     if as_json:
         show_json(found)
-        return
-    show_pairs([(key.replace("_", " "), value) for key, value in found.items()], Times(utc))
+    else:
+        show_pairs([(key.replace("_", " "), value) for key, value in found.items()], Times(utc))
+    schema, newest = found["schema"], found["newest_schema"]
+    if schema == newest:
+        return Exit.DONE
+    if schema < newest:
+        say("its tables are older than this everytick's: everytick db migrate brings them up to date")
+    else:
+        say("its tables are newer than this everytick knows: install the newer everytick here too")
+    return Exit.FAILED
 
 
 async def _status(app: Everytick) -> dict[str, Any]:
-    from everytick.cli.stores import newest_schema
+    """What can be said of the store; of one whose tables are older, only that: opening it would migrate it."""
+    from everytick.cli.stores import newest_schema, place_of
+
+    place = place_of(app._make_store())
+    if place.file is not None and not place.file.exists():
+        raise Refused(f"there is no file {shown(str(place.file))}: everytick db migrate makes it", Exit.NOT_FOUND)
+    newest, schema = newest_schema(place.kind), await app._make_store().migrated()
+    found: dict[str, Any] = {
+        "kind": place.kind,
+        "store": place.where,
+        "schema": schema if newest is not None else None,
+        "newest_schema": newest,
+    }
+    return found | await _contents(app, place) if found["schema"] == newest else found
+
+
+async def _contents(app: Everytick, place: Place) -> dict[str, Any]:
     from everytick.domain.statuses import ACTIVE
 
-    store, place = await store_of_app(app), await _place(app)
+    store = await store_of_app(app)
     now = await store.now()
     active = (await store.history(statuses=tuple(ACTIVE), limit=_AT_ONCE)).occurrences
     alive = [each for each in await store.nodes() if now - each.beat_at <= app.settings.node_timeout]
     found: dict[str, Any] = {
-        "kind": place.kind,
-        "store": place.where,
-        "schema": newest_schema(place.kind),
         "time": now,
         "jobs": len(await store.list()),
         "active_occurrences": len(active) if len(active) < _AT_ONCE else f"{_AT_ONCE} or more",
@@ -102,7 +128,8 @@ def backup(file: Path) -> None:
     except OSError as error:
         raise Refused(f"{shown(str(file))} cannot be written: {error.strerror}", Exit.NOT_ALLOWED) from None
     try:
-        _copy(place.file, file)
+        with Progress("copying bytes", _size(place.file), look=lambda: _size(file)):
+            _copy(place.file, file)
     except BaseException:
         file.unlink(missing_ok=True)
         raise
@@ -132,14 +159,12 @@ def prune(yes: bool) -> None:
     place = ask(_place)
     confirm(f"forget what no retention keeps in {shown(place.where)}?", yes)
 
+    progress = Progress("occurrences forgotten:")
+
     async def pruned(app: Everytick) -> int:
-        from everytick.cli.waiting import Line
-
-        store, line, total = await store_of_app(app), Line(), 0
+        store = await store_of_app(app)
         while count := await store.prune(_AT_ONCE):
-            total += count
-            line.show(f"{total:,} occurrences forgotten")
-        line.clear()
-        return total
+            progress.step(count)
+        return progress.done
 
-    write(str(ask(pruned)))
+    write(str(ask(pruned, telling=progress)))

@@ -10,6 +10,7 @@ import click
 from everytick.cli.exits import Exit, Refused
 from everytick.cli.options import confirm, reading, sure
 from everytick.cli.output import safe, say, show_json, show_table, write
+from everytick.cli.progress import Progress
 from everytick.cli.session import ask, store_of_app, who
 from everytick.cli.state import Verb, state
 from everytick.cli.times import Times
@@ -96,7 +97,7 @@ def _runs(function: F) -> F:
 def diff_verb(paths: Sequence[Path], owner: str, with_runs: bool, as_json: bool, utc: bool) -> int:
     """Compare files with the store."""
     jobs = _jobs(paths, owner)
-    told = ask(lambda app: _told_before(app, jobs, owner, prune=True))
+    told = ask(lambda app: _told_before(app, jobs, owner, prune=True), telling="comparing")
     _show(told, as_json, with_runs, Times(utc))
     return _refused(told.mistakes)
 
@@ -126,10 +127,10 @@ def apply_verb(
 ) -> int:
     """Store what files say."""
     jobs = _jobs(paths, owner)
-    told = ask(lambda app: _told_before(app, jobs, owner, prune=prune))
+    told = ask(lambda app: _told_before(app, jobs, owner, prune=prune), telling="comparing")
     if not dry_run and not told.mistakes:
         _ask_before_removing(told, yes)
-        synced = ask(lambda app: _apply(app, jobs, owner, prune=prune))
+        synced = ask(lambda app: _apply(app, jobs, owner, prune=prune), telling="storing")
         told = Told(synced.changes, synced.mistakes, told.runs)
     if not told.mistakes or dry_run:
         _show(told, as_json, with_runs, Times(utc))
@@ -183,7 +184,12 @@ async def _apply(app: Everytick, jobs: dict[str, FileJob], owner: str, *, prune:
 def _read(paths: Sequence[Path], owner: str) -> list[JobFile]:
     from everytick.sources.files import read_all
 
-    files = read_all(paths, owner=owner)
+    with Progress("reading files") as progress:
+
+        def tell(done: int, total: int) -> None:
+            progress.done, progress.total = done, total
+
+        files = read_all(paths, owner=owner, tell=tell)
     if not files:
         named = ", ".join(shown(str(path)) for path in paths)
         raise Refused(f"there is no .yaml or .yml file in {named}: name a file, or another folder", Exit.NOT_FOUND)

@@ -171,7 +171,8 @@ def backfill_verb(job: str, after: str, through: str, again: bool, dry_run: bool
     begin, end = times.read(after), times.read(through)
 
     def asked(dry: bool) -> Backfill:
-        return ask(lambda app: app.backfill(job, begin, end, again=again, dry_run=dry, by=who()))
+        what = "looking for instants without an occurrence"
+        return ask(lambda app: app.backfill(job, begin, end, again=again, dry_run=dry, by=who()), telling=what)
 
     found = asked(True)
     count = f"{len(found.instants):,}{' or more' if found.more else ''}"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from everytick.app import Everytick
+    from everytick.cli.progress import Progress
     from everytick.config.settings import Settings
     from everytick.stores.addresses import AnyStore
 
@@ -193,9 +194,17 @@ def who() -> str:
         return f"uid {os.getuid()}"
 
 
-def ask(work: Callable[[Everytick], Coroutine[Any, Any, T]], *, make: bool = False) -> T:
-    """Return what the work returns, given the application of this call; its store is closed afterwards."""
+def ask(
+    work: Callable[[Everytick], Coroutine[Any, Any, T]], *, make: bool = False, telling: Progress | str | None = None
+) -> T:
+    """Return what the work returns, given the application of this call; its store is closed afterwards.
+
+    If it takes more than a second, `telling` says on a terminal what goes on.
+    """
     import asyncio
+    from contextlib import nullcontext
+
+    from everytick.cli.progress import Progress
 
     app = application(make=make)
 
@@ -207,7 +216,8 @@ def ask(work: Callable[[Everytick], Coroutine[Any, Any, T]], *, make: bool = Fal
         finally:
             await app.close()
 
-    return asyncio.run(asked())
+    with nullcontext() if telling is None else Progress(telling) if isinstance(telling, str) else telling:
+        return asyncio.run(asked())
 
 
 async def store_of_app(app: Everytick) -> AnyStore:

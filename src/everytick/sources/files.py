@@ -21,7 +21,7 @@ from everytick.sources.job_files import FILE, FileJob, JobFile, read_jobs
 from everytick.sources.yaml_reader import LARGEST_FILE, Mistake
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 SUFFIXES = (".yaml", ".yml")
 # A file system counts time in steps: what was changed just before it was read may change again unseen.
@@ -70,11 +70,18 @@ def read_file(path: Path, *, owner: str = FILE) -> JobFile:
     return raw if isinstance(raw, JobFile) else read_jobs(raw, str(path), owner=owner)
 
 
-def read_all(paths: Iterable[Path], *, owner: str = FILE) -> list[JobFile]:
-    """Return what these files and folders say; a name that comes twice is a mistake in the second file."""
+def read_all(
+    paths: Iterable[Path], *, owner: str = FILE, tell: Callable[[int, int], None] = lambda done, total: None
+) -> list[JobFile]:
+    """Return what these files and folders say; a name that comes twice is a mistake in the second file.
+
+    `tell` hears before each file how many were read, of how many.
+    """
     known: dict[str, FileJob] = {}
-    found = []
-    for named, path in [(given, path) for given in paths for path in job_files([given])]:
+    found: list[JobFile] = []
+    named_files = [(given, path) for given in paths for path in job_files([given])]
+    for named, path in named_files:
+        tell(len(found), len(named_files))
         # Who names a single file has chosen it; in a folder, anybody who may write there could have.
         closed = None if path == named else open_to_others(path.parent)
         one = closed or read_file(path, owner=owner)

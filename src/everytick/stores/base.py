@@ -193,6 +193,13 @@ class Store(Protocol):
         """Make the store ready: migrate it, or refuse it with a reason."""
         ...
 
+    async def migrated(self) -> int:
+        """Return the number of the newest migration that was applied, without opening or changing anything.
+
+        It is 0 where there is nothing yet, and in memory.
+        """
+        ...
+
     async def close(self) -> None:
         """Give back what `open` took; closing twice is harmless."""
         ...

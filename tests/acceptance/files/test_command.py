@@ -1,6 +1,8 @@
 """validate, diff, apply and schema, as a person or a pipeline calls them."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -168,3 +170,17 @@ def test_the_schema_is_written_as_json(folder: Path) -> None:
 
     assert done.returncode == 0
     assert json.loads(done.stdout)["required"] == ["version", "jobs"]
+
+
+def test_what_takes_more_than_a_second_tells_a_terminal_so(folder: Path) -> None:
+    """Another program writes to the store for a while."""
+    write(folder, TWO)
+    call(folder, "db", "migrate")
+    with closing(sqlite3.connect(folder / "jobs.db", isolation_level=None)) as other:
+        other.execute("begin immediate")
+        with Terminal(folder, "apply", "jobs", **STORE) as terminal:
+            terminal.see(r"comparing 1\.\ds")
+            other.execute("rollback")
+
+            assert terminal.ended() == 0
+            terminal.see("2 changes, 0 unchanged")

@@ -26,6 +26,33 @@ def test_status_says_what_the_store_is_and_holds(cli: Cli, shop: Everytick, tmp_
     assert [row for row in cli("db", "status").rows if row[0] == "jobs"] == [["jobs", "3"]]
 
 
+def test_status_neither_makes_nor_migrates_a_store(plain: Cli, tmp_path: Path) -> None:
+    """Not even for an application, which otherwise makes its store when it is first asked."""
+    (tmp_path / "status_app.py").write_text("from everytick import Everytick\ntick = Everytick('sqlite:///own.db')\n")
+    gone = plain("db", "status", "-a", "status_app")
+    assert (gone.code, "everytick db migrate makes it" in gone.err) == (3, True)
+    assert not (tmp_path / "own.db").exists()
+
+    (tmp_path / "own.db").touch()
+    behind = plain("db", "status", "-a", "status_app", "--json")
+
+    found = json.loads(behind.out)
+    assert (behind.code, found["schema"], found["newest_schema"]) == (1, 0, 1)
+    assert "everytick db migrate brings them up to date" in behind.err
+    assert (tmp_path / "own.db").stat().st_size == 0
+
+
+def test_status_of_a_newer_store_says_what_to_install(cli: Cli, shop: Everytick, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
+        connection.execute("insert into migration values (7, 'later', 'x', '2099-01-01')")
+        connection.commit()
+
+    done = cli("db", "status")
+
+    assert (done.code, ["schema", "7"] in done.rows) == (1, True)
+    assert "install the newer everytick here too" in done.err
+
+
 def test_a_backup_is_a_whole_store_of_its_own(cli: Cli, plain: Cli, shop: Everytick, tmp_path: Path) -> None:
     ran(shop, "nightly")
 

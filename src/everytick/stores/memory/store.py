@@ -108,6 +108,10 @@ class MemoryStore:
 
     # ------------------------------------------------------------------------------------------------ the store
 
+    async def migrated(self) -> int:
+        """Return 0: nothing is kept that could be of another version."""
+        return 0
+
     async def open(self) -> None:
         """Return: there is nothing to make ready."""
 

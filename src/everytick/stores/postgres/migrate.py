@@ -34,6 +34,21 @@ async def migrate(door: Door, known: Sequence[Migration] | None = None) -> None:
             await db.close()
 
 
+async def applied(door: Door) -> int:
+    """Return the number of the newest migration that was applied, or 0; nothing is made and nothing is changed."""
+    schema = door.address.schema
+    with door.answering():
+        db = await door.connect()
+        try:
+            if not await db.fetchval("select to_regclass($1) is not null", f'"{schema}".migration'):
+                return 0
+            question = "select coalesce(max(number), 0) from everytick.migration"
+            found: int = await db.fetchval(in_schema(question, schema))
+            return found
+        finally:
+            await db.close()
+
+
 async def _apply_missing(door: Door, db: Connection, wanted: Sequence[Migration]) -> None:
     schema = door.address.schema
     await db.execute("select pg_advisory_xact_lock(hashtextextended($1, 0))", f"everytick {schema}")

@@ -16,7 +16,7 @@ from everytick.stores.base import Ahead
 from everytick.stores.postgres.bell import Bell
 from everytick.stores.postgres.door import Door, read_address
 from everytick.stores.postgres.history import History
-from everytick.stores.postgres.migrate import migrate
+from everytick.stores.postgres.migrate import applied, migrate
 from everytick.stores.postgres.nodes import Nodes
 from everytick.stores.postgres.planning import Planning
 from everytick.stores.postgres.purging import Purging
@@ -66,6 +66,10 @@ class PostgresStore(Planning, Running, Purging, Nodes, History):
     def definitions_compiled(self) -> int:
         """How many definitions are kept ready for use."""
         return len(self._compiled)
+
+    async def migrated(self) -> int:
+        """Return the number of the newest migration that was applied, without opening or changing anything."""
+        return await applied(self._door)
 
     async def open(self) -> None:
         """Make the tables ready, or refuse them with a reason; then connect."""

@@ -158,6 +158,19 @@ def prepare(path: Path, migrations: tuple[Migration, ...] = MIGRATIONS, driver: 
             raise
 
 
+def applied(path: Path) -> int:
+    """Return the number of the newest migration of a file, or 0; nothing is made and nothing is changed."""
+    if not path.exists() or not path.stat().st_size:
+        return 0
+    address = f"{path.absolute().as_uri()}?mode=ro"
+    with saying_which_file(path), closing(sqlite3.connect(address, uri=True, timeout=PATIENCE)) as connection:
+        _refuse_strangers(connection, path)
+        if not connection.execute("select 1 from sqlite_schema where name = 'migration'").fetchone():
+            return 0
+        found: int = connection.execute("select coalesce(max(number), 0) from migration").fetchone()[0]
+        return found
+
+
 def _refuse_strangers(connection: sqlite3.Connection, path: Path) -> None:
     """Return if the file is ours or empty."""
     [mark] = connection.execute("pragma application_id").fetchone()

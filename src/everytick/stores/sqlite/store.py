@@ -31,7 +31,7 @@ from everytick.stores.sqlite.calls import in_own_thread
 from everytick.stores.sqlite.clock import HostClock, StoreClock
 from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.jobs import Parked
-from everytick.stores.sqlite.opening import Driver, Synchronous, connect, library, prepare
+from everytick.stores.sqlite.opening import Driver, Synchronous, applied, connect, library, prepare
 from everytick.stores.sqlite.rows import moment
 from everytick.stores.sqlite.transaction import Sessions, TaskTransaction
 from everytick.stores.sqlite.turn import Turn
@@ -84,6 +84,10 @@ class SqliteStore:
         return self._path
 
     # ------------------------------------------------------------------------------------------------ the store
+
+    async def migrated(self) -> int:
+        """Return the number of the newest migration that was applied, without opening or changing anything."""
+        return await in_own_thread(partial(applied, self._path), f"everytick looking at {self._path.name}")
 
     async def open(self) -> None:
         """Make the file if it is not there, migrate it, or refuse it with a reason."""

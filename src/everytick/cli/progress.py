@@ -1,0 +1,62 @@
+"""How far long work has come: a line on a terminal after the first second; where nobody looks, nothing."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import timedelta
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Self
+
+from everytick.cli.output import is_terminal, length
+from everytick.cli.waiting import Line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_AFTER, _EVERY = 1.0, 0.1
+_BAR = 20
+
+
+class Progress:
+    """Tells what goes on and how much of it is done, from a thread of its own: the work itself may hold its own.
+
+    `done` may be set, counted up by `step`, or asked for by `look` each time it is shown.
+    """
+
+    def __init__(self, what: str, total: int | None = None, *, look: Callable[[], int] | None = None) -> None:
+        self.what, self.total, self.done = what, total, 0
+        self._look, self._ended = look, Event()
+        self._begun = time.monotonic()
+        self._thread = Thread(target=self._show, name="everytick progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        if is_terminal(sys.stderr):
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def step(self, count: int = 1) -> None:
+        """Count so much as done."""
+        self.done += count
+
+    def words(self) -> str:
+        """Return the line: a bar where the whole is known, else what was counted, and how long it takes already."""
+        done = self.done if self._look is None else self._look()
+        took = length(timedelta(seconds=time.monotonic() - self._begun))
+        if not self.total:
+            return f"{self.what} {f'{done:,}  ' if done else ''}{took}"
+        part = min(max(done / self.total, 0.0), 1.0)
+        return f"{self.what} [{'#' * round(part * _BAR):.<{_BAR}}] {done:,}/{self.total:,}  {took}"
+
+    def _show(self) -> None:
+        line = Line()
+        if self._ended.wait(_AFTER):
+            return
+        while not self._ended.wait(_EVERY):
+            line.show(self.words())
+        line.clear()
