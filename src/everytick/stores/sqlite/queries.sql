@@ -199,8 +199,10 @@ update occurrence set later = 0 where later = 1 and queue = ? and ready_at <= ?;
 
 -- ready_occurrences --
 -- What may start now of one queue, higher priority first, then the oldest in line; without some jobs, and versions.
-select seq, job, version, id, scheduled_for, cause, late, covers_after, covers_through, line_at, ready_at, fence,
-       started_at, error, overrides, payload, replay_of, reason, created_at, number, lost, cancel, priority
+-- The last column says that the others tell all there is: it begins for the first time, at its instant, as defined.
+select seq, job, version, id, scheduled_for, cause, late, covers_after, reason, created_at, line_at, priority,
+       fence = 0 and number = 0 and covers_through = scheduled_for and line_at = scheduled_for
+         and ready_at = scheduled_for and coalesce(started_at, error, overrides, payload, replay_of, cancel) is null
   from occurrence
  where queue = ? and later = 0 and (status = 0 or (status = 2 and owner is null))
    and (? or job not in (select j.job from job j where j.id in (select value from json_each(?))))
@@ -214,10 +216,10 @@ update occurrence
  where seq in (select value from json_each(?)) and status < 4;
 
 -- held_occurrences --
--- Occurrences by their handles: the columns of ready_occurrences, and behind them those that a claim writes.
-select seq, job, version, id, scheduled_for, cause, late, covers_after, covers_through, line_at, ready_at, fence,
-       started_at, error, overrides, payload, replay_of, reason, created_at, number, lost, cancel, priority,
-       status, owner, ended_at, updated_at, claimed_at
+-- Occurrences by their handles, whole; it begins as ready_occurrences does.
+select seq, job, version, id, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
+       owner, fence, started_at, ended_at, error, overrides, payload, replay_of, reason, created_at, updated_at,
+       number, claimed_at, lost, cancel
   from occurrence where seq in (select value from json_each(?));
 
 -- record_of_id --

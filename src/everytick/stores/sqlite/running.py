@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from everytick.domain.notes import Note
@@ -31,15 +31,19 @@ from everytick.stores.sqlite.rows import (
 )
 from everytick.stores.sqlite.writer import Transaction
 
+_SCHEDULE = Cause.SCHEDULE
 _COMPLETED = OccurrenceStatus.COMPLETED
 _WELL = frozenset({OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS})
+_RAN_WELL, _TRIED_WELL = RunStatus.SUCCESS, AttemptStatus.SUCCESS
 _AWAITING_RETRY = STATUS_CODE[OccurrenceStatus.AWAITING_RETRY]
-_RUNNING = STATUS_CODE[OccurrenceStatus.RUNNING]
+_RUNNING = OccurrenceStatus.RUNNING
 _END_WELL, _FIRST_SUCCESSES, _FIRST_ATTEMPTS = map(Bulk, (Q.end_well, Q.write_first_successes, Q.write_first_attempts))
 _HELD = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
 
-# Places of columns in ready_occurrences and held_occurrences.
-_SEQ, _JOB, _VERSION, _ID, _LINE_AT, _NUMBER, _PRIORITY = 0, 1, 2, 3, 9, 19, 22
+# Places of columns in ready_occurrences and held_occurrences, then in one of them alone.
+_SEQ, _JOB, _VERSION, _ID = 0, 1, 2, 3
+_LINE_AT, _PRIORITY, _IS_PLAIN = 10, 11, 12
+_NUMBER = 23
 
 # What the step of an owner may come to: it holds what runs, and the waits that it keeps.
 _STEP_CODE = {
@@ -65,7 +69,7 @@ def claim(
     transaction.execute(Q.own_occurrences, (node, now, now, now, json.dumps([row[_SEQ] for row, _ in ready])))
     # A claim is a sign of life: a node that was silent for long must not lose at once what it just took.
     transaction.execute(Q.beat, (node, now))
-    return _claims(transaction.connection, ready, (node, now))
+    return _begun(transaction.connection, definitions, ready, node, rows.moment(now))
 
 
 _Found: TypeAlias = list[tuple[Columns, Compiled]]
@@ -101,29 +105,44 @@ def claims(connection: sqlite3.Connection, definitions: Definitions, handles: Se
     """Return these occurrences as their owner sees them, in this order; without those that cannot be read."""
     found = {row[_SEQ]: row for row in connection.execute(Q.held_occurrences, (json.dumps(handles),))}
     readable = _readable(connection, definitions, [found[seq] for seq in handles if seq in found])
-    return _claims(connection, readable, None)
+    return _claims(connection, readable)
 
 
-def _claims(connection: sqlite3.Connection, found: _Found, owned: tuple[str, int] | None) -> list[Claim]:
-    """Return claims of these rows: every value is made once, from the places of its columns.
+def _begun(
+    connection: sqlite3.Connection, definitions: Definitions, ready: _Found, node: str, now: datetime
+) -> list[Claim]:
+    """Return claims of what this node has just come to own; most are plain, and what was written need not be read."""
+    others = [row[_SEQ] for row, _ in ready if not row[_IS_PLAIN]]
+    known = {claim.handle: claim for claim in claims(connection, definitions, others)} if others else {}
+    at, id_text, made = rows.Moments(), rows.id_text, []
+    for row, compiled in ready:
+        seq, _, version, bytes_, instant_at, cause, late, after, reason, created_at, _, _, is_plain = row
+        if not is_plain:
+            made.append(known[seq])
+            continue
+        id_, job, instant, caused = id_text(bytes_), compiled.job, at[instant_at], CAUSES[cause]
+        record = Occurrence(
+            id_, job.id, version, instant, _RUNNING, caused, late == 1, at[after], instant, instant,
+            instant, node, 1, now, None, None, NO_OVERRIDES, None, reason, at[created_at], now,
+        )  # fmt: skip
+        seen = OccurrenceSnapshot(
+            id_, instant, compiled.rules, compiled.not_started, _RUNNING, 0, True, instant, now, now,
+            None, None, 0, None, late == 1 and caused is _SCHEDULE, False, None, job.id,
+        )  # fmt: skip
+        made.append(Claim(seq, 1, record, seen, job))
+    return made
 
-    `owned` are the node and the time that own_occurrences has just written: reading them
-    back would cost as much again.
-    """
+
+def _claims(connection: sqlite3.Connection, found: _Found) -> list[Claim]:
+    """Return claims of these rows: every value is made once, from the places of its columns."""
     runs = _runs(connection, [row[_SEQ] for row, _ in found if row[_NUMBER]])
     at, id_text, made = rows.Moments(), rows.id_text, []
     for row, compiled in found:
         (
-            seq, _, version, id_, scheduled_for, cause, late, covers_after, covers_through, line_at, ready_at, fence,
-            started_at, error, overrides, payload, replay_of, reason, created_at, number, lost, cancel, _, *written
+            seq, _, version, id_, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
+            owner, fence, started_at, ended_at, error, overrides, payload, replay_of, reason, created_at, updated_at,
+            number, claimed_at, lost, cancel,
         ) = row  # fmt: skip
-        if owned is None:
-            status, owner, ended_at, updated_at, claimed_at = written
-        else:
-            owner, claimed_at = owned
-            status, fence, ended_at, updated_at = _RUNNING, fence + 1, None, claimed_at
-            if started_at is None:
-                started_at = claimed_at
         stands, caused, instant, job = STATUSES[status], CAUSES[cause], at[scheduled_for], compiled.job
         ready, began, ended, given = at[ready_at], at[started_at], at[ended_at], NO_OVERRIDES
         rules, unstarted = compiled.rules, compiled.not_started
@@ -140,7 +159,7 @@ def _claims(connection: sqlite3.Connection, found: _Found, owned: tuple[str, int
         )  # fmt: skip
         seen = OccurrenceSnapshot(
             record.id, instant, rules, unstarted, stands, number, owner is not None, ready, began, at[claimed_at],
-            ended, error, lost, cancel, late == 1 and caused is Cause.SCHEDULE, False, None, job.id,
+            ended, error, lost, cancel, late == 1 and caused is _SCHEDULE, False, None, job.id,
         )  # fmt: skip
         made.append(Claim(seq, fence, record, seen, job))
     return made
@@ -268,11 +287,12 @@ class _Writing:
         ended_at = micros(after.ended_at)
         self._add_rows(handle, step, ended_at, may_be_plain=may_be_plain)
         self._last_ends[job_id] = handle
-        if after.status in _WELL:
+        status = after.status
+        if status is _COMPLETED or status in _WELL:
             self._last_good_ends[job_id] = handle
         self._wakes.append(handle)
         reports = 1 if after.rules.reports else 0
-        if after.status is _COMPLETED and after.error is None and after.lost == claim.snapshot.lost:
+        if status is _COMPLETED and after.error is None and after.lost == claim.snapshot.lost:
             self._good_ends.append((handle, claim.fence, step.number, ended_at, reports))
         else:
             self._ends.append(_ended(claim, step, ended_at, reports, self._now))
@@ -332,8 +352,8 @@ def _is_first_success(row: Row) -> bool:
     run = row.run
     return (
         row.number == 1
-        and row.attempt is AttemptStatus.SUCCESS
-        and run.status is RunStatus.SUCCESS
+        and row.attempt is _TRIED_WELL
+        and run.status is _RAN_WELL
         and run.attempts == 1
         and run.retries == 0
         and run.started_at is row.started_at
