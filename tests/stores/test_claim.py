@@ -3,8 +3,9 @@
 from datetime import timedelta
 
 from everytick.domain.occurrence import Cause
+from everytick.domain.payload import payload
 from everytick.domain.snapshots import Request
-from tests.stores.acting import QUEUES, AnyStore, job, occurrences, plan_once, run_one, statuses
+from tests.stores.acting import FAILED, QUEUES, AnyStore, began, ended, job, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
 
 
@@ -30,6 +31,42 @@ async def test_a_claim_is_the_durable_start(store: AnyStore, clock: ManualClock)
     assert (made.status, made.owner, made.fence, made.started_at) == ("running", "node-1", 1, clock.time)
     assert (claim.fence, claim.occurrence) == (1, made)
     assert claim.snapshot.held
+
+
+async def test_a_claim_tells_what_the_record_says_whatever_kind_of_start_it_is(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """On time, late, asked for with a payload, compressed, delayed by jitter, and a second try after a wait."""
+    jobs = {
+        "plain": job("plain"),
+        "late": job("late", recovery="execute_all"),
+        "asked": job("asked", "0 0 1 1 *"),
+        "compressed": job("compressed", "*/10 * * * *", recovery="compressed"),
+        "jittered": job("jittered", jitter="10m"),
+        "retried": job("retried", retry={"max": 1, "interval": "10m"}),
+    }
+    ids = {name: (await store.put(each)).job_id for name, each in jobs.items()}
+    clock.move(hours=1)
+    await plan_once(store)
+    await store.request(ids["asked"], Request("k", Cause.TRIGGER, clock.time, payload({"x": 1})))
+    await plan_once(store)
+    for claim in await store.claim("node-1", QUEUES, 20, [id_ for name, id_ in ids.items() if name != "retried"]):
+        await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time, FAILED))])
+    clock.move(hours=3)
+    await plan_once(store)
+    await plan_once(store)
+
+    claims = await store.claim("node-2", QUEUES, 100)
+
+    held = {each.id: each for each in await occurrences(store) if each.owner == "node-2"}
+    assert {claim.occurrence.id: claim.occurrence for claim in claims} == held
+    assert {claim.occurrence.job_id for claim in claims} == set(ids.values())
+    for claim in claims:
+        made, seen = claim.occurrence, claim.snapshot
+        assert (seen.id, seen.job_id, claim.job.id, claim.fence) == (made.id, made.job_id, made.job_id, made.fence)
+        assert (seen.scheduled_for, seen.status, seen.ready_at) == (made.scheduled_for, made.status, made.ready_at)
+        assert (seen.started_at, seen.claimed_at, seen.held) == (made.started_at, clock.time, True)
+        assert seen.is_recovery_run == made.is_recovery_run
 
 
 async def test_higher_priority_first_then_the_oldest(store: AnyStore, clock: ManualClock) -> None:

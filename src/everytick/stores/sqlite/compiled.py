@@ -7,7 +7,7 @@ from datetime import datetime
 from threading import Lock
 
 from everytick.domain.job import Job
-from everytick.domain.steps import NOT_STARTED, Rules, RunState, rules_of
+from everytick.domain.steps import Rules, rules_of
 from everytick.domain.values import value
 from everytick.errors import shown
 from everytick.stores.definitions import read_definition
@@ -19,12 +19,11 @@ MOST_KEPT = 10_000
 
 @value
 class Compiled:
-    """One version of a job, since when it is in force, and what its occurrences that override nothing begin with."""
+    """One version of a job, the rules of its occurrences that override nothing, and since when it is in force."""
 
     job: Job
     rules: Rules
     in_force_after: datetime | None
-    not_started: tuple[RunState, ...]
 
 
 @value
@@ -101,8 +100,7 @@ class Definitions:
                 text, id=id_, version=version, created_at=moment(created_at), updated_at=moment(made_at)
             )
             rules = rules_of(read)
-            not_started = (NOT_STARTED,) * len(rules.tasks)
-            compiled = Compiled(read, rules, moment_or_none(in_force_after), not_started)
+            compiled = Compiled(read, rules, moment_or_none(in_force_after))
         except Exception as error:  # noqa: BLE001  whatever is wrong with it, the other jobs go on
             self.refuse(job, version, shown(f"{type(error).__name__}: {error}", 500))
             return None

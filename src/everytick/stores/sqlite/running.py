@@ -5,12 +5,13 @@ import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TypeAlias
 
 from everytick.domain.notes import Note
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus, may_move
-from everytick.domain.steps import NOT_STARTED, OccurrenceSnapshot, Row, RunState, Step, rules_of
+from everytick.domain.steps import OccurrenceSnapshot, Row, RunState, Step, rules_of, runs_of
 from everytick.stores.base import Claim, Commit, Orders
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.bulk import Bulk, in_order
@@ -116,21 +117,29 @@ def _begun(
     known = {claim.handle: claim for claim in claims(connection, definitions, others)} if others else {}
     at, id_text, made = rows.Moments(), rows.id_text, []
     for row, compiled in ready:
-        seq, _, version, bytes_, instant_at, cause, late, after, reason, created_at, _, _, is_plain = row
+        seq, _, _, id_, scheduled_for, cause, late, _, _, _, _, _, is_plain = row
         if not is_plain:
             made.append(known[seq])
             continue
-        id_, job, instant, caused = id_text(bytes_), compiled.job, at[instant_at], CAUSES[cause]
-        record = Occurrence(
-            id_, job.id, version, instant, _RUNNING, caused, late == 1, at[after], instant, instant,
-            instant, node, 1, now, None, None, NO_OVERRIDES, None, reason, at[created_at], now,
-        )  # fmt: skip
+        job, rules, instant = compiled.job, compiled.rules, at[scheduled_for]
+        is_recovery_run = late == 1 and CAUSES[cause] is _SCHEDULE
         seen = OccurrenceSnapshot(
-            id_, instant, compiled.rules, compiled.not_started, _RUNNING, 0, True, instant, now, now,
-            None, None, 0, None, late == 1 and caused is _SCHEDULE, False, None, job.id,
+            id_text(id_), instant, rules, rules.not_started, _RUNNING, 0, True, instant, now, now, None, None, 0, None,
+            is_recovery_run, False, None, job.id,
         )  # fmt: skip
-        made.append(Claim(seq, 1, record, seen, job))
+        made.append(Claim(seq, 1, partial(_plain_record, row, job.id, node, now), seen, job))
     return made
+
+
+def _plain_record(row: Columns, job_id: str, node: str, now: datetime) -> Occurrence:
+    """Return the record of a plain one that this node has just come to own."""
+    _, _, version, id_, scheduled_for, cause, late, covers_after, reason, created_at, _, _, _ = row
+    instant = rows.moment(scheduled_for)
+    return Occurrence(
+        rows.id_text(id_), job_id, version, instant, _RUNNING, CAUSES[cause], late == 1,
+        rows.moment_or_none(covers_after), instant, instant, instant, node, 1, now, None, None, NO_OVERRIDES, None,
+        reason, rows.moment(created_at), now,
+    )  # fmt: skip
 
 
 def _claims(connection: sqlite3.Connection, found: _Found) -> list[Claim]:
@@ -145,21 +154,19 @@ def _claims(connection: sqlite3.Connection, found: _Found) -> list[Claim]:
         ) = row  # fmt: skip
         stands, caused, instant, job = STATUSES[status], CAUSES[cause], at[scheduled_for], compiled.job
         ready, began, ended, given = at[ready_at], at[started_at], at[ended_at], NO_OVERRIDES
-        rules, unstarted = compiled.rules, compiled.not_started
+        rules = compiled.rules
         if overrides is not None or payload is not None:
             given = rows.read_overrides(overrides, payload)
             # No rule looks at a payload, which is what most of them have of their own.
             rules = rules if overrides is None else rules_of(job, given)
-        if seq in runs:
-            unstarted = tuple(runs[seq].get(task.name, NOT_STARTED) for task in rules.tasks)
         record = Occurrence(
             id_text(id_), job.id, version, instant, stands, caused, late == 1, at[covers_after], at[covers_through],
             at[line_at], ready, owner, fence, began, ended, error, given, replay_of, reason, at[created_at],
             at[updated_at],
         )  # fmt: skip
         seen = OccurrenceSnapshot(
-            record.id, instant, rules, unstarted, stands, number, owner is not None, ready, began, at[claimed_at],
-            ended, error, lost, cancel, late == 1 and caused is _SCHEDULE, False, None, job.id,
+            record.id, instant, rules, runs_of(rules, runs.get(seq, {})), stands, number, owner is not None, ready,
+            began, at[claimed_at], ended, error, lost, cancel, late == 1 and caused is _SCHEDULE, False, None, job.id,
         )  # fmt: skip
         made.append(Claim(seq, fence, record, seen, job))
     return made
