@@ -19,10 +19,11 @@ NOW = BEGIN + 40 * HOUR
 
 
 def in_view(seen: JobSnapshot, now: datetime, shown: int) -> JobSnapshot:
-    """Return the job as a store shows it: of many the first, and the newest that waits; the counts are whole."""
+    """Return the job as a store shows it: of many the first, and the newest that wait; the counts are whole."""
     paused = any(each.holds(now) for each in seen.pauses)
     line = [each for each in seen.waiting if not (paused and each.cause is Cause.SCHEDULE)]
-    return replace(seen, busy=seen.busy[:shown], waiting=tuple(line[:shown] + line[shown:][-1:]))
+    newest = [each for each in line[shown:-1] if each.cause is Cause.SCHEDULE][-1:]
+    return replace(seen, busy=seen.busy[:shown], waiting=tuple(line[:shown] + newest + line[shown:][-1:]))
 
 
 def settled(seen: JobSnapshot, now: datetime, shown: int) -> tuple[JobSnapshot, list[Looked]]:

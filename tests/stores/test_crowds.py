@@ -56,3 +56,21 @@ async def test_while_paused_a_request_behind_a_long_line_is_seen(store: AnyStore
     seen = (await store.look([stored.job_id]))[stored.job_id]
     assert len(seen.waiting) == PLAN_LIMIT + 1, "the pause is over"
     assert len(await occurrences(store)) == MANY + 1
+
+
+async def test_of_a_long_line_the_newest_of_the_schedules_own_is_seen(store: AnyStore, clock: ManualClock) -> None:
+    """C-11: under queue_latest the next instant takes its place, however many requests stand before it."""
+    stored = await store.put(job("crowd", "0 * * * *", overlap="queue"))
+
+    async def ask(count: int, name: str) -> None:
+        for number in range(count):
+            await store.request(stored.job_id, Request(f"{name} {number}", Cause.TRIGGER, clock.time))
+        while await plan_once(store):
+            pass
+
+    await ask(PLAN_LIMIT + 10, "before")
+    clock.move(hours=1)
+    await ask(MANY, "behind")
+    seen = (await store.look([stored.job_id]))[stored.job_id]
+    assert [each.cause for each in seen.waiting] == [*[Cause.TRIGGER] * PLAN_LIMIT, Cause.SCHEDULE, Cause.TRIGGER]
+    assert seen.waiting_count == PLAN_LIMIT + 10 + MANY

@@ -116,8 +116,8 @@ class Line:
 
     def release(self, most: int) -> None:
         """Let the oldest in line be pending, as long as there is room."""
-        # Of a long line a snapshot holds the oldest and the newest: those between come before the newest.
-        seen = len(self.waiting) if self.waiting_count == len(self.waiting) else len(self.waiting) - 1
+        # Of a long line a snapshot holds the oldest, and two behind a gap: those in the gap come before these.
+        seen = len(self.waiting) if self.waiting_count == len(self.waiting) else len(self.waiting) - 2
         while self._has_sure_room and len(self.releases) < min(most, seen):
             oldest = self.waiting.pop(0)
             self.waiting_count -= 1

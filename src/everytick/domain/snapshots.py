@@ -138,7 +138,8 @@ class JobSnapshot:
     """Everything `plan` may see of one job.
 
     `editions` are in order, the last one being the newest; `busy` holds at most 100 and
-    `waiting` the oldest PLAN_LIMIT in line and the newest, while the counts are whole.
+    `waiting` the oldest PLAN_LIMIT in line, the newest, and the newest of the schedule's own,
+    while the counts are whole.
     `awaited` says that the end of every busy one wakes the job.
     """
 

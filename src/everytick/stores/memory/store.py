@@ -5,7 +5,7 @@ stores. How rows are found without walking all of them is the business of `table
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Reversible, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -79,7 +79,7 @@ from everytick.stores.beginnings import (
     requested_id,
     under_id,
 )
-from everytick.stores.memory.ordered import Place
+from everytick.stores.memory.ordered import Ordered, Place
 from everytick.stores.memory.tables import AttemptRow, JobRow, OccurrenceRow, Tables
 
 _S = OccurrenceStatus
@@ -186,14 +186,19 @@ class MemoryStore:
         )
 
     def _shown(self, row: JobRow) -> Sequence[OccurrenceRow]:
-        """Return the oldest in line, and the newest."""
-        line: Reversible[OccurrenceRow] = row.waiting
+        """Return the oldest in line, the newest, and the newest of the schedule's own."""
+        line: Ordered[OccurrenceRow] | list[OccurrenceRow] = row.waiting
         if row.pause_at(self._now()) is not None:
             # A pause holds the schedule and not people: what they asked for is in view, however long the line is.
             line = [each for each in row.waiting if each.made.cause is not Cause.SCHEDULE]
         shown = list(islice(line, PLAN_LIMIT))
-        newest = next(reversed(line), None)
-        return shown if newest is None or newest is shown[-1] else [*shown, newest]
+        if len(line) <= PLAN_LIMIT:
+            return shown
+        newest = next(reversed(line))
+        last = shown[-1]
+        behind = takewhile(lambda each: each is not last, reversed(line))
+        own = next((each for each in behind if each.made.cause is Cause.SCHEDULE), newest)
+        return [*shown, newest] if own is newest else [*shown, own, newest]
 
     def _commit_plan(self, plan: Plan, now: datetime) -> Commit:
         row = self._tables.jobs.get(plan.job_id)

@@ -127,11 +127,14 @@ select d.job, d.version, d.definition, d.in_force_after, d.updated_at, j.id, j.c
  cross join lateral (select j.id, j.created_at from everytick.job j where j.seq = a.job offset 0) j;
 
 -- active --
--- Returns of each job the first 100 that are busy, the first 100 that wait and the last, and how many there are.
+-- Returns of each job the first 100 that are busy, the first 100 that wait, the last and the last of the schedule's
+-- own, and how many there are.
 -- A pause holds the schedule and not people: while it lasts, what they asked for is shown of those that wait, and of
 -- the schedule's own only one, not `shown`, that tells how many there are.
 select *
   from (select s.*, row_number() over place as place,
+               row_number() over (partition by s.job, s.waits, s.cause = 0
+                                  order by s.line_at desc, s.id desc) as newest,
                count(*) over (partition by s.job, s.waits, s.shown) as alike,
                count(*) over (partition by s.job, s.waits) as of,
                bool_and(s.awaited) over (partition by s.job, s.waits) as all_awaited
@@ -145,7 +148,9 @@ select *
                  cross join lateral (select * from everytick.occurrence o
                                       where o.job = a.job and o.status < 4 offset 0) o) s
         window place as (partition by s.job, s.waits, s.shown order by s.line_at, s.id)) a
- where case when a.shown then a.place <= 100 or (a.waits and a.place = a.alike) else a.place = 1 end
+ where case when a.shown then a.place <= 100
+                              or (a.waits and (a.place = a.alike or (a.cause = 0 and a.newest = 1)))
+            else a.place = 1 end
  order by a.job, a.place;
 
 -- pauses --

@@ -52,11 +52,18 @@ def lines(connection: sqlite3.Connection, jobs: str, clock: int, paused: Collect
         made[job] = Line(
             _seen(busy[:_BUSY_SHOWN], moments),
             len(busy),
-            _seen(shown[:PLAN_LIMIT] + shown[PLAN_LIMIT:][-1:], moments),
+            _seen(_in_view(shown), moments),
             len(waiting),
             all(row[7] for row in busy),
         )
     return made
+
+
+def _in_view(waiting: list[Columns]) -> list[Columns]:
+    """Return the first in line, the newest of the schedule's own and the newest of all."""
+    first, behind = waiting[:PLAN_LIMIT], waiting[PLAN_LIMIT:]
+    own = [row for row in behind[:-1] if row[5] == _SCHEDULE] if behind and behind[-1][5] != _SCHEDULE else []
+    return first + own[-1:] + behind[-1:]
 
 
 def _crowds(found: Sequence[Columns]) -> Mapping[int, Line]:

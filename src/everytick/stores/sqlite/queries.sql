@@ -51,11 +51,12 @@ select job, count(*) from occurrence indexed by occurrence_active
  where job in (select value from json_each(?)) and ended_at is null group by job;
 
 -- crowds_of_jobs --
--- Of each job's busy and waiting ones the first hundred in line, and the newest that waits; the counts are whole,
--- and so is whether all of them are awaited.
+-- Of each job's busy and waiting ones the first hundred in line, and the newest that waits, of the schedule's own and
+-- of all; the counts are whole, and so is whether all of them are awaited.
 -- What the schedule of a paused job put in line is hidden, but for one that brings the count along.
 select job, id, line_at, scheduled_for, status, cause, superseded_by_next, all_awaited, total, hidden
   from (select *, row_number() over (partition by job, status = 3, hidden order by line_at, id) as place,
+               row_number() over (partition by job, status = 3, cause = 0 order by line_at desc, id desc) as newest,
                min(awaited) over (partition by job, status = 3) as all_awaited,
                count(*) over (partition by job, status = 3) as total,
                count(*) over (partition by job, status = 3, hidden) as alike
@@ -65,7 +66,7 @@ select job, id, line_at, scheduled_for, status, cause, superseded_by_next, all_a
                           where p.job = o.job and (p.until_at is null or p.until_at > ?)) as hidden
                   from occurrence o indexed by occurrence_active
                  where job in (select value from json_each(?)) and ended_at is null))
- where iif(hidden, place = 1, place <= 100 or (status = 3 and place = alike))
+ where iif(hidden, place = 1, place <= 100 or (status = 3 and (place = alike or (cause = 0 and newest = 1))))
  order by job, hidden, place;
 
 -- pauses_of_jobs --
