@@ -47,10 +47,15 @@ class Pair(NamedTuple):
 
 @asynccontextmanager
 async def connected(store: PostgresStore) -> AsyncIterator[PostgresStore]:
-    """Give a store on the same tables with a connection for every claimer, all of them open."""
+    """Give a store on the same tables with a connection for every claimer, all of them open.
+
+    As on a node that has run for a minute, the statement is planned and the definitions are
+    read before it counts.
+    """
     made = PostgresStore(store.url, schema=store.schema, connections=CLAIMERS)
     await made.open()
-    for _ in range(10):  # as on a node that has run for a minute, the statement is planned before it counts
+    await made.list()
+    for _ in range(2):
         await asyncio.gather(*(made.claim(f"node-{number}", ["nobody"], 1) for number in range(CLAIMERS)))
     yield made
     await made.close()

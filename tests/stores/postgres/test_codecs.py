@@ -2,6 +2,7 @@
 
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -36,3 +37,21 @@ async def test_more_times_than_are_remembered_are_read_all_the_same(db: Any) -> 
     for _ in range(2):
         found = [row[0] for row in await db.fetch(asked, begin)]
         assert found == [begin + timedelta(seconds=n) for n in range(10_000)]
+
+
+async def test_two_times_that_only_their_fold_tells_apart_are_written_an_hour_apart(db: Any) -> None:
+    """To Python they are equal, and what was written of the first must not be taken for the second."""
+    await set_codecs(db)
+    first = datetime(2026, 11, 1, 1, 30, tzinfo=ZoneInfo("America/New_York"))
+    second = first.replace(fold=1)
+    for _ in range(2):
+        assert await db.fetchval("select $2::timestamptz - $1::timestamptz", first, second) == timedelta(hours=1)
+
+
+async def test_more_times_than_are_remembered_are_written_all_the_same(db: Any) -> None:
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    await set_codecs(db)
+    times = [begin + timedelta(seconds=n) for n in range(10_000)]
+    asked = "select array_agg(at order by n) from unnest($1::timestamptz[]) with ordinality t(at, n)"
+    for _ in range(2):
+        assert await db.fetchval(asked, times) == times

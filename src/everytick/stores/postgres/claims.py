@@ -1,7 +1,9 @@
 """Claims from rows: read by place and built in one go, since thousands of them are made in a second."""
 
 from collections.abc import Mapping
+from functools import partial
 
+from everytick.domain.config import Overrides
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.steps import NOT_STARTED, OccurrenceSnapshot, RunState, rules_of
 from everytick.stores.base import Claim
@@ -18,19 +20,19 @@ def place_in_line(row: Row) -> tuple[object, ...]:
 
 
 def claim(row: Row, kept: Kept, known: Mapping[str, RunState] | None) -> Claim:
-    """Return an occurrence as its owner needs it, from the columns of a claim."""
+    """Return an occurrence as its owner needs it, from the columns of a claim; its record is made when asked for."""
     (
         seq,
         id_,
         _,
-        version,
+        _,
         scheduled_for,
         status,
         cause,
         late,
-        covers_after,
-        covers_through,
-        line_at,
+        _,
+        _,
+        _,
         ready_at,
         owner,
         fence,
@@ -39,49 +41,26 @@ def claim(row: Row, kept: Kept, known: Mapping[str, RunState] | None) -> Claim:
         error,
         overrides,
         payload,
-        replay_of,
-        reason,
-        created_at,
-        updated_at,
+        _,
+        _,
+        _,
+        _,
         number,
         claimed_at,
         lost,
         cancel,
         *_,
     ) = row
-    job, rules, why, where = kept.job, kept.rules, CAUSES[cause], STATUSES[status]
+    job, rules = kept.job, kept.rules
     own = read_overrides(overrides, payload)
     if own.items:
         rules = rules_of(job, own)
-    record = Occurrence(
-        f"occ_{id_}",
-        job.id,
-        version,
-        scheduled_for,
-        where,
-        why,
-        late,
-        covers_after,
-        covers_through,
-        line_at,
-        ready_at,
-        owner,
-        fence,
-        started_at,
-        ended_at,
-        error,
-        own,
-        replay_of,
-        reason,
-        created_at,
-        updated_at,
-    )
     seen = OccurrenceSnapshot(
-        record.id,
+        f"occ_{id_}",
         scheduled_for,
         rules,
         tuple(known.get(task.name, NOT_STARTED) for task in rules.tasks) if known else kept.unstarted,
-        where,
+        STATUSES[status],
         number,
         owner is not None,
         ready_at,
@@ -91,7 +70,34 @@ def claim(row: Row, kept: Kept, known: Mapping[str, RunState] | None) -> Claim:
         error,
         lost,
         cancel,
-        late and why is Cause.SCHEDULE,
+        late and CAUSES[cause] is Cause.SCHEDULE,
         job_id=job.id,
     )
-    return Claim(seq, fence, record, seen, job)
+    return Claim(seq, fence, partial(_record, row, job.id, own), seen, job)
+
+
+def _record(row: Row, job_id: str, own: Overrides) -> Occurrence:
+    """Return what people see of an occurrence, from the columns of a claim."""
+    return Occurrence(
+        f"occ_{row[1]}",
+        job_id,
+        row[3],
+        row[4],
+        STATUSES[row[5]],
+        CAUSES[row[6]],
+        late=row[7],
+        covers_after=row[8],
+        covers_through=row[9],
+        line_at=row[10],
+        ready_at=row[11],
+        owner=row[12],
+        fence=row[13],
+        started_at=row[14],
+        ended_at=row[15],
+        error=row[16],
+        overrides=own,
+        replay_of=row[19],
+        reason=row[20],
+        created_at=row[21],
+        updated_at=row[22],
+    )

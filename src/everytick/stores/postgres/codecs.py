@@ -19,9 +19,8 @@ _ENDLESS: dict[Wire, datetime] = {(2**63 - 1,): datetime.max, (-(2**63),): datet
 
 async def set_codecs(db: Any) -> None:
     """Let this connection read and write times in our way."""
-    await db.set_type_codec(
-        "timestamptz", schema="pg_catalog", encoder=write_time, decoder=_Times().__getitem__, format="tuple"
-    )
+    write, read = _Wires().__getitem__, _Times().__getitem__
+    await db.set_type_codec("timestamptz", schema="pg_catalog", encoder=write, decoder=read, format="tuple")
 
 
 def write_time(at: Any) -> Wire:
@@ -49,6 +48,21 @@ class _Times(dict[Wire, datetime]):
             self.clear()
         made = self[wire] = read_time(wire)
         return made
+
+
+class _Wires(dict[Any, Wire]):
+    """The times written last: a step says the same moment of a task, its attempt and its occurrence.
+
+    Only times in UTC are kept: in another zone two that are equal may be an hour apart, when clocks go back.
+    """
+
+    def __missing__(self, at: Any) -> Wire:
+        wire = write_time(at)
+        if getattr(at, "tzinfo", None) is UTC:
+            if len(self) >= _KEPT:
+                self.clear()
+            self[at] = wire
+        return wire
 
 
 def _aware(at: date) -> datetime:

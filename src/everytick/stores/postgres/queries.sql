@@ -50,17 +50,18 @@ select moment.now,
 -- hold_due --
 -- Returns jobs whose time has come and holds them until the transaction ends; what another planner holds
 -- is passed over. Only the job's own row is held: a pause or an edit does not wait, the revision settles it.
--- It looks at the longest-waiting $3 and says how many it has seen: where others hold most of them, ask for more.
+-- It looks at the longest-waiting $3 and says how many it has seen where it did not get enough of them: then others
+-- hold most of them, and one has to ask for more.
 -- Jobs that facts make due come from the oldest thousand facts, or $3. A job is `told` of which any facts are waiting.
 with seen as materialized (
-    select s.job
+    select s.job, f.wakes is not null as told
       from everytick.job_state s
-     where s.wake_at <= $1
-       and not exists (select from everytick.wake w where w.job = s.job and w.wakes offset 0)
+     cross join lateral (select bool_or(w.wakes) as wakes from everytick.wake w where w.job = s.job) f
+     where s.wake_at <= $1 and f.wakes is not true
      order by s.wake_at, s.id
      limit $3
-), ripe as (
-    select s.job, exists (select from everytick.wake w where w.job = s.job offset 0) as told
+), ripe as materialized (
+    select s.job, s.told
       from seen s
      cross join lateral (select from everytick.job j where j.seq = s.job for no key update skip locked) j
      limit $2
@@ -80,7 +81,7 @@ select job, told from ripe
 union all
 select job, true from told
 union all
-select count(*)::int, null from seen;
+select count(*)::int, null from seen where (select count(*) from ripe) < $2;
 
 -- standing_of_ripe --
 -- Returns where these jobs stand, of which no facts are waiting and whose time has come, and whether there is more to
@@ -481,6 +482,7 @@ select settled.job, moment.now, pg_current_xact_id()::text, (select everytick.ri
 
 -- claim --
 -- Gives ready occurrences to one node, by priority, then age; what another claims at this moment is passed over.
+-- Each queue has its own part of the index, so nothing of other queues is walked past.
 -- It is a sign of life: a node that was silent for long must not lose at once what it just took.
 -- Where the time of early ones has come, it gives nothing and says so: `ripen` lets them stand in line with the
 -- others, and the claim that follows takes them as they are.
@@ -498,14 +500,19 @@ with moment as materialized (
       from moment
      where o.seq = any(array(
            select r.seq
-             from everytick.occurrence r
-            where not (select found from unripe)
-              and not r.early and (r.status = 0 or (r.status = 3 and r.owner is null))
-              and r.queue = any($2::text[])
-              and r.job <> all(array(select j.seq from everytick.job j where j.id = any($4::text[])))
+             from unnest($2::text[]) q(queue)
+            cross join lateral (
+                  select r.seq, r.priority, r.line_at, r.id
+                    from everytick.occurrence r
+                   where not (select found from unripe)
+                     and not r.early and (r.status = 0 or (r.status = 3 and r.owner is null))
+                     and r.queue = q.queue
+                     and r.job <> all(array(select j.seq from everytick.job j where j.id = any($4::text[])))
+                   order by r.priority desc, r.line_at, r.id
+                   limit $3
+                     for update skip locked) r
             order by r.priority desc, r.line_at, r.id
-            limit $3
-              for update skip locked))
+            limit $3))
     returning o.seq, o.id, o.job, o.version, o.scheduled_for, o.status, o.cause, o.late, o.covers_after, o.covers_through,
               o.line_at, o.ready_at, o.owner, o.fence, o.started_at, o.ended_at, o.error, o.overrides, o.payload, o.replay_of,
               o.reason, o.created_at, o.updated_at, o.number, o.claimed_at, o.lost, o.cancel, o.priority

@@ -31,7 +31,7 @@ class Running(Base):
     async def claim(self, node: str, queues: Collection[str], limit: int, unknown: Collection[str] = ()) -> list[Claim]:
         """Give the node up to `limit` ready occurrences of these queues, by priority, then age."""
         async with self._door.connection() as db:
-            found = await self._take_ready(db, node, list(queues), limit, list(unknown))
+            found = await self._take_ready(db, node, list(dict.fromkeys(queues)), limit, list(unknown))
             found.sort(key=place_in_line)
             claims, unreadable = await self._claims(db, found)
             if unreadable:

@@ -183,7 +183,7 @@ create table everytick.occurrence (
     covers_through     timestamptz,
     created_at         timestamptz not null,
     updated_at         timestamptz not null,
-    queue              text not null,
+    queue              text collate "C" not null,
     owner              text,
     cancel             text,
     error              text,
@@ -193,7 +193,7 @@ create table everytick.occurrence (
     replay_of          text
 );
 
-create index occurrence_ready on everytick.occurrence (priority desc, line_at, id)
+create index occurrence_ready on everytick.occurrence (queue, priority desc, line_at, id)
     where not early and (status = 0 or (status = 3 and owner is null));
 create index occurrence_early on everytick.occurrence (queue, ready_at)
     where early and (status = 0 or (status = 3 and owner is null));
