@@ -40,8 +40,3 @@ def surprises(settings: Settings) -> Iterator[str]:
             "recovery execute_all with late_overlap skip runs only the oldest late instant and skips the others; "
             'late_overlap="queue" runs them one after another'
         )
-    if settings.on_store_outage is OnStoreOutage.FIRE_LOCAL:
-        yield (
-            "on_store_outage fire_local is kept, but no node acts on it in this version: instants wait for the store "
-            "and are recovered by the job's strategy"
-        )

@@ -32,6 +32,7 @@ class Why(StrEnum):
     SUPERSEDED = "superseded"
     SUCCESSFUL = "already successful"
     REMOVED = "removed"
+    UNVERIFIED = "unverified"
 
 
 Refusal = tuple[Why, str]

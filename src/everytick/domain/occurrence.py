@@ -64,6 +64,11 @@ class Occurrence:
         """Whether the schedule named it and it was created late; for the report, never branched on."""
         return self.late and self.cause is Cause.SCHEDULE
 
+    @property
+    def is_unverified(self) -> bool:
+        """Whether a node fired it while the store was away, and only told of it afterwards."""
+        return self.reason is not None and self.reason.startswith("unverified")
+
     def settings(self, job: Job, task: Task | None = None) -> Settings:
         """Return the config it runs with, whole: of the job in its version, or of one of that job's tasks."""
         assert (job.id, job.version) == (self.job_id, self.version), f"{self.id} does not run under {job.name}"

@@ -18,6 +18,9 @@ SHUTDOWN = "shutdown"
 SILENT = "its node fell silent"
 """The error of an attempt that was lost."""
 
+FALLING_BACK = "DB-driven scheduling failed, falling back to Option 1"
+"""S1-020: the store is away, and jobs that say so are fired from memory."""
+
 OVERLAP_SKIPPED = "Skipping overlapping run for Job {name}"
 """S0-060: an instant found its job busy."""
 

@@ -30,6 +30,7 @@ class Happening(StrEnum):
     LOST = "lost"
     STORE_LOST = "store_lost"
     STORE_FOUND = "store_found"
+    DUPLICATE = "duplicate"
     DEFINITION_BROKEN = "definition_broken"
     DEFINITION_MENDED = "definition_mended"
 

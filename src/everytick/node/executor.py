@@ -117,6 +117,13 @@ class Executor:
         """How many seconds a body takes, of late."""
         return self._workers.pace
 
+    def can_run(self, job: Job) -> bool:
+        """Whether this node knows what the job's tasks do."""
+        try:
+            return self._catalogue.bodies(job) is not None
+        except Exception:  # noqa: BLE001, whatever a module raises when it is imported
+            return False
+
     def holds(self, handle: int) -> bool:
         """Whether the node knows that it holds this."""
         return handle in self._held or handle in self._unwritable

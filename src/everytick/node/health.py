@@ -37,6 +37,11 @@ class Health:
         """For how many seconds the store has not answered."""
         return 0.0 if self._failing_since is None else self._monotonic() - self._failing_since
 
+    @property
+    def unheard_for(self) -> float:
+        """For how many seconds nothing was heard of the store."""
+        return self._monotonic() - self._heard_at
+
     def answered(self) -> None:
         """The store has answered; it is well again once it has also taken a beat, for a full disk can be read."""
         self._heard_at = self._monotonic()

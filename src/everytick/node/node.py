@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from secrets import token_hex
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from everytick.domain.nodes import NodeFacts, bounded_files, bounded_jobs
 from everytick.domain.texts import RECOVERY_FAILED, STARTED, STOPPING
@@ -23,6 +23,7 @@ from everytick.node.executor import Executor
 from everytick.node.facts import facts_of_this_node
 from everytick.node.health import Health
 from everytick.node.janitor import Janitor
+from everytick.node.local import Local
 from everytick.node.logs import Logs
 from everytick.node.offset import Offset
 from everytick.node.planner import BATCH, Planner
@@ -33,12 +34,16 @@ from everytick.runners.base import Repertoire
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Ahead
 
+if TYPE_CHECKING:
+    from everytick.stores.memory.local import LocalStore
+
 _log = logging.getLogger("everytick.node")
 
 StopMode: TypeAlias = Literal["cancel", "drain"]
 
 _JANITOR_EVERY = 60.0
 _FACTS_EVERY = 60.0
+_LOCAL_EVERY = 1.0
 _OVERTIME_EVERY = 30.0
 _FAR = 3600.0
 _ANSWER_WITHIN = 10.0
@@ -66,6 +71,7 @@ class Node:
         name: str | None = None,
         application: str = "",
         monotonic: Callable[[], float] = time.monotonic,
+        falls_back: bool = True,
     ) -> None:
         self.name, self._application = name or node_name(), application
         self._facts: NodeFacts | None = None
@@ -111,9 +117,37 @@ class Node:
             obey=self.executor.obey,
             latest=lambda: self.executor.latest,
         )
+        self.local = self._made_local(hooks, monotonic) if falls_back else None
         self._plan_now = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.health.listener = self._tell_of_store
+
+    def _made_local(self, hooks: Hooks | None, monotonic: Callable[[], float]) -> Local:
+        """Return what goes on without the store; it runs by a node like this one, on a store in memory."""
+        queues, poll = self._settings.queues, self._settings.poll.total_seconds()
+
+        def made(store: "LocalStore") -> Node:
+            from everytick.runners.lent import Lent
+
+            lent, events = Lent(self._catalogue), self.events
+            node = Node(
+                store, lent, self._settings, hooks=hooks, events=events, name=self.name, monotonic=monotonic,
+                falls_back=False,
+            )  # fmt: skip
+            node.offset = self.offset
+            return node
+
+        return Local(
+            self._store,
+            self.name,
+            self.clock,
+            self.health,
+            self.events,
+            patience=poll,
+            refresh=poll,
+            may_run=lambda job: job.settings.queue in queues and self.executor.can_run(job),
+            make=made,
+        )
 
     # ---------------------------------------------------------------------------------------------------- start, stop
 
@@ -140,6 +174,8 @@ class Node:
         self._spawn("janitor", self._loop("janitor", self._every(_JANITOR_EVERY, self.janitor.round)))
         self._spawn("reports", self._loop("reports", self.reporter.run))
         self._spawn("facts", self._loop("facts", self._every(_FACTS_EVERY, self.register)))
+        if self.local is not None:
+            self._spawn("local", self._loop("local", self._every(_LOCAL_EVERY, self.local.look)))
         self._spawn("unknown", self._loop("unknown", self._every(_LOOK_AGAIN_AT_UNKNOWN, self._learn_again)))
         self._wake()
         _log.info(STARTED, extra=self._about() | {"interval": self._settings.poll.total_seconds()})
@@ -191,7 +227,9 @@ class Node:
             self._catalogue.close()
 
     async def _wind_down(self, mode: StopMode) -> None:
-        await self._end("bell", "planner", "reaper", "overtime", "janitor", "reports", "facts", "unknown")
+        await self._end("bell", "planner", "reaper", "overtime", "janitor", "reports", "facts", "local", "unknown")
+        if self.local is not None:
+            await self.local.stop()
         self.executor.stop(drain=mode == "drain")
         # A claim under way has its effect in the store: what it brings is given back.
         await self._in_time(self._deadline(), self._ended("claims"), "a claim was not answered in time")
@@ -261,6 +299,9 @@ class Node:
             self._plan_now.clear()
             began = self.clock.monotonic()
             useful = self.planner.useful
+            if self.local is not None and self.local.has_news:
+                # Else this round would plan again what was fired while the store was away.
+                await self.local.record()
             planned = await self.planner.round()
             self.health.answered()
             if planned >= _MANY:

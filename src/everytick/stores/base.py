@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from everytick.domain.decisions import Plan, Span
+from everytick.domain.fired import Fired
 from everytick.domain.job import Job
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
@@ -338,6 +339,14 @@ class JobStore(Protocol):
 
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
         """Return what a plan would see of those jobs that exist now, due or not, and hold nothing."""
+        ...
+
+    async def record(self, job_id: str, fired: Fired) -> Sequence[bool]:
+        """Write down what was fired without this store; return for each run whether it is new here.
+
+        A run is an ended occurrence, unless there is one of its id already. The job is decided
+        as far as it was there if it was decided here up to where that began, and no further.
+        """
         ...
 
     async def rename(self, job_id: str, name: str, *, by: str = "") -> None:

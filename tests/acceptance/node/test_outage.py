@@ -1,11 +1,13 @@
 """The store goes away and comes back: nothing fires meanwhile, then everything resumes, each job in its own way."""
 
+import asyncio
 import shlex
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from tests.acceptance.node.fleet import WITHIN, Fleet
@@ -92,3 +94,45 @@ def gaps(ran: "Counter[str]", job: str) -> set[int]:
 
 def instant(line: str) -> int:
     return int(line.split()[2])
+
+
+def test_a_job_that_does_not_wait_for_the_store_runs_on_and_is_recorded_afterwards(
+    server: StoppableServer, fleet: Fleet
+) -> None:
+    """C-28, S1-020: with `fire_local` no second is left out, none runs twice, and all of them are in the history."""
+    node = fleet.start("local", server.address)
+    for _ in range(6):
+        fleet.hear("ran here", by=node)
+    server.stop()
+    fleet.hear("store_lost", by=node)
+    for _ in range(5):
+        fleet.hear("ran here", by=node)
+    server.start()
+    fleet.hear("store_found", by=node)
+    for _ in range(3):
+        last = instant(fleet.hear("ran here", by=node))
+    node.tell_to_stop()
+    assert node.ended() == 0
+
+    said = [line for name, line in fleet.lines if name == node.name]
+    lost, found = said.index("store_lost"), said.index("store_found")
+    assert len([line for line in said[lost:found] if line.startswith("ran ")]) >= 4
+    assert "duplicate" not in said
+    ran = Counter(line for line in said if line.startswith("ran "))
+    assert set(ran.values()) == {1}
+    assert gaps(ran, "here") == {1}
+    kept = asyncio.run(recorded(server.address))
+    assert {at for at, _, _ in kept} >= {instant(line) for line in ran if instant(line) <= last}
+    assert {status for _, status, _ in kept if status != "canceled"} == {"completed"}
+    assert len([at for at, _, reason in kept if reason.startswith("unverified")]) >= 3
+    assert len({at for at, _, _ in kept}) == len(kept)
+
+
+async def recorded(address: str) -> list[tuple[int, str, str]]:
+    """Return the instant, the status and the reason of everything in the history."""
+    db = await asyncpg.connect(address)
+    try:
+        rows = await db.fetch("select scheduled_for, status, reason from everytick.occurrences")
+        return [(int(row[0].timestamp()), row[1], row[2]) for row in rows]
+    finally:
+        await db.close()

@@ -41,7 +41,7 @@ INDEXES = {
         forget_occurrences forget_pause forget_reschedule held_occurrences last_of_jobs move_watermark newest_version
         note_attempt note_end note_last_ends note_last_good_ends note_last_successes own_occurrences purge_job
         purge_occurrences purge_state remove_job rename_job reschedule retire_job take_over wake_and_revise_job
-        wake_job wake_jobs_of""",
+        record_watermark wake_job wake_jobs_of watermark_of""",
     "PRIMARY KEY": """
         attempts definition purge_versions version_at forget_attempts forget_parked forget_parked_job
         forget_runs runs""",
@@ -71,7 +71,7 @@ INDEXES = {
         continue_backfill forget_request open_request purge_requests requests_of_jobs""",
     "": """
         add_job add_job_state add_pause add_request add_span add_version beat count_moved_request create_occurrence
-        keep_latest_time latest_time parked_definitions put_adjustment register_node show_parked
+        keep_latest_time latest_time parked_definitions put_adjustment record_occurrence register_node show_parked
         write_first_attempts write_first_successes write_attempt write_run""",
 }
 BY_QUERY = {name: index for index, names in INDEXES.items() for name in names.split()}

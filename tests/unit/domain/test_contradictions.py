@@ -63,9 +63,3 @@ def test_running_all_late_instants_while_skipping_them_is_a_surprise(strategy: S
     refuse_contradictions("x", both)
     expected = 1 if (strategy, late) == (Strategy.EXECUTE_ALL, LateOverlap.SKIP) else 0
     assert len(list(surprises(both))) == expected
-
-
-def test_a_fallback_that_is_not_built_says_so() -> None:
-    """C-28: nobody may believe that instants fire without the store."""
-    [said] = surprises(settings(on_store_outage="fire_local", overlap="allow"))
-    assert "no node acts on it" in said

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from everytick.domain import ids
 from everytick.domain.config import Level, Overrides
 from everytick.domain.decisions import Answer, Creation, Plan, Span
+from everytick.domain.fired import Fired, FiredRun
 from everytick.domain.job import Job
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
@@ -511,6 +512,33 @@ class MemoryStore:
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
         """Return what a plan would see of those jobs that exist now, due or not, and hold nothing."""
         return {id_: self._snapshot(self._tables.jobs[id_]) for id_ in job_ids if id_ in self._tables.jobs}
+
+    async def record(self, job_id: str, fired: Fired) -> Sequence[bool]:
+        """Write down what was fired without this store; return for each run whether it is new here."""
+        row, now = self._job(job_id), self._now()
+        new = [self._record_run(row, run, now) for run in fired.runs]
+        row.spans += [span for span in fired.spans if span.after >= row.watermark]
+        if row.watermark >= fired.after:
+            row.watermark = max(row.watermark, fired.through)
+        row.revision += 1
+        self._wake(row, now)
+        return new
+
+    def _record_run(self, job: JobRow, run: FiredRun, now: datetime) -> bool:
+        if run.creation.id in self._tables.occurrences:
+            return False
+        self._create(job, run.creation, now)
+        made = self._tables.occurrences[run.creation.id]
+        for row in run.rows:
+            made.runs[row.task] = row.run
+            if row.attempt is not None:
+                tried = AttemptRow(row.attempt, row.started_at, row.ended_at, row.error)
+                made.attempts[row.task, row.number] = tried
+        made.number = made.fence = 1
+        made.started_at, made.error = run.started_at, run.error
+        self._tables.change(made, ended_at=run.ended_at)
+        self._note_end(made)
+        return True
 
     async def rename(self, job_id: str, name: str, *, by: str = "") -> None:
         """Give the job another name; its id and history stay."""

@@ -103,6 +103,11 @@ class Queries:
     job_key: str
     version_at: str
     nodes: str
+    record_occurrence: str
+    record_run: str
+    record_attempt: str
+    record_watermark: str
+    watermark_of: str
     held_of_job: str
     purge_occurrences: str
     purge_job: str

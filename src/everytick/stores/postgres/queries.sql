@@ -1082,6 +1082,40 @@ select n.id, n.beat_at, count(o.seq)::int as holds, n.facts
  group by n.id
  order by n.id collate "C";
 
+-- record_occurrence --
+-- Writes down what ended without this store, unless it is here already; returns its key.
+insert into everytick.occurrence (id, job, version, scheduled_for, status, cause, late, covers_after, covers_through,
+                                  line_at, ready_at, started_at, ended_at, error, overrides, payload, reason, priority,
+                                  queue, created_at, updated_at, fence, number)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $20, 1, 1)
+on conflict (id) do nothing
+returning seq;
+
+-- record_run --
+-- Writes down where one task of it came to.
+insert into everytick.task_run (occurrence, task, status, attempts, retries, last, out_of_time, started_at, ended_at,
+                                error, because_of, result)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+on conflict (occurrence, task) do nothing;
+
+-- record_attempt --
+-- Writes down one try at it.
+insert into everytick.attempt (occurrence, task, number, status, started_at, ended_at, error)
+values ($1, $2, $3, $4, $5, $6, $7);
+
+-- record_watermark --
+-- Lets the job be decided as far as it was without this store, if that is further; older snapshots are stale.
+update everytick.job_state
+   set watermark = greatest(watermark, $2), revision = revision + 1,
+       end_scheduled_for = coalesce($3, end_scheduled_for), end_started_at = coalesce($4, end_started_at),
+       end_at = coalesce($5, end_at), success_scheduled_for = coalesce($6, success_scheduled_for),
+       success_started_at = coalesce($7, success_started_at), success_at = coalesce($8, success_at)
+ where job = $1;
+
+-- watermark_of --
+-- Returns how far a job is decided.
+select watermark from everytick.job_state where job = $1;
+
 -- held_of_job --
 -- Returns how many occurrences of a job are in the hands of a node.
 select count(*)::int from everytick.occurrence where job = $1 and status < 4 and owner is not null;

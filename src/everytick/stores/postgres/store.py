@@ -19,11 +19,11 @@ from everytick.stores.postgres.history import History
 from everytick.stores.postgres.migrate import applied, migrate
 from everytick.stores.postgres.nodes import Nodes
 from everytick.stores.postgres.planning import Planning
-from everytick.stores.postgres.purging import Purging
+from everytick.stores.postgres.recording import Recording
 from everytick.stores.postgres.running import Running
 
 
-class PostgresStore(Planning, Running, Purging, Nodes, History):
+class PostgresStore(Planning, Running, Recording, Nodes, History):
     """Jobs and occurrences in one schema of a PostgreSQL, shared by any number of nodes.
 
     `pooling` says that a transaction-pooling proxy stands before the server: nothing is

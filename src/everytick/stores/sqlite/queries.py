@@ -101,6 +101,9 @@ class Queries:
     history: str
     spans: str
     nodes: str
+    record_occurrence: str
+    record_watermark: str
+    watermark_of: str
     begin_kept: str
     held_of_job: str
     some_of_job: str

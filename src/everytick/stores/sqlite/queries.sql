@@ -567,6 +567,23 @@ select status, why, detail, covers_after, covers_through, version, count
 -- The nodes that were heard of and how much each holds.
 select n.id, n.beat_at, (select count(*) from occurrence o where o.owner = n.id), n.facts from node n order by n.id;
 
+-- record_occurrence --
+-- What ended without this store, unless it is here already.
+insert into occurrence (id, job, version, scheduled_for, status, cause, late, covers_after, covers_through, line_at,
+                        ready_at, fence, started_at, ended_at, error, overrides, payload, reason, created_at, updated_at,
+                        priority, queue, number)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)
+on conflict (id) do nothing returning seq;
+
+-- record_watermark --
+-- The job is decided as far as it was without this store, if that is further; what an older snapshot says is stale.
+update job_state
+   set watermark = max(watermark, ?), revision = revision + 1, woken = woken + 1, wake_at = ? where job = ?;
+
+-- watermark_of --
+-- How far a job is decided.
+select watermark from job_state where job = ?;
+
 -- begin_kept --
 -- A replay that keeps results has something written about it before its first step.
 update occurrence set number = 1 where id = ? and fence = 0 and number = 0;

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from everytick.domain.decisions import Plan, Span
+from everytick.domain.fired import Fired
 from everytick.domain.job import Job
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
@@ -25,7 +26,7 @@ from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import Ahead, Claim, Commit, Edits, JobRecord, NodeRecord, Orders, Page, Stored, Whole
-from everytick.stores.sqlite import history, jobs, lending, nodes, planning, purging, running
+from everytick.stores.sqlite import history, jobs, lending, nodes, planning, purging, recording, running
 from everytick.stores.sqlite.bell import Bell
 from everytick.stores.sqlite.calls import in_own_thread
 from everytick.stores.sqlite.clock import HostClock, StoreClock
@@ -271,6 +272,10 @@ class SqliteStore:
         return await self._ask(
             self._people, lambda reading: planning.look(reading, self._definitions, job_ids, self._clock.now())
         )
+
+    async def record(self, job_id: str, fired: Fired) -> Sequence[bool]:
+        """Write down what was fired without this store; return for each run whether it is new here."""
+        return await self._write(lambda writing: recording.record(writing, job_id, fired))
 
     async def rename(self, job_id: str, name: str, *, by: str = "") -> None:
         """Give the job another name; its id and history stay."""

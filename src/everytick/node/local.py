@@ -1,0 +1,184 @@
+"""Local: what a node fires by itself while its store is away, and how that is written down afterwards.
+
+Only jobs whose `on_store_outage` says so. They are planned and run as ever, by a node on a
+store in memory that begins where they were last seen to stand. Other nodes may do the same:
+what turns out to be there already when it is written down is told as a duplicate.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Protocol
+
+from everytick.domain.fired import Fired
+from everytick.domain.job import Job
+from everytick.domain.policies import OnStoreOutage
+from everytick.domain.texts import FALLING_BACK
+from everytick.errors import NotFound, StoreUnavailable
+from everytick.node.clock import NodeClock
+from everytick.node.events import Event, Events, Happening
+from everytick.node.health import Health
+from everytick.stores.addresses import AnyStore
+
+if TYPE_CHECKING:
+    from everytick.domain.snapshots import JobSnapshot
+    from everytick.stores.memory.local import LocalStore
+
+_log = logging.getLogger("everytick.local")
+
+MOST_JOBS = 1_000
+"""Of so many jobs the last state is kept at most."""
+
+MOST_UNRECORDED = 10_000
+"""With so many occurrences that are not written down, nothing more is fired until the store is back."""
+
+_LIST_EVERY = 60.0
+_FIRST_LIST = 3.0
+
+
+class Runs(Protocol):
+    """The node that fires on the local store."""
+
+    async def start(self) -> None:
+        """Begin."""
+        ...
+
+    async def stop(self) -> None:
+        """End, and what it runs with it."""
+        ...
+
+
+class Local:
+    """Watches for an outage, fires through it, and writes down what came of it.
+
+    `patience` is for how many seconds the store must have been away before anything is
+    fired: another node may still reach it.
+    """
+
+    def __init__(
+        self,
+        store: AnyStore,
+        node: str,
+        clock: NodeClock,
+        health: Health,
+        events: Events,
+        *,
+        patience: float,
+        refresh: float,
+        may_run: Callable[[Job], bool],
+        make: "Callable[[LocalStore], Runs]",
+    ) -> None:
+        self._store, self._node, self._clock, self._health, self._events = store, node, clock, health, events
+        self._patience, self._refresh, self._may_run, self._make = patience, refresh, may_run, make
+        self._ids: list[str] = []
+        self._known: Mapping[str, JobSnapshot] = {}  # by id, as last seen
+        # Not at once: a start has better things to do.
+        self._listed_at = clock.monotonic() - _LIST_EVERY + _FIRST_LIST
+        self._looked_at = self._listed_at
+        self._local: LocalStore | None = None
+        self._runner: Runs | None = None
+        self._settled_at = float("-inf")
+        self.is_firing = False
+
+    @property
+    def has_news(self) -> bool:
+        """Whether something was fired that the store does not know yet."""
+        return self._local is not None and (self.is_firing or self._local.has_news)
+
+    async def look(self) -> int:
+        """Begin to fire when the store has been away for too long, stay up to date while it is there."""
+        if self._health.failing_for:
+            await self._go_on_without()
+            return 0
+        if self.has_news:
+            await self.record()
+        now = self._clock.monotonic()
+        if now - self._listed_at >= _LIST_EVERY:
+            self._ids, self._listed_at = await self._local_jobs(), now
+            self._looked_at = now - self._refresh
+        if now - self._looked_at >= self._refresh:
+            self._known = await self._store.look(self._ids) if self._ids else {}
+            self._looked_at = now
+        return 0
+
+    async def record(self) -> None:
+        """Write down what was fired; whoever plans meanwhile would run it again."""
+        await self._store.now()
+        local = self._local
+        assert local is not None, "only what was fired is written down"
+        local.rest()
+        try:
+            for job_id, fired in list(local.fired(self._node)):
+                await self._record(local, job_id, fired)
+        except StoreUnavailable:
+            if self.is_firing:
+                local.go_on()
+            raise
+        self.is_firing, self._settled_at = False, self._clock.monotonic()
+
+    async def stop(self) -> None:
+        """End what is run here, and write down what can be."""
+        if self._runner is None or self._local is None:
+            return
+        self._local.rest()
+        await self._runner.stop()
+        try:
+            await self.record()
+        except StoreUnavailable:
+            _log.error("%d occurrences that were fired locally could not be recorded", self._local.unrecorded)
+
+    async def _local_jobs(self) -> list[str]:
+        found = [
+            record.job.id
+            for record in await self._store.list()
+            if record.job.settings.on_store_outage is OnStoreOutage.FIRE_LOCAL and self._may_run(record.job)
+        ]
+        if len(found) > MOST_JOBS:
+            _log.warning("%d jobs are to fire without the store, and %d can be kept ready", len(found), MOST_JOBS)
+        return found[:MOST_JOBS]
+
+    async def _go_on_without(self) -> None:
+        local = self._local
+        if self.is_firing:
+            if local is not None and local.unrecorded >= MOST_UNRECORDED:
+                local.rest()
+            return
+        away_for = min(self._health.failing_for, self._clock.monotonic() - self._settled_at)
+        if not self._known or away_for < self._patience:
+            return
+        if local is not None and local.unrecorded >= MOST_UNRECORDED:
+            return
+        from everytick.stores.memory.local import LocalStore
+
+        _log.error("%s (%d jobs)", FALLING_BACK, len(self._known))
+        if local is None or self._runner is None:
+            local = self._local = LocalStore(self._clock.now)
+            self._runner = self._make(local)
+            await self._runner.start()
+        heard_at = self._clock.now() - timedelta(seconds=self._health.unheard_for)
+        for snapshot in self._known.values():
+            local.adopt(snapshot, heard_at)
+        self.is_firing = True
+
+    async def _record(self, local: "LocalStore", job_id: str, fired: Fired) -> None:
+        try:
+            written = list(await self._store.record(job_id, fired))
+        except StoreUnavailable:
+            raise
+        except NotFound:
+            _log.warning("what was fired locally of job %s is not recorded: the job is gone", job_id)
+            written = [True] * len(fired.runs)
+        except Exception:  # noqa: BLE001, what cannot be written must not keep everything else from being planned
+            _log.exception("what was fired locally of job %s cannot be recorded", job_id)
+            written = [True] * len(fired.runs)
+        local.forget(job_id, fired)
+        for place, run in enumerate(fired.runs):
+            if not written[place]:
+                self._tell_of_duplicate(job_id, run.creation.id)
+
+    def _tell_of_duplicate(self, job_id: str, occurrence_id: str) -> None:
+        snapshot = self._known.get(job_id)
+        name = job_id if snapshot is None else snapshot.editions[-1].job.name
+        text = f"{self._node} fired it while the store was away, and another node has recorded it too"
+        _log.warning("occurrence %s of job '%s' is a duplicate: %s", occurrence_id, name, text)
+        self._events.tell(Event(Happening.DUPLICATE, self._clock.now(), name, occurrence_id, text=text))

@@ -1,0 +1,76 @@
+"""record: what a node fired while it could not reach this store, written down afterwards."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from everytick.domain.fired import Fired, FiredRun
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.stores.beginnings import own_overrides
+from everytick.stores.postgres import rows
+from everytick.stores.postgres.base import columns, occurrence_key
+from everytick.stores.postgres.door import Connection, patiently
+from everytick.stores.postgres.purging import Purging
+from everytick.stores.postgres.rows import ATTEMPT_CODE, CAUSE_CODE, RUN_CODE, STATUS_CODE
+
+_WELL = (OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS)
+
+
+class Recording(Purging):
+    """Runs that this store hears of when they are over."""
+
+    @patiently
+    async def record(self, job_id: str, fired: Fired) -> Sequence[bool]:
+        """Write down what was fired without this store; return for each run whether it is new here."""
+        async with self._door.transaction() as db:
+            row = await self._hold(db, job_id)
+            job, now = row["job"], row["now"]
+            watermark = await db.fetchval(self._sql.watermark_of, job)
+            written = [await self._record(db, job, run, now) for run in fired.runs]
+            new = [run for run, is_new in zip(fired.runs, written, strict=True) if is_new]
+            spans = [
+                (job, STATUS_CODE[each.status], str(each.why), rows.text(each.detail), each.after, each.through,
+                 each.version, each.count)
+                for each in fired.spans if each.after >= watermark
+            ]  # fmt: skip
+            if spans:
+                await db.execute(self._sql.add_spans, *columns(spans, 8))
+            ends, successes = _last(new), _last([run for run in new if run.creation.status in _WELL])
+            through = fired.through if watermark >= fired.after else watermark
+            await db.execute(self._sql.record_watermark, job, through, *ends, *successes)
+            await self._wake(db, job, now)
+        return written
+
+    async def _record(self, db: Connection, job: int, run: FiredRun, now: datetime) -> bool:
+        made = run.creation
+        own = (await self._definition(db, job, made.version)).job.settings
+        given = own_overrides(made, own)
+        overrides, payload = rows.write_overrides(given)
+        own = own.overridden_by(given)
+        seq = await db.fetchval(
+            self._sql.record_occurrence, occurrence_key(made.id), job, made.version, made.scheduled_for,
+            STATUS_CODE[made.status], CAUSE_CODE[made.cause], made.late, made.covers_after, made.covers_through,
+            made.line_at, made.ready_at, run.started_at, run.ended_at, rows.text(run.error), overrides, payload,
+            rows.text(f"{made.why}, {made.detail}"), own.priority, own.queue, now,
+        )  # fmt: skip
+        if seq is None:
+            return False
+        for row in run.rows:
+            state = row.run
+            await db.execute(
+                self._sql.record_run, seq, row.task, RUN_CODE[state.status], state.attempts, state.retries,
+                None if state.last is None else ATTEMPT_CODE[state.last], state.out_of_time, state.started_at,
+                state.ended_at, rows.text(state.error), state.because_of,
+                None if state.result is None else rows.text(state.result.text),
+            )  # fmt: skip
+            if row.attempt is not None:
+                tried = (seq, row.task, row.number, ATTEMPT_CODE[row.attempt], row.started_at, row.ended_at)
+                await db.execute(self._sql.record_attempt, *tried, rows.text(row.error))
+        return True
+
+
+def _last(runs: list[FiredRun]) -> tuple[datetime | None, datetime | None, datetime | None]:
+    """The last of these that ended, as a job remembers it."""
+    if not runs:
+        return None, None, None
+    last = max(runs, key=lambda run: run.ended_at)
+    return last.creation.scheduled_for, last.started_at, last.ended_at

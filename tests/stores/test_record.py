@@ -1,0 +1,136 @@
+"""record: what was fired while the store was away, written down afterwards, and never over what is there."""
+
+from datetime import timedelta
+
+import pytest
+
+from everytick.domain.fired import Fired, FiredRun
+from everytick.domain.ids import occurrence_id
+from everytick.domain.outcome import Succeeded
+from everytick.domain.payload import payload
+from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
+from everytick.errors import NotFound
+from everytick.stores.memory.local import LocalStore
+from tests.stores.acting import FAILED, AnyStore, job, occurrences, plan_once, run_one, statuses
+from tests.stores.clock import ManualClock
+
+
+async def _fired(store: AnyStore, clock: ManualClock, job_id: str, hours: int = 2) -> Fired:
+    """Let the job be fired elsewhere for some hours: the first well, the others not."""
+    local = LocalStore(clock)
+    local.adopt((await store.look([job_id]))[job_id], clock.time)
+    for hour in range(hours):
+        clock.move(hours=1)
+        await plan_once(local)
+        await run_one(local, FAILED if hour else Succeeded(payload(7)))
+    [(id_, found)] = local.fired("node-1")
+    assert id_ == job_id
+    return found
+
+
+async def test_what_was_fired_elsewhere_is_there_with_its_runs_and_attempts(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """C-28, S1-001: under the id that its job and second give it, whoever fires it."""
+    stored = await store.put(job(overlap="allow", payload={"x": 1}))
+    await plan_once(store)
+    fired = await _fired(store, clock, stored.job_id)
+    assert list(await store.record(stored.job_id, fired)) == [True, True]
+
+    good, bad = await occurrences(store)
+    assert [good.status, bad.status] == [OccurrenceStatus.COMPLETED, OccurrenceStatus.FAILED]
+    assert good.is_unverified
+    assert good.id == occurrence_id(stored.job_id, good.scheduled_for)
+    assert good.reason == "unverified, fired by node-1 while the store was away"
+    assert (good.scheduled_for, good.started_at) == (clock.time - timedelta(hours=1),) * 2
+    assert (good.covers_after, good.covers_through) == (good.scheduled_for - timedelta(hours=1), good.scheduled_for)
+    whole = await store.whole(bad.id)
+    assert [(run.status, run.attempts, run.error) for run in whole.runs] == [(RunStatus.FAILED, 1, "boom")]
+    assert [(each.number, each.status) for _, each in whole.attempts] == [(1, AttemptStatus.FAILED)]
+    record = (await store.get([stored.job_id]))[stored.job_id]
+    assert record.last_end is not None
+    assert record.last_end.scheduled_for == bad.scheduled_for
+    assert record.last_success is not None
+    assert record.last_success.scheduled_for == good.scheduled_for
+
+
+async def test_what_is_recorded_is_not_planned_again(store: AnyStore, clock: ManualClock) -> None:
+    stored = await store.put(job(overlap="allow", recovery="execute_all"))
+    await plan_once(store)
+    fired = await _fired(store, clock, stored.job_id, 3)
+    await store.record(stored.job_id, fired)
+    clock.move(hours=1)
+    await plan_once(store)
+    assert await statuses(store) == ["completed", "failed", "failed", "pending"]
+    record = (await store.get([stored.job_id]))[stored.job_id]
+    assert record.watermark == clock.time
+
+
+async def test_what_another_node_has_recorded_stays_and_is_told_as_a_duplicate(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """S1-029."""
+    stored = await store.put(job(overlap="allow", recovery="execute_all"))
+    await plan_once(store)
+    fired = await _fired(store, clock, stored.job_id, 1)
+    await plan_once(store)
+    clock.move(hours=1)
+    await plan_once(store)
+    assert list(await store.record(stored.job_id, fired)) == [False]
+    assert await statuses(store) == ["pending", "pending"]
+    assert not any(each.is_unverified for each in await occurrences(store))
+    assert (await store.get([stored.job_id]))[stored.job_id].watermark == clock.time
+
+
+async def test_a_plan_from_before_the_record_is_stale(store: AnyStore, clock: ManualClock) -> None:
+    stored = await store.put(job(overlap="allow", recovery="execute_all"))
+    await plan_once(store)
+    fired = await _fired(store, clock, stored.job_id, 1)
+    from everytick.deciding.plan import plan
+
+    old = (await store.look([stored.job_id]))[stored.job_id]
+    await store.record(stored.job_id, fired)
+    [answer] = await store.commit_plans([old], [plan(old, clock.time)])
+    assert answer.value == "stale"
+
+
+async def test_what_was_skipped_elsewhere_is_told_too_unless_it_was_decided_here(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    stored = await store.put(job(overlap="allow", recovery="mark_as_missed"))
+    await plan_once(store)
+    local = LocalStore(clock)
+    local.adopt((await store.look([stored.job_id]))[stored.job_id], clock.time)
+    begun = clock.time
+    clock.move(hours=3)
+    await plan_once(local)
+    await run_one(local)
+    [(_, fired)] = local.fired("node-1")
+    assert len(fired.spans) == 1
+    await store.record(stored.job_id, fired)
+    [span] = await store.spans(stored.job_id, begun, clock.time)
+    assert (span.status, span.count) == (OccurrenceStatus.MISSED, 2)
+    await store.record(stored.job_id, Fired(fired.after, fired.through, (), fired.spans))
+    assert len(await store.spans(stored.job_id, begun, clock.time)) == 1
+    with pytest.raises(NotFound):
+        await store.record("nobody", fired)
+    assert isinstance(fired.runs[0], FiredRun)
+
+
+async def test_an_instant_that_nobody_decided_before_the_outage_is_not_passed_over(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """It was due when the store was last heard of: it seemed to be planned there, and was not."""
+    stored = await store.put(job(overlap="allow", recovery="execute_all"))
+    await plan_once(store)
+    seen = (await store.look([stored.job_id]))[stored.job_id]
+    clock.move(hours=1, minutes=5)
+    local = LocalStore(clock)
+    local.adopt(seen, clock.time)
+    clock.move(hours=1)
+    await plan_once(local)
+    await run_one(local)
+    [(_, fired)] = local.fired("node-1")
+    assert list(await store.record(stored.job_id, fired)) == [True]
+    await plan_once(store)
+    assert await statuses(store) == ["pending", "completed"]
