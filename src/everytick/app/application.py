@@ -19,7 +19,7 @@ from everytick.app.running import Running
 from everytick.domain.config import Level, overrides
 from everytick.domain.contradictions import surprises
 from everytick.domain.job import Job, TaskDefinition, define_job
-from everytick.domain.names import checked_name
+from everytick.domain.names import checked_name, kept_once
 from everytick.domain.texts import JOB_ALREADY_REGISTERED
 from everytick.errors import DefinitionWarning, DuplicateDefinition, InvalidSetting, shown
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from datetime import timedelta, tzinfo
     from pathlib import Path
 
+    from everytick.domain.config import Overrides
     from everytick.domain.keywords import JobPolicies
     from everytick.domain.policies import Retention
     from everytick.domain.schedule import Schedule
@@ -151,21 +152,9 @@ class Everytick(Operations, Questions, Running):
         found = schedule_of(schedule)
         # Read once: the job is built again with every task, and what was written may be used up or changed by then.
         looked_up = {key: readable(key, written) for key, written in policies.items()}
-        read = dict(overrides(Level.JOB, looked_up, checked_name("job", name)).items)
-
-        def build(tasks: tuple[TaskDefinition, ...], reports: bool) -> Job:
-            return define_job(
-                name,
-                found,
-                policies=read,
-                tasks=tasks,
-                application=self._defaults,
-                owner=f"code:{self.name}" if owner is None else owner,
-                in_zone=in_zone,
-                reports=reports,
-            )
-
-        definition = Definition(build)
+        read = overrides(Level.JOB, looked_up, checked_name("job", name))
+        whose = f"code:{self.name}" if owner is None else owner
+        definition = Definition(_Blueprint(name, found, read, self._defaults, whose))
         job = definition.job
         if job.id in self._definitions:
             raise DuplicateDefinition(JOB_ALREADY_REGISTERED.format(id=job.id))
@@ -177,6 +166,28 @@ class Everytick(Operations, Questions, Running):
             depth = 3 if function is None else 4
             warnings.warn(f"job '{shown(job.name)}': {sentence}", DefinitionWarning, stacklevel=depth)
         return definition
+
+
+class _Blueprint:
+    """Builds a job from what was written, as often as it is given another task."""
+
+    __slots__ = ("_defaults", "_name", "_owner", "_policies", "_schedule")
+
+    def __init__(self, name: str, schedule: Schedule, policies: Overrides, defaults: Overrides, owner: str) -> None:
+        self._name, self._schedule, self._policies = name, schedule, policies
+        self._defaults, self._owner = defaults, kept_once(owner)
+
+    def __call__(self, tasks: tuple[TaskDefinition, ...], reports: bool) -> Job:
+        return define_job(
+            self._name,
+            self._schedule,
+            policies=dict(self._policies.items),
+            tasks=tasks,
+            application=self._defaults,
+            owner=self._owner,
+            in_zone=in_zone,
+            reports=reports,
+        )
 
 
 def _store_maker(given: object, module: Mapping[str, Any]) -> tuple[Callable[[], AnyStore], bool]:

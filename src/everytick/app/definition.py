@@ -76,14 +76,15 @@ class JobMaker:
 class Definition:
     """The handle of one job: adds tasks and hooks to it."""
 
+    __slots__ = ("__weakref__", "_build", "_functions", "_hooks", "_job", "_tasks", "name")
+
     def __init__(self, build: Callable[[tuple[TaskDefinition, ...], bool], Job]) -> None:
         self._build = build
         self._tasks: tuple[TaskDefinition, ...] = ()
         self._functions: dict[str, Callable[..., Any]] = {}
         self._hooks: dict[str, Callable[..., Any]] = {}
-        self._alone = build((), False)
-        self._job: Job | None = self._alone
-        self.name = self._alone.name
+        self._job: Job | None = build((), False)
+        self.name = self._job.name
 
     def __repr__(self) -> str:
         return f"Definition(name={self.name!r}, tasks={[task.name for task in self._tasks]})"
@@ -191,11 +192,12 @@ class Definition:
             text = f"job '{shown(self.name)}' has two tasks named '{shown(task.name)}': give one another name="
             raise DuplicateDefinition(text)
         tasks = (*self._tasks, task)
-        refuse_contradicting_task(self._alone, tasks)
+        alone = self._job if self._job is not None and not self._tasks else self._build((), False)
+        refuse_contradicting_task(alone, tasks)
         if function is not None:
             from everytick.runners.signature import refuse_unfilled
 
-            refuse_unfilled(self.name, task.name, function, self._alone.settings.payload)
+            refuse_unfilled(self.name, task.name, function, alone.settings.payload)
             self._functions[task.name] = function
         self._tasks, self._job = tasks, None
         return self

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, tzinfo
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from everytick.domain.config import UNSET
 from everytick.domain.durations import instant
@@ -42,10 +43,24 @@ def schedule_of(given: object) -> Schedule:
     if isinstance(given, str):
         from everytick.schedules.codec import schedule
 
-        return schedule(given)
+        return _shared(schedule(given))
     if not is_schedule(given):
         raise InvalidSchedule(given, "schedule", 'must be a schedule or its text, like every("10s") or "30 2 * * *"')
-    return given
+    return _shared(given)
+
+
+def _shared(schedule: Schedule) -> Schedule:
+    """Return the first of all equal schedules: thousands of jobs may have the same."""
+    given: Any = schedule
+    try:
+        return _first(given)
+    except TypeError:  # somebody's own cannot be hashed
+        return schedule
+
+
+@lru_cache(maxsize=4096)
+def _first(schedule: Schedule) -> Schedule:
+    return schedule
 
 
 def zone_named(given: object) -> Zone:
@@ -66,7 +81,7 @@ def in_zone(schedule: Schedule, zone_name: str) -> Schedule:
     """Return the schedule in the zone of this name, unless it has one of its own."""
     from everytick.schedules import combine
 
-    return combine.in_zone(schedule, zone_named(zone_name))
+    return _shared(combine.in_zone(schedule, zone_named(zone_name)))
 
 
 def moment_of(given: object) -> datetime:

@@ -186,7 +186,13 @@ def overrides(level: Level, given: Mapping[str, object], job: str = "", what: st
         policy = _policy(level, key, job)
         if written is not UNSET:
             found.append((key, _read(policy, key, written, job, what)))
-    return Overrides(level, tuple(sorted(found, key=lambda item: item[0])))
+    return Overrides(level, tuple(sorted(found, key=lambda item: item[0]))) if found else nothing(level)
+
+
+@lru_cache
+def nothing(level: Level) -> Overrides:
+    """Return the one value of a level that sets nothing: of thousands of jobs, most tasks are like that."""
+    return Overrides(level)
 
 
 def _policy(level: Level, key: object, job: str) -> "Policy":

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, TypeGuard
 
 from everytick.domain.config import Level, Overrides, Settings, overrides
 from everytick.domain.contradictions import refuse_contradictions
-from everytick.domain.names import checked_name, did_you_mean
+from everytick.domain.names import checked_name, did_you_mean, kept_once
 from everytick.domain.policies import Mode
 from everytick.domain.reading import names
 from everytick.domain.schedule import Schedule, bound
@@ -131,7 +131,7 @@ def define_job(
     # Loads the system's crypto library, which importing everytick need not wait for.
     from everytick.domain.ids import job_id
 
-    checked, written = checked_name("job", name), tuple(tasks)
+    checked, written = kept_once(checked_name("job", name)), tuple(tasks)
     if not is_schedule(schedule):
         raise InvalidSchedule(schedule, "schedule", f"of job '{shown(checked)}' must be a schedule like every(\"10s\")")
     set_here = overrides(Level.JOB, policies or {}, checked)
@@ -139,7 +139,7 @@ def define_job(
     refuse_contradictions(checked, settings)
     _refuse_mistaken_tasks(checked, written)
     settings = _with_order(checked, _with_zone(settings, in_zone), written)
-    id_ = job_id(checked)
+    id_ = kept_once(job_id(checked))
     job = Job(
         id=id_,
         name=checked,
@@ -148,7 +148,7 @@ def define_job(
         settings=settings,
         overrides=set_here,
         application=application,
-        owner=checked_name("owner", owner),
+        owner=kept_once(checked_name("owner", owner)),
         reports=reports,
     )
     _refuse_silence(job)
@@ -180,16 +180,18 @@ def restored_job(
     written = tuple(tasks)
     if any(task.after for task in written):
         settings = replace(settings, mode=Mode.GRAPH)
+    # A process that defines thousands of jobs and reads them back from the store keeps each text once.
+    id = kept_once(id)
     return Job(
         id=id,
-        name=name,
+        name=kept_once(name),
         schedule=schedule,
         tasks=tuple(_restored_task(id, order, task, settings) for order, task in enumerate(written, 1)),
         settings=settings,
         overrides=overrides,
         application=application,
         version=version,
-        owner=owner,
+        owner=kept_once(owner),
         created_at=created_at,
         updated_at=updated_at,
         reports=reports,
@@ -197,10 +199,14 @@ def restored_job(
 
 
 def _restored_task(job_id: str, order: int, task: TaskDefinition, settings: Settings) -> Task:
+    return _whole_task(job_id, order, task, settings.overridden_by(task.overrides))
+
+
+def _whole_task(job_id: str, order: int, task: TaskDefinition, merged: Settings) -> Task:
     from everytick.domain.ids import task_id
 
-    merged = settings.overridden_by(task.overrides)
-    return Task(task_id(job_id, task.name), job_id, task.name, order, task.target, task.after, task.overrides, merged)
+    id_, name, target = kept_once(task_id(job_id, task.name)), kept_once(task.name), kept_once(task.target)
+    return Task(id_, job_id, name, order, target, task.after, task.overrides, merged)
 
 
 def refuse_contradicting_task(job: Job, tasks: Sequence[TaskDefinition]) -> None:
@@ -265,11 +271,9 @@ def _with_zone(settings: Settings, in_zone: InZone) -> Settings:
 
 
 def _task(job: str, job_id: str, order: int, task: TaskDefinition, settings: Settings) -> Task:
-    from everytick.domain.ids import task_id
-
     merged = settings.overridden_by(task.overrides)
     refuse_contradictions(job, merged, task.name)
-    return Task(task_id(job_id, task.name), job_id, task.name, order, task.target, task.after, task.overrides, merged)
+    return _whole_task(job_id, order, task, merged)
 
 
 def _spread(job: str, schedule: Schedule, length: timedelta | None) -> Schedule:

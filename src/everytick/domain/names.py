@@ -1,6 +1,7 @@
 """What may carry which name, and which known name was probably meant."""
 
 from collections.abc import Iterable
+from sys import intern
 
 from everytick.errors import InvalidName
 
@@ -24,6 +25,11 @@ def checked_name(what: str, name: object) -> str:
     if not name.isprintable():
         _refuse_control(what, name)
     return str(name)
+
+
+def kept_once(text: str) -> str:
+    """Return the text, equal ones as one and the same: thousands of jobs and what a store holds of them say it."""
+    return intern(text) if type(text) is str else text
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -60,6 +60,7 @@ class Claimer:
     def __init__(self, store: RunStore, node: str, settings: NodeSettings, health: Health, load: Load) -> None:
         self._store, self._node, self._settings, self._health, self._load = store, node, settings, health, load
         self._slots, self._timeout = settings.slots, settings.node_timeout.total_seconds()
+        self._low = settings.slots
         self._unknown: dict[str, None] = {}
         self._missing: dict[int, int] = {}
         self._calls = self._calls_when_missing = 0
@@ -74,7 +75,7 @@ class Claimer:
     def slot_is_free(self) -> None:
         """Look again if the last look left something behind, and what was claimed ahead runs low."""
         # A call under way looks again by itself once it was answered.
-        if self._is_more and not self._is_calling and self._load.waiting < self._slots and self._room():
+        if self._is_more and not self._is_calling and self._load.waiting < self._low and self._room():
             self._wake.set()
 
     def has_written(self) -> None:
@@ -126,6 +127,8 @@ class Claimer:
         if self._is_behind or self._health.silent_for > self._timeout:
             return 0
         ahead = min(int(AHEAD / load.pace * slots), 8 * slots, _AT_ONCE) if 0 < load.pace < AHEAD else 0
+        # Asked for while half of it is left: whoever runs dry first waits for the answer.
+        self._low = max(slots, ahead // 2)
         free = slots + ahead - load.busy - load.waiting
         least = (slots + ahead) // 4 if ahead and load.waiting else 1
         return min(free, max(_AT_ONCE, slots)) if free >= least else 0

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from everytick.domain.config import Level, Overrides, overrides
+from everytick.domain.config import Level, Overrides, nothing, overrides
 from everytick.domain.job import Job, TaskDefinition, restored_job
 from everytick.domain.schedule import Schedule
 from everytick.errors import InvalidSchedule
@@ -105,7 +105,7 @@ def _shared(level: Level, text: str) -> Overrides:
 
 def _overrides(level: Level, data: Mapping[str, Any], calendars: Mapping[str, "Calendar"] = _NONE) -> Overrides:
     if not any(key in data for key in _UNSHARED):
-        return _shared(level, json.dumps(data)) if data else Overrides(level)
+        return _shared(level, json.dumps(data)) if data else nothing(level)
     read = {
         key: schedule(given, calendars=calendars) if key in _SCHEDULES and given is not None else given
         for key, given in data.items()

@@ -117,3 +117,59 @@ def test_arguments_that_do_not_fit_are_a_type_error() -> None:
         arguments(lambda x: None, (), {})
     with pytest.raises(TypeError, match=r"passed as \*rest has no name"):
         arguments(lambda *rest: None, (1,), {})
+
+
+def test_jobs_that_say_the_same_share_what_they_say() -> None:
+    """Ten thousand jobs must fit into a small node: equal schedules and settings are one value."""
+    tick = Everytick()
+    hourly, alike = (tick.define(name, when) for name, when in (("a", every("1h")), ("b", "every: 60m")))
+    assert hourly.job.schedule is alike.job.schedule
+    assert hourly.job.settings is alike.job.settings
+    assert hourly.job.owner is alike.job.owner
+    other = tick.define("c", every("2h")).job
+    assert other.schedule == every("2h", tz="UTC")
+
+
+def test_a_schedule_of_ones_own_need_not_be_hashable() -> None:
+    class Unhashable:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __init__(self) -> None:
+            self._hourly = every("1h")
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._hourly, name)
+
+        def next_after(self, instant: Any) -> Any:
+            return self._hourly.next_after(instant)
+
+        def last_at(self, instant: Any) -> Any:
+            return self._hourly.last_at(instant)
+
+        def instants(self, after: Any, through: Any, limit: int | None = None) -> Any:
+            return self._hourly.instants(after, through, limit)
+
+        def describe(self) -> str:
+            return "hourly"
+
+    own = Unhashable()
+    assert Everytick().define("own", own).job.schedule is own
+
+
+def test_a_task_is_checked_against_the_job_without_it() -> None:
+    """However the job was looked at in between, and whatever hooks it has."""
+    etl = Everytick().define("etl", every("1h"), payload={"x": 1})
+
+    @etl.task
+    async def load(x: int) -> None: ...
+
+    etl.on_complete(print)
+    assert [task.name for task in etl.job.tasks] == ["load"]
+    with pytest.raises(DuplicateDefinition):
+        etl.task(name="load")(load)
+
+    @etl.task(after="load")
+    async def tell(x: int) -> None: ...
+
+    assert [task.name for task in etl.job.tasks] == ["load", "tell"]
+    assert etl.job.reports
