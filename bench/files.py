@@ -11,7 +11,7 @@ import asyncio
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,8 +37,8 @@ def job(number: int) -> str:
     execution_timeout: 1h
     recovery: {{strategy: bounded_window, max_duration: 6h}}
     tasks:
-      - {{name: dump, command: "pg_dump app"}}
-      - {{name: ship, command: [rclone, copy, x], retry: {{max: 10, interval: 1m}}}}
+      - {{name: dump, command: "pg_dump app-{number}"}}
+      - {{name: ship, command: [rclone, copy, x-{number}], retry: {{max: 10, interval: 1m}}}}
 """
 
 
@@ -66,29 +66,28 @@ def reading(folder: Path) -> None:
     show("PyYAML's C loader alone (no places, YAML 1.1)", least(lambda: yaml.load(raw, yaml.CSafeLoader)), "for scale")
     show("as plain data with places", least(lambda: read_yaml(raw, "jobs.yaml")))
     show("as whole definitions", least(lambda: read_jobs(raw, "jobs.yaml")))
-    for name, files in (("one", 1), ("each", 300)):
-        place = folder / name
-        write(place, files, 300 // files)
-        show(
-            f"a folder of {files} files, read for the first time",
-            least(partial(load, place)),
-            "budget 200 ms",
-        )
-        known = Folder(place)
+    for files in (1, 300):
+        # Other jobs each time: what equal words mean is read once in a process.
+        places = [folder / f"{files}-{number}" for number in range(ROUNDS)]
+        for number, place in enumerate(places):
+            write(place, files, 300 // files, 300 * number)
+        first = least(partial(load_next, iter(places)))
+        show(f"a folder of {files} files, read for the first time", first, "budget 200 ms")
+        known = Folder(places[0])
         known.load()
         show(f"a folder of {files} files, nothing changed", least(known.load))
 
 
-def load(place: Path) -> None:
-    Folder(place).load()
+def load_next(places: Iterator[Path]) -> None:
+    Folder(next(places)).load()
 
 
-def write(place: Path, files: int, jobs: int) -> None:
+def write(place: Path, files: int, jobs: int, first: int = 0) -> None:
     """Fill a folder with files that have rested for a while."""
     place.mkdir()
     for number in range(files):
         file = place / f"{number}.yaml"
-        file.write_text(text(number * jobs, jobs))
+        file.write_text(text(first + number * jobs, jobs))
         os.utime(file, (1_000_000_000, 1_000_000_000))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from enum import StrEnum
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from time import time_ns
@@ -110,13 +111,23 @@ def _bytes(path: Path) -> bytes | JobFile:
     """What stands in the file; checked as it is open, so that what was checked is what is read."""
     # A pipe would wait for somebody to write.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with open(handle, "rb") as file:
-        mode = os.fstat(handle).st_mode
-        if not stat.S_ISREG(mode):
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
             return refused(path, "is no plain file")
-        if _is_open(mode):
+        if _is_open(found.st_mode):
             return refused(path, _others("file", path))
-        return file.read(LARGEST_FILE + 1)
+        return _read(handle, found.st_size)
+    finally:
+        os.close(handle)
+
+
+def _read(handle: int, expected: int) -> bytes:
+    """Everything that stands there, or a little more than a file may have; by its size, for a large buffer is dear."""
+    raw = os.read(handle, min(expected, LARGEST_FILE) + 1)
+    while len(raw) <= LARGEST_FILE and (more := os.read(handle, 4096)):
+        raw += more
+    return raw
 
 
 def _is_open(mode: int) -> bool:
@@ -153,6 +164,7 @@ class Folder:
         self._files: dict[Path, _File] = {}
         self._jobs: dict[str, FileJob] = {}
         self._closed: JobFile | None = None
+        self._is_open = cache(open_to_others)
 
     @property
     def jobs(self) -> Mapping[str, FileJob]:
@@ -195,6 +207,7 @@ class Folder:
         self._closed = _unusable(self.path)
         if self._closed is not None:
             return []
+        self._is_open = cache(open_to_others)
         self._files = {path: self._file(path) for path in job_files([self.path])}
         return self._events(self._settled())
 
@@ -206,7 +219,7 @@ class Folder:
         if known is not None and known.stamp == stamp and known.digest and not known.is_fresh:
             return known
         begun = time_ns()
-        closed = open_to_others(path.parent)
+        closed = self._is_open(path.parent)
         try:
             raw = closed or _bytes(path)
         except OSError as error:

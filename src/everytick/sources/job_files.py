@@ -5,7 +5,6 @@ A file stands or falls as a whole: a mistake in one job says that somebody is no
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
@@ -24,6 +23,7 @@ from everytick.sources.yaml_reader import Mistake, Node, Place, Several, Step, r
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from everytick.domain.schedule import Schedule
 
@@ -107,7 +107,7 @@ class _Reader:
 
     def __init__(self, root: Node, file: str, owner: str) -> None:
         self._root, self._file, self._owner = root, file, owner
-        self.beside = Beside(Path(file).parent)
+        self.beside = Beside(file)
         self.mistakes: list[Mistake] = []
         self.warnings: list[Mistake] = []
 

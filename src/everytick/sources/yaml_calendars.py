@@ -9,6 +9,7 @@ jobs:
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from everytick.domain.names import did_you_mean
@@ -18,7 +19,6 @@ from everytick.sources.yaml_reader import Several
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from everytick.sources.yaml_reader import Step
 
@@ -26,13 +26,13 @@ KEYS = ("dates", "weekdays", "country", "region", "ics", "since")
 
 
 class Beside:
-    """What the jobs of a file are read with: the folder it stands in, and the calendars that it names.
+    """What the jobs of a file are read with: the calendars that it names.
 
     `files` are those that were read beside it: when one of them changes, the file has changed.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, file: str) -> None:
+        self._file = file
         self.calendars: dict[str, Calendar] = {}
         self.files: list[Path] = []
 
@@ -88,7 +88,7 @@ class Beside:
 
     def _ics(self, written: str) -> Path:
         """The file of events, beside this file unless it says where."""
-        path = self.folder / written
+        path = Path(self._file).parent / written
         self.files.append(path)
         if not path.is_file():
             raise ValueError(f"ics '{shown(written, 200)}': there is no such file beside this one")

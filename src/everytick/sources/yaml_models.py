@@ -61,6 +61,7 @@ _BASES: Mapping[str, Mapping[str, object]] = {
     "retention": {},
 }
 _REQUEST = {"url": "https://example.org/"}
+_KEPT = 1000
 _SETTING = re.compile(r"(\w+)=(.*)", re.DOTALL)
 
 
@@ -113,6 +114,33 @@ def _by_parts(read: Callable[[Any], Any], key: str, base: Mapping[str, object], 
 def _policy(key: str, given: Any) -> Any:
     read = _READERS.get(key, POLICIES[key].read)
     return _by_parts(read, key, _BASES[key], given) if key in _BASES else _checked(read, key, given)
+
+
+class _Once:
+    """A reader that reads equal words once: files of one folder say much the same, and what is read is a value."""
+
+    def __init__(self, read: Callable[[Any], Any]) -> None:
+        self._read = read
+        self._known: dict[object, Any] = {}
+
+    def __call__(self, given: Any) -> Any:
+        key = _frozen(given)
+        if key in self._known:
+            return self._known[key]
+        found = self._read(given)
+        if len(self._known) >= _KEPT:
+            self._known.clear()
+        self._known[key] = found
+        return found
+
+
+def _frozen(given: Any) -> object:
+    """The words as a key: 1, 1.0 and true are equal in Python and not the same word."""
+    if isinstance(given, dict):
+        return dict, tuple((key, _frozen(part)) for key, part in given.items())
+    if isinstance(given, list):
+        return list, tuple(map(_frozen, given))
+    return given.__class__, given
 
 
 def _schedule(calendars: Mapping[str, Calendar], given: Any) -> Schedule:
@@ -220,12 +248,18 @@ def _http(given: Any) -> str:
 def _part(key: str, given: Any) -> Any:
     """Return one part of a command as it was written, if it could be part of one."""
     if given is not None:
-        _checked(_command, key, {"command": ["true"], key: given})
+        _checked(_alone, key, {"command": ["true"], key: given})
     return given
+
+
+_alone = _Once(_command)
 
 
 def command_of(command: Any, env: Any, cwd: Any) -> str:
     """Return the target of a command, or refuse each part of it that is mistaken."""
+    if env is None and cwd is None:
+        plain: str = _checked(_alone, "command", {"command": command})
+        return plain
     given = {"command": command, "env": env, "cwd": cwd}
     found: str = _by_parts(_command, "command", {"command": ["true"]}, given)
     return found
@@ -248,7 +282,7 @@ def _policies(level: Level) -> dict[str, Any]:
 
 
 def _reader(key: str) -> Callable[..., Any]:
-    return _scheduled(key) if key in _SCHEDULES else partial(_policy, key)
+    return _scheduled(key) if key in _SCHEDULES else _Once(partial(_policy, key))
 
 
 def _read_by(read: Callable[[Any], Any], key: str, schema: schemas.Schema) -> Any:

@@ -90,6 +90,10 @@ class Several(ValueError):
         self.found = found
 
 
+# Most values hold no others; those that do have tables of their own.
+_NOTHING: dict[Any, Any] = {}
+
+
 class Node:
     """A value, the place it stands at, and the nodes inside it; `size` counts them all."""
 
@@ -98,8 +102,8 @@ class Node:
     def __init__(self, mark: Mark) -> None:
         self.data: Any = None
         self.mark, self.size = mark, 1
-        self.inside: dict[Step, Node] = {}
-        self.keys: dict[str, Mark] = {}
+        self.inside: dict[Step, Node] = _NOTHING
+        self.keys: dict[str, Mark] = _NOTHING
 
     def place_of(self, path: Sequence[Step], *, key: bool = False) -> Place:
         """Return where the value at a path stands, or the nearest around it; with `key`, where its key stands."""
@@ -203,6 +207,17 @@ class _Reader:
             self._anchors[anchor] = node
         return node
 
+    def _plain(self, event: Event, depth: int) -> Node | None:
+        """A value without anchor, tag or anything inside, which most are; None if it is not one."""
+        if event.__class__ is not ScalarEvent or event.tag is not None or event.anchor is not None:
+            return None
+        if depth >= DEEPEST or self._left < 1:
+            return None
+        self._left -= 1
+        node = Node(event.start_mark)
+        node.data = self._scalar(event)
+        return node
+
     def _known(self, event: Event) -> Node:
         anchor, name = event.anchor, shown(event.anchor, 60)
         if anchor not in self._anchors:
@@ -221,8 +236,9 @@ class _Reader:
 
     def _fill_list(self, node: Node, depth: int) -> None:
         data: list[Any] = []
+        node.inside = {}
         while (event := self._next()).__class__ is not SequenceEndEvent:
-            one = self._node(event, depth + 1)
+            one = self._plain(event, depth) or self._node(event, depth + 1)
             node.inside[len(data)] = one
             data.append(one.data)
             node.size += one.size
@@ -230,9 +246,10 @@ class _Reader:
 
     def _fill_table(self, node: Node, depth: int) -> None:
         data: dict[str, Any] = {}
+        node.inside, node.keys = {}, {}
         while (event := self._next()).__class__ is not MappingEndEvent:
-            key = self._key(event)
-            one = self._node(self._next(), depth + 1)
+            key, following = self._key(event), self._next()
+            one = self._plain(following, depth) or self._node(following, depth + 1)
             node.size += one.size
             if key in data:
                 first = _place(node.keys[key]).line
