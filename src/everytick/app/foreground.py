@@ -19,6 +19,8 @@ INTERRUPTED = 130
 """The exit code of a process that was told twice to leave."""
 
 _STOPS = (signal.SIGINT, signal.SIGTERM)
+_SELDOM = 20_000, 20, 20
+_SETTLED_AFTER = 1.0
 _PATIENCE = 3.0
 _FLUSH_WITHIN = 0.2
 
@@ -94,7 +96,7 @@ def run(app: Runnable, *, drain: bool = False) -> None:
     """Run until told to stop: the first signal stops cleanly, a second leaves at once."""
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("run() hears signals and needs the main thread: call start_background() here")
-    calm_collector()
+    gc.set_threshold(*_SELDOM)
     loop = asyncio.new_event_loop()
     try:
         with Signals(loop) as signals:
@@ -110,11 +112,12 @@ def run(app: Runnable, *, drain: bool = False) -> None:
 def calm_collector() -> None:
     """Let the garbage collector look less often, in a process that is ours: every occurrence makes a few values.
 
-    They are freed by their counts; looking for cycles among them every 700 costs a fifth of the processor.
+    They are freed by their counts; looking for cycles among them every 700 costs a fifth of the processor. What
+    stands now, modules and thousands of definitions above all, is never looked at again.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
+    gc.set_threshold(*_SELDOM)
 
 
 async def _until_told(app: Runnable, drain: bool, told: asyncio.Event) -> str:
@@ -127,6 +130,8 @@ async def _until_told(app: Runnable, drain: bool, told: asyncio.Event) -> str:
             return await _gave_up(app, starting)
         await starting
         node = app.node
+        # A moment later, so that what was due at the start need not wait for it.
+        asyncio.get_running_loop().call_later(_SETTLED_AFTER, calm_collector)
         await waiting
     finally:
         waiting.cancel()
