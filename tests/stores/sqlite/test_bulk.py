@@ -104,3 +104,13 @@ async def test_what_has_ended_says_when_and_nothing_else_does(opened: SqliteStor
     for status, ended_at in ((4, None), (1, 5)):
         with pytest.raises(sqlite3.IntegrityError, match="CHECK"):
             sql.execute(insert, (status, ended_at))
+
+
+async def test_what_is_claimed_together_stands_together_in_the_file(opened: SqliteStore, clock: ManualClock) -> None:
+    """Their order in line is that of their ids, which say nothing of their jobs: a batch would touch every page."""
+    for number in range(40):
+        await opened.put(job(f"job-{number:03}"))
+    clock.move(hours=1)
+    await plan_once(opened, 200)
+    handles = [claim.handle for _ in range(4) for claim in await opened.claim("node-1", QUEUES, 10)]
+    assert handles == sorted(handles)

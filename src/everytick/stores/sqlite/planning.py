@@ -5,6 +5,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import TypeVar
 
 from everytick.domain.decisions import Creation, Plan
@@ -21,6 +22,9 @@ from everytick.stores.sqlite.rows import NEVER, NO_TEXT, STATUS_CODE, Columns, m
 from everytick.stores.sqlite.writer import Transaction
 
 T = TypeVar("T")
+
+_LINE = itemgetter(9, 0)
+"""By line_at, then id, of the columns of a creation."""
 
 
 def due(
@@ -193,6 +197,8 @@ class _Writing:
     def finish(self) -> None:
         """Write what was gathered."""
         many = self._transaction.executemany
+        # In the order in which they will be claimed: then what is claimed together stands together in the file.
+        self._creations.sort(key=_LINE)
         many(Q.create_occurrence, self._creations)
         for creation in self._keeping:
             self._keep(creation)
