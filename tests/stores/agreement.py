@@ -18,7 +18,7 @@ from everytick.domain.payload import payload
 from everytick.domain.snapshots import Adjustment, AdjustmentKind, JobSnapshot, Missed, Request
 from everytick.domain.steps import AttemptEnded, Claimed, Step, WaitOver
 from everytick.errors import EverytickError
-from everytick.stores.base import Claim, Page
+from everytick.stores.base import Claim, Edits, Page
 from tests.stores.acting import QUEUES, AnyStore, job
 from tests.stores.clock import ManualClock
 
@@ -80,6 +80,22 @@ class Pair:
         expected = self.random.choice([None, None, None, 1, 2])
         reports = self.random.random() < 0.5
         await self.both("put", job(self.random.choice(NAMES), reports=reports, **variant), expected_version=expected)
+
+    async def do_apply(self) -> None:
+        """A change of several jobs; now and then somebody else has edited one of them meanwhile."""
+        records = {each.job.name: each.job.version for each in await self.both("list")}
+        names = self.random.sample(NAMES, self.random.randrange(1, 4))
+        puts = [job(name, **self.random.choice(VARIANTS)) for name in names if self.random.random() < 0.7]
+        others = [name for name in names if name not in {each.name for each in puts}]
+        removes = {name: timedelta(minutes=self.random.choice([0, 10])) for name in others if name in records}
+        held = [name for name in names if name not in removes and (name in records or name not in others)]
+        suspends = {name: "not yet" for name in held if self.random.random() < 0.3}
+        resumes = frozenset(name for name in held if name not in suspends and self.random.random() < 0.3)
+        expected = {name: records.get(name, 0) for name in names if self.random.random() < 0.5}
+        if expected and self.random.random() < 0.2:
+            expected[self.random.choice(list(expected))] += 1
+        edits = Edits(tuple(puts), expected, suspends, "file", resumes, removes)
+        await self.both("apply", edits, by="ada")
 
     async def do_rename(self) -> None:
         await self.both("rename", await self.job_id(), self.random.choice(NAMES))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
-from everytick.errors import InvalidSetting
+from everytick.errors import InvalidSetting, StoreUnavailable
 from everytick.node.events import Event, Happening
 from everytick.sources.files import Folder
 from everytick.sources.watching import FolderWatch
@@ -42,7 +43,9 @@ class JobsFolder:
         """Follow every change from now on, and tell of mistakes through this node."""
         self._node = node
         broken, self._broken = self._broken, {}
-        await self._tell(node, broken)
+        # A store that is away just now is told by the node itself, with everything else, once it is back.
+        with suppress(StoreUnavailable):
+            await self._tell(node, broken)
         self._task = asyncio.get_running_loop().create_task(self._watch.run(), name="everytick-files")
 
     async def close(self) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from everytick import Everytick, every
-from everytick.errors import InvalidSetting
+from everytick.domain.nodes import NodeFacts
+from everytick.errors import InvalidSetting, StoreUnavailable
 from everytick.node.events import Event, Happening
 from everytick.stores.addresses import store_of
 
@@ -108,6 +109,25 @@ async def test_a_file_that_is_broken_at_the_start_is_told_too(jobs: Path) -> Non
         assert tick.node is not None
         assert list(tick.node.health.definition_errors.values()) == [1]
         assert await names(tick) == []
+
+
+async def test_a_store_that_is_away_for_a_moment_does_not_keep_a_node_from_starting(jobs: Path) -> None:
+    """What could not be told is told with the node's facts, once the store answers."""
+    write(jobs, "nightly", more=", overlap: skp")
+    store = store_of("memory://")
+    register, asked = store.register, iter([None, StoreUnavailable("the store", "gone fishing")])
+
+    async def sometimes(node: str, facts: NodeFacts) -> None:
+        if (error := next(asked, None)) is not None:
+            raise error
+        await register(node, facts)
+
+    store.register = sometimes  # type: ignore[method-assign]
+    async with Everytick(store, jobs=jobs) as tick:
+        assert await broken_files(tick) == {}
+        assert tick.node is not None
+        await tick.node.register()
+        assert len(await broken_files(tick)) == 1
 
 
 async def test_a_stopped_application_watches_no_longer_and_may_be_started_again(jobs: Path) -> None:
