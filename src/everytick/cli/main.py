@@ -29,6 +29,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "history": ("cli.reading", "Show what ran, newest first; of one JOB also what did not run, and why."),
         "nodes": ("cli.reading", "Show the nodes that were heard of, and whether they live."),
         "next": ("cli.agenda", "Show what runs next: of one JOB, or of all."),
+        "simulate": ("cli.simulate", "Run the coming days on virtual time: collisions, lateness, load."),
         "explain": ("cli.agenda", "Say what a schedule means, or why an instant of a job ran or did not."),
         "logs": ("cli.logs", "Show the output of an occurrence, or of a job's latest."),
     },

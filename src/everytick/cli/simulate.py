@@ -1,0 +1,314 @@
+"""`simulate`: the coming days on virtual time: what collides, what is late, what is left out, and how busy it gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import click
+
+from everytick.cli.agenda import change_words, clock_changes
+from everytick.cli.exits import Exit, Refused
+from everytick.cli.options import reading
+from everytick.cli.output import is_terminal, say, show_json, show_pairs, show_table, write
+from everytick.cli.session import ask, store_of_app
+from everytick.cli.state import Verb, state
+from everytick.cli.times import Times
+from everytick.errors import EverytickError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from everytick.app import Everytick
+    from everytick.simulate.forecast import Forecast, Load
+    from everytick.simulate.record import JobTally
+    from everytick.stores.addresses import AnyStore
+    from everytick.stores.memory import MemoryStore
+
+_MOST_DAYS = 3660
+_COLLISIONS = 10
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_SHADES = " .:-=+*#%@"
+
+
+@click.command(
+    "simulate",
+    cls=Verb,
+    help="Run the coming days on virtual time, with the lengths that runs had so far or that are given.\n\n"
+    "Says what becomes of every job, which instants jobs share, what is late, what changes of the clock do, and how "
+    "busy each hour of the week gets. Nothing is run and nothing is stored. Of files of jobs it needs no store.\n\n"
+    "Examples: everytick simulate --days 30 --duration nightly=45m; everytick simulate jobs/ --slots 4",
+)
+@click.argument("paths", metavar="[PATH]…", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--days", default=30, show_default=True, type=click.IntRange(1, _MOST_DAYS), help="How many days.")
+@click.option("--outage", "outages", multiple=True, metavar="FROM..THROUGH", help="No node is there; may be repeated.")
+@click.option(
+    "--duration", "durations", multiple=True, metavar="JOB=TIME", help="How long a job takes; may be repeated."
+)
+@click.option(
+    "--durations",
+    "file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Lines of JOB=TIME; # begins a comment.",
+)
+@click.option("--slots", type=click.IntRange(1, 100_000), help="How many run at once; as the node's unless given.")
+@reading
+def simulate_verb(
+    paths: Sequence[Path],
+    days: int,
+    outages: Sequence[str],
+    durations: Sequence[str],
+    file: Path | None,
+    slots: int | None,
+    as_json: bool,
+    utc: bool,
+) -> None:
+    """Run the coming days on virtual time."""
+    times = Times(utc)
+    given = {**({} if file is None else _from_file(file)), **dict(_duration(each, "--duration") for each in durations)}
+    planned = sorted(_outage(each, times) for each in outages)
+
+    def question(usual: int) -> _Question:
+        return _Question(timedelta(days=days), slots or usual, given, planned)
+
+    if paths:
+        import asyncio
+
+        found = asyncio.run(_on_files(paths, question(int(state().settings["slots"].value))))
+    else:
+        found = ask(lambda app: _on_store(app, question(app.settings.slots)))
+    _refuse_strangers(given, found)
+    if as_json:
+        show_json(_data(found, times))
+    else:
+        _show(found, times)
+
+
+# ------------------------------------------------------------------------------------------------------ what is asked
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What somebody wants to foresee."""
+
+    length: timedelta
+    slots: int
+    given: Mapping[str, timedelta]
+    outages: Sequence[tuple[datetime, datetime]]
+
+    async def answered(self, store: AnyStore) -> Forecast:
+        """Return what the coming days bring, if the outages lie in them."""
+        from everytick.simulate.forecast import foresee
+
+        now = await store.now()
+        end = now + self.length
+        for down, up in self.outages:
+            if not now <= down < up <= end:
+                text = f"the outage from {down.isoformat()} must end after it begins, and lie in the days to come"
+                raise Refused(f"{text}, which go through {end.isoformat(timespec='seconds')}")
+        return await foresee(store, self.length, slots=self.slots, given=self.given, outages=self.outages)
+
+
+async def _on_store(app: Everytick, question: _Question) -> Forecast:
+    return await question.answered(await store_of_app(app))
+
+
+async def _on_files(paths: Sequence[Path], question: _Question) -> Forecast:
+    return await question.answered(await _store_of(paths))
+
+
+async def _store_of(paths: Sequence[Path]) -> MemoryStore:
+    from everytick.sources.files import read_all
+    from everytick.sources.syncing import sync_jobs
+    from everytick.stores.memory import MemoryStore
+
+    files = read_all(paths)
+    mistakes = [each for file in files for each in file.mistakes]
+    for mistake in mistakes:
+        say(str(mistake), mark="red")
+    if mistakes:
+        raise Refused("files with mistakes cannot be simulated: correct them first", Exit.INVALID_FILE)
+    now = datetime.now(UTC)
+    store = MemoryStore(lambda: now)
+    await sync_jobs(store, {job.job.name: job for file in files for job in file.jobs})
+    return store
+
+
+def _duration(text: str, where: str) -> tuple[str, timedelta]:
+    from everytick.domain.durations import duration
+
+    name, equals, given = (part.strip() for part in text.rpartition("="))
+    if not equals or not name:
+        raise Refused(f"{where}: '{shown(text)}' must be JOB=TIME, like nightly=45m")
+    try:
+        return name, duration(given)
+    except EverytickError as error:
+        raise Refused(f"{where}: {error}") from error
+
+
+def _from_file(path: Path) -> dict[str, timedelta]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise Refused(f"there is no file {shown(str(path))}: correct its name", Exit.NOT_FOUND) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"{shown(str(path))} cannot be read: {shown(str(error))}", Exit.INVALID_FILE) from None
+    written = [(number, line.strip()) for number, line in enumerate(lines, 1)]
+    try:
+        return dict(_duration(line, f"{path}:{number}") for number, line in written if line and line[0] != "#")
+    except Refused as error:
+        raise Refused(str(error), Exit.INVALID_FILE) from None
+
+
+def _outage(text: str, times: Times) -> tuple[datetime, datetime]:
+    begin, dots, end = text.partition("..")
+    if not dots or not begin or not end:
+        raise Refused(f"--outage: '{shown(text)}' must be FROM..THROUGH, like 2026-07-01T09:00..2026-07-01T12:00")
+    return times.read(begin), times.read(end)
+
+
+def _refuse_strangers(given: Mapping[str, timedelta], found: Forecast) -> None:
+    from everytick.domain.names import did_you_mean
+
+    known = [job.name for job in found.jobs]
+    for name in given:
+        if name not in known:
+            text = f"a length was given for '{shown(name)}', and there is no such job"
+            raise Refused(text + (did_you_mean(name, known) or ": everytick list names them all"), Exit.NOT_FOUND)
+
+
+# ------------------------------------------------------------------------------------------------------ what is shown
+
+
+def _nights(found: Forecast) -> list[tuple[datetime, str, str]]:
+    """What changes of the clock do to which job."""
+    every = [
+        (change.instant, job.name, change_words(change))
+        for job in found.jobs
+        for change in clock_changes(job.schedule, found.start, found.through)
+    ]
+    return sorted(every)
+
+
+def _show(found: Forecast, times: Times) -> None:
+    _section("Jobs")
+    show_table(
+        ["job", "runs", "takes", "late", "latest by", "overlap", "not run", "stopped", "timed out"],
+        [_row(each) for each in found.tallies],
+        times,
+    )
+    _show_whole(found, times)
+    if groups := found.habits(_COLLISIONS):
+        _section("Instants that jobs share")
+        rows = [(len(group), number, first, ", ".join(group)) for group, number, first in groups]
+        show_table(["jobs", "times", times.heading("first"), "which"], rows, times)
+    if late := sorted((each for each in found.tallies if each.late), key=lambda each: each.worst, reverse=True):
+        _section("Late")
+        delays = [(each.name, each.late, each.lateness / each.late, each.worst, each.worst_at) for each in late]
+        show_table(["job", "late", "on average", "at most", times.heading("then")], delays, times)
+    if nights := _nights(found):
+        _section("When the clocks change")
+        show_table([times.heading("at"), "job", "what"], nights, times)
+    _section(f"Starts per hour ({times.zone})")
+    _show_map(found.load(ZoneInfo(times.zone)))
+    if found.unknown:
+        named = shown(", ".join(found.unknown), 300)
+        say(f"nobody knows how long these take, so they took no time: {named}; give --duration JOB=TIME")
+
+
+def _section(title: str) -> None:
+    if is_terminal():
+        write("")
+    write(f"# {title}")
+
+
+def _row(each: JobTally) -> tuple[object, ...]:
+    return (
+        each.name,
+        each.runs,
+        each.length,
+        each.late,
+        each.worst or None,
+        each.overlaps,
+        each.others,
+        each.canceled,
+        each.timed_out,
+    )
+
+
+def _show_whole(found: Forecast, times: Times) -> None:
+    _section("All together")
+    record = found.record
+    pairs: list[tuple[str, object]] = [
+        ("from", found.start),
+        ("through", found.through),
+        ("runs", sum(each.runs for each in found.tallies)),
+        ("most at once", f"{record.peak} of {found.slots} slots"),
+        ("then", record.peak_at),
+    ]
+    if record.longest_line:
+        pairs += [("waited for a slot, at most", record.longest_line), ("then", record.longest_line_at)]
+    show_pairs(pairs, times)
+
+
+def _show_map(load: Sequence[Load]) -> None:
+    """A row for each day of the week: numbers in a pipe, shades on a terminal."""
+    most = max((each.starts for each in load), default=0)
+    rows = [load[day * 24 : day * 24 + 24] for day in range(7)]
+    if not is_terminal():
+        for day, hours in zip(_WEEKDAYS, rows, strict=True):
+            click.echo("\t".join([day, *(f"{each.starts:.2f}" for each in hours)]))
+        return
+    write("     " + "".join(f"{hour:<3}" for hour in range(24)))
+    for day, hours in zip(_WEEKDAYS, rows, strict=True):
+        write(f"{day}  " + "".join(_shade(each.starts, most) * 2 + " " for each in hours))
+    write(f"most: {most:.1f} starts in an hour")
+
+
+def _shade(starts: float, most: float) -> str:
+    if not starts or not most:
+        return _SHADES[0]
+    return _SHADES[max(1, min(len(_SHADES) - 1, round(starts / most * (len(_SHADES) - 1))))]
+
+
+def _data(found: Forecast, times: Times) -> dict[str, Any]:
+    record = found.record
+    return {
+        "from": found.start,
+        "through": found.through,
+        "slots": found.slots,
+        "most_at_once": record.peak,
+        "most_at_once_at": record.peak_at,
+        "longest_line": record.longest_line,
+        "longest_line_at": record.longest_line_at,
+        "jobs": [_job_data(each, found) for each in found.tallies],
+        "collisions": [{"at": each.at, "jobs": each.jobs} for each in found.collisions(100)],
+        "clock_changes": [{"at": at, "job": job, "what": what} for at, job, what in _nights(found)],
+        "zone": times.zone,
+        "load": [
+            {"weekday": _WEEKDAYS[each.weekday], "hour": each.hour, "starts": each.starts, "running": each.running}
+            for each in found.load(ZoneInfo(times.zone))
+        ],
+    }
+
+
+def _job_data(each: JobTally, found: Forecast) -> dict[str, Any]:
+    [origin] = [found.lengths[job.id].origin for job in found.jobs if job.name == each.name]
+    return {
+        "job": each.name,
+        "runs": each.runs,
+        "length": each.length,
+        "length_from": origin,
+        "late": each.late,
+        "lateness": each.lateness,
+        "latest_by": each.worst,
+        "latest_at": each.worst_at,
+        "skipped_overlaps": each.overlaps,
+        "not_run": [{"status": status, "why": why, "count": n} for (status, why), n in sorted(each.not_run.items())],
+        "canceled": each.canceled,
+        "timed_out": each.timed_out,
+    }

@@ -1,0 +1,56 @@
+"""How long the jobs of a simulation take: what somebody said, else the middle of what was seen, else no time at all."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import StrEnum
+from statistics import median
+from typing import TYPE_CHECKING
+
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.values import value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from everytick.domain.job import Job
+    from everytick.stores.base import HistoryStore
+
+_SEEN = 25
+"""So many of the latest runs that ended well are looked at."""
+
+
+class Origin(StrEnum):
+    """Who says how long a job takes."""
+
+    GIVEN = "given"
+    HISTORY = "history"
+    UNKNOWN = "unknown"
+
+
+@value
+class Length:
+    """How long one job takes, and who says so."""
+
+    length: timedelta
+    origin: Origin
+
+
+async def known_lengths(store: HistoryStore, jobs: Iterable[Job], given: Mapping[str, timedelta]) -> dict[str, Length]:
+    """Return the length of each job by its id; `given` has them by name."""
+    return {
+        job.id: Length(given[job.name], Origin.GIVEN) if job.name in given else await _seen(store, job.id)
+        for job in jobs
+    }
+
+
+async def _seen(store: HistoryStore, job_id: str) -> Length:
+    page = await store.history(job_id=job_id, statuses=(OccurrenceStatus.COMPLETED,), limit=_SEEN)
+    seconds = [
+        (each.ended_at - each.started_at).total_seconds()
+        for each in page.occurrences
+        if each.started_at is not None and each.ended_at is not None
+    ]
+    if not seconds:
+        return Length(timedelta(0), Origin.UNKNOWN)
+    return Length(timedelta(seconds=median(seconds)), Origin.HISTORY)

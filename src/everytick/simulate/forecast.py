@@ -1,0 +1,155 @@
+"""`foresee`: a store's jobs through the coming days, and what is to be said about them."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Protocol
+
+from everytick.domain.values import value
+from everytick.simulate.durations import Length, Origin, known_lengths
+from everytick.simulate.lanes import Lane
+from everytick.simulate.record import EPOCH, QUARTER, JobTally, Record
+from everytick.simulate.world import Outage, World
+from everytick.stores.base import HistoryStore, JobStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import tzinfo
+
+    from everytick.domain.job import Job
+    from everytick.domain.snapshots import JobSnapshot
+
+HOURS_OF_WEEK = 7 * 24
+
+
+class Readable(JobStore, HistoryStore, Protocol):
+    """A store that can be asked what it holds, and the time."""
+
+    async def now(self) -> datetime:
+        """Return the store's time."""
+        ...
+
+
+@value
+class Collision:
+    """An instant that several jobs share."""
+
+    at: datetime
+    jobs: tuple[str, ...]
+
+
+@value
+class Load:
+    """One hour of the week: how many runs start in it and how many run at a time, on average."""
+
+    weekday: int
+    hour: int
+    starts: float
+    running: float
+
+
+@value
+class Forecast:
+    """What the coming days bring.
+
+    `lengths` says by job id how long each was taken to run. `longest_line` is how many were
+    ready at once and found no slot.
+    """
+
+    start: datetime
+    through: datetime
+    slots: int
+    jobs: tuple[Job, ...]
+    lengths: Mapping[str, Length]
+    record: Record
+
+    @property
+    def tallies(self) -> list[JobTally]:
+        """What became of each job, by name."""
+        return sorted(self.record.tallies.values(), key=lambda each: each.name)
+
+    @property
+    def unknown(self) -> list[str]:
+        """The jobs of which nobody knows how long they take."""
+        return sorted(each.name for each in self.jobs if self.lengths[each.id].origin is Origin.UNKNOWN)
+
+    def collisions(self, most: int) -> list[Collision]:
+        """Return the instants that most jobs share, the most crowded first."""
+        shared = ((at, tuple(names)) for at, names in self.record.sharing.items())
+        crowded = sorted(shared, key=lambda pair: (-len(pair[1]), pair[0]))
+        return [Collision(at, names) for at, names in crowded[:most]]
+
+    def habits(self, most: int) -> list[tuple[tuple[str, ...], int, datetime]]:
+        """Return which jobs share instants, how often, and when first; the largest groups first."""
+        groups: Counter[tuple[str, ...]] = Counter()
+        first: dict[tuple[str, ...], datetime] = {}
+        for at, names in sorted(self.record.sharing.items()):
+            group = tuple(sorted(names))
+            groups[group] += 1
+            first.setdefault(group, at)
+        ranked = sorted(groups.items(), key=lambda pair: (-len(pair[0]), -pair[1], pair[0]))
+        return [(group, number, first[group]) for group, number in ranked[:most]]
+
+    def load(self, zone: tzinfo) -> list[Load]:
+        """Return every hour of the week in a zone, Monday first."""
+        starts, busy, quarters = [0] * HOURS_OF_WEEK, [timedelta(0)] * HOURS_OF_WEEK, [0] * HOURS_OF_WEEK
+        for quarter in range((self.start - EPOCH) // QUARTER, (self.through - EPOCH) // QUARTER):
+            local = (EPOCH + quarter * QUARTER).astimezone(zone)
+            hour = local.weekday() * 24 + local.hour
+            quarters[hour] += 1
+            starts[hour] += self.record.starts.get(quarter, 0)
+            busy[hour] += self.record.busy.get(quarter, timedelta(0))
+        return [
+            Load(hour // 24, hour % 24, 4 * starts[hour] / seen, busy[hour] / (seen * QUARTER))
+            for hour, seen in enumerate(max(each, 1) for each in quarters)
+        ]
+
+
+async def foresee(
+    store: Readable,
+    length: timedelta,
+    *,
+    slots: int,
+    given: Mapping[str, timedelta] | None = None,
+    outages: Sequence[Outage] = (),
+    record: Record | None = None,
+) -> Forecast:
+    """Return what becomes of every job of a store in the time to come; nothing is changed.
+
+    A job takes as long as `given` says by its name, else as its latest runs did in the middle.
+    """
+    start = await store.now()
+    jobs = [record.job for record in await store.list()]
+    lengths = await known_lengths(store, jobs, given or {})
+    snapshots = await store.look([job.id for job in jobs])
+    record = Record() if record is None else record
+    lanes = [_lane(snapshots[job.id], lengths[job.id].length, record) for job in jobs if job.id in snapshots]
+    world = World(lanes, start, record, slots=slots, outages=outages)
+    with _without_collector():
+        world.run(start + length)
+    return Forecast(start, start + length, slots, tuple(jobs), lengths, record)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Nothing of a simulation is garbage in a circle: looking for some would take a fifth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _lane(snapshot: JobSnapshot, length: timedelta, record: Record) -> Lane:
+    job = snapshot.editions[-1].job
+    timeouts = [job.settings.execution_timeout]
+    if len(job.tasks) == 1:
+        timeouts.append(job.tasks[0].settings.task_timeout)
+    lane = Lane(snapshot, length, min((each for each in timeouts if each is not None), default=None))
+    record.know(lane)
+    return lane

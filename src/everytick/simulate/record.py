@@ -1,0 +1,133 @@
+"""What a simulation keeps: counts for each job, and how busy each quarter of an hour was.
+
+Nothing grows with the number of runs but the quarters of an hour and the instants that jobs share.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from everytick.domain.decisions import Creation, Why
+    from everytick.domain.statuses import OccurrenceStatus
+    from everytick.simulate.lanes import Lane, Run
+
+QUARTER = timedelta(minutes=15)
+"""The zones of the world differ by quarters of an hour: of these, hours can be made in any of them."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ON_TIME = timedelta(seconds=1)
+"""What starts within a second is on time, to people."""
+
+_NOTHING = timedelta(0)
+
+
+class JobTally:
+    """What became of the instants of one job."""
+
+    __slots__ = (
+        "canceled", "created", "late", "lateness", "length", "name", "not_run", "runs", "timed_out", "worst",
+        "worst_at",
+    )  # fmt: skip
+
+    def __init__(self, name: str, length: timedelta) -> None:
+        self.name, self.length = name, length
+        self.created = self.runs = self.late = self.canceled = self.timed_out = 0
+        self.not_run: Counter[tuple[str, str]] = Counter()
+        self.lateness, self.worst = _NOTHING, _NOTHING
+        self.worst_at: datetime | None = None
+
+    @property
+    def overlaps(self) -> int:
+        """How many instants were skipped because the job was busy."""
+        return sum(number for (_, why), number in self.not_run.items() if why in ("overlap", "queue full"))
+
+    @property
+    def others(self) -> int:
+        """How many instants were skipped or missed for any other reason."""
+        return sum(self.not_run.values()) - self.overlaps
+
+
+class Record:
+    """What happened in a simulation."""
+
+    def __init__(self) -> None:
+        self.tallies: dict[str, JobTally] = {}
+        self.starts: Counter[int] = Counter()
+        self.busy: defaultdict[int, timedelta] = defaultdict(timedelta)
+        self.sharing: dict[datetime, list[str]] = {}
+        self._alone: dict[datetime, str] = {}
+        self.peak = self.longest_line = 0
+        self.peak_at: datetime | None = None
+        self.longest_line_at: datetime | None = None
+
+    def know(self, lane: Lane) -> None:
+        """Begin to count for a job."""
+        self.tallies[lane.job.id] = JobTally(lane.job.name, lane.length)
+
+    def created(self, lane: Lane, creation: Creation) -> None:
+        """Count an occurrence that shall run, and see who else is to run at the same instant."""
+        self.tallies[lane.job.id].created += 1
+        instant, name = creation.scheduled_for, lane.job.name
+        if instant in self.sharing:
+            self.sharing[instant].append(name)
+        elif (first := self._alone.setdefault(instant, name)) is not name:
+            self.sharing[instant] = [first, name]
+
+    def not_run(self, lane: Lane, status: OccurrenceStatus, why: Why, number: int | None) -> None:
+        """Count instants that do not run; of very many nobody knows how many, and they count as one."""
+        self.tallies[lane.job.id].not_run[str(status), str(why)] += 1 if number is None else number
+
+    def dropped(self, lane: Lane, status: OccurrenceStatus, why: Why) -> None:
+        """Count one that was to run and then gave way."""
+        self.tallies[lane.job.id].not_run[str(status), str(why)] += 1
+
+    def started(self, run: Run, now: datetime, taken: int) -> None:
+        """Count a start, and how late it is."""
+        tally = self.tallies[run.lane.job.id]
+        tally.runs += 1
+        self.starts[(now - EPOCH) // QUARTER] += 1
+        if taken > self.peak:
+            self.peak, self.peak_at = taken, now
+        late = now - run.ready_at
+        if late > ON_TIME:
+            tally.late += 1
+            tally.lateness += late
+            if late > tally.worst:
+                tally.worst, tally.worst_at = late, now
+
+    def ended(self, run: Run, now: datetime) -> None:
+        """Count what a run took."""
+        self._lay(run, now)
+
+    def put_back(self, run: Run, now: datetime) -> None:
+        """Count what a run took until its node went away; it begins anew."""
+        self._lay(run, now)
+
+    def _lay(self, run: Run, now: datetime) -> None:
+        """Lay the time that a run took over the quarters it touched."""
+        begun = run.begun_at
+        assert begun is not None, f"{run.id} has ended and never began"
+        first, last = (begun - EPOCH) // QUARTER, (now - EPOCH) // QUARTER
+        if first == last:
+            self.busy[first] += now - begun
+            return
+        self.busy[first] += EPOCH + (first + 1) * QUARTER - begun
+        for each in range(first + 1, last):
+            self.busy[each] += QUARTER
+        self.busy[last] += now - (EPOCH + last * QUARTER)
+
+    def waits(self, number: int, now: datetime) -> None:
+        """Note how many are ready and find no slot."""
+        if number > self.longest_line:
+            self.longest_line, self.longest_line_at = number, now
+
+    def canceled(self, lane: Lane) -> None:
+        """Count one that was stopped."""
+        self.tallies[lane.job.id].canceled += 1
+
+    def timed_out(self, lane: Lane) -> None:
+        """Count one that runs longer than it may."""
+        self.tallies[lane.job.id].timed_out += 1

@@ -1,0 +1,217 @@
+"""Virtual time: the moments at which something happens, one after another, and what happens then.
+
+At one moment endings come first, and each gives its slot to whoever is ready; then plans, then what
+has become ready by them, by priority and age, as long as there are slots. During an outage nothing
+is planned or started; what ran when it began is canceled, or begins anew after it, as its job's
+`on_orphan` says.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from heapq import heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from everytick.deciding.plan import plan
+from everytick.domain.policies import OnOrphan
+from everytick.domain.snapshots import PLAN_LIMIT
+from everytick.domain.statuses import OccurrenceStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from everytick.domain.decisions import Creation
+    from everytick.simulate.lanes import Lane, Run
+    from everytick.simulate.record import Record
+
+Outage = tuple[datetime, datetime]
+"""From when through when no node is there."""
+
+_S = OccurrenceStatus
+
+
+# What happens at a moment, in the order in which it happens.
+_END, _DOWN, _UP, _PLAN, _READY = range(5)
+
+
+class World:
+    """All jobs on one node of so many slots."""
+
+    def __init__(
+        self,
+        lanes: Sequence[Lane],
+        start: datetime,
+        record: Record,
+        *,
+        slots: int,
+        outages: Sequence[Outage] = (),
+        limit: int = PLAN_LIMIT,
+    ) -> None:
+        self._lanes, self._record, self._slots, self._limit = lanes, record, slots, limit
+        self._moments: list[tuple[datetime, int, int, Any]] = []
+        self._number = count()
+        self._ready: list[Run] = []
+        self._taken = 0
+        self._is_down = False
+        for lane in lanes:
+            lane.wake_at = start
+            self._at(start, _PLAN, lane)
+            for run in list(lane.busy.values()):
+                self._known(run, start)
+        for down, up in outages:
+            self._at(down, _DOWN, None)
+            self._at(up, _UP, None)
+
+    def _known(self, run: Run, start: datetime) -> None:
+        """What is under way when the simulation begins has its whole length before it."""
+        if run.is_running:
+            run.is_running = False
+            self._begin(run, start)
+        else:
+            self._is_ready(run, start)
+
+    def run(self, through: datetime) -> None:
+        """Let everything happen until this moment, its own included."""
+        moments, plan_job, end_run = self._moments, self._plan, self._end
+        while moments and moments[0][0] <= through:
+            now = moments[0][0]
+            while moments and moments[0][0] == now:
+                _, kind, _, about = heappop(moments)
+                # The innermost loop of a month: the two commonest kinds are dealt with here.
+                if kind == _END:
+                    if about.is_running and about.ends_at == now:
+                        end_run(about, now, well=True)
+                        # A slot is given on at once; who is let out of the line comes with the plan, after that.
+                        if self._ready:
+                            self._start(now)
+                elif kind == _PLAN:
+                    if about.wake_at == now and not self._is_down:
+                        plan_job(about, now)
+                else:
+                    self._happen(kind, about, now)
+            if self._ready and not self._is_down:
+                self._start(now)
+
+    def _at(self, moment: datetime, kind: int, about: Any) -> None:
+        heappush(self._moments, (moment, kind, next(self._number), about))
+
+    def _happen(self, kind: int, about: Any, now: datetime) -> None:
+        if kind == _READY:
+            heappush(self._ready, about)
+        elif kind == _DOWN:
+            self._go_down(now)
+        else:
+            self._come_up(now)
+
+    def _is_ready(self, run: Run, now: datetime) -> None:
+        """Let it start as soon as it may and there is a slot."""
+        if run.ready_at > now:
+            self._at(run.ready_at, _READY, run)
+        else:
+            heappush(self._ready, run)
+
+    # ----------------------------------------------------------------------------------------------------- planning
+
+    def _plan(self, lane: Lane, now: datetime) -> None:
+        made = plan(lane.snapshot(), now, self._limit)
+        before = list(lane.busy.values()) if made.cancels or made.cancels_before is not None else []
+        for creation in made.creations:
+            self._create(lane, creation, now)
+        for id_ in made.releases:
+            if (released := lane.release(id_)) is not None:
+                self._is_ready(released, now)
+        for ending in made.endings:
+            if lane.drop(ending.id) is not None:
+                self._record.dropped(lane, ending.status, ending.why)
+        for span in made.spans:
+            self._record.not_run(lane, span.status, span.why, span.count)
+        lane.settle(made, now)
+        if lane.wake_at is not None:
+            lane.wake_at = max(lane.wake_at, now)
+            self._at(lane.wake_at, _PLAN, lane)
+        for run in before:
+            # Their ends wake the job, as the plan has just said.
+            if run.id in made.cancels or (made.cancels_before is not None and run.line_at < made.cancels_before):
+                self._cancel(run, now)
+
+    def _create(self, lane: Lane, creation: Creation, now: datetime) -> None:
+        if creation.status not in (_S.PENDING, _S.QUEUED):
+            self._record.not_run(lane, creation.status, creation.why, 1)
+            return
+        self._record.created(lane, creation)
+        run = lane.enter(creation)
+        if creation.status is _S.PENDING:
+            self._is_ready(run, now)
+
+    def _look_again(self, lane: Lane, now: datetime) -> None:
+        if lane.awaits_ends and (lane.wake_at is None or lane.wake_at > now):
+            lane.wake_at = now
+            self._at(now, _PLAN, lane)
+
+    # ------------------------------------------------------------------------------------------------------ running
+
+    def _start(self, now: datetime) -> None:
+        ready = self._ready
+        while ready and self._taken < self._slots:
+            run = heappop(ready)
+            if run.id in run.lane.busy and not run.is_running:
+                self._begin(run, now)
+        if ready:
+            self._record.waits(len(ready), now)
+
+    def _begin(self, run: Run, now: datetime) -> None:
+        run.begun_at, run.is_running = now, True
+        if run.started_at is None:
+            run.started_at = now
+        self._taken += 1
+        self._record.started(run, now, self._taken)
+        lane = run.lane
+        length = lane.length
+        if lane.limit is not None and length > lane.limit:
+            self._record.timed_out(lane)
+            length = lane.limit
+        run.ends_at = now + length
+        self._at(run.ends_at, _END, run)
+
+    def _end(self, run: Run, now: datetime, *, well: bool) -> None:
+        run.is_running = False
+        self._taken -= 1
+        lane = run.lane
+        in_time = lane.limit is None or lane.length <= lane.limit
+        lane.end(run, now, well=well and in_time)
+        self._record.ended(run, now)
+        self._look_again(lane, now)
+
+    def _cancel(self, run: Run, now: datetime) -> None:
+        self._record.canceled(run.lane)
+        if run.is_running:
+            self._end(run, now, well=False)
+        else:
+            run.lane.end(run, now, well=False)
+            self._look_again(run.lane, now)
+
+    # ------------------------------------------------------------------------------------------------------ outages
+
+    def _go_down(self, now: datetime) -> None:
+        self._is_down = True
+        for lane in self._lanes:
+            for run in [each for each in lane.busy.values() if each.is_running]:
+                if lane.job.settings.on_orphan is OnOrphan.FAIL:
+                    self._cancel(run, now)
+                else:
+                    self._put_back(run, now)
+
+    def _put_back(self, run: Run, now: datetime) -> None:
+        """Let it begin anew once a node is there."""
+        run.is_running = False
+        self._taken -= 1
+        self._record.put_back(run, now)
+        heappush(self._ready, run)
+
+    def _come_up(self, now: datetime) -> None:
+        self._is_down = False
+        for lane in self._lanes:
+            if lane.wake_at is not None and lane.wake_at <= now:
+                lane.wake_at = now
+                self._at(now, _PLAN, lane)
