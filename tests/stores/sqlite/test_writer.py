@@ -144,6 +144,19 @@ async def test_the_log_is_moved_into_the_file_when_nobody_writes(opened: SqliteS
             await opened.bell(0.02)
 
 
+async def test_memory_is_given_back_when_nobody_writes(opened: SqliteStore) -> None:
+    """An idle node with thousands of jobs holds none of their pages."""
+    loop, is_given_back = asyncio.get_running_loop(), asyncio.Event()
+
+    def look(statement: str) -> None:
+        if statement == "pragma shrink_memory":
+            loop.call_soon_threadsafe(is_given_back.set)
+
+    await opened._write(lambda transaction: transaction.connection.set_trace_callback(look))
+    async with asyncio.timeout(20):
+        await is_given_back.wait()
+
+
 async def test_what_another_process_writes_rings_here(opened: SqliteStore, path: Path, clock: ManualClock) -> None:
     """Another connection stands for another process: SQLite tells them apart by connection."""
     while await opened.bell(0):

@@ -30,14 +30,14 @@ FIRST_WITHOUT_RESET_FAULT = (3, 51, 3)
 PATIENCE = 30.0
 """So many seconds a writer waits for another process's turn to end before it gives up."""
 
-# 32 MB of cache hold the pages that a batch of claims and ends touches at random.
 _SETTINGS = (
     "journal_mode = wal",
     "wal_autocheckpoint = 0",
     "mmap_size = 0",
     "temp_store = memory",
-    "cache_size = -32000",
 )
+# 32 MB hold the pages that a batch of claims and ends touches at random; who only reads finds them in the system's.
+_WRITING_CACHE, _READING_CACHE = "cache_size = -32000", "cache_size = -2000"
 MIGRATIONS = load_migrations("everytick.stores.sqlite")
 _APPLICATION = 0x65767469  # "evti": tells our files from other people's
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.0001, 0.002
@@ -66,7 +66,7 @@ def connect(
             path, timeout=0, isolation_level=None, cached_statements=256, check_same_thread=not shared
         )
     try:
-        for setting in _SETTINGS:
+        for setting in (*_SETTINGS, _READING_CACHE if read_only else _WRITING_CACHE):
             patiently(lambda setting=setting: connection.execute(f"pragma {setting}"))  # type: ignore[misc]
         connection.execute(f"pragma synchronous = {'full' if synchronous == 'full' else 'normal'}")
         connection.execute(f"pragma query_only = {int(read_only)}")

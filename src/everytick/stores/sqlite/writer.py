@@ -32,7 +32,7 @@ MOST_CALLS = 500
 """So many calls share a commit at most."""
 
 IDLE = 0.2
-"""After so many seconds without a write the log is moved into the file."""
+"""After so many seconds without a write the log is moved into the file, and memory is given back."""
 
 LARGEST_LOG = 64 * 1024 * 1024
 """A log of so many bytes is moved into the file even if there is no idle moment."""
@@ -233,6 +233,9 @@ class Writer:
             is_idle = time.monotonic() - self._wrote_at > IDLE
             if self._log_is_dirty and (is_idle or self._log_size() > LARGEST_LOG):
                 self._checkpoint(connection)
+                if is_idle:
+                    # What it keeps in memory is given back: an idle node needs none of it.
+                    connection.execute("pragma shrink_memory")
         except (sqlite3.Error, OSError):
             # The next call meets the same trouble and tells its caller.
             self._drop_connection()
