@@ -186,6 +186,7 @@ PIECES = st.sampled_from(
         b"]}", b"kind: CronJob\n", b"metadata: {name: x}\n", b"spec: {schedule: '* * * * *', jobTemplate: ", b"---\n",
         b"\n", b" ",
         b"items:\n- ", b": ", b"\x00", b"\xff", b"\x1b[31m", b"\xe2\x80\xa8",
+        b"NaN", b"1e999", b"9" * 5000, b"-1", b"null", b'"schedule": ', b"'schedule': ", b'"seconds": ',
     ]
 )  # fmt: skip
 

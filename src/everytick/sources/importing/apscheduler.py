@@ -16,7 +16,7 @@ from everytick.errors import EverytickError, shown
 from everytick.schedules.codec import schedule
 from everytick.schedules.cron import Cron
 from everytick.schedules.timezones import zone
-from everytick.sources.importing.found import Findings, Unreadable, Unsayable, decoded
+from everytick.sources.importing.found import Findings, Unreadable, Unsayable, decoded, seconds_of
 from everytick.sources.importing.places import Member, members
 from everytick.sources.importing.wall_rule import (
     DAYS,
@@ -41,7 +41,7 @@ _WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _YEAR = ("", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NAMES = {"day_of_week": _WEEK, "month": _YEAR}
 _WHICH = {"1st": 1, "2nd": 2, "3rd": 3, "4th": 4, "5th": 5, "last": 0}
-_PART = re.compile(r"(?:\*|(\w+)(?:-(\w+))?)(?:/(\d+))?", re.ASCII)
+_PART = re.compile(r"(?:\*|(\w{1,9})(?:-(\w{1,9}))?)(?:/(\d{1,9}))?", re.ASCII)
 _POSITION = re.compile(r"(1st|2nd|3rd|4th|5th|last) +(\w+)", re.ASCII | re.IGNORECASE)
 _NIGHTS = (
     "APScheduler runs what the clock skips later by the length of the gap, and what comes twice on both passes; "
@@ -116,7 +116,7 @@ class _Listed:
         if isinstance(instances := job.get("max_instances"), int) and instances > 1:
             parts["max_concurrent"] = instances
         parts |= _recovery(job.get("coalesce") is not False, job.get("misfire_grace_time"))
-        if jitter := _seconds((job.get("trigger") or {}).get("jitter")):
+        if jitter := seconds_of((job.get("trigger") or {}).get("jitter")):
             parts["jitter"] = format_duration(jitter)
         if job.get("paused") is True:
             parts["suspended"] = True
@@ -125,7 +125,7 @@ class _Listed:
 
 def _recovery(coalesce: bool, given: object) -> dict[str, object]:
     """How late a run may be, and how many of those that are late are made up."""
-    allowed = _seconds(given)
+    allowed = seconds_of(given)
     if allowed is None:
         return {"recovery": "execute_last" if coalesce else "execute_all"}
     window: dict[str, object] = {"strategy": "bounded_window", "max_duration": format_duration(allowed)}
@@ -133,12 +133,6 @@ def _recovery(coalesce: bool, given: object) -> dict[str, object]:
         window["max_occurrences"] = 1
     shorter: dict[str, object] = {"grace": format_duration(max(allowed, timedelta(seconds=1)))}
     return {"recovery": window, **(shorter if allowed < _GRACE else {})}
-
-
-def _seconds(given: object) -> timedelta | None:
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or given <= 0:
-        return None
-    return timedelta(seconds=given)
 
 
 def _meets_clock_change(text: str) -> bool:
@@ -194,7 +188,7 @@ def _zone(trigger: Mapping[str, Any]) -> str:
 
 
 def _interval(trigger: Mapping[str, Any]) -> str:
-    length = _seconds(trigger.get("seconds"))
+    length = seconds_of(trigger.get("seconds"))
     if length is None:
         raise Unsayable("its interval has no length")
     end = f"; end={trigger['end_date']}" if trigger.get("end_date") else ""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from everytick.domain.durations import format_duration
 from everytick.errors import shown
 from everytick.sources.importing.celery_python import Beat, read_python
-from everytick.sources.importing.found import Findings, Unreadable, Unsayable, decoded, refuse_template
+from everytick.sources.importing.found import Findings, Unreadable, Unsayable, decoded, refuse_template, seconds_of
 from everytick.sources.importing.literals import Call, Entry, Place
 from everytick.sources.importing.places import members
 from everytick.sources.importing.wall_rule import DAYS, HOURS, MINUTES, MONTHS, WEEKDAYS, Numbers, WallRule
@@ -36,7 +36,7 @@ _ORDER = ("minute", "hour", "day_of_week", "day_of_month", "month_of_year")
 _DAY_NAMES = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _MONTH_NAMES = ("", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DELTA = ("days", "seconds", "microseconds", "milliseconds", "minutes", "hours", "weeks")
-_PART = re.compile(r"(?:(\*)|(\w+?)(?:-(\w+))?)(?:/(\w+))?", re.ASCII)
+_PART = re.compile(r"(?:(\*)|(\w{1,12}?)(?:-(\w{1,12}))?)(?:/(\w{1,9}))?", re.ASCII)
 _PLACE = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
 _KNOWN = ("task", "schedule", "args", "kwargs", "options", "relative")
 _SENT = ("queue", "expires", "countdown", "serializer", "exchange", "routing_key")
@@ -139,7 +139,7 @@ class _Entry:
 
     def _schedule(self, given: object) -> list[str]:
         if isinstance(given, (int, float)) and not isinstance(given, bool):
-            return [self._every(timedelta(seconds=given))]
+            return [self._every(seconds_of(given))]
         if not isinstance(given, Call):
             raise Unsayable("its schedule is neither a number of seconds nor a crontab, timedelta, schedule or solar")
         if given.name == "timedelta":
@@ -152,8 +152,8 @@ class _Entry:
             raise Unsayable("solar: there is no schedule that follows the sun")
         raise Unsayable(f"there is no schedule '{shown(given.name)}' in Celery")
 
-    def _every(self, length: timedelta, relative: bool = False) -> str:
-        if length <= timedelta(0):
+    def _every(self, length: timedelta | None, relative: bool = False) -> str:
+        if length is None or length <= timedelta(0):
             raise Unsayable("its schedule has no length")
         if not (relative or self._entry.given.get("relative") is True):
             self._left.append((f"the phase of every {format_duration(length)}", _PHASE))
@@ -162,11 +162,8 @@ class _Entry:
     def _run_every(self, call: Call) -> str:
         given = dict(zip(("run_every", "relative", "nowfun", "app"), call.args, strict=False)) | dict(call.kwargs)
         run_every = given.get("run_every")
-        if isinstance(run_every, Call) and run_every.name == "timedelta":
-            length = _delta(run_every)
-        elif isinstance(run_every, (int, float)) and not isinstance(run_every, bool):
-            length = timedelta(seconds=run_every)
-        else:
+        length = _delta(run_every) if isinstance(run_every, Call) else seconds_of(run_every)
+        if length is None:
             raise Unsayable("schedule(): run_every is neither a timedelta nor a number of seconds")
         self._note_own(given)
         return self._every(length, given.get("relative") is True)
@@ -192,12 +189,14 @@ class _Entry:
 
 
 def _delta(call: Call) -> timedelta:
+    if call.name != "timedelta":
+        raise Unsayable(f"'{shown(call.name)}' is no timedelta")
     given = dict(zip(_DELTA, call.args, strict=False)) | dict(call.kwargs)
     if any(key not in _DELTA or not isinstance(each, (int, float)) for key, each in given.items()):
         raise Unsayable("timedelta: it has other parts than numbers of days, seconds and so on")
     try:
         return timedelta(**{key: each for key, each in given.items() if isinstance(each, (int, float))})
-    except OverflowError:
+    except (OverflowError, ValueError):
         raise Unsayable("timedelta: it is longer than can be kept") from None
 
 

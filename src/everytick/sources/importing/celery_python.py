@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from everytick.errors import shown
 from everytick.sources.importing.found import Unreadable, Unsayable
-from everytick.sources.importing.literals import Entry, Place, literal
+from everytick.sources.importing.literals import Entry, Place, literal, source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -102,11 +102,11 @@ class _Source:
     def _entries(self, given: ast.expr) -> None:
         table = self._known.get(given.id, given) if isinstance(given, ast.Name) else given
         if not isinstance(table, ast.Dict):
-            self._leave(given, "beat_schedule", f"'{shown(ast.unparse(given), 60)}' is known only when the file is run")
+            self._leave(given, "beat_schedule", f"'{source(given)}' is known only when the file is run")
             return
         for key, each in zip(table.keys, table.values, strict=True):
             if key is None:
-                self._leave(each, f"**{ast.unparse(each)}", "it is known only when the file is run")
+                self._leave(each, f"**{source(each)}", "it is known only when the file is run")
             else:
                 self._entry(key, each)
 
@@ -115,12 +115,12 @@ class _Source:
             name = literal(key, self._known)
             found: Any = literal(given, self._known)
         except Unsayable as reason:
-            self._leave(key, f"entry {shown(ast.unparse(key), 60)}", str(reason))
+            self._leave(key, f"entry {source(key)}", str(reason))
             return
         if isinstance(name, str) and isinstance(found, dict):
             self.beat.entries.append(Entry(name, key.lineno, found))
         else:
-            self._leave(key, f"entry {shown(ast.unparse(key), 60)}", "it is no table with a name")
+            self._leave(key, f"entry {source(key)}", "it is no table with a name")
 
     def _leave(self, node: ast.expr, what: str, why: str) -> None:
         self.beat.left.append(Place(node.lineno, what, f"not imported: {why}"))

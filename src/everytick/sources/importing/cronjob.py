@@ -8,12 +8,11 @@ wall times that the clock skips are left out, and those that come twice come twi
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from everytick.domain.durations import duration, format_duration
 from everytick.errors import EverytickError, shown
-from everytick.sources.importing.found import Findings, Unreadable, Unsayable, decoded, refuse_template
+from everytick.sources.importing.found import Findings, Unreadable, Unsayable, decoded, refuse_template, seconds_of
 from everytick.sources.importing.wall_rule import DAYS, HOURS, MINUTES, MONTHS, WEEKDAYS
 from everytick.sources.yaml_reader import Node, read_yaml
 
@@ -178,9 +177,10 @@ class _CronJob:
         given = self._get(*path)
         if given is None:
             return None
-        if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+        length = seconds_of(given) if isinstance(given, int) else None
+        if length is None:
             raise Unsayable(f"{path[-1]} '{shown(given)}' is no number of seconds")
-        return format_duration(timedelta(seconds=given))
+        return format_duration(length)
 
     # ---------------------------------------------------------------------------------------------------- what
 

@@ -92,7 +92,7 @@ class _Crontab:
         elif name == "SHELL":
             self._shell = self._environment["SHELL"] = given or _SHELL
         elif name == "RANDOM_DELAY":
-            self._delay = f"{int(given)}m" if given.isascii() and given.isdigit() and int(given) else None
+            self._delay = f"{int(given)}m" if re.fullmatch(r"[0-9]{1,6}", given) and int(given) else None
             why = (
                 "it is not a number of minutes" if self._delay is None else "cron draws it once, and here each run does"
             )

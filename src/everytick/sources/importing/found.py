@@ -7,6 +7,7 @@ refused is left, in the words of the refusal.
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from everytick.domain.names import LONGEST_NAME
@@ -18,6 +19,7 @@ from everytick.sources.yaml_writer import written_file
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+_LONGEST = 1e10
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -67,6 +69,7 @@ class Findings:
         self.jobs: list[FoundJob] = []
         self.left: list[Left] = []
         self._taken = set[str]() if taken is None else taken
+        self._numbers: dict[str, int] = {}
 
     def leave(self, line: int, what: str, why: str, *, file: str | None = None) -> None:
         """Note something that is not carried over, in this file or in one that belongs to it."""
@@ -91,11 +94,12 @@ class Findings:
 
     def _name(self, named: str) -> str:
         """A name that a file may hold and nobody has yet."""
-        base = _UNFIT.sub("-", named).strip("-")[: LONGEST_NAME - 6] or "job"
-        name, number = base, 1
-        while name in self._taken:
+        base = _UNFIT.sub("-", named).strip("-")[: LONGEST_NAME - 8] or "job"
+        # Where thousands have one name, the numbers that are gone are not counted again.
+        number = self._numbers.get(base, 1)
+        while (name := base if number == 1 else f"{base}-{number}") in self._taken:
             number += 1
-            name = f"{base}-{number}"
+        self._numbers[base] = number
         return name
 
     def _mistakes(self, name: str, parts: Mapping[str, object]) -> Sequence[str]:
@@ -135,6 +139,13 @@ def decoded(raw: bytes, file: str) -> str:
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise Unreadable(file, line, "is not UTF-8: save it as UTF-8") from None
+
+
+def seconds_of(given: object) -> timedelta | None:
+    """Return so many seconds, or None for what is no number, not positive, or longer than anybody can wait."""
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given <= _LONGEST:
+        return None
+    return timedelta(seconds=given)
 
 
 def refuse_template(texts: Iterable[str]) -> None:

@@ -68,14 +68,22 @@ def literal(node: ast.expr, known: Mapping[str, ast.expr], depth: int = 0) -> An
             return _call(name, args, keywords, known, depth)
         case ast.Name(id=name) if name in known:
             return literal(known[name], known, depth + 1)
-    raise Unsayable(f"'{shown(ast.unparse(node), 60)}' is known only when the file is run")
+    raise Unsayable(f"'{source(node)}' is known only when the file is run")
+
+
+def source(node: ast.expr) -> str:
+    """Return how an expression is written, cut short."""
+    try:
+        return shown(ast.unparse(node), 60)
+    except RecursionError:
+        return "…"
 
 
 def _table(keys: list[ast.expr | None], values: list[ast.expr], known: Mapping[str, ast.expr], depth: int) -> Any:
     found = {}
     for key, each in zip(keys, values, strict=True):
         if key is None:
-            raise Unsayable(f"'**{shown(ast.unparse(each), 60)}' is known only when the file is run")
+            raise Unsayable(f"'**{source(each)}' is known only when the file is run")
         name = literal(key, known, depth + 1)
         if not isinstance(name, (str, int, float, bool)):
             raise Unsayable("a table has a key that is not plain")
@@ -98,18 +106,18 @@ def _call(
 def _lenient(keyword: ast.keyword, known: Mapping[str, ast.expr], depth: int) -> Any:
     """A function that is handed over is only named: whoever reads the call says what that means."""
     if isinstance(keyword.value, (ast.Lambda, ast.Name, ast.Attribute)) and keyword.arg in ("nowfun", "app"):
-        return ast.unparse(keyword.value)
+        return source(keyword.value)
     return literal(keyword.value, known, depth + 1)
 
 
 def _number(found: object, node: ast.expr) -> Any:
     if isinstance(found, (int, float)) and not isinstance(found, bool):
         return found
-    raise Unsayable(f"'{shown(ast.unparse(node), 60)}' is known only when the file is run")
+    raise Unsayable(f"'{source(node)}' is known only when the file is run")
 
 
 def _sum(operator: ast.operator, left: object, right: object, node: ast.expr) -> Any:
     try:
         return _SUMS[type(operator)](_number(left, node), _number(right, node))
     except (ArithmeticError, ValueError):
-        raise Unsayable(f"'{shown(ast.unparse(node), 60)}' is no number") from None
+        raise Unsayable(f"'{source(node)}' is no number") from None

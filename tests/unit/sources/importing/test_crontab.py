@@ -111,3 +111,13 @@ def test_carriage_returns_and_a_mark_at_the_beginning_are_no_part_of_it() -> Non
     found = read_crontab(b"\xef\xbb\xbf@daily a\r\n@daily b\r\n", "c", timezone="UTC")
 
     assert [dict(job.parts)["command"] for job in found.jobs] == ["a", "b"]
+
+
+def test_jobs_with_one_name_are_told_apart() -> None:
+    found = read_crontab(b"@daily x\n@hourly x\n@daily x-2\n@weekly x\n", "c", timezone="UTC")
+
+    assert [job.name for job in found.jobs] == ["x", "x-2", "x-2-2", "x-3"]
+
+
+def test_a_delay_that_is_no_number_of_minutes_is_listed() -> None:
+    assert "RANDOM_DELAY=" + "9" * 20 in left("RANDOM_DELAY=" + "9" * 5000 + "\n@daily a")[0]
