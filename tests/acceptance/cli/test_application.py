@@ -19,7 +19,7 @@ from tests.acceptance.cli.terminal import everytick
         (["run", "-a", "broken_one"], 65, 'broken_one.py:3: Invalid cron expression "61 * * * *": minute'),
         (["run", "-a", "raising"], 65, "raising.py:1: ZeroDivisionError: division by zero"),
         (["run", "-a", "unreadable"], 65, "unreadable.py:1: SyntaxError"),
-        (["run", "--store", "sqlite:///jobs.db"], 2, "only an application can run"),
+        (["run", "--store", "sqlite:///jobs.db"], 2, "only an application or a folder of jobs can run"),
         (["run", "-a", "shop", "--slots", "0"], 2, "setting slots=0 must be a whole number"),
         (["run", "-a", "shop", "--slots", "few"], 2, "slots=few in --slots must be a whole number"),
         (["run", "-a", "far"], 69, "does not answer"),
