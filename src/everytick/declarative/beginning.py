@@ -3,7 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
 
 from everytick.declarative import resuming
 from everytick.declarative.callbacks import Callbacks
@@ -15,6 +17,7 @@ from everytick.declarative.resolution import Resolution, resolve
 from everytick.declarative.telling import Tasks, Teller
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.snapshots import Request
+from everytick.errors import StoreUnavailable, TooManyEditions
 from everytick.node.events import Events
 from everytick.node.node import Node
 from everytick.node.settings import node_settings
@@ -25,6 +28,12 @@ _log = logging.getLogger("everytick.declarative")
 
 _SLOTS = 100_000
 """No task waits for another to end: as many run at once as a node can be given."""
+
+_A_WHILE = 1.0
+"""Seconds after which an end that was not told is not waited for any more."""
+
+# A clock of a test may stand still and jump by hours: the node looks often, and nobody is silent for too long.
+_ON_A_GIVEN_CLOCK: dict[str, Any] = {"poll": "20ms", "heartbeat": "100ms", "node_timeout": timedelta(days=36_500)}
 
 
 class Beginning:
@@ -38,7 +47,7 @@ class Beginning:
         teller: Teller,
         *,
         identifier: str,
-        poll: timedelta,
+        clock: Callable[[], datetime] | None,
     ) -> None:
         self._scheduler, self._registrations, self._store, self._teller = scheduler, registrations, store, teller
         self._identifier, self._owner = identifier, owner_of(scheduler)
@@ -46,33 +55,58 @@ class Beginning:
         self._tasks = {job_name(scheduler, task): task for task in registrations}
         self._ids: dict[str, str] = {}
         self._callbacks: dict[str, Registration] = {}
+        self._owed: dict[str, datetime] = {}
+        self._preempted: dict[str, str] = {}
         self._events = Events()
         self.lateness = Lateness(len(registrations))
         self.node = Node(
             store,
             Callbacks(self._callbacks),
-            node_settings(slots=_SLOTS, queues=(self._owner,), poll=poll),
+            node_settings(slots=_SLOTS, queues=(self._owner,), **({} if clock is None else _ON_A_GIVEN_CLOCK)),
             events=self._events,
             name=identifier,
             application=self._owner,
-            monotonic=asyncio.get_running_loop().time,
+            monotonic=asyncio.get_running_loop().time if clock is None else lambda: clock().timestamp(),
         )
 
     async def run(self) -> None:
         """Resolve, put, settle what an earlier instance left, and start the node if there is anything to run."""
         self.node.clock.learn(await self._store.now())
+        try:
+            await self._bring_in()
+        except TooManyEditions:
+            # Initializations that failed have left more versions than may wait to be decided about: decide.
+            await self.node.planner.round()
+            await self._bring_in()
+        if self._registrations:
+            await self._begin_to_tell()
+            await self.node.start()
+            self._undo.append(lambda: self.node.stop("cancel"))
+            await self._start_what_is_due()
+
+    async def _bring_in(self) -> None:
         records = await self._records()
         active = await self._active(records)
         orphaned = {name for name, found in active.items() if any(map(resuming.is_running, found))}
         resolution = resolve(self._scheduler, self._registrations, records, orphaned, self._identifier)
         await self._put(resolution, records)
         await self._settle(records, active)
-        await self._run_edited_now(resolution, records, active)
-        if self._registrations:
-            await self._begin_to_tell()
-            await self.node.start()
-            # What is due has been started when this is over: a stop that follows at once finds it running (S2-012).
+        for name in resolution.edited:
+            await self._look_what_is_owed(name, records[name], active.get(name, []))
+        away = [records[name].job.id for name in active if name not in self._registrations]
+        self.node.executor.claimer.leave(away)
+
+    async def _start_what_is_due(self) -> None:
+        """Claim once: a stop that follows at once finds what is due running (S2-012)."""
+        for name, instant in self._owed.items():
+            key, now = f"{self._identifier} {instant.isoformat()}", await self._store.now()
+            await self._store.request(self._ids[name], Request(key, Cause.TRIGGER, now, scheduled_for=instant))
+        try:
+            if self._owed:
+                await self.node.planner.round()
             await self.node.executor.claimer.claim()
+        except StoreUnavailable as error:
+            self.node.health.failed(str(error))
 
     async def undo(self) -> None:
         """Put back what was written; what goes wrong with that is logged, for another error is on its way."""
@@ -106,7 +140,11 @@ class Beginning:
     async def _put_back(self, resolution: Resolution) -> None:
         """Restore every definition that was overridden and remove what was created (S2-062)."""
         if resolution.before:
-            await self._store.put_all(resolution.before, by=self._owner)
+            try:
+                await self._store.put_all(resolution.before, by=self._owner)
+            except TooManyEditions:
+                await self.node.planner.round()
+                await self._store.put_all(resolution.before, by=self._owner)
         for name in resolution.created:
             await self._store.remove(self._ids[name], by=self._owner)
 
@@ -118,8 +156,6 @@ class Beginning:
             for name, found in mine.items()
         ]
         await resuming.settle(self._store, self.node.reaper, decided, [self._ids[name] for name in mine])
-        others = [each for name, found in active.items() if name not in self._registrations for each in found]
-        await resuming.cancel_unregistered(self._store, others)
 
     async def _has_run(self, record: JobRecord, active: list[Occurrence]) -> bool:
         """Whether a callback of the task was ever called, as far as the store can know."""
@@ -131,24 +167,26 @@ class Beginning:
                 return True
         return False
 
-    async def _run_edited_now(
-        self, resolution: Resolution, records: Mapping[str, JobRecord], active: Mapping[str, list[Occurrence]]
-    ) -> None:
-        """Run what matches this minute by its new expression, and has not run in it (S2-019, case A)."""
+    async def _look_what_is_owed(self, name: str, record: JobRecord, active: list[Occurrence]) -> None:
+        """Note the minute that a changed task is to run for; a retry that it waited for gives way to it."""
         now = await self._store.now()
-        minute = now.replace(second=0, microsecond=0)
-        for name in resolution.edited:
-            matches = self._registrations[name].schedule.last_at(now) == minute
-            if matches and resuming.begins_now(records[name], active.get(name, ()), minute):
-                request = Request(f"override {minute.isoformat()}", Cause.TRIGGER, now, scheduled_for=minute)
-                await self._store.request(self._ids[name], request)
+        attempted = await resuming.last_attempt_at(self._store, record)
+        instant = resuming.owed(record, active, self._registrations[name].schedule, now, attempted)
+        if instant is not None:
+            self._owed[name] = instant
+            for each in active:
+                await self._store.cancel(each.id, resuming.SUPERSEDED)
+                self._preempted[name] = each.id
 
     async def _begin_to_tell(self) -> None:
         """Listen to what becomes of the tasks, beginning with where each of them stands."""
         self.lateness.begin(await self._store.now())
-        tasks = Tasks(self._tasks, self._teller, self.lateness)
+        later = partial(asyncio.get_running_loop().call_later, _A_WHILE)
+        tasks = Tasks(self._tasks, self._teller, self.lateness, later)
         for id_, found in (await resuming.active_of(self._store, self._callbacks)).items():
             for each in found:
                 if await resuming.awaits_retry(self._store, each):
                     tasks.awaits_retry(job_name(self._scheduler, self._callbacks[id_].name), each.id)
+        for name, occurrence_id in self._preempted.items():
+            tasks.awaits_retry(job_name(self._scheduler, name), occurrence_id)
         self._events.listen(tasks.heard)

@@ -7,6 +7,7 @@ from datetime import timedelta
 from everytick.declarative.registrations import Callback, Registration
 from everytick.domain.job import Job
 from everytick.domain.outcome import Failed, Outcome
+from everytick.domain.steps import LONGEST
 from everytick.runners.base import Body
 from everytick.runners.context import Context
 from everytick.runners.function import FunctionBody
@@ -22,7 +23,7 @@ class CallbackBody(FunctionBody):
     __slots__ = ("_callback", "_delay")
 
     def __init__(self, callback: Callback, delay: timedelta) -> None:
-        self._callback, self._delay = callback, delay
+        self._callback, self._delay = callback, min(delay, LONGEST)
         self._call, self.wants_previous = self._awaited, False
 
     async def run(self, context: Context) -> Outcome:

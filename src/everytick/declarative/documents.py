@@ -19,7 +19,6 @@ from everytick.declarative.errors import (
 )
 from everytick.declarative.registrations import Registration, milliseconds
 from everytick.domain.job import Job
-from everytick.domain.steps import LONGEST
 from everytick.domain.values import value
 from everytick.errors import InvalidSchedule
 from everytick.schedules.cron import cron
@@ -138,7 +137,8 @@ def _expression(text: str) -> str:
 
 
 def _delay(given: int | float) -> timedelta:
-    longest = LONGEST / timedelta(milliseconds=1)
+    longest = milliseconds(timedelta.max)
     if not isfinite(given) or not 0 <= given <= longest:
         raise TaskInvalidValueError("retryDelayMs", given, f"must be from 0 to {longest:.0f}")
-    return timedelta(microseconds=round(given * 1000))
+    micros = given * 1000 if isinstance(given, int) else round(given * 1000)
+    return timedelta(microseconds=min(micros, timedelta.max // timedelta(microseconds=1)))

@@ -22,6 +22,7 @@ from everytick.domain.config import Level, Overrides, overrides
 from everytick.domain.ids import job_id
 from everytick.domain.job import Job, TaskDefinition, restored_job
 from everytick.domain.retry import Retry
+from everytick.domain.steps import LONGEST
 
 TASK = "callback"
 """The name of the one task in each of these jobs."""
@@ -55,8 +56,8 @@ def common_policies(scheduler: str) -> Overrides:
 
 @lru_cache(maxsize=1024)
 def own_policies(delay: timedelta) -> Overrides:
-    """Return what a job has for itself: how long it waits after a failure."""
-    return overrides(Level.JOB, {"retry": Retry(None, delay, superseded_by_next=True)})
+    """Return what a job has for itself: how long it waits after a failure, which is no longer than a calendar."""
+    return overrides(Level.JOB, {"retry": Retry(None, min(delay, LONGEST), superseded_by_next=True)})
 
 
 def job_of(scheduler: str, registration: Registration, document: TaskDocument) -> Job:

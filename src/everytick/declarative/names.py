@@ -18,6 +18,8 @@ _CUT = "%~"
 def checked_scheduler(name: object) -> str:
     """Return the name if a scheduler may carry it: it is part of the names of its jobs."""
     found = checked_name("scheduler", name)
+    if ":" in found:
+        raise InvalidName("scheduler", found, "has a colon, which divides it from the names of tasks: leave it out")
     if len(found) > LONGEST_SCHEDULER:
         raise InvalidName("scheduler", found, f"has {len(found)} characters: at most {LONGEST_SCHEDULER} are allowed")
     return found

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from everytick.domain.occurrence import Occurrence
+from everytick.domain.schedule import Schedule
 from everytick.domain.statuses import ACTIVE, AttemptStatus, OccurrenceStatus
 from everytick.domain.values import value
 from everytick.node.reaper import Reaper
@@ -19,9 +20,10 @@ from everytick.stores.base import JobRecord
 
 MINUTE = timedelta(minutes=1)
 SUPERSEDED = "a later run of this task stands for it"
-UNREGISTERED = "its task is no longer registered"
 
 _AT_ONCE = 500
+_RETRYING = OccurrenceStatus.AWAITING_RETRY
+_LOOKED_AT = 20
 
 
 @value
@@ -73,14 +75,22 @@ def _is_due(record: JobRecord, now: datetime) -> bool:
     return record.job.enabled and last is not None and last > record.watermark
 
 
-def begins_now(record: JobRecord, active: Sequence[Occurrence], minute: datetime) -> bool:
-    """Whether a task whose definition has just changed is to run in this matching minute (case A of S2-019).
+def owed(
+    record: JobRecord, active: Sequence[Occurrence], schedule: Schedule, now: datetime, attempted: datetime | None
+) -> datetime | None:
+    """Return the minute that a task whose definition has just changed is to run for, if any (S2-019).
 
-    The core lets a change fire nothing; the specification asks only whether the task has run
-    in this minute.
+    The core lets a change fire nothing. The specification asks whether the expression matches
+    the current minute and the task has not run in it (case A); and of a task that was not
+    registered for a while, whether it missed a minute since it was last attempted (case B).
     """
-    last = record.last_end.started_at if record.last_end is not None else None
-    return not active and (last is None or last < minute)
+    instant = schedule.last_at(now)
+    if instant is None or _is_due(record, now) or any(each.status is not _RETRYING for each in active):
+        return None
+    if instant + MINUTE > now and (attempted is None or attempted < instant):
+        return instant
+    was_away = not record.job.enabled
+    return instant if was_away and attempted is not None and attempted < instant else None
 
 
 async def settle(store: AnyStore, reaper: Reaper, found: Iterable[Leftovers], job_ids: Collection[str]) -> None:
@@ -95,12 +105,6 @@ async def settle(store: AnyStore, reaper: Reaper, found: Iterable[Leftovers], jo
         await reaper.take_over(job_ids, restarts)
 
 
-async def cancel_unregistered(store: AnyStore, active: Iterable[Occurrence]) -> None:
-    """End what waits of tasks that are not registered any more: nobody here could run it."""
-    waits = [each.id for each in active if not is_running(each) and each.owner is None]
-    await _cancel(store, waits, UNREGISTERED)
-
-
 async def _cancel(store: AnyStore, ids: Sequence[str], reason: str) -> None:
     for place in range(0, len(ids), _AT_ONCE):
         await asyncio.gather(*(store.cancel(id_, reason) for id_ in ids[place : place + _AT_ONCE]))
@@ -108,9 +112,21 @@ async def _cancel(store: AnyStore, ids: Sequence[str], reason: str) -> None:
 
 async def was_attempted(store: AnyStore, occurrence: Occurrence) -> bool:
     """Whether its callback was called; a claim that was given back before that does not count."""
-    if occurrence.status is not OccurrenceStatus.PENDING:
+    if occurrence.started_at is None or occurrence.status is OccurrenceStatus.RUNNING:
         return occurrence.started_at is not None
-    return occurrence.started_at is not None and bool((await store.whole(occurrence.id)).attempts)
+    return bool((await store.whole(occurrence.id)).attempts)
+
+
+async def last_attempt_at(store: AnyStore, record: JobRecord) -> datetime | None:
+    """Return when a callback of the task was last called, as far as its newest occurrences tell."""
+    found: list[datetime] = []
+    for each in (await store.history(job_id=record.job.id, limit=_LOOKED_AT)).occurrences:
+        if await was_attempted(store, each):
+            attempts = (await store.whole(each.id)).attempts
+            found += [attempt.started_at for _, attempt in attempts if attempt.started_at is not None]
+            found += [each.started_at] if each.started_at is not None and is_running(each) else []
+            break
+    return max(found, default=None)
 
 
 async def awaits_retry(store: AnyStore, occurrence: Occurrence) -> bool:

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from everytick.node.clock import NodeClock
     from everytick.stores.addresses import AnyStore
 
-_POLL = timedelta(seconds=5)
-_POLL_ON_GIVEN_CLOCK = timedelta(milliseconds=20)
-
 
 class DeclarativeScheduler:
     """Runs registered callbacks in the minutes their cron expressions name, and remembers in `store` what it did.
@@ -116,8 +113,9 @@ class DeclarativeScheduler:
         self._teller.hold()
         try:
             store, self._close = await opened(self._given, self._clock)
-            poll = _POLL if self._clock is None else _POLL_ON_GIVEN_CLOCK
-            beginning = Beginning(self._name, registrations, store, self._teller, identifier=identifier, poll=poll)
+            beginning = Beginning(
+                self._name, registrations, store, self._teller, identifier=identifier, clock=self._clock
+            )
             self._time = beginning.node.clock
             await beginning.run()
         except BaseException as error:  # noqa: BLE001, also a cancel of whoever awaits this

@@ -19,7 +19,7 @@ from everytick.stores.addresses import AnyStore
 from everytick.stores.base import JobRecord
 
 _FAILED = (AttemptStatus.FAILED, AttemptStatus.TIMEOUT)
-_LOOKED_AT = 1000
+_LOOKED_AT = 100
 """So many of a task's newest occurrences are looked at for its last failure, which nothing else tells of."""
 
 
@@ -58,7 +58,7 @@ async def task_states(
 ) -> dict[str, TaskState]:
     """Return where the tasks of the scheduler of this name stand, registered or not, by the task's name.
 
-    Without `tasks` these are all of them. A failure that lies behind the newest 1,000
+    Without `tasks` these are all of them. A failure that lies behind the newest hundred
     occurrences of a task, or that retention has forgotten, is not found any more.
     """
     prefix = prefix_of(name)
@@ -126,8 +126,10 @@ async def _times(store: AnyStore, record: JobRecord) -> tuple[datetime | None, d
         if each.started_at is None:
             continue
         attempts = [attempt for _, attempt in (await store.whole(each.id)).attempts]
-        begun = [each.started_at, *(attempt.started_at for attempt in attempts if attempt.started_at is not None)]
-        attempted = max(filter(None, [attempted, *begun]))
+        begun = [attempt.started_at for attempt in attempts]
+        # What was claimed and given back before its callback was called has no attempt.
+        claimed = each.started_at if resuming.is_running(each) else None
+        attempted = max(filter(None, [attempted, claimed, *begun]), default=None)
         failed = failed or _failed_at(attempts)
         if failed is not None:
             break

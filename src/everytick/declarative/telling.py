@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import TypeAlias
 
 from everytick.declarative.lateness import Lateness
@@ -108,10 +109,16 @@ class _Standing:
 class Tasks:
     """Turns what the core tells of occurrences into the events of their tasks."""
 
-    def __init__(self, names: Mapping[str, str], teller: Teller, lateness: Lateness) -> None:
-        """`names` gives the task of each job by the job's name."""
+    def __init__(
+        self,
+        names: Mapping[str, str],
+        teller: Teller,
+        lateness: Lateness,
+        later: Callable[[Callable[[], None]], object],
+    ) -> None:
+        """`names` gives the task of each job by the job's name; `later` calls something in a while."""
         self._tasks = {job: _Standing(task) for job, task in names.items()}
-        self._teller, self._lateness = teller, lateness
+        self._teller, self._lateness, self._later = teller, lateness, later
 
     def awaits_retry(self, job: str, occurrence_id: str) -> None:
         """Begin with a task that an earlier instance left waiting for a retry."""
@@ -131,10 +138,20 @@ class Tasks:
             self._ended(task, event)
 
     def _started(self, task: _Standing, event: Event) -> None:
-        if task.status is TaskStatus.RUNNING and task.occurrence != event.occurrence_id and not task.deferred:
+        if task.status is TaskStatus.RUNNING and task.occurrence != event.occurrence_id:
             # The store knows that the one before has ended, or this could not have started: its end is told first.
+            # If another instance took it over, nobody will: then this is told after a while.
             task.deferred.append(event)
+            self._later(partial(self._stop_waiting, task))
             return
+        self._begun(task, event)
+
+    def _stop_waiting(self, task: _Standing) -> None:
+        deferred, task.deferred = task.deferred, []
+        for each in deferred:
+            self._begun(task, each)
+
+    def _begun(self, task: _Standing, event: Event) -> None:
         is_retry = task.status is TaskStatus.AWAITING_RETRY and task.occurrence == event.occurrence_id
         if task.status is TaskStatus.AWAITING_RETRY and not is_retry:
             self._tell("TaskRetryPreempted", task, event.at)
@@ -153,9 +170,7 @@ class Tasks:
         elif event.status in _FAILED:
             task.status = TaskStatus.AWAITING_RETRY
             self._tell("TaskRunFailed", task, event.at, event.text)
-        deferred, task.deferred = task.deferred, []
-        for each in deferred:
-            self._started(task, each)
+        self._stop_waiting(task)
 
     def _ended(self, task: _Standing, event: Event) -> None:
         """An occurrence that waited for a retry ended without it: its place was taken, or somebody canceled it."""

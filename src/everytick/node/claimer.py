@@ -62,6 +62,7 @@ class Claimer:
         self._slots, self._timeout = settings.slots, settings.node_timeout.total_seconds()
         self._low = settings.slots
         self._unknown: dict[str, None] = {}
+        self._left: tuple[str, ...] = ()
         self._missing: dict[int, int] = {}
         self._calls = self._calls_when_missing = 0
         self._is_calling = self._is_behind = self._is_over = False
@@ -148,9 +149,14 @@ class Claimer:
             self._unknown.pop(next(iter(self._unknown)))
         self._unknown[job.id] = None
 
+    def leave(self, job_ids: Iterable[str]) -> None:
+        """Never ask for these jobs: nobody here will learn what to call."""
+        self._left = tuple(job_ids)
+        self.learn_again()
+
     def learn_again(self) -> None:
         """Forget what could not be run: definitions may have changed."""
-        self._unknown.clear()
+        self._unknown = dict.fromkeys(self._left)
 
     # ----------------------------------------------------------------------------------------------- lost replies
 

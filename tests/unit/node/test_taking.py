@@ -1,0 +1,81 @@
+"""Taking over from a node that lives, and leaving jobs alone for good, as the declarative scheduler asks."""
+
+import asyncio
+
+from everytick.domain.statuses import OccurrenceStatus
+from tests.unit.node.conftest import Live
+from tests.unit.node.worlds import World, pause
+
+
+def test_what_a_living_node_runs_can_be_taken_and_restarted(live: Live) -> None:
+    """S2-059: its attempt is lost, it is told to stop, and another one succeeds."""
+
+    async def story(world: World) -> None:
+        calls: list[str] = []
+
+        async def body() -> None:
+            calls.append("called")
+            if len(calls) == 1:
+                await asyncio.Event().wait()
+
+        job = await world.define("long", body, on_orphan="restart", max_lost=None)
+        owner, taker = world.node(), world.node()
+        await owner.start()
+        asked = await world.trigger(job)
+        await pause("2s")
+        await taker.start()
+        assert await taker.reaper.take_over([job.id], [asked]) == 1
+        assert (await world.ended(asked)).status is OccurrenceStatus.COMPLETED
+        whole = await world.store.whole(asked)
+        assert [str(attempt.status) for _, attempt in whole.attempts] == ["lost", "success"]
+        await owner.stop()
+        await taker.stop()
+
+    live(story)
+
+
+def test_what_a_living_node_runs_can_be_taken_and_ended(live: Live) -> None:
+    """S2-011: with a reason it does not come back, though its job would restart it."""
+
+    async def story(world: World) -> None:
+        stopped = asyncio.Event()
+
+        async def body() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                stopped.set()
+
+        job = await world.define("long", body, on_orphan="restart", max_lost=None)
+        owner, taker = world.node(), world.node()
+        await owner.start()
+        asked = await world.trigger(job)
+        await pause("2s")
+        await taker.start()
+        await taker.reaper.take_over([job.id], [asked], end="another stands for it")
+        ended = await world.ended(asked)
+        assert (ended.status, ended.error) == (OccurrenceStatus.CANCELED, "another stands for it")
+        await stopped.wait()
+        await owner.stop()
+        await taker.stop()
+
+    live(story)
+
+
+def test_what_is_left_is_never_asked_for(live: Live) -> None:
+    """C-21: also when a node looks again at what it could not run."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            raise AssertionError
+
+        job = await world.define("theirs", body)
+        node = world.node()
+        node.executor.claimer.leave([job.id])
+        await node.start()
+        asked = await world.trigger(job)
+        await pause("100s")
+        assert await world.status(asked) is OccurrenceStatus.PENDING
+        await node.stop()
+
+    live(story)
