@@ -146,7 +146,8 @@ class Line:
             fits = self._has_sure_room and not self.waiting_count
         if fits:
             return self._come_in(newcomer)
-        if self.freed:
+        if self.freed or (self._has_sure_room and self.waiting_count):
+            # Those before him may come in, and a later plan lets them: only then is it known what is left for him.
             return self._cut()
         match rule:
             case Overlap.SKIP:

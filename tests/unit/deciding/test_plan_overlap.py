@@ -335,8 +335,8 @@ def test_an_ending_between_two_looks_is_seen_by_the_second() -> None:
 
 
 def test_of_a_long_line_the_newest_is_not_released_before_those_unseen() -> None:
-    """A snapshot holds the oldest and the newest of the line."""
-    line = [active(f"w{n}", at("09:30"), "queued") for n in range(3)]
+    """A snapshot holds the oldest of the line, the newest of the schedule's own and the newest."""
+    line = [active(f"w{n}", at("09:30"), "queued") for n in range(4)]
     seen = replace(due(*line, overlap="queue", max_concurrent=5), waiting_count=50)
 
     decided = plan(seen, at("09:45"))
