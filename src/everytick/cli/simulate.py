@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -110,7 +111,34 @@ class _Question:
             if not now <= down < up <= end:
                 text = f"the outage from {down.isoformat()} must end after it begins, and lie in the days to come"
                 raise Refused(f"{text}, which go through {end.isoformat(timespec='seconds')}")
-        return await foresee(store, self.length, slots=self.slots, given=self.given, outages=self.outages)
+        line = _Progress(now, self.length)
+        try:
+            return await foresee(
+                store, self.length, slots=self.slots, given=self.given, outages=self.outages, tell=line.show
+            )
+        finally:
+            line.clear()
+
+
+class _Progress:
+    """How far the simulation has come, on a terminal, once it has taken a second."""
+
+    def __init__(self, start: datetime, whole: timedelta) -> None:
+        from time import monotonic
+
+        self._start, self._whole, self._clock, self._begun = start, whole, monotonic, monotonic()
+        self._is_wanted, self._is_shown = is_terminal(sys.stderr), False
+
+    def show(self, now: datetime) -> None:
+        """Say how many days have passed."""
+        if self._is_wanted and self._clock() - self._begun > 1:
+            self._is_shown = True
+            click.echo(f"\r{(now - self._start).days} of {self._whole.days} days", err=True, nl=False)
+
+    def clear(self) -> None:
+        """Leave nothing behind."""
+        if self._is_shown:
+            click.echo("\r" + " " * 40 + "\r", err=True, nl=False)
 
 
 async def _on_store(app: Everytick, question: _Question) -> Forecast:

@@ -16,7 +16,7 @@ from everytick.simulate.world import Outage, World
 from everytick.stores.base import HistoryStore, JobStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import tzinfo
 
     from everytick.domain.job import Job
@@ -116,10 +116,12 @@ async def foresee(
     given: Mapping[str, timedelta] | None = None,
     outages: Sequence[Outage] = (),
     record: Record | None = None,
+    tell: Callable[[datetime], None] | None = None,
 ) -> Forecast:
     """Return what becomes of every job of a store in the time to come; nothing is changed.
 
-    A job takes as long as `given` says by its name, else as its latest runs did in the middle.
+    A job takes as long as `given` says by its name, else as its latest runs did in the middle. `tell` is called
+    with the virtual time now and then.
     """
     start = await store.now()
     jobs = [record.job for record in await store.list()]
@@ -127,7 +129,7 @@ async def foresee(
     snapshots = await store.look([job.id for job in jobs])
     record = Record() if record is None else record
     lanes = [_lane(snapshots[job.id], lengths[job.id].length, record) for job in jobs if job.id in snapshots]
-    world = World(lanes, start, record, slots=slots, outages=outages)
+    world = World(lanes, start, record, slots=slots, outages=outages, tell=tell)
     with _without_collector():
         world.run(start + length)
     return Forecast(start, start + length, slots, tuple(jobs), lengths, record)

@@ -8,7 +8,7 @@ is planned or started; what ran when it began is canceled, or begins anew after 
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from everytick.domain.snapshots import PLAN_LIMIT
 from everytick.domain.statuses import OccurrenceStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from everytick.domain.decisions import Creation
     from everytick.simulate.lanes import Lane, Run
@@ -32,7 +32,9 @@ _S = OccurrenceStatus
 
 
 # What happens at a moment, in the order in which it happens.
-_END, _DOWN, _UP, _PLAN, _READY = range(5)
+_END, _DOWN, _UP, _PLAN, _READY, _TELL = range(6)
+
+_TOLD_EVERY = timedelta(hours=6)
 
 
 class World:
@@ -47,6 +49,7 @@ class World:
         slots: int,
         outages: Sequence[Outage] = (),
         limit: int = PLAN_LIMIT,
+        tell: Callable[[datetime], None] | None = None,
     ) -> None:
         self._lanes, self._record, self._slots, self._limit = lanes, record, slots, limit
         self._moments: list[tuple[datetime, int, int, Any]] = []
@@ -54,6 +57,9 @@ class World:
         self._ready: list[Run] = []
         self._taken = 0
         self._is_down = False
+        self._tell = tell
+        if tell is not None:
+            self._at(start, _TELL, None)
         for lane in lanes:
             lane.wake_at = start
             self._at(start, _PLAN, lane)
@@ -101,8 +107,11 @@ class World:
             heappush(self._ready, about)
         elif kind == _DOWN:
             self._go_down(now)
-        else:
+        elif kind == _UP:
             self._come_up(now)
+        elif self._tell is not None:
+            self._tell(now)
+            self._at(now + _TOLD_EVERY, _TELL, None)
 
     def _is_ready(self, run: Run, now: datetime) -> None:
         """Let it start as soon as it may and there is a slot."""
