@@ -75,8 +75,10 @@ class Claimer:
 
     def slot_is_free(self) -> None:
         """Look again if the last look left something behind, and what was claimed ahead runs low."""
-        # A call under way looks again by itself once it was answered.
-        if self._is_more and not self._is_calling and self._load.waiting < self._low and self._room():
+        # A call under way looks again by itself once it was answered, and who was woken need not be woken again.
+        if not self._is_more or self._is_calling or self._load.waiting >= self._low or self._wake.is_set():
+            return
+        if self._room():
             self._wake.set()
 
     def has_written(self) -> None:

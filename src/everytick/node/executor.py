@@ -209,7 +209,7 @@ class Executor:
 
     def _follow(self, held: Held, step: Step, now: datetime) -> None:
         self._heed(held, step, now)
-        if step.rows or step.commits:
+        if step.rows or step.end is not None or step.resume_at is not None or step.release:
             self.writer.put(held, step)
         else:
             for start in step.starts:

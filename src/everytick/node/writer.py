@@ -69,13 +69,10 @@ class Writer:
             else:
                 held.is_queued = False
                 held.steps = ()
-            self._tell(held, step, commit)
-
-    def _tell(self, held: Held, step: Step, commit: Commit | None) -> None:
-        try:
-            self._committed(held, step, commit)
-        except Exception:  # noqa: BLE001, a mistake of ours in one occurrence must not end the writing of all others
-            _log.exception("occurrence %s stands still", held.claim.snapshot.id)
+            try:
+                self._committed(held, step, commit)
+            except Exception:  # noqa: BLE001, a mistake of ours in one occurrence must not end the writing of all others
+                _log.exception("occurrence %s stands still", held.claim.snapshot.id)
 
     async def _commit(self, steps: list[tuple[Claim, Step]]) -> Sequence[Commit | None]:
         """Return what became of each step, None where it cannot be written; a silent store is asked again."""

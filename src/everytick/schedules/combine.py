@@ -68,8 +68,10 @@ class Combinable(ABC):
     @property
     def waits_for_end(self) -> bool:
         """Whether the next instant follows from the end of the job's last occurrence."""
-        inside = (getattr(self, "schedule", None), *getattr(self, "parts", ()))
-        return any(waits_for_end(part) for part in inside if part is not None)
+        part: Schedule | None = getattr(self, "schedule", None)
+        if part is not None:
+            return waits_for_end(part)
+        return any(map(waits_for_end, getattr(self, "parts", ())))
 
     @abstractmethod
     def next_after(self, instant: datetime, /) -> datetime | None:

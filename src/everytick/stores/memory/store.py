@@ -283,7 +283,8 @@ class MemoryStore:
         """Give the node up to `limit` ready occurrences of these queues, by priority, then age."""
         now = self._now()
         lines = [self._tables.ready[queue] for queue in set(queues) if queue in self._tables.ready]
-        ready = (row for row in merge(*lines, key=_turn) if row.job.id not in unknown)
+        rows = lines[0] if len(lines) == 1 else merge(*lines, key=_turn)
+        ready = (row for row in rows if row.job.id not in unknown) if unknown else rows
         return [self._own(row, node, now) for row in list(islice(ready, limit))]
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
@@ -537,7 +538,7 @@ class MemoryStore:
         made.number = made.fence = 1
         made.started_at, made.error = run.started_at, run.error
         self._tables.change(made, ended_at=run.ended_at)
-        self._note_end(made)
+        self._note_end(made, run.ended_at)
         return True
 
     async def rename(self, job_id: str, name: str, *, by: str = "") -> None:
