@@ -7,7 +7,7 @@ what a test does without: the heartbeat, the reaper and the janitor.
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Self
 
@@ -23,13 +23,16 @@ _SOON = 0.02
 _MOMENT = 1e-5
 """Seconds on the store's clock in which everything happens that needs no time."""
 
+_FOR_EVER = timedelta(days=36_500)
+
 
 class Engine:
     """Runs an application's jobs on a store, on the store's time."""
 
     def __init__(self, app: Everytick, store: AnyStore, repertoire: Repertoire, monotonic: Callable[[], float]) -> None:
         hooks = {definition.job.id: definition.hooks for definition in app.definitions}
-        settings = replace(app.settings, log_folder=None)
+        # Nobody listens for beats here, and none are sent: no length of virtual time makes this node look dead.
+        settings = replace(app.settings, log_folder=None, node_timeout=_FOR_EVER)
         self._store, self._queues, self._repertoire = store, settings.queues, repertoire
         self._node = Node(store, repertoire, settings, hooks=hooks, monotonic=monotonic)
         self._planner, self._executor, self._reporter = self._node.planner, self._node.executor, self._node.reporter
@@ -37,6 +40,7 @@ class Engine:
 
     async def __aenter__(self) -> Self:
         self._node.clock.learn(await self._store.now())
+        self._node.health.has_beaten()
         work = (self._executor.writer.run(), self._executor.claimer.run())
         self._tasks = [asyncio.get_running_loop().create_task(each) for each in work]
         return self
@@ -78,8 +82,6 @@ class Engine:
         return await self._plan() + await self._executor.claimer.claim()
 
     async def _plan(self) -> int:
-        # Nobody else listens for beats here, but a node that was not heard of claims nothing.
-        self._node.health.has_beaten()
         planned = 0
         while found := await self._planner.round():
             planned += found

@@ -52,6 +52,24 @@ def test_a_coroutine_that_naps_takes_virtual_time() -> None:
     assert done.ran("long")[-1].status == "running"
 
 
+def test_a_slot_that_is_freed_is_taken_at_once_however_long_nothing_was_planned() -> None:
+    """S0-104: no beats are sent on virtual time, and nobody takes that for silence."""
+    tick, starts = Everytick("memory://", name="simulated", slots=1), dict[str, datetime]()
+
+    @tick.job(cron("0 1 * * *"), task_timeout="10h", priority=1)
+    async def long(ctx: Context) -> None:
+        starts["long"] = ctx.started_at
+        await until_rung(5 * 3600)
+
+    @tick.job(cron("0 1 * * *"), overlap="allow")
+    def behind(ctx: Context) -> None:
+        starts["behind"] = ctx.started_at
+
+    simulate(tick, DAY, NEXT_DAY)
+
+    assert starts == {"long": at(1), "behind": at(6)}
+
+
 def test_a_timeout_strikes_at_its_time() -> None:
     """S0-065, S0-066."""
     tick = application()
