@@ -10,7 +10,6 @@ from everytick.domain.job import Job
 from everytick.domain.occurrence import Occurrence
 from everytick.domain.outcome import Lost
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.domain.steps import CancelRequested
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
 from everytick.node.settings import NodeSettings
@@ -75,21 +74,10 @@ class Reaper:
         """
         found = 0
         while claims := await self._store.take(self._name, job_ids, _AT_ONCE, occurrence_ids):
-            found += await self.settle(await self._asked_to_stop(claims, end) if end else claims)
+            found += await self.settle([_asked_to_stop(claim, end) for claim in claims] if end else claims)
             if len(claims) < _AT_ONCE:
                 break
         return found
-
-    async def _asked_to_stop(self, claims: Sequence[Claim], reason: str) -> list[Claim]:
-        """Return those of the claims that are still ours, as somebody asked to stop."""
-        now = self._clock.now()
-        steps = [(claim, advance(claim.snapshot, CancelRequested(reason), now)) for claim in claims]
-        commits = await self._store.commit_steps(steps)
-        return [
-            replace(claim, snapshot=step.after)
-            for (claim, step), commit in zip(steps, commits, strict=True)
-            if commit is Commit.COMMITTED
-        ]
 
     async def settle(self, claims: Sequence[Claim]) -> int:
         """Report the owner of each as lost, as any owner reports what happened."""
@@ -119,6 +107,11 @@ class Reaper:
                         )
                     )
         return len(claims)
+
+
+def _asked_to_stop(claim: Claim, reason: str) -> Claim:
+    """The claim as if somebody had asked for its end before its owner was lost."""
+    return replace(claim, snapshot=replace(claim.snapshot, cancel=reason))
 
 
 def _deadline(running: Occurrence, job: Job) -> datetime:

@@ -23,8 +23,9 @@ def test_what_a_living_node_runs_can_be_taken_and_restarted(live: Live) -> None:
         await owner.start()
         asked = await world.trigger(job)
         await pause("2s")
-        await taker.start()
+        taker.clock.learn(await world.store.now())
         assert await taker.reaper.take_over([job.id], [asked]) == 1
+        await taker.start()
         assert (await world.ended(asked)).status is OccurrenceStatus.COMPLETED
         whole = await world.store.whole(asked)
         assert [str(attempt.status) for _, attempt in whole.attempts] == ["lost", "success"]
@@ -51,13 +52,14 @@ def test_what_a_living_node_runs_can_be_taken_and_ended(live: Live) -> None:
         await owner.start()
         asked = await world.trigger(job)
         await pause("2s")
-        await taker.start()
-        await taker.reaper.take_over([job.id], [asked], end="another stands for it")
+        taker.clock.learn(await world.store.now())
+        assert await taker.reaper.take_over([job.id], [asked], end="another stands for it") == 1
         ended = await world.ended(asked)
         assert (ended.status, ended.error) == (OccurrenceStatus.CANCELED, "another stands for it")
+        whole = await world.store.whole(asked)
+        assert [str(attempt.status) for _, attempt in whole.attempts] == ["lost"]
         await stopped.wait()
         await owner.stop()
-        await taker.stop()
 
     live(story)
 
