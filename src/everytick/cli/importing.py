@@ -94,7 +94,12 @@ def systemd_verb(
             named = [each for each in services if each.name == name] or [Path(file).with_name(Path(name).name)]
             return (str(named[0]), _bytes(named[0])) if named[0].is_file() else None
 
-        return read_timer(raw, file, service=service, timezone=timezone, taken=taken)
+        found = read_timer(raw, file, service=service, timezone=timezone, taken=taken)
+        for unit in {file, *(each.file for each in found.left)}:
+            if Path(f"{unit}.d").is_dir():
+                why = f"drop-ins are not read: systemctl cat {shown(Path(unit).name)} writes all of it into one file"
+                found.leave(1, f"{unit}.d", why, file=unit)
+        return found
 
     timers = [each for path in files for each in (sorted(path.glob("*.timer")) if path.is_dir() else [path])]
     return _import("systemd timers", timers, folder, strict, read)

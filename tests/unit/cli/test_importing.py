@@ -60,6 +60,16 @@ def test_a_service_from_elsewhere_can_be_named(plain: Cli, tmp_path: Path) -> No
     assert plain("import", "systemd", str(timer), "--service", written(service, "[Service]\nExecStart=a\n")).code == 0
 
 
+def test_drop_ins_are_noticed(plain: Cli, tmp_path: Path) -> None:
+    written(tmp_path / "x.timer", "[Timer]\nOnCalendar=daily UTC\n")
+    written(tmp_path / "x.service", "[Service]\nExecStart=a\n")
+    (tmp_path / "x.timer.d").mkdir()
+
+    said = plain("import", "systemd", str(tmp_path / "x.timer"))
+
+    assert "drop-ins are not read: systemctl cat x.timer" in said.err
+
+
 @pytest.mark.parametrize(
     ("kind", "sample"),
     [("celery-beat", "beat.json"), ("apscheduler", "apscheduler.json"), ("cronjob", "cronjobs.yaml")],

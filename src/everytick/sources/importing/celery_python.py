@@ -78,10 +78,19 @@ class _Source:
         if name in _TABLES:
             self.has_table = True
             self._entries(given)
-        elif name in _ZONES and isinstance(given, ast.Constant) and isinstance(given.value, str):
-            self.beat.timezone = given.value
+        elif name in _ZONES:
+            self._zone(name, given)
         elif name in _UTC and isinstance(given, ast.Constant) and given.value is False:
             self.beat.is_local = given.lineno
+
+    def _zone(self, name: str, given: ast.expr) -> None:
+        try:
+            found = literal(given, self._known)
+        except Unsayable as reason:
+            found = None
+            self.beat.left.append(Place(given.lineno, name, f"{reason}: give --timezone, for here it is UTC"))
+        if isinstance(found, str):
+            self.beat.timezone = found
 
     def _updated(self, owner: ast.expr, args: list[ast.expr], keywords: list[ast.keyword]) -> None:
         """`conf.update(beat_schedule={…})` and `beat_schedule.update({…})`."""

@@ -34,6 +34,24 @@ _BACKOFF = 6
 _POD = "pods are not made here: the command runs on the node as it is"
 _SPEC = ("jobTemplate", "spec")
 _TEMPLATE = (*_SPEC, "template", "spec")
+# What a cluster writes into every manifest that it gives out: nobody has said it.
+_BOOKKEEPING = (
+    "creationTimestamp", "generation", "imagePullPolicy", "managedFields", "resourceVersion", "selfLink", "status",
+    "uid",
+)  # fmt: skip
+_USUAL: Mapping[str, object] = {
+    "completionMode": "NonIndexed",
+    "dnsPolicy": "ClusterFirst",
+    "failedJobsHistoryLimit": 1,
+    "manualSelector": False,
+    "podReplacementPolicy": "TerminatingOrFailed",
+    "schedulerName": "default-scheduler",
+    "successfulJobsHistoryLimit": 3,
+    "suspend": False,
+    "terminationGracePeriodSeconds": 30,
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+}
 _LEFT = {
     "successfulJobsHistoryLimit": "history is kept by age: write retention",
     "failedJobsHistoryLimit": "history is kept by age: write retention",
@@ -246,6 +264,11 @@ class _CronJob:
     def _line(self, path: tuple[Step, ...]) -> int:
         return self._root.place_of((*self._path, *path), key=True).line
 
+    def _is_usual(self, path: tuple[Step, ...]) -> bool:
+        """Whether it says nothing, or what a cluster says of every one."""
+        key, said = str(path[-1]), _inside(self._data, path)
+        return key in _BOOKKEEPING or said in (None, {}, []) or (key in _USUAL and said == _USUAL[key])
+
     def _list_rest(self, path: tuple[Step, ...], named: str) -> None:
         """List every key that was not looked at; of one with others inside, only itself."""
         data = _inside(self._data, path)
@@ -256,7 +279,7 @@ class _CronJob:
                 continue
             if any(seen[: len(inner)] == inner for seen in self._looked_at):
                 self._list_rest(inner, named)
-            elif _inside(self._data, inner) not in (None, {}, []):
+            elif not self._is_usual(inner):
                 why = _LEFT.get(str(step), _POD)
                 self._found.leave(self._line(inner), f"{'.'.join(map(str, inner))} of '{named}'", why)
 

@@ -135,6 +135,15 @@ def test_periodic_tasks_of_a_program_are_listed() -> None:
     assert [str(each).split(": not")[0] for each in found.left] == ["c.py:2: add_periodic_task"]
 
 
+def test_a_zone_is_known_by_its_name_or_it_is_said_that_it_is_not() -> None:
+    entry = "{'task': 'a.b', 'schedule': crontab(hour=1)}"
+
+    found = imported(entry, "TIME_ZONE = 'Europe/Rome'\nCELERY_TIMEZONE = TIME_ZONE")
+    assert (found.defaults["timezone"], found.left) == ("Europe/Rome", [])
+    found = imported(entry, "timezone = os.environ['TZ']")
+    assert (found.defaults["timezone"], [each.what for each in found.left]) == ("UTC", ["timezone"])
+
+
 def test_without_utc_and_a_zone_it_is_said_that_the_zone_is_missing() -> None:
     found = imported("{'task': 'a.b', 'schedule': crontab(hour=1)}", "enable_utc = False")
 

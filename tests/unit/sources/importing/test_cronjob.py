@@ -125,6 +125,21 @@ def test_every_key_that_is_not_carried_over_is_listed_with_its_line() -> None:
     ]  # fmt: skip
 
 
+def test_what_a_cluster_adds_by_itself_is_not_listed() -> None:
+    whole = manifest(
+        container={**CONTAINER, "imagePullPolicy": "Always", "terminationMessagePath": "/dev/termination-log"},
+        pod={"dnsPolicy": "ClusterFirst", "securityContext": {}, "terminationGracePeriodSeconds": 30},
+        successfulJobsHistoryLimit=3,
+        suspend=False,
+    )
+    whole["metadata"] |= {"uid": "1-2", "resourceVersion": "77", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    whole["status"] = {"lastScheduleTime": "2026-11-15T00:00:00Z"}
+
+    found = read_manifest(json.dumps(whole).encode(), "m.yaml")
+
+    assert [each.what for each in found.left] == ["the image busybox of 'x'"]
+
+
 def test_documents_and_lists_are_read_and_other_kinds_listed() -> None:
     one, other = json.dumps(manifest()), json.dumps({"kind": "List", "items": [manifest(), {"kind": "Secret"}]})
     found = read_manifest(f"# first\n{one}\n---\n# nothing\n---\n{other}\n".encode(), "m.yaml")
