@@ -42,7 +42,8 @@ class Everytick(Operations, Questions, Running):
 
     `store` is an address; without one it is `everytick.db` beside the script. `timezone` is
     that of jobs and schedules which name none; `"local"` is the machine's, looked up once and
-    kept by name. `name` says whose jobs these are in the store; it is the module that made
+    kept by name; `timezone_data="package"` takes the zone tables of the tzdata package instead
+    of the machine's, in this whole process. `name` says whose jobs these are in the store; it is the module that made
     the application unless given. `jobs` is a folder of job files, which is watched while the
     node runs; its jobs belong to `jobs_owner`. `defaults` are policies for all jobs that code
     defines. The others are settings of the node.
@@ -71,18 +72,22 @@ class Everytick(Operations, Questions, Running):
         retention: Retention | Mapping[str, Any] | None = None,
         allow_calls: Iterable[str] = (),
         allow_addresses: Iterable[str] = (),
+        hook_timeout: str | timedelta = "5m",
         defaults: Mapping[str, object] | None = None,
         max_concurrent_jobs: int | None = None,
     ) -> None:
         module = sys._getframe(1).f_globals
+        # First of all, since the zones of all that follows are looked up in these tables.
+        if timezone_data == "package":
+            from everytick.schedules.timezones import use_packaged_zones
+
+            use_packaged_zones()
         self.name = checked_name("application", _module_name(module) if name is None else name)
         policies = common(timezone, _with_retention(defaults or {}, retention))
         self._defaults = overrides(Level.APPLICATION, policies, what="application defaults")
         self._definitions: dict[str, Definition] = {}
         self.jobs_folder = None if jobs is None else _folder(jobs)
         self.jobs_owner = checked_name("owner", jobs_owner)
-        if timezone_data != "system":
-            raise InvalidSetting("timezone_data", timezone_data, 'must be "system": the tables of this machine')
         from everytick.node.settings import node_settings
 
         self.settings = node_settings(
@@ -99,6 +104,8 @@ class Everytick(Operations, Questions, Running):
             log_folder=log_folder,
             allow_calls=allow_calls,
             allow_addresses=allow_addresses,
+            hook_timeout=hook_timeout,
+            timezone_data=timezone_data,
         )
         make_store, is_ours = _store_maker(store, module)
         super().__init__(make_store, is_ours=is_ours)

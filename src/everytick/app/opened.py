@@ -186,6 +186,9 @@ class Opened:
             future.cancel()
             raise
 
+    def _learned(self) -> None:
+        """Definitions were stored: a node that runs here may know more functions now."""
+
     def _by(self, by: str | None) -> str:
         return f"code:{self.name}" if by is None else by
 
@@ -208,6 +211,7 @@ class Opened:
         defined = self._definitions.get(id_)
         if found is None and defined is not None and storing:
             stored = await store.put(defined.job, by=f"code:{self.name}")
+            self._learned()
             return (await store.get([stored.job_id]))[stored.job_id]
         raise NotFound("job", name)
 

@@ -320,6 +320,8 @@ class Operations(Opened):
                 if not left:
                     raise
                 continue
+            if not dry_run:
+                self._learned()
             versions = {job.name: each.version for job, each in zip(edits.puts, stored, strict=False)}
             return [replace(each, version=versions.get(each.name, each.version)) for each in changes]
         raise AssertionError("the last try returns or raises")

@@ -117,6 +117,11 @@ class Running(Opened):
             finally:
                 self._stopping = None
 
+    def _learned(self) -> None:
+        node, home = self._node, self._home
+        if node is not None and home is not None and home.loop.is_running():
+            home.loop.call_soon_threadsafe(node.learn)
+
     def _forked(self) -> None:
         super()._forked()
         originals.append((self._node, self._folder, self._background))

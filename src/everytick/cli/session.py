@@ -181,6 +181,10 @@ def _configured(app: Everytick, settings: Settings) -> Everytick:
     if given:
         own = {field.name: getattr(app.settings, field.name) for field in fields(app.settings)}
         app.settings = node_settings(**{**own, **given})
+        if app.settings.timezone_data == "package":
+            from everytick.schedules.timezones import use_packaged_zones
+
+            use_packaged_zones()
     return app
 
 

@@ -106,6 +106,8 @@ NODE_KEYS = {
     "log_folder": Key(_text, None, "where the output of tasks is kept"),
     "allow_calls": Key(_names, (), "packages from which stored jobs may call functions"),
     "allow_addresses": Key(_names, (), "private addresses that http tasks may reach"),
+    "hook_timeout": Key(_length, timedelta(minutes=5), "how long one call of a hook may take"),
+    "timezone_data": Key(_one_of("system", "package"), "system", "whose zone tables are used"),
 }
 KEYS = {
     "app": Key(_text, None, "the application, as module:object"),

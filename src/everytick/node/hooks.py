@@ -16,6 +16,9 @@ Hook = Callable[..., Any]
 
 _IDLE = 10.0
 
+_left_behind: set["asyncio.Future[BaseException | None]"] = set()
+"""Kept, for nobody else does: a task that nobody keeps may end in the middle."""
+
 
 class HookThreads(Executor):
     """Daemon threads, begun when none is idle and ended when they have been idle for a while.
@@ -67,17 +70,37 @@ def _answer(future: "Future[Any]", call: Callable[[], Any]) -> None:
         future.set_result(result)
 
 
-async def is_called_in_vain(hook: Hook, argument: object, threads: HookThreads) -> bool:
-    """Call the hook and return whether it raised: whatever that was, `sys.exit` included, the node goes on."""
+async def is_called_in_vain(hook: Hook, argument: object, threads: HookThreads, seconds: float) -> bool:
+    """Call the hook and return whether it raised, or did not end in so many seconds.
+
+    Whatever it raises, `sys.exit` included, the node goes on. One that does not end is told
+    to stop where that is possible, and left behind.
+    """
+    calling = asyncio.ensure_future(_what_it_raises(hook, argument, threads))
+    try:
+        done, _ = await asyncio.wait([calling], timeout=seconds)
+    except asyncio.CancelledError:
+        calling.cancel()
+        raise
+    if not done:
+        calling.cancel()
+        _left_behind.add(calling)
+        calling.add_done_callback(_left_behind.discard)
+        _log.error("a hook has not ended after %g seconds, and is left behind", seconds)
+        return True
+    error = calling.result()
+    if error is not None:
+        _log.error("a hook raised", exc_info=error)
+    return error is not None
+
+
+async def _what_it_raises(hook: Hook, argument: object, threads: HookThreads) -> BaseException | None:
+    """Call the hook; nothing may leave its task as an exception, for SystemExit would end the loop."""
     try:
         await _call(hook, argument, threads)
-    except BaseException as error:
-        task = asyncio.current_task()
-        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-            raise
-        _log.error("a hook raised", exc_info=error)
-        return True
-    return False
+    except BaseException as error:  # noqa: BLE001, it is not our code
+        return error
+    return None
 
 
 async def _call(hook: Hook, argument: object, threads: HookThreads) -> None:

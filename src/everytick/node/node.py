@@ -85,7 +85,8 @@ class Node:
         self._store, self._settings, self._catalogue = store, settings, catalogue
         self._alarms = Alarms(monotonic)
         self._logs = Logs(settings.log_folder, self.name)
-        self.reporter = Reporter(store, store, {} if hooks is None else hooks, self.health)
+        patience = settings.hook_timeout.total_seconds()
+        self.reporter = Reporter(store, store, {} if hooks is None else hooks, self.health, patience)
         self.executor = Executor(
             store,
             self.name,
@@ -348,6 +349,11 @@ class Node:
         if settled:
             self.reporter.wake()
         return settled
+
+    def learn(self) -> None:
+        """Look again at jobs that could not be run here: what they call may be known now."""
+        self.executor.claimer.learn_again()
+        self._wake()
 
     async def _learn_again(self) -> int:
         self.executor.claimer.learn_again()

@@ -35,8 +35,8 @@ class Reporter:
     more stays in the store, which owes the report until it was delivered.
     """
 
-    def __init__(self, store: RunStore, jobs: JobStore, hooks: Hooks, health: Health) -> None:
-        self._store, self._jobs, self._hooks, self._health = store, jobs, hooks, health
+    def __init__(self, store: RunStore, jobs: JobStore, hooks: Hooks, health: Health, timeout: float) -> None:
+        self._store, self._jobs, self._hooks, self._health, self._timeout = store, jobs, hooks, health, timeout
         self._threads = HookThreads()
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(_CALLED_AT_ONCE)
@@ -120,7 +120,7 @@ class Reporter:
         task.add_done_callback(self._tasks.discard)
 
     async def _start(self, hook: Hook, claim: Claim, go: Callable[[], None]) -> None:
-        if await is_called_in_vain(hook, claim.occurrence, self._threads):
+        if await is_called_in_vain(hook, claim.occurrence, self._threads, self._timeout):
             _log.error("on_start of job '%s' failed; its tasks run all the same", claim.job.name)
         go()
 
@@ -140,7 +140,7 @@ class Reporter:
         room = self._rooms.setdefault(ended.job_id, asyncio.Semaphore(_CALLED_AT_ONCE_OF_A_JOB))
         try:
             async with room, self._room:
-                if await is_called_in_vain(hook, ended.report(), self._threads):
+                if await is_called_in_vain(hook, ended.report(), self._threads, self._timeout):
                     _log.error("on_complete failed for occurrence %s; the occurrence stays as it ended", ended.id)
         except BaseException:
             self._let_go([ended.id])

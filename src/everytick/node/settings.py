@@ -35,6 +35,8 @@ class NodeSettings:
     log_folder: Path | None = None
     allow_calls: tuple[str, ...] = ()
     allow_addresses: tuple[str, ...] = ()
+    hook_timeout: timedelta = timedelta(minutes=5)
+    timezone_data: str = "system"
 
 
 def node_settings(
@@ -52,6 +54,8 @@ def node_settings(
     log_folder: str | Path | None = None,
     allow_calls: Iterable[str] = (),
     allow_addresses: Iterable[str] = (),
+    hook_timeout: object = "5m",
+    timezone_data: str = "system",
 ) -> NodeSettings:
     """Return the settings, checked alone and against each other."""
     made = NodeSettings(
@@ -68,6 +72,8 @@ def node_settings(
         log_folder=None if log_folder is None else Path(log_folder),
         allow_calls=_names("allow_calls", allow_calls, least=0),
         allow_addresses=_names("allow_addresses", allow_addresses, least=0),
+        hook_timeout=_length("hook_timeout", hook_timeout),
+        timezone_data=_zone_tables(timezone_data),
     )
     if made.node_timeout < 3 * made.heartbeat:
         reason = (
@@ -76,6 +82,13 @@ def node_settings(
         )
         raise InvalidSetting("node_timeout", format_duration(made.node_timeout), reason)
     return made
+
+
+def _zone_tables(given: str) -> str:
+    if given not in ("system", "package"):
+        reason = 'must be "system", the tables of this machine, or "package", those of the installed tzdata package'
+        raise InvalidSetting("timezone_data", given, reason)
+    return given
 
 
 def _whole(setting: str, given: object, most: int) -> int:

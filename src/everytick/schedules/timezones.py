@@ -7,10 +7,11 @@ offset is the instant.
 """
 
 import re
+import zoneinfo
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
-from zoneinfo import TZPATH, ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from everytick.domain.durations import Moment, moment
 from everytick.errors import InvalidInstant, InvalidSchedule
@@ -63,6 +64,12 @@ class Zone:
     def __init__(self, name: str, info: tzinfo) -> None:
         self.name, self.info = name, info
         self._years: dict[int, tuple[datetime, tuple[Stretch, ...]]] = {}
+        self.latest = self._find(datetime(2000, 1, 1, tzinfo=UTC))
+
+    def take(self, info: tzinfo) -> None:
+        """Go by another edition of the same zone's table."""
+        self.info = info
+        self._years.clear()
         self.latest = self._find(datetime(2000, 1, 1, tzinfo=UTC))
 
     def __repr__(self) -> str:
@@ -169,6 +176,18 @@ class Zone:
         return offset
 
 
+_known: dict[str, Zone] = {}
+"""Every zone that was looked up, by its name: schedules hold on to them."""
+
+
+def use_packaged_zones() -> None:
+    """Let every zone of this process be that of the tzdata package, those that schedules have already included."""
+    zoneinfo.reset_tzpath(to=())
+    ZoneInfo.clear_cache()
+    for name, each in _known.items():
+        each.take(ZoneInfo(name))
+
+
 @lru_cache(maxsize=1024)
 def zone(name: str) -> Zone:
     """Return the zone of this IANA name; an unknown name is refused with the nearest known ones."""
@@ -177,7 +196,8 @@ def zone(name: str) -> Zone:
     if len(name) > 100 or re.fullmatch(_NAME, name) is None or name in _NOT_ZONES or name.startswith(_NOT_FOLDERS):
         raise InvalidSchedule(name, "tz", "is not an IANA time zone name like Europe/Berlin")
     try:
-        return Zone(name, ZoneInfo(name))
+        found = _known[name] = Zone(name, ZoneInfo(name))
+        return found
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise InvalidSchedule(name, "tz", f"is not a known time zone{_near(name)}") from None
 
@@ -225,7 +245,7 @@ def zone_data() -> ZoneData:
     """Return the edition of the zone tables in use; nodes with different editions may disagree."""
     from pathlib import Path
 
-    for folder in map(Path, TZPATH):
+    for folder in map(Path, zoneinfo.TZPATH):
         if (folder / "UTC").exists():
             return ZoneData(_system_version(folder), "system")
     from importlib.metadata import version

@@ -110,6 +110,24 @@ async def test_a_job_that_is_defined_while_the_node_runs_runs_with_its_hooks(tmp
         await asyncio.wait_for(told.wait(), 10)
 
 
+async def test_what_could_not_be_run_here_runs_as_soon_as_its_definition_is_stored(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A node leaves what it does not know to others for a minute, but learns at once what is defined beside it."""
+    address = f"sqlite:///{tmp_path}/e.db"
+    other, tick = Everytick(address, name="other"), Everytick(address, name="shop", grace_period="1s", poll="100ms")
+    other.job(every("P1Y"), name="later")(lambda: None)
+    async with tick:
+        handle = await other.trigger("later")
+        while "cannot run here" not in caplog.text:
+            await (await tick._opened()).bell(0.05)
+        tick.job(every("P1Y"), name="later", owner="code:other")(lambda: None)
+        await tick.sync()
+        ended = await handle.wait(timeout="20s")
+        assert ended.status is OccurrenceStatus.COMPLETED
+    await other.close()
+
+
 # ------------------------------------------------------------------------------------------------- several loops
 
 

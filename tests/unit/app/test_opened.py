@@ -286,6 +286,7 @@ def test_settings_of_the_node_are_read_and_checked_when_the_application_is_made(
         ({"node_timeout": "10s"}, InvalidSetting, "shorter than three heartbeats"),
         ({"poll": 5}, InvalidDuration, "is a bare number"),
         ({"timezone_data": "2020a"}, InvalidSetting, 'must be "system"'),
+        ({"hook_timeout": "0s"}, InvalidSetting, "must be at least"),
         ({"retention": {}, "defaults": {"retention": {}}}, InvalidSetting, "is also given in defaults"),
         ({"retention": {"sucess": "1d"}}, InvalidPolicies, "retention"),
     ],

@@ -341,3 +341,38 @@ def test_hooks_that_hang_in_threads_keep_neither_the_node_nor_others_from_their_
         asyncio.run(story())
     finally:
         hang.set()
+
+
+def test_a_hook_that_does_not_end_is_left_behind_after_a_while(live: Live, caplog: pytest.LogCaptureFixture) -> None:
+    """Before the tasks they begin all the same; after them the report counts as delivered."""
+
+    async def story(world: World) -> None:
+        told: list[object] = []
+
+        async def body() -> None:
+            told.append("body")
+
+        async def stubborn() -> None:
+            told.append("hook")
+            try:
+                await passing(3600)
+            except asyncio.CancelledError:
+                told.append("told to stop")
+                await passing(3600)
+
+        job = await _reporting(world, body)
+        world.hooks[job.id] = {"on_start": stubborn, "on_complete": stubborn}
+        node = world.node(hook_timeout="10s")
+        await node.start()
+        begun = world.now()
+        ended = await world.ended(await world.trigger(job))
+        assert ended.started_at is not None
+        assert ended.ended_at is not None
+        assert timedelta(seconds=10) <= ended.ended_at - begun < timedelta(seconds=15)
+        await pause("12s")
+        assert told == ["hook", "told to stop", "body", "hook", "told to stop"]
+        assert await world.store.reports(10) == []
+        await node.stop()
+
+    live(story)
+    assert "a hook has not ended after 10 seconds" in caplog.text

@@ -1,5 +1,8 @@
 """Zones cut into stretches must say what `zoneinfo` says, and refuse what is no zone."""
 
+import subprocess
+import sys
+import zoneinfo
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from zoneinfo import ZoneInfo, available_timezones
@@ -10,7 +13,6 @@ from hypothesis import strategies as st
 
 from everytick import InvalidSchedule, cron, zone_data
 from everytick.errors import InvalidInstant
-from everytick.schedules import timezones
 from everytick.schedules.timezones import FIRST, LAST, utc, zone, zone_of
 
 instants = st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
@@ -128,12 +130,32 @@ def test_the_edition_of_the_zone_tables_can_be_asked(tmp_path: Path, monkeypatch
     assert version
     assert source in ("system", "package")
 
-    monkeypatch.setattr(timezones, "TZPATH", ())
+    monkeypatch.setattr(zoneinfo, "TZPATH", ())
     assert zone_data().source == "package"
     assert zone_data().version.startswith("20")
 
     (tmp_path / "UTC").touch()
-    monkeypatch.setattr(timezones, "TZPATH", (str(tmp_path),))
+    monkeypatch.setattr(zoneinfo, "TZPATH", (str(tmp_path),))
     assert zone_data() == ("unknown", "system")
     (tmp_path / "tzdata.zi").write_text("# version 2026z\n")
     assert zone_data() == ("2026z", "system")
+
+
+def test_the_zone_tables_of_the_package_can_be_chosen_for_a_whole_process() -> None:
+    """In a process of its own; what was looked up before goes by them too."""
+    script = """
+from datetime import UTC, datetime
+from everytick import Everytick, cron
+from everytick.schedules import timezones
+before = timezones.zone("Europe/Berlin")
+daily = cron("30 2 * * *", tz="Europe/Berlin")
+first = before.info
+Everytick("memory://", timezone_data="package")
+assert timezones.zone_data().source == "package", timezones.zone_data()
+assert timezones.zone("Europe/Berlin") is before and before.info is not first
+assert daily.next_after(datetime(2026, 7, 1, tzinfo=UTC)) == datetime(2026, 7, 1, 0, 30, tzinfo=UTC)
+import tzdata
+assert timezones.zone_data().version == tzdata.IANA_VERSION
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
