@@ -1,6 +1,6 @@
 """What planning on PostgreSQL costs: very many jobs due at one instant, few due among very many, two planners at once.
 
-    python3 dev.py bench postgres_planner
+    python3 dev.py bench postgres_planner [rounds]
     .venv/bin/python bench/postgres_planner.py --million     (among 1,000,000 jobs instead of 100,000; takes minutes)
 
 The server writes to disk before it answers. Beside the 100,000 that fall due at one instant
@@ -19,7 +19,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import asyncpg
 
@@ -27,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.postgres_store import Meter, Rate, durable_server
 from everytick import schedule
+from everytick.app.foreground import calm_collector
 from everytick.deciding.plan import plan
 from everytick.domain.job import define_job, define_task
 from everytick.schedules.cron import Cron
@@ -93,10 +93,10 @@ async def let_be_due(address: str, jobs: int) -> None:
 async def plan_all(store: PostgresStore, batch: int, jobs: int) -> dict[Commit, int]:
     """Plan until nothing is due or every job had its turn, two batches at once; return what became of the plans."""
     told = dict.fromkeys(Commit, 0)
+    now = await store.now()
 
     async def lane() -> None:
         while told[Commit.COMMITTED] < jobs:
-            now = await store.now()
             async with store.due(now, batch) as found:
                 if not found:
                     break
@@ -151,25 +151,28 @@ async def bare(address: str) -> Rate:
 # ---------------------------------------------------------------------------------------------------- the measures
 
 
-async def at_one_instant(address: str) -> bool:
-    """Print how long it takes to plan very many that fall due together."""
+async def at_one_instant(address: str, rounds: int) -> bool:
+    """Print how long it takes to plan very many that fall due together, beside the limit, so many times."""
+    walls, shares = [], []
     async with defined(address, AT_ONCE) as store:
         await let_be_due(address, AT_ONCE)
         await plan_all(store, BATCH, AT_ONCE)
-        limit = await bare(address)
-        await let_be_due(address, AT_ONCE)
-        meter = Meter(address)
-        await meter.start()
-        told = await plan_all(store, BATCH, AT_ONCE)
-        rate = await meter.stop(told[Commit.COMMITTED])
-    share = rate.a_second / limit.a_second
-    cost = (limit.client + limit.server) / (rate.client + rate.server)
-    print(f"{AT_ONCE:,} due at one instant: limit, bare SQL  {limit}")
-    print(f"{AT_ONCE:,} due at one instant: store            {rate}: {share:.2f} of it, {cost:.2f} by processor time")
-    print(
-        f"{AT_ONCE:,} due at one instant: {AT_ONCE / rate.a_second:.1f} s; within {WITHIN:.0f} s and {SHARE} is the aim"
-    )
-    return told[Commit.COMMITTED] == AT_ONCE and AT_ONCE / rate.a_second < WITHIN and share >= SHARE
+        for _ in range(rounds):
+            limit = await bare(address)
+            await let_be_due(address, AT_ONCE)
+            meter = Meter(address)
+            await meter.start()
+            told = await plan_all(store, BATCH, AT_ONCE)
+            assert told[Commit.COMMITTED] == AT_ONCE, f"{told} of {AT_ONCE:,} plans"
+            rate = await meter.stop(AT_ONCE)
+            walls.append(AT_ONCE / rate.a_second)
+            shares.append(rate.a_second / limit.a_second)
+            cost = (limit.client + limit.server) / (rate.client + rate.server)
+            print(f"{AT_ONCE:,} due at one instant: limit, bare SQL  {limit}")
+            print(f"{AT_ONCE:,} due at one instant: store            {rate}: {cost:.2f} by processor time", flush=True)
+    took, share = statistics.median(walls), statistics.median(shares)
+    print(f"{AT_ONCE:,} due at one instant: {took:.1f} s, {share:.2f} of it; {WITHIN:.0f} s and {SHARE} are the aim")
+    return took < WITHIN and share >= SHARE
 
 
 def hourly() -> Cron:
@@ -236,23 +239,22 @@ async def plan_as_another(address: str) -> None:
     print(json.dumps({str(answer.value): count for answer, count in told.items()}))
 
 
-async def measure(address: str, most: int) -> bool:
+async def measure(address: str, rounds: int, most: int) -> bool:
     """Print every figure; return whether all are good enough."""
-    enough = [await at_one_instant(address), await flat(address, most), await shared(address)]
+    enough = [await at_one_instant(address, rounds), await flat(address, most), await shared(address)]
     return all(enough)
 
 
 def main(arguments: list[str]) -> int:
-    """Measure on a server of our own, or on the one whose address was given."""
+    """Measure on a server of our own, as often as was said."""
+    calm_collector()
     if arguments[:1] == ["--plan"]:
         asyncio.run(plan_as_another(arguments[1]))
         return 0
     most = 1_000_000 if "--million" in arguments else 100_000
-    given: list[Any] = [each for each in arguments if not each.startswith("--")]
-    if given:
-        return int(not asyncio.run(measure(given[0], most)))
+    rounds = [int(each) for each in arguments if each.isdigit()]
     with durable_server() as address:
-        return int(not asyncio.run(measure(address, most)))
+        return int(not asyncio.run(measure(address, rounds[0] if rounds else 1, most)))
 
 
 if __name__ == "__main__":

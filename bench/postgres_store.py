@@ -1,6 +1,6 @@
 """What the PostgreSQL store costs: occurrences a second, claimed and finished with their full records.
 
-    python3 dev.py bench postgres_store
+    python3 dev.py bench postgres_store [rounds]
 
 40,000 single-task occurrences of 1,000 jobs, in batches, on a server that writes to disk
 before it answers (fsync and synchronous_commit on). The next batch is claimed while the
@@ -27,6 +27,7 @@ import asyncpg
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from everytick.app.foreground import calm_collector
 from everytick.deciding.advance import advance
 from everytick.deciding.plan import plan
 from everytick.domain.job import define_job, define_task
@@ -263,11 +264,11 @@ async def drain(store: PostgresStore, batch: int) -> Rate:
     return rate
 
 
-async def measure(address: str) -> bool:
+async def measure(address: str, rounds: int) -> bool:
     """Print every figure; return whether the medians of all ratios are good enough."""
     ratios: dict[tuple[int, str], list[float]] = {}
     async with defined(address) as store:
-        for batch in BATCHES * ROUNDS:
+        for batch in BATCHES * rounds:
             limit = await bare(address, batch)
             print(f"batch {batch}: limit, bare SQL                 {limit}", flush=True)
             for statistics in STATISTICS:
@@ -283,11 +284,11 @@ async def measure(address: str) -> bool:
 
 
 def main() -> int:
-    """Measure on a server of our own, or on the one whose address was given."""
-    if len(sys.argv) > 1:
-        return int(not asyncio.run(measure(sys.argv[1])))
+    """Measure on a server of our own, as often as was said."""
+    calm_collector()
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
     with durable_server() as address:
-        return int(not asyncio.run(measure(address)))
+        return int(not asyncio.run(measure(address, rounds)))
 
 
 if __name__ == "__main__":

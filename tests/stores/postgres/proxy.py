@@ -1,4 +1,4 @@
-"""A proxy before the server that cuts the line exactly where it hurts: around a COMMIT."""
+"""A proxy before the server that cuts the line exactly where it hurts: around a COMMIT, or a statement that is one."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -10,6 +10,8 @@ from tests.servers.launch import Server
 
 _HEADER = 5
 _ENCRYPT = (80877103).to_bytes(4)
+_MARK = b"mark = $28"
+_END = b"S\0\0\0\4"
 
 
 class Cut(Enum):
@@ -26,13 +28,17 @@ class Proxy:
         self._target = urlsplit(address)
         self._cut = Cut.BEFORE
         self._left = 0
+        self._only = b""
         self._meanwhile: Callable[[], None] = lambda: None
         self.cuts = 0
         self.port = 0
 
-    def arm(self, cut: Cut, times: int = 1, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Break the line at so many of the next commits; `meanwhile` is done before the client can notice."""
-        self._cut, self._left, self._meanwhile = cut, times, meanwhile
+    def arm(self, cut: Cut, times: int = 1, meanwhile: Callable[[], None] = lambda: None, *, only: str = "QB") -> None:
+        """Break the line at so many of the next commits; `meanwhile` is done before the client can notice.
+
+        `only` says at which: those in words (Q), or the statements that are one (B).
+        """
+        self._cut, self._left, self._meanwhile, self._only = cut, times, meanwhile, only.encode()
 
     @property
     def address(self) -> str:
@@ -67,13 +73,17 @@ class Proxy:
                 greeting = await client.readexactly(int.from_bytes(length) - 4)
                 forward.write(length + greeting)
                 greeted = greeting[:4] != _ENCRYPT
+            own: set[bytes] = set()
             while True:
-                header = await client.readexactly(_HEADER)
-                body = await client.readexactly(int.from_bytes(header[1:]) - 4)
-                if self._left and _is_commit(header, body):
-                    await self._break(header + body, forward, back, server)
+                message = await _message(client)
+                if message[:1] == b"P" and _MARK in message:
+                    own.add(message[_HEADER:].split(b"\0")[0])
+                if self._left and message[:1] in self._only and _is_commit(message, own):
+                    while message[:1] == b"B" and _END not in message:
+                        message += await _message(client)
+                    await self._break(message, forward, back, server)
                     return
-                forward.write(header + body)
+                forward.write(message)
                 await forward.drain()
 
     async def _break(
@@ -85,7 +95,8 @@ class Proxy:
             await back
         if self._cut is Cut.AFTER:
             forward.write(message)
-            await server.readexactly(_HEADER)  # the server has answered, so the commit is done; nobody will hear of it
+            while (await _message(server))[:1] != b"Z":
+                pass  # the server is ready for more, so the commit is done; nobody will hear of it
         self._meanwhile()
 
 
@@ -97,8 +108,16 @@ async def _hand_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
     writer.close()
 
 
-def _is_commit(header: bytes, body: bytes) -> bool:
-    return header[:1] == b"Q" and body.rstrip(b"\0").strip(b" ;").lower() == b"commit"
+async def _message(reader: asyncio.StreamReader) -> bytes:
+    header = await reader.readexactly(_HEADER)
+    return header + await reader.readexactly(int.from_bytes(header[1:]) - 4)
+
+
+def _is_commit(message: bytes, own: set[bytes]) -> bool:
+    """Tell a COMMIT, or one of those statements that leave a mark, in a transaction of their own."""
+    if message[:1] == b"B":
+        return message[_HEADER:].split(b"\0")[1] in own
+    return message[:1] == b"Q" and message[_HEADER:].rstrip(b"\0").strip(b" ;").lower() == b"commit"
 
 
 @asynccontextmanager

@@ -34,23 +34,25 @@ async def revisions(db: Any) -> set[int]:
     return {row["revision"] for row in await db.fetch("select revision from job_state")}
 
 
-@pytest.mark.parametrize("held", [True, False], ids=["held", "free"])
+@pytest.mark.parametrize("how", ["few", "held", "free"])
 @pytest.mark.parametrize("cut", Cut)
 @pytest.mark.parametrize("times", [1, 2])
 async def test_a_plan_whose_commit_is_cut_off_is_written_once_and_answered_so(
-    through: tuple[Proxy, PostgresStore], clock: ManualClock, db: Any, cut: Cut, times: int, held: bool
+    through: tuple[Proxy, PostgresStore], clock: ManualClock, db: Any, cut: Cut, times: int, how: str
 ) -> None:
     """G9: whether the server never heard of it or nobody heard its answer, and whether that happens twice."""
     proxy, store = through
     await define(store, clock)
+    store.unheld = 20 if how == "few" else 0
     async with store.due(clock.time, 10) as batch:
         plans = [plan(snapshot, clock.time) for snapshot in batch]
-        proxy.arm(cut, times)
-        if held:
+        if how == "held":
+            proxy.arm(cut, times, only="Q")
             answers = await store.commit_plans(batch, plans)
-    if not held:
+    if how != "held":
+        proxy.arm(cut, times, only="B" if how == "few" else "Q")
         try:
-            answers = await store.commit_plans(list(batch), plans)
+            answers = await store.commit_plans(batch if how == "few" else list(batch), plans)
         except StoreUnavailable:
             assert (cut, times) == (Cut.BEFORE, 2), "two chances, and both were lost"
             assert await revisions(db) == {2}

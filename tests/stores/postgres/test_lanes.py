@@ -64,6 +64,7 @@ async def test_two_batches_are_planned_at_once_and_none_in_vain(
         await store.put(job(f"job-{number}"))
     clock.move(hours=1)
     watched = Watched(postgres.address, schema=store.schema, clock=clock)
+    watched.unheld = 0
     await watched.open()
     made = Planner(watched, NodeClock(), Events(), executor=Nobody(), reporter=Nobody())
     assert await made.round() == 30

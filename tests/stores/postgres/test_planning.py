@@ -12,7 +12,8 @@ from tests.stores.clock import ManualClock
 
 
 async def test_two_planners_share_what_is_due(store: PostgresStore, other: PostgresStore, clock: ManualClock) -> None:
-    """S1-002, S1-007, S1-009: no job is seen twice, so no plan is wasted."""
+    """S1-002, S1-007, S1-009: of many no job is seen twice, so no plan is wasted."""
+    store.unheld = other.unheld = 1
     for number in range(6):
         await store.put(job(f"job-{number}"))
     async with store.due(clock.time, 4) as first, other.due(clock.time, 4) as second:
@@ -29,6 +30,7 @@ async def test_two_planners_share_what_is_due(store: PostgresStore, other: Postg
 async def test_what_was_held_is_due_again_when_nothing_was_committed(
     store: PostgresStore, other: PostgresStore, clock: ManualClock
 ) -> None:
+    store.unheld = other.unheld = 0
     await store.put(job())
     async with store.due(clock.time, 10), other.due(clock.time, 10) as batch:
         assert batch == []
@@ -42,7 +44,7 @@ async def test_a_planner_that_falls_silent_loses_its_hold_and_its_plan_is_settle
     """A rename waits for the hold; it gets its turn when the server ends the silent session."""
     stored = await store.put(job())
     clock.move(hours=1)
-    store.held_for = timedelta(milliseconds=50)
+    store.held_for, store.unheld = timedelta(milliseconds=50), 0
     async with store.due(clock.time, 10) as batch:
         plans = [plan(each, clock.time) for each in batch]
         await store.rename(stored.job_id, "renamed")
@@ -114,3 +116,52 @@ async def test_definitions_are_compiled_once_and_bounded(store: PostgresStore, c
     assert len(await few.list()) == 5
     assert few.definitions_compiled == 3
     await few.close()
+
+
+async def test_a_few_are_not_held_and_planned_once_all_the_same(
+    store: PostgresStore, other: PostgresStore, clock: ManualClock
+) -> None:
+    """S1-007: where two planners look at the same moment, the revision settles it."""
+    stored = await store.put(job())
+    clock.move(hours=1)
+    async with store.due(clock.time, 10) as first, other.due(clock.time, 10) as second:
+        assert first == second
+        await store.rename(stored.job_id, "renamed")  # with a hold it would wait for its end
+        assert await store.commit_plans(first, [plan(each, clock.time) for each in first]) == [Commit.STALE]
+    async with store.due(clock.time, 10) as first, other.due(clock.time, 10) as second:
+        assert await store.commit_plans(first, [plan(each, clock.time) for each in first]) == [Commit.COMMITTED]
+        assert await other.commit_plans(second, [plan(each, clock.time) for each in second]) == [Commit.STALE]
+    assert await statuses(store) == ["pending"]
+
+
+async def test_as_soon_as_there_are_more_than_a_few_they_are_held(
+    store: PostgresStore, other: PostgresStore, clock: ManualClock
+) -> None:
+    store.unheld = other.unheld = 2
+    for number in range(3):
+        await store.put(job(f"job-{number}"))
+    async with store.due(clock.time, 2) as first, other.due(clock.time, 10) as second:
+        assert (len(first), len(second)) == (2, 1)
+    async with store.due(clock.time, 1) as only:
+        assert only[0] == first[0], "the one that waits longest"
+
+
+async def test_a_round_goes_on_where_its_last_batch_ended_and_comes_back_for_what_is_left(
+    store: PostgresStore, clock: ManualClock
+) -> None:
+    """What a batch has planned is not walked past again; one that was given up is not forgotten."""
+    store.unheld = 0
+    for number in range(5):
+        await store.put(job(f"job-{number}"))
+    await plan_once(store)
+    clock.move(hours=1)
+    seen = []
+    for _ in range(4):
+        async with store.due(clock.time, 2) as batch:
+            seen.append([each.job_id for each in batch])
+    assert [len(each) for each in seen] == [2, 2, 1, 2]
+    assert len({id_ for each in seen[:3] for id_ in each}) == 5
+    assert seen[3] == seen[0]
+    clock.move(minutes=1)
+    async with store.due(clock.time, 2) as batch:
+        assert [each.job_id for each in batch] == seen[0], "a new round begins at the beginning"

@@ -74,6 +74,8 @@ SMALL = ("wake", "node")
 INDEXES = {
     "ahead": ("job_state_due", "occurrence_early"),
     "hold_due": ("job_state_due", "wake_due"),
+    "glance": ("job_state_due", "wake_due", "job_state_pkey"),
+    "marked_plans": ("job_state_pkey",),
     "standing_of_ripe": ("job_state_pkey",),
     "standing_of_told": ("job_pkey", "job_state_pkey"),
     "job_keys": ("job_id_key",),
@@ -112,7 +114,12 @@ INDEXES = {
 }
 """The indexes that a query is there for."""
 
-IN_ORDER = {"ahead": "job_state_due", "claim": "occurrence_ready", "hold_due": "job_state_due"}
+IN_ORDER = {
+    "ahead": "job_state_due",
+    "claim": "occurrence_ready",
+    "glance": "job_state_due",
+    "hold_due": "job_state_due",
+}
 """Queries that take the first few of very many, and the index that has these in their order."""
 
 ids = [UUID(int=0) for _ in range(BATCH)]
@@ -120,7 +127,9 @@ keys = list(range(1, BATCH + 1))
 times = [START] * BATCH
 CUSTOM: dict[str, tuple[Any, ...]] = {
     "ahead": (["default"],),
-    "hold_due": (START, BATCH, 2 * BATCH),
+    "hold_due": (START, BATCH, 2 * BATCH, START.replace(year=2000), ""),
+    "glance": (START, 20),
+    "marked_plans": (keys, 1),
     "standing_of_ripe": (keys, START),
     "standing_of_told": (keys, START),
     "job_keys": ([str(key) for key in keys],),
@@ -134,7 +143,7 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
     "end_unowned": (ids, [4] * BATCH, [""] * BATCH, START),
     "settle_plans": (keys, keys, times, times, *[None] * 7),
     "settle_plain": (keys, keys, times, times, None),
-    "settle_few": (keys, keys, keys, times, times, None, ids, keys, *[None] * 16, keys, ["k"] * BATCH, keys),
+    "settle_few": (keys, keys, keys, times, times, None, ids, keys, *[None] * 16, keys, ["k"] * BATCH, keys, 1),
     "ask": ("1", 1, 1, ids[0], "k", 1, START, *[None] * 10, False, []),
     "settle_pauses": (keys, times),
     "settle_adjustments": (keys, times),

@@ -1,5 +1,6 @@
 """due and commit_plans: jobs held by one planner from the look to the commit, and settled by the revision."""
 
+import random
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -21,11 +22,15 @@ from everytick.stores.postgres.rows import CAUSE_CODE, STATUS_CODE, Row
 HELD_FOR = timedelta(seconds=5)
 """A planner that falls silent while it holds jobs loses them after this time, and another one takes its turn."""
 
+UNHELD = 20
+"""So many due jobs are not worth holding: to plan them twice costs less than the way to the server and back."""
+
 _BUSY_SHOWN = 100
 _ASKED = "asked by the schedule"
 _Line: TypeAlias = tuple[tuple[Active, ...], int, tuple[Active, ...], int, bool]
 _NO_LINE: _Line = ((), 0, (), 0, True)
 _NOBODY = -1
+_BEGINNING = datetime.min, ""  # noqa: DTZ901, without beginning, to the driver
 _FEW = 50
 _CREATED = 18
 _WELL = (STATUS_CODE[OccurrenceStatus.COMPLETED], STATUS_CODE[OccurrenceStatus.COMPLETED_WITH_ERRORS])
@@ -44,10 +49,12 @@ class Batch(list[JobSnapshot]):
 
 @dataclass(slots=True)
 class _Written:
-    """What was written and not yet known to be committed: by which transaction, and what it answered."""
+    """What was written and not yet known to be committed: by which transaction or mark, and what it answered."""
 
     by: str | None = None
     answers: list[Commit] = field(default_factory=list)
+    mark: int | None = None
+    jobs: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -111,16 +118,44 @@ class Planning(Base):
     """What the planner asks."""
 
     held_for = HELD_FOR
+    unheld = UNHELD
+    _are_many = False
+    _reached: tuple[datetime | None, datetime, str] = (None, *_BEGINNING)
 
     @asynccontextmanager
     async def due(self, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
         """Give up to `limit` jobs whose `wake_at` has come, longest-waiting first.
 
-        No other planner sees them until the batch ends or this node has been silent for
+        A few are simply read: should another planner see them too, the revision settles it.
+        Of more no other planner sees any until the batch ends or this node has been silent for
         `held_for`; people may change them meanwhile, and then the plan is stale.
         """
-        db = await self._door.borrow()
         broken: dict[int, str] = {}
+        batch = None if self._are_many or not self.unheld else await self._glanced(now, limit, broken)
+        if batch is not None:
+            yield batch
+        else:
+            async with self._held(now, limit, broken) as batch:
+                self._are_many = len(batch) >= min(limit, self.unheld + 1)
+                yield batch
+        await self._park(broken)
+
+    async def _glanced(self, now: datetime, limit: int, broken: dict[int, str]) -> "Batch | None":
+        """Return what is due if it is little: the time until it is planned is what counts then."""
+        async with self._door.connection() as db:
+            standing = await db.fetch(self._sql.glance, now, self.unheld)
+            if len(standing) > self.unheld:
+                return None
+            standing.sort(key=_longest_waiting)
+            batch = Batch()
+            batch.keys.update((row[1], row[0]) for row in standing[:limit])
+            batch.told.update(batch.keys.values())
+            batch.extend(await self._seen(db, standing[:limit], broken) if standing else ())
+        return batch
+
+    @asynccontextmanager
+    async def _held(self, now: datetime, limit: int, broken: dict[int, str]) -> AsyncIterator["Batch"]:
+        db = await self._door.borrow()
         batch = Batch()
         batch.held = db
         try:
@@ -133,7 +168,6 @@ class Planning(Base):
                 await self._let_go(batch)
             finally:
                 await self._door.give_back(db)
-        await self._park(broken)
 
     @patiently
     async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
@@ -153,9 +187,11 @@ class Planning(Base):
             except StoreUnavailable:
                 await self._let_go(batch)
         try:
+            if written.by is None and isinstance(batch, Batch) and _are_few(batch, plans):
+                return await self._commit_few(batch, plans, written)
             return await self._commit_anew(batch, plans, written)
         except StoreUnavailable:
-            if written.by is None:
+            if written.by is None and written.mark is None:
                 raise
         return await self._commit_anew(batch, plans, written)
 
@@ -176,6 +212,11 @@ class Planning(Base):
         batch.held = None
         return done
 
+    async def _commit_few(self, batch: Batch, plans: Sequence[Plan], written: _Written) -> list[Commit]:
+        """Commit by one statement; the mark it leaves tells whether it did, should the answer be lost."""
+        async with self._door.connection() as db:
+            return await self._settle_few(db, batch.keys, batch, plans, written)
+
     async def _commit_anew(
         self, batch: Sequence[JobSnapshot], plans: Sequence[Plan], written: _Written
     ) -> list[Commit]:
@@ -190,7 +231,13 @@ class Planning(Base):
             return before.answers if await self._is_written(db, before) else answers
 
     async def _is_written(self, db: Connection, before: _Written) -> bool:
-        return before.by is not None and await self._door.fate(db, before.by) == "committed"
+        if before.by is not None:
+            return await self._door.fate(db, before.by) == "committed"
+        if before.mark is None:
+            return False
+        marked = {row[0] for row in await db.fetch(self._sql.marked_plans, before.jobs, before.mark)}
+        before.answers = [Commit.COMMITTED if job in marked else Commit.STALE for job in before.jobs]
+        return bool(marked)
 
     def _patience(self) -> int:
         return max(int(self.held_for / timedelta(milliseconds=1)), 1)
@@ -230,6 +277,8 @@ class Planning(Base):
         standing: list[Row] = []
         if ripe:
             standing += await db.fetch(self._sql.standing_of_ripe, ripe, now)
+        is_full = len(ripe) + len(told) >= limit > self.unheld
+        self._reached = now, *(max(map(_longest_waiting, standing)) if is_full and standing else _BEGINNING)
         if told:
             standing += await db.fetch(self._sql.standing_of_told, told, now)
         standing.sort(key=_longest_waiting)
@@ -241,8 +290,9 @@ class Planning(Base):
     async def _hold_due(self, db: Connection, now: datetime, limit: int) -> tuple[list[int], list[int]]:
         """Hold jobs whose time has come, and those that facts make due; look further where others hold many."""
         window = limit * 2
+        after = self._reached[1:] if self._reached[0] == now else _BEGINNING
         while True:
-            held = await db.fetch(self._sql.hold_due, now, limit, window)
+            held = await db.fetch(self._sql.hold_due, now, limit, window, *after)
             ripe, told, [seen] = ([job for job, kind in held if kind is wanted] for wanted in (False, True, None))
             if seen < window or len(ripe) == limit:
                 return ripe, told
@@ -270,10 +320,10 @@ class Planning(Base):
     ) -> list[Commit]:
         keys = await self._keys(db, batch, plans)
         told = batch.told if isinstance(batch, Batch) else None
+        if _are_few(batch, plans):
+            return await self._settle_few(db, keys, batch, plans, written)
         jobs = [keys.get(plan.job_id, _NOBODY) for plan in plans]
         snapshots = {snapshot.job_id: snapshot for snapshot in batch}
-        if _are_few(jobs, plans, snapshots):
-            return await self._settle_few(db, jobs, plans, snapshots, written)
         plain = told is not None and _are_plain(jobs, plans, told)
         locked = await (self._settle_plain(db, jobs, plans) if plain else self._hold_plans(db, jobs, plans))
         held: list[_Held] = []
@@ -296,12 +346,17 @@ class Planning(Base):
     async def _settle_few(
         self,
         db: Connection,
-        jobs: Sequence[int],
+        keys: Mapping[str, int],
+        batch: Sequence[JobSnapshot],
         plans: Sequence[Plan],
-        snapshots: Mapping[str, JobSnapshot],
         written: _Written,
     ) -> list[Commit]:
         """Write the plans by one statement, as the time until they are known is what counts when they are few."""
+        jobs = [keys.get(plan.job_id, _NOBODY) for plan in plans]
+        snapshots = {snapshot.job_id: snapshot for snapshot in batch}
+        mark = random.getrandbits(63)
+        alone = not db.is_in_transaction()
+        written.mark, written.jobs = (mark, jobs) if alone else (None, [])
         settled, created, answered, awaiting = [], [], [], []
         for job, plan in zip(jobs, plans, strict=True):
             seen = snapshots[plan.job_id]
@@ -310,10 +365,10 @@ class Planning(Base):
             created += [_created(job, seen, creation, plan.awaits_ends) for creation in plan.creations]
             answered += [(job, answer.key) for answer in plan.answers]
             awaiting += [job] if plan.awaits_ends else []
-        given = *columns(settled, 6), *columns(created, _CREATED), *columns(answered, 2), awaiting
+        given = *columns(settled, 6), *columns(created, _CREATED), *columns(answered, 2), awaiting, mark
         done = {row[0]: row[2] for row in await db.fetch(self._sql.settle_few, *given)}
         answers = [Commit.COMMITTED if job in done else Commit.STALE for job in jobs]
-        if done:
+        if done and not alone:
             written.by, written.answers = next(iter(done.values())), answers
         return answers
 
@@ -442,11 +497,11 @@ def _keeping(plan: Plan) -> list[Creation]:
     return [each for each in plan.creations if each.keeps and each.status not in ENDED] if plan.answers else []
 
 
-def _are_few(jobs: Sequence[int], plans: Sequence[Plan], snapshots: Mapping[str, JobSnapshot]) -> bool:
+def _are_few(batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> bool:
     """Tell whether one statement can write these: few, and none changes what exists already."""
     return (
         len(plans) <= _FEW
-        and len(set(jobs)) == len(jobs)
+        and len({plan.job_id for plan in plans}) == len(plans)
         and not any(
             plan.endings
             or plan.releases
@@ -455,10 +510,10 @@ def _are_few(jobs: Sequence[int], plans: Sequence[Plan], snapshots: Mapping[str,
             or plan.spans
             or plan.used
             or _keeping(plan)
+            or any(answer.done_through for answer in plan.answers)
             for plan in plans
         )
-        and not any(answer.done_through for plan in plans for answer in plan.answers)
-        and not any(snapshots[plan.job_id].pauses or snapshots[plan.job_id].adjustments for plan in plans)
+        and not any(snapshot.pauses or snapshot.adjustments for snapshot in batch)
     )
 
 
@@ -466,7 +521,7 @@ def _require_progress(plan: Plan, seen: JobSnapshot) -> None:
     assert plan.watermark >= seen.watermark, f"{plan.job_id}: the watermark moved back"
 
 
-def _longest_waiting(row: Row) -> tuple[object, ...]:
+def _longest_waiting(row: Row) -> tuple[datetime, str]:
     return row[5], row[1]
 
 

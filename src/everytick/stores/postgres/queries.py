@@ -20,6 +20,8 @@ class Queries:
     pulse: str
     ahead: str
     hold_due: str
+    glance: str
+    marked_plans: str
     standing_of_ripe: str
     standing_of_told: str
     standing_by_id: str

@@ -51,13 +51,14 @@ select moment.now,
 -- Returns jobs whose time has come and holds them until the transaction ends; what another planner holds
 -- is passed over. Only the job's own row is held: a pause or an edit does not wait, the revision settles it.
 -- It looks at the longest-waiting $3 and says how many it has seen where it did not get enough of them: then others
--- hold most of them, and one has to ask for more.
+-- hold most of them, and one has to ask for more. It begins behind ($4, $5), where the batch before has ended: what was
+-- planned since is still in the index, for as long as somebody may see it there.
 -- Jobs that facts make due come from the oldest thousand facts, or $3. A job is `told` of which any facts are waiting.
 with seen as materialized (
     select s.job, f.wakes is not null as told
       from everytick.job_state s
      cross join lateral (select bool_or(w.wakes) as wakes from everytick.wake w where w.job = s.job) f
-     where s.wake_at <= $1 and f.wakes is not true
+     where s.wake_at <= $1 and (s.wake_at, s.id) > ($4, $5) and f.wakes is not true
      order by s.wake_at, s.id
      limit $3
 ), ripe as materialized (
@@ -82,6 +83,34 @@ union all
 select job, true from told
 union all
 select count(*)::int, null from seen where (select count(*) from ripe) < $2;
+
+-- glance --
+-- Returns where jobs stand whose time has come, facts included, and holds nothing: all of them, or else more than $2.
+select v.job, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.first_version, v.version, v.retire_at,
+       v.reschedule_made_at, v.reschedule_to, v.reschedule_by, v.end_scheduled_for, v.end_started_at, v.end_at,
+       v.success_scheduled_for, v.success_started_at, v.success_at,
+       exists (select from everytick.occurrence o where o.job = v.job and o.status < 4 offset 0) as is_active,
+       exists (select from everytick.pause f where f.job = v.job offset 0) as has_pauses,
+       exists (select from everytick.adjustment f where f.job = v.job offset 0) as has_adjustments,
+       exists (select from everytick.request f where f.job = v.job offset 0) as has_requests
+  from ((select s.job
+           from everytick.job_state s
+          cross join lateral (select bool_or(w.wakes) as wakes from everytick.wake w where w.job = s.job) f
+          where s.wake_at <= $1 and f.wakes is not true
+          order by s.wake_at
+          limit $2 + 1)
+        union all
+        (select distinct w.job
+           from (select w.job from everytick.wake w
+                  where w.wakes and w.at <= $1 order by w.at limit 1000) w
+          limit $2 + 1)) a
+ cross join lateral (select * from everytick.job_standing v where v.job = a.job and v.wake_at <= $1 offset 0) v;
+
+-- marked_plans --
+-- Returns those of these jobs whose last plan bears this mark.
+select s.job
+  from unnest($1::int[]) a(job)
+ cross join lateral (select s.job from everytick.job_state s where s.job = a.job and s.mark = $2 offset 0) s;
 
 -- standing_of_ripe --
 -- Returns where these jobs stand, of which no facts are waiting and whose time has come, and whether there is more to
@@ -471,7 +500,7 @@ with moment as materialized (
            success_scheduled_for =
                case when h.success_at is null then s.success_scheduled_for else h.success_scheduled_for end,
            success_started_at = case when h.success_at is null then s.success_started_at else h.success_started_at end,
-           success_at = coalesce(h.success_at, s.success_at)
+           success_at = coalesce(h.success_at, s.success_at), mark = $28
       from moment, held h
      where s.job = h.job and s.job = any(array(select job from held))
     returning s.job
