@@ -7,6 +7,7 @@ line of both units is listed, but for `[Install]`, which only says when the time
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from everytick.domain.durations import format_duration
@@ -46,6 +47,7 @@ _SERVICE_LEFT = {
     "RestartSec": "write a retry policy: retry: {max: 3, interval: 30s}",
 }
 _ITS_ZONE = "systemd means its machine's zone, which the unit does not say, and here it is UTC: give --timezone"
+_TEMPLATE = "it is a template: write an instance of it into a file, with systemctl cat {name}INSTANCE.timer"
 _OF_SYSTEMD = "systemd does this for its units, and nobody does it for commands here"
 
 
@@ -141,6 +143,8 @@ class _Timer:
         timer, found = self._timer, self._found
         line = next(each.line for each in timer.settings if each.section == "Timer")
         try:
+            if self._named.endswith("@"):
+                raise Unsayable(_TEMPLATE.format(name=shown(self._named)))
             schedules = self._schedules()
             if not schedules:
                 raise Unsayable("none of its times can be said here")
@@ -192,7 +196,7 @@ class _Timer:
     def _policies(self) -> dict[str, object]:
         parts: dict[str, object] = {}
         if (described := self._take(self._timer, "Unit", "Description")) is not None:
-            parts["description"] = described.given
+            parts["description"] = self._described(described.given)
         persistent = self._take(self._timer, "Timer", "Persistent")
         if persistent is not None and persistent.given.lower() in _YES:
             parts["recovery"] = "execute_last"
@@ -203,13 +207,22 @@ class _Timer:
             parts["spread" if is_fixed else "jitter"] = format_duration(length)
         return parts
 
+    def _described(self, given: str) -> str:
+        """The words for people, with what can be filled in of them."""
+        try:
+            return Words(self._named, {}, "timer").specified(given)
+        except Unsayable:
+            return given
+
     def _found_service(self) -> Unit:
         named = self._take(self._timer, "Timer", "Unit")
         name = f"{self._named}.service" if named is None else named.given
-        text = self._service(name)
+        # An instance has its template's file, unless it has one of its own.
+        template = re.sub(r"@.*\.service$", "@.service", name)
+        text = self._service(name) or (self._service(template) if template != name else None)
         if text is None:
             raise Unsayable(f"its service {shown(name)} is not beside it: put it there, or give --service FILE")
-        return read_unit(text[1], text[0])
+        return replace(read_unit(text[1], text[0]), name=name)
 
     # ----------------------------------------------------------------------------------------------- the service
 

@@ -32,11 +32,11 @@ class UnitCommand:
 class Words:
     """What systemd fills into the words of a unit: specifiers, and the variables that the unit sets."""
 
-    def __init__(self, unit: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, unit: str, environment: Mapping[str, str], kind: str = "service") -> None:
         self.environment = dict(environment)
         self.has_more = False
         prefix, at, instance = unit.partition("@")
-        self._known = {"%": "%", "N": unit, "n": f"{unit}.service", "p": prefix, "i": instance if at else ""}
+        self._known = {"%": "%", "N": unit, "n": f"{unit}.{kind}", "p": prefix, "i": instance if at else ""}
 
     def specified(self, word: str) -> str:
         """Return the word with its specifiers filled in; those that depend on the machine are refused."""

@@ -140,6 +140,18 @@ def test_a_command_that_cannot_be_known_leaves_the_job(service: str, reason: str
     assert reason in why("OnCalendar=daily", service)
 
 
+def test_an_instance_is_made_of_its_template_and_a_template_alone_is_left() -> None:
+    units = {"dump@.service": ("dump@.service", b"[Service]\nExecStart=/bin/dump %i %n\n")}
+    timer = b"[Unit]\nDescription=Dump of %i\n[Timer]\nOnCalendar=daily\n"
+
+    found = read_timer(timer, "dump@main.timer", service=units.get, timezone="UTC")
+    [job] = found.jobs
+    assert dict(job.parts)["command"] == ["/bin/dump", "main", "dump@main.service"]
+    assert dict(job.parts)["description"] == "Dump of main"
+    found = read_timer(timer, "dump@.timer", service=units.get, timezone="UTC")
+    assert "systemctl cat dump@INSTANCE.timer" in found.left[0].why
+
+
 def test_a_service_is_no_timer() -> None:
     with pytest.raises(Unreadable, match=r"x\.service:1: there is no \[Timer\]"):
         read_timer(b"[Service]\nExecStart=a", "x.service", service=lambda _: None)
