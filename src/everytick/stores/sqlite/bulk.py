@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 _ROW = re.compile(r"\(values (\(\?(?:, \?)*\))\)")
-_SIZES = (256, 64, 16, 4, 1)
+_SIZES = (512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
 
 
 class Bulk:
