@@ -73,6 +73,9 @@ class JobMaker:
         return self._ask().__await__()
 
 
+_NO_HOOKS: Mapping[str, Callable[..., Any]] = MappingProxyType({})
+
+
 class Definition:
     """The handle of one job: adds tasks and hooks to it."""
 
@@ -81,8 +84,9 @@ class Definition:
     def __init__(self, build: Callable[[tuple[TaskDefinition, ...], bool], Job]) -> None:
         self._build = build
         self._tasks: tuple[TaskDefinition, ...] = ()
-        self._functions: dict[str, Callable[..., Any]] = {}
-        self._hooks: dict[str, Callable[..., Any]] = {}
+        # Not as a dict: of ten thousand jobs most have one function and no hook.
+        self._functions: tuple[tuple[str, Callable[..., Any]], ...] = ()
+        self._hooks: Mapping[str, Callable[..., Any]] = _NO_HOOKS
         self._job: Job | None = build((), False)
         self.name = self._job.name
 
@@ -99,12 +103,12 @@ class Definition:
     @property
     def functions(self) -> Mapping[str, Callable[..., Any]]:
         """What to call for each task that is a function, by the task's name."""
-        return MappingProxyType(self._functions)
+        return MappingProxyType(dict(self._functions))
 
     @property
     def hooks(self) -> Mapping[str, Callable[..., Any]]:
         """What to call at the start and the end of an occurrence: `on_start`, `on_complete`."""
-        return MappingProxyType(self._hooks)
+        return self._hooks
 
     @overload
     def task(self, function: F, /) -> F: ...
@@ -198,14 +202,14 @@ class Definition:
             from everytick.runners.signature import refuse_unfilled
 
             refuse_unfilled(self.name, task.name, function, alone.settings.payload)
-            self._functions[task.name] = function
+            self._functions = (*self._functions, (task.name, function))
         self._tasks, self._job = tasks, None
         return self
 
     def _hook(self, kind: str, function: F) -> F:
         if kind in self._hooks:
             raise DuplicateDefinition(f"job '{shown(self.name)}' has two {kind} hooks: call both from one function")
-        self._hooks[kind], self._job = function, None
+        self._hooks, self._job = MappingProxyType({**self._hooks, kind: function}), None
         return function
 
 

@@ -225,6 +225,11 @@ class Live(Mapping[str, Mapping[str, Callable[..., Any]]]):
     def __getitem__(self, job_id: str) -> Mapping[str, Callable[..., Any]]:
         return self._part(self._definitions[job_id])
 
+    def get(self, job_id: str, default: Any = None) -> Any:
+        """Return what the job has, or the default; asked for every start and end, and not by way of an error."""
+        definition = self._definitions.get(job_id)
+        return default if definition is None else self._part(definition)
+
     def __iter__(self) -> Iterator[str]:
         # Of a copy: another thread may be defining a job.
         return iter(tuple(self._definitions))

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -89,9 +90,14 @@ def rules_of(job: Job, overrides: Overrides = _NOTHING) -> Rules:
         tasks=ruled,
         walk=_walk(ruled),
         reports=job.reports,
-        places=MappingProxyType(places),
-        not_started=(NOT_STARTED,) * len(ruled),
+        places=places,
+        not_started=_none_begun(len(ruled)),
     )
+
+
+@lru_cache
+def _none_begun(count: int) -> "tuple[RunState, ...]":
+    return (NOT_STARTED,) * count
 
 
 def _task_rules(task: Task, overrides: Overrides, places: Mapping[str, int]) -> TaskRules:
@@ -106,8 +112,13 @@ def _task_rules(task: Task, overrides: Overrides, places: Mapping[str, int]) -> 
     )
 
 
+_ALONE = (0,)
+
+
 def _walk(tasks: Sequence[TaskRules]) -> tuple[int, ...]:
     """Circles were refused at definition, so every round places at least one task."""
+    if len(tasks) == 1:
+        return _ALONE
     walk: list[int] = []
     left = list(range(len(tasks)))
     while left:
