@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from everytick.app.history import History
     from everytick.app.stream import Stream
     from everytick.deciding.explain import Explanation
+    from everytick.domain.snapshots import JobSnapshot
     from everytick.node.events import Listener
     from everytick.stores.base import JobRecord, NodeRecord, Whole
 
@@ -52,26 +53,32 @@ class Questions(Opened):
 
     async def status(self, name: str) -> JobStatus:
         """Say how the job stands: active, paused, enabled, running, and when it runs next."""
-        from everytick.deciding.upcoming import is_active, upcoming
         from everytick.domain.statuses import OccurrenceStatus
 
         store = await self._opened()
         record = await self._find(store, name)
-        job, now = record.job, await store.now()
-        snapshot = (await store.look([job.id]))[job.id]
+        snapshot = (await store.look([record.job.id]))[record.job.id]
         started = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
-        running = await store.history(job_id=job.id, statuses=started, limit=1)
-        active = is_active(snapshot, now)
-        return JobStatus(
-            name=job.name,
-            version=job.version,
-            is_active=active,
-            is_paused=record.pause is not None,
-            is_enabled=active and job.enabled and record.pause is None,
-            is_running=bool(running.occurrences),
-            next_run=next(iter(upcoming(snapshot, now, 1)), None),
-            last_run=None if record.last_end is None else record.last_end.started_at,
-        )
+        running = await store.history(job_id=record.job.id, statuses=started, limit=1)
+        return _status(record, snapshot, await store.now(), is_running=bool(running.occurrences))
+
+    async def _statuses(self, records: Sequence[JobRecord]) -> dict[str, JobStatus]:
+        """Say of many jobs together how each stands, by id; one that was removed meanwhile is left out.
+
+        Whether one runs is told by what a plan would see: of more than a hundred that are busy, the first hundred.
+        """
+        from everytick.domain.statuses import OccurrenceStatus
+
+        store = await self._opened()
+        seen, now = await store.look([record.job.id for record in records]), await store.now()
+        started = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
+        return {
+            record.job.id: _status(
+                record, snapshot, now, is_running=any(each.status in started for each in snapshot.busy)
+            )
+            for record in records
+            if (snapshot := seen.get(record.job.id)) is not None and snapshot.retire_at is None
+        }
 
     async def next_runs(self, name: str, n: int = 10) -> list[datetime]:
         """Return when the job runs next, up to `n` times: pauses, skips, moves and reschedules are seen."""
@@ -135,3 +142,19 @@ class Questions(Opened):
         """Call the function with every event of this node, on its loop; what it raises is logged."""
         self._events.listen(listener)
         return listener
+
+
+def _status(record: JobRecord, snapshot: JobSnapshot, now: datetime, *, is_running: bool) -> JobStatus:
+    from everytick.deciding.upcoming import is_active, upcoming
+
+    job, active = record.job, is_active(snapshot, now)
+    return JobStatus(
+        name=job.name,
+        version=job.version,
+        is_active=active,
+        is_paused=record.pause is not None,
+        is_enabled=active and job.enabled and record.pause is None,
+        is_running=is_running,
+        next_run=next(iter(upcoming(snapshot, now, 1)), None),
+        last_run=None if record.last_end is None else record.last_end.started_at,
+    )

@@ -12,7 +12,7 @@ from everytick.cli.output import is_terminal, listed, say, show_json, show_pairs
 from everytick.cli.session import ask, store_of_app
 from everytick.cli.state import Verb
 from everytick.cli.times import Times, before
-from everytick.errors import NotFound, shown
+from everytick.errors import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from everytick.domain.occurrence import Attempt, Occurrence
     from everytick.stores.base import JobRecord, NodeRecord, Whole
 
-_AT_ONCE = 16
 _PAGE = 1000
 FAILED = ("failed", "failed_stale", "completed_with_errors")
 
@@ -103,19 +102,9 @@ def tell_broken(broken: Broken) -> None:
 
 
 async def with_status(app: Everytick, records: Sequence[JobRecord]) -> list[tuple[JobRecord, JobStatus]]:
-    """Return each job with how it stands, several questions at a time; one that is removed meanwhile is left out."""
-    import asyncio
-
-    async def status(record: JobRecord) -> tuple[JobRecord, JobStatus] | None:
-        try:
-            return record, await app.status(record.job.name)
-        except NotFound:
-            return None
-
-    found: list[tuple[JobRecord, JobStatus] | None] = []
-    for place in range(0, len(records), _AT_ONCE):
-        found += await asyncio.gather(*map(status, records[place : place + _AT_ONCE]))
-    return [each for each in found if each is not None]
+    """Return each job with how it stands; one that is removed meanwhile is left out."""
+    found = await app._statuses(records)
+    return [(each, found[each.job.id]) for each in records if each.job.id in found]
 
 
 def _is_chosen(record: JobRecord, contains: str | None, tag: str | None, failed: bool) -> bool:

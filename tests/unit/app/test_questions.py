@@ -51,6 +51,29 @@ async def test_jobs_are_those_of_the_store_whoever_owns_them(tick: Everytick, st
         await tick.job("nobody")
 
 
+async def test_many_jobs_stand_together_as_each_stands_alone(
+    tick: Everytick, store: AnyStore, clock: ManualClock
+) -> None:
+    """Running, paused, disabled, over and fresh; one that was removed meanwhile is left out."""
+    for name in ("runs", "held", "off", "fresh", "gone"):
+        tick.job("0 * * * *", name=name, enabled=name != "off")(work)
+    tick.job(once("2020-01-01T00:00:00Z"), name="over")(work)
+    await tick.sync()
+    await tick.pause("held")
+    clock.move(hours=1)
+    await tick.trigger("runs")
+    await plan_once(store)
+    claims = await store.claim("node-1", ["default"], 10)
+    assert "runs" in {each.job.name for each in claims}
+    records = await tick.jobs()
+    alone = {record.job.id: await tick.status(record.job.name) for record in records}
+
+    assert await tick._statuses(records) == alone
+    assert any(each.is_running for each in alone.values())
+    await tick.remove("gone")
+    assert len(await tick._statuses(records)) == len(records) - 1
+
+
 async def test_a_status_is_read_from_the_store(tick: Everytick, store: AnyStore, clock: ManualClock) -> None:
     """S0-040, S0-046: is_running is a query of the store, never a flag in memory."""
     await stored(tick)
