@@ -58,10 +58,11 @@ class Beginning:
         self._owed: dict[str, datetime] = {}
         self._preempted: dict[str, str] = {}
         self._events = Events()
+        self.callbacks = Callbacks(self._callbacks)
         self.lateness = Lateness(len(registrations))
         self.node = Node(
             store,
-            Callbacks(self._callbacks),
+            self.callbacks,
             node_settings(slots=_SLOTS, queues=(self._owner,), **({} if clock is None else _ON_A_GIVEN_CLOCK)),
             events=self._events,
             name=identifier,

@@ -1,5 +1,6 @@
 """Callbacks: what the jobs of a declarative scheduler do, found by job id in this process and nowhere else."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -20,15 +21,20 @@ class CallbackBody(FunctionBody):
     under: what an earlier instance left waiting goes on as the newest registration says (S2-059).
     """
 
-    __slots__ = ("_callback", "_delay")
+    __slots__ = ("_callback", "_delay", "_running")
 
-    def __init__(self, callback: Callback, delay: timedelta) -> None:
-        self._callback, self._delay = callback, min(delay, LONGEST)
+    def __init__(self, callback: Callback, delay: timedelta, running: set[object]) -> None:
+        self._callback, self._delay, self._running = callback, min(delay, LONGEST), running
         self._call, self.wants_previous = self._awaited, False
 
     async def run(self, context: Context) -> Outcome:
         """Await the callback; what it returns is not looked at."""
-        outcome = await super().run(context)
+        task = asyncio.current_task()
+        self._running.add(task)
+        try:
+            outcome = await super().run(context)
+        finally:
+            self._running.discard(task)
         if isinstance(outcome, Failed):
             return replace(outcome, give_up=False, try_again_after=self._delay)
         return outcome
@@ -43,6 +49,11 @@ class Callbacks:
     def __init__(self, registrations: Mapping[str, Registration]) -> None:
         self._registrations = registrations
         self._bodies: dict[str, tuple[Body]] = {}
+        self._running: set[object] = set()
+
+    def is_running_here(self) -> bool:
+        """Whether whoever asks is one of the callbacks."""
+        return asyncio.current_task() in self._running
 
     def bodies(self, job: Job) -> tuple[Body, ...] | None:
         """Return what the one task of the job does; None for one that is not registered here."""
@@ -51,7 +62,9 @@ class Callbacks:
             registration = self._registrations.get(job.id)
             if registration is None:
                 return None
-            made = self._bodies[job.id] = (CallbackBody(registration.callback, registration.retry_delay),)
+            made = self._bodies[job.id] = (
+                CallbackBody(registration.callback, registration.retry_delay, self._running),
+            )
         return made
 
     def why(self, job: Job) -> str:

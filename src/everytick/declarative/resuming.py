@@ -82,15 +82,16 @@ def owed(
 
     The core lets a change fire nothing. The specification asks whether the expression matches
     the current minute and the task has not run in it (case A); and of a task that was not
-    registered for a while, whether it missed a minute since it was last attempted (case B).
+    registered for a while, whether it missed a minute since it was last attempted (case B), by
+    the words it had until now.
     """
-    instant = schedule.last_at(now)
-    if instant is None or _is_due(record, now) or any(each.status is not _RETRYING for each in active):
+    if _is_due(record, now) or any(each.status is not _RETRYING for each in active):
         return None
-    if instant + MINUTE > now and (attempted is None or attempted < instant):
-        return instant
+    current, missed = schedule.last_at(now), record.job.bound(None).last_at(now)
+    if current is not None and current + MINUTE > now and (attempted is None or attempted < current):
+        return current
     was_away = not record.job.enabled
-    return instant if was_away and attempted is not None and attempted < instant else None
+    return missed if was_away and attempted is not None and missed is not None and attempted < missed else None
 
 
 async def settle(store: AnyStore, reaper: Reaper, found: Iterable[Leftovers], job_ids: Collection[str]) -> None:

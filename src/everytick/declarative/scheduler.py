@@ -48,6 +48,7 @@ class DeclarativeScheduler:
         self._node: Node | None = None
         self._close: Callable[[], Awaitable[None]] = nothing_to_close
         self._lateness = Lateness()
+        self._is_callback: Callable[[], bool] = lambda: False
         self._time: NodeClock | None = None
 
     def __repr__(self) -> str:
@@ -122,6 +123,7 @@ class DeclarativeScheduler:
             await self._undo(beginning)
             self._fail(error)
         self._starting, self._lateness = None, beginning.lateness
+        self._is_callback = beginning.callbacks.is_running_here
         if registrations:
             self._node, self._polling = beginning.node, PollingState.ACTIVE
             self._tell("PollingStarted")
@@ -151,8 +153,11 @@ class DeclarativeScheduler:
         """Wait for an initialization under way, look at no schedule any more, and wait for every running callback.
 
         Stopping what does not run changes nothing; whoever stops what is being stopped waits
-        for the same end.
+        for the same end. A callback cannot wait for that: it would wait for itself.
         """
+        if self._is_callback():
+            advice = "a callback that awaits stop() would wait for itself: write asyncio.create_task(scheduler.stop())"
+            raise UnexpectedError("stop", RuntimeError(advice))
         if self._starting is not None:
             await asyncio.wait([self._starting])
         if self._state is SchedulerState.RUNNING:

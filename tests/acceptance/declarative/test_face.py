@@ -307,6 +307,25 @@ async def test_a_store_by_its_address_is_opened_and_closed(tmp_path: Path, clock
     assert set(await task_states(address)) == {"a"}
 
 
+async def test_a_callback_can_ask_for_a_stop_and_cannot_wait_for_it(world: World) -> None:
+    """S2-064: it would wait for itself."""
+    scheduler, refused = world.scheduler(), list[BaseException]()
+
+    async def callback() -> None:
+        try:
+            await scheduler.stop()
+        except UnexpectedError as error:
+            refused.append(error)
+            asking.append(asyncio.create_task(scheduler.stop()))
+
+    asking = list[asyncio.Task[None]]()
+    await scheduler.initialize([("a", "* * * * *", callback, "5m")])
+    await world.until("SchedulerStopped")
+    await asking[0]
+    assert "would wait for itself" in str(refused[0])
+    assert world.names.count("TaskRunCompleted a") == 1
+
+
 def test_without_a_loop_nothing_begins() -> None:
     """S2-055, S2-056: a mistake in the registrations is found all the same."""
     scheduler = DeclarativeScheduler("memory://")

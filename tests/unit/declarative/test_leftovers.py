@@ -81,6 +81,7 @@ def test_a_task_that_was_away_makes_up_for_what_it_missed_once() -> None:
     assert owed(away, [RETRYING], HOURLY.schedule, at("13:20"), at("12:00")) == at("13:00")
     assert owed(away, [], HOURLY.schedule, at("13:20"), at("13:00:30")) is None
     assert owed(away, [], HOURLY.schedule, at("13:20"), None) is None
+    assert owed(away, [], registration(expression="10 0 * * *").schedule, at("13:20"), at("12:00")) == at("13:00")
 
 
 def test_nothing_is_owed_where_something_makes_up_for_it_anyway() -> None:
