@@ -29,6 +29,14 @@ class Life:
     up: timedelta
     end: End
     down: timedelta
+    cron: str | None = None
+    """Another expression from this life on."""
+
+    delay: timedelta | None = None
+    """Another delay from this life on."""
+
+    is_absent: bool = False
+    """The task is not registered in this life."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,10 @@ class Model:
     def live(self, begin: datetime, life: Life) -> datetime:
         """Add what happens in the life to the trace; return when the next one begins."""
         until = begin + life.up
-        self._start(begin)
+        if life.is_absent:
+            return until + life.down
+        self._start(begin, life.cron or self.cron)
+        self.delay = self.delay if life.delay is None else life.delay
         while (at := self._next(until)) is not None:
             self._happens(at)
         over = until
@@ -96,14 +107,15 @@ class Model:
 
     # ---------------------------------------------------------------------------------------------------------- a start
 
-    def _start(self, now: datetime) -> None:
+    def _start(self, now: datetime, cron: str) -> None:
+        old, self.cron = self.cron, cron
         if self.task is None:
             self.task = Task(now)
             if self._names_minute_of(now):
                 self._run(now, "TaskRunStarted")
             return
         task = self.task
-        missed = self._decide_through(now)
+        missed = self._decide_through(now, old)
         if task.is_running:
             task.is_running = task.is_behind = False
             self._run(now, "TaskRunStarted")
@@ -118,9 +130,17 @@ class Model:
             return bool(missed)
         return self._minute(now) in missed
 
-    def _decide_through(self, now: datetime) -> list[datetime]:
-        missed = occurrences(self.cron, self.zone, self._task.decided_through, now)
+    def _decide_through(self, now: datetime, old: str) -> list[datetime]:
+        """Return what came since: by the old expression before this minute, by the new one in it."""
+        missed = occurrences(old, self.zone, self._task.decided_through, now)
         self._task.decided_through = now
+        minute = self._minute(now)
+        if old != self.cron:
+            if minute in missed and not self._names_minute_of(now):
+                raise Tie
+            ran = self._task.last_attempt is not None and self._task.last_attempt >= minute
+            missed = [each for each in missed if each < minute]
+            missed += [minute] if self._names_minute_of(now) and not ran else []
         return missed
 
     def _names_minute_of(self, now: datetime) -> bool:

@@ -21,6 +21,7 @@ from tests.conformance.declarative.documents import FIELDS, INVALID
 from tests.conformance.declarative.host import host_in
 
 _log = logging.getLogger("reference")
+LONGEST = timedelta(days=365_000)
 TIMES = ("lastAttemptAt", "lastSuccessAt", "lastFailureAt", "pendingRetryUntil")
 HORIZON = timedelta(days=366 * 28)
 """After so long the calendar repeats itself: what did not occur by then never will."""
@@ -319,7 +320,8 @@ class Reference:
                 for name in self._tasks:
                     self._evaluate(name)
             except OSError:
-                _log.info("the store does not answer")
+                await self._until(self._now() + timedelta(seconds=1))
+                continue
             await self._until(self._next_moment())
 
     def _next_moment(self) -> datetime:
@@ -370,7 +372,7 @@ class Reference:
             return
         kept, now = self._kept[name], self._now()
         if failed:
-            kept.update(lastFailureAt=now, pendingRetryUntil=now + delay, runs=None)
+            kept.update(lastFailureAt=now, pendingRetryUntil=now + min(delay, LONGEST), runs=None)
         else:
             kept.update(lastSuccessAt=now, runs=None)
         self._tell("TaskRunFailed" if failed else "TaskRunCompleted", name)

@@ -1,5 +1,6 @@
 """Determinism & Idempotency, and the model of the theory: properties of whole lives."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.conformance.declarative.adapter import NOON, Adapter, Scheduler, World
 from tests.conformance.declarative.model import Call, End, Life, Model, Tie
-from tests.conformance.declarative.tasks import Task
+from tests.conformance.declarative.tasks import NEVER_NEAR, Task
 
 SECONDS = st.integers(0, 400).map(lambda seconds: timedelta(seconds=seconds, milliseconds=137))
 UPS = st.integers(1, 900).map(lambda seconds: timedelta(seconds=seconds, milliseconds=411))
@@ -28,13 +29,17 @@ async def lived(world: World, model: Model, lives: list[Life]) -> tuple[Trace, T
     """Let a real scheduler live these lives; return the trace of its task, the task, and what the store knows."""
     task = Task(world, takes=[call.takes.total_seconds() for call in model.calls], fails=[c.fails for c in model.calls])
     trace: Trace = []
+    other, cron, delay = Task(world), model.cron, model.delay
     for life in lives:
+        if not life.is_absent:
+            cron, delay = life.cron or cron, delay if life.delay is None else life.delay
         scheduler = world.scheduler()
-        await scheduler.initialize([task.on(model.cron, delay=model.delay)])
+        mine = [] if life.is_absent else [task.on(cron, delay=delay)]
+        await scheduler.initialize([*mine, other.on(NEVER_NEAR, name="other")])
         await world.pass_by(life.up.total_seconds())
         await ended(scheduler, life.end)
         trace += [(told.name, told.at) for told in scheduler.heard if told.task == "task"]
-        states = (await world.task_states())["task"]
+        states = (await world.task_states()).get("task", {})
         await world.pass_by(life.down.total_seconds())
     return trace, task, states
 
@@ -64,15 +69,46 @@ def test_deterministic_behavior_every_history_is_the_one_the_model_tells(
     quick: Adapter, cron: str, delay: timedelta, calls: list[Call], lives: list[Life]
 ) -> None:
     """S2-065, S2-072, S2-011, S2-013, S2-018 … S2-025, S2-059: stops, crashes, failures and downtimes in any order."""
-    model = Model(cron, delay, calls)
+    play_and_compare(quick, Model(cron, delay, calls), lives)
+
+
+CHANGING = st.lists(
+    st.builds(
+        Life,
+        UPS,
+        st.sampled_from(End),
+        DOWNS,
+        cron=st.none() | CRONS,
+        delay=st.none() | DELAYS,
+        is_absent=st.integers(0, 4).map(lambda number: number == 0),
+    ),
+    min_size=2,
+    max_size=5,
+)
+
+
+@given(cron=CRONS, delay=DELAYS, calls=CALLS, lives=CHANGING)
+@settings(max_examples=40)
+def test_deterministic_behavior_also_of_tasks_that_change_and_of_those_that_go_and_come_back(
+    quick: Adapter, cron: str, delay: timedelta, calls: list[Call], lives: list[Life]
+) -> None:
+    """S2-058 … S2-060, S2-065, S2-072: another expression, another delay, or no registration, life by life."""
+    play_and_compare(quick, Model(cron, delay, calls), lives)
+
+
+def play_and_compare(quick: Adapter, model: Model, lives: list[Life]) -> None:
+    """Let a scheduler and the model live the same lives; they must tell the same of them."""
+    given = replace(model, trace=[])
     predicted(model, lives)
 
     async def story(world: World) -> None:
-        trace, _, states = await lived(world, model, lives)
+        trace, _, states = await lived(world, given, lives)
+        if model.task is None:
+            assert (trace, states) == ([], {})
+            return
         assert [name for name, _ in trace] == [name for name, _ in model.trace]
         for (name, told), (_, expected) in zip(trace, model.trace, strict=True):
             assert abs(told - expected) < NEAR, name
-        assert model.task is not None
         for key, expected_at in (
             ("lastAttemptAt", model.task.last_attempt),
             ("lastSuccessAt", model.task.last_success),

@@ -140,6 +140,24 @@ def test_override_resolution_overridden_in_its_new_minute_runs_by_case_a(adapter
     adapter.play(story)
 
 
+def test_override_resolution_overridden_in_a_minute_in_which_it_was_retried_does_not_run_again(
+    adapter: Adapter,
+) -> None:
+    """S2-019 case A: a retry is a run, too."""
+
+    async def story(world: World) -> None:
+        task = Task(world, fails=[True])
+        first = await world.started(task.on("0 12 * * *", delay=timedelta(seconds=70)))
+        await world.advance(seconds=80)
+        await first.stop()
+        second = await world.started(task.on("1 12 * * *", delay=timedelta(seconds=70)))
+        await world.advance(seconds=10)
+        await second.stop()
+        assert task.minutes == ["12:00", "12:01"]
+
+    adapter.play(story)
+
+
 @pytest.mark.parametrize(("cron", "delay"), [("0 12 * * *", DELAY), ("7 * * * *", DELAY * 3)], ids=["equal", "changed"])
 def test_override_resolution_orphaned_task_restarts_immediately(adapter: Adapter, cron: str, delay: timedelta) -> None:
     """S2-058, S2-059, S2-061: started by an instance that is gone, unfinished; with the new configuration, once."""
@@ -287,6 +305,21 @@ def test_configuration_comparison_is_exact(adapter: Adapter, cron: str, delay: t
     adapter.play(story)
 
 
+@pytest.mark.parametrize("delay", [timedelta(microseconds=1), timedelta(days=365_001), timedelta.max], ids=str)
+def test_configuration_comparison_of_every_delay_there_is(adapter: Adapter, delay: timedelta) -> None:
+    """S2-003, S2-060: what can be registered can be read again, and is identical."""
+
+    async def story(world: World) -> None:
+        task = Task(world, fails=[True])
+        for _ in range(2):
+            scheduler = await world.started(task.on("0 12 * * *", delay=delay))
+            await world.advance(seconds=5)
+            await scheduler.stop()
+        assert task.count == (2 if delay < timedelta(seconds=1) else 1)
+
+    adapter.play(story)
+
+
 # ------------------------------------------------------------------------------------------------- Scheduler Identifier
 
 
@@ -344,6 +377,31 @@ async def one_request_fails(answered: int, world: World) -> bool:
     await scheduler.stop()
     assert set(await world.task_states()) == {"kept", "changed", "new"}
     return False
+
+
+def test_override_atomicity_failures_do_not_add_up(adapter: Adapter) -> None:
+    """S2-016, S2-062: however often it failed, with another configuration each time, the next one succeeds."""
+
+    async def story(world: World) -> None:
+        task = Task(world)
+        first = await world.started(task.on(NEVER_NEAR))
+        await first.stop()
+        for number in range(60):
+            scheduler = world.scheduler()
+            world.break_store(after=3 + number // 10, times=1)
+            try:
+                await scheduler.initialize([task.on(f"{number} 3 * * *")])
+                await scheduler.stop()
+            except Exception:
+                if not world.mend_store():
+                    raise
+            world.mend_store()
+        last = await world.started(task.on("1 * * * *"))
+        await world.advance(minutes=1)
+        await last.stop()
+        assert task.count == 1
+
+    adapter.play(story)
 
 
 # ----------------------------------------------------------------------------------------- Task State Management Errors

@@ -331,3 +331,45 @@ def test_timestamp_management_is_kept_by_a_task_that_is_no_longer_registered(ada
         await third.stop()
 
     adapter.play(story)
+
+
+def test_timestamp_management_a_retry_survives_a_life_without_its_task(adapter: Adapter) -> None:
+    """S2-013, S2-025, S2-059: it waits, unscheduled, and comes when its task is registered again."""
+
+    async def story(world: World) -> None:
+        task, other = Task(world, fails=[True]), Task(world)
+        retried = task.on("0 12 * * *", delay=timedelta(minutes=5))
+        first = await world.started(retried, other.on(name="other"))
+        await world.advance(seconds=5)
+        await first.stop()
+        pending = (await world.task_states())["task"]["pendingRetryUntil"]
+        second = await world.started(other.on(name="other"))
+        await world.advance(minutes=1)
+        await second.stop()
+        assert (await world.task_states())["task"]["pendingRetryUntil"] == pending
+        third = await world.started(retried, other.on(name="other"))
+        await world.advance(minutes=5)
+        await third.stop()
+        assert task.minutes == ["12:00", "12:05"]
+        assert third.names("task") == ["TaskRetryStarted", "TaskRunCompleted"]
+
+    adapter.play(story)
+
+
+def test_no_make_up_execution_policy_for_a_task_that_comes_back(adapter: Adapter) -> None:
+    """S2-011, S2-013, S2-019 case B: what came while it was not registered was missed, and is one run."""
+
+    async def story(world: World) -> None:
+        task, other = Task(world), Task(world)
+        first = await world.started(task.on("0-5 12 * * *"), other.on(name="other"))
+        await world.advance(seconds=5)
+        await first.stop()
+        second = await world.started(other.on(name="other"))
+        await world.advance(minutes=8)
+        await second.stop()
+        third = await world.started(task.on("0-5 12 * * *"), other.on(name="other"))
+        await world.advance(minutes=2)
+        await third.stop()
+        assert task.minutes == ["12:00", "12:08"]
+
+    adapter.play(story)
