@@ -9,6 +9,7 @@ import pytest
 from everytick.domain.schedule import Schedule
 from everytick.schedules.codec import schedule
 from everytick.schedules.combine import any_of
+from everytick.sources.exporting import export_jobs, meaning
 from everytick.sources.importing.apscheduler import script
 from everytick.sources.importing.found import Findings
 from everytick.sources.importing.systemd_calendar import calendar_texts
@@ -41,6 +42,17 @@ def test_what_was_imported_is_a_file_without_mistakes(name: str) -> None:
 
     assert read.mistakes == ()
     assert [each.job.name for each in read.jobs] == [job.name for job in found.jobs]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_was_imported_can_be_exported_again_and_is_the_same(name: str) -> None:
+    jobs = [each.job for each in read_jobs(found_in(name).text().encode(), name).jobs]
+
+    exported = export_jobs(jobs, one_file=False)
+
+    again = [each.job for text in exported.texts for each in read_jobs(text.encode(), name).jobs]
+    assert exported.left == ()
+    assert sorted(map(meaning, again), key=str) == sorted(map(meaning, jobs), key=str)
 
 
 CALENDAR = json.loads(sample("systemd_calendar.json"))
