@@ -30,7 +30,7 @@ class Kept:
 class Compiled:
     """The definitions used most recently, at most so many."""
 
-    def __init__(self, query: str, most: int = 10_000) -> None:
+    def __init__(self, query: str, most: int) -> None:
         self._query = query
         self._most = most
         self._kept: dict[Key, Kept] = {}

@@ -30,6 +30,7 @@ _ASKED = "asked by the schedule"
 _Line: TypeAlias = tuple[tuple[Active, ...], int, tuple[Active, ...], int, bool]
 _NO_LINE: _Line = ((), 0, (), 0, True)
 _NOBODY = -1
+_NO_ROWS: Mapping[int, list[Row]] = {}
 _BEGINNING = datetime.min, ""  # noqa: DTZ901, without beginning, to the driver
 _FEW = 50
 _CREATED = 18
@@ -150,7 +151,8 @@ class Planning(Base):
             batch = Batch()
             batch.keys.update((row[1], row[0]) for row in standing[:limit])
             batch.told.update(batch.keys.values())
-            batch.extend(await self._seen(db, standing[:limit], broken) if standing else ())
+            only = {row[0]: [row] for row in standing if row["is_only"]}
+            batch.extend(await self._seen(db, standing[:limit], broken, only) if standing else ())
         return batch
 
     @asynccontextmanager
@@ -298,18 +300,21 @@ class Planning(Base):
                 return ripe, told
             window *= 8
 
-    async def _seen(self, db: Connection, standing: Sequence[Row], broken: dict[int, str]) -> list[JobSnapshot]:
+    async def _seen(
+        self, db: Connection, standing: Sequence[Row], broken: dict[int, str], only: Mapping[int, list[Row]] = _NO_ROWS
+    ) -> list[JobSnapshot]:
+        """Return the snapshots of jobs from where they stand; `only` are requests that are known already."""
         definitions, unreadable = await self._compiled.read(db, _editions(standing))
         broken.update({job: reason for (job, _), reason in unreadable.items()})
         active = [row[0] for row in standing if row["is_active"]]
         paused = [row[0] for row in standing if row["has_pauses"]]
         adjusted = [row[0] for row in standing if row["has_adjustments"]]
-        asked = [row[0] for row in standing if row["has_requests"]]
+        asked = [row[0] for row in standing if row["has_requests"] and row[0] not in only]
         facts = _Facts(
             active=_by_job(await db.fetch(self._sql.active, active) if active else ()),
             pauses=_by_job(await db.fetch(self._sql.pauses, paused) if paused else ()),
             adjustments=_by_job(await db.fetch(self._sql.adjustments, adjusted) if adjusted else ()),
-            requests=_by_job(await db.fetch(self._sql.requests, asked) if asked else ()),
+            requests={**only, **_by_job(await db.fetch(self._sql.requests, asked) if asked else ())},
         )
         return [_snapshot(row, definitions, facts) for row in standing if row[0] not in broken]
 

@@ -86,13 +86,16 @@ select count(*)::int, null from seen where (select count(*) from ripe) < $2;
 
 -- glance --
 -- Returns where jobs stand whose time has come, facts included, and holds nothing: all of them, or else more than $2.
+-- The request of a job that has only one comes along.
 select v.job, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.first_version, v.version, v.retire_at,
        v.reschedule_made_at, v.reschedule_to, v.reschedule_by, v.end_scheduled_for, v.end_started_at, v.end_at,
        v.success_scheduled_for, v.success_started_at, v.success_at,
        exists (select from everytick.occurrence o where o.job = v.job and o.status < 4 offset 0) as is_active,
        exists (select from everytick.pause f where f.job = v.job offset 0) as has_pauses,
        exists (select from everytick.adjustment f where f.job = v.job offset 0) as has_adjustments,
-       exists (select from everytick.request f where f.job = v.job offset 0) as has_requests
+       r.key is not null as has_requests,
+       r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason, r.requested_by, r.replay_of, r.scheduled_for,
+       r.covers_after, r.covers_through, r.after_at, r.through_at, r.again, r.keeps, r.is_only
   from ((select s.job
            from everytick.job_state s
           cross join lateral (select bool_or(w.wakes) as wakes from everytick.wake w where w.job = s.job) f
@@ -104,7 +107,10 @@ select v.job, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.first_version
            from (select w.job from everytick.wake w
                   where w.wakes and w.at <= $1 order by w.at limit 1000) w
           limit $2 + 1)) a
- cross join lateral (select * from everytick.job_standing v where v.job = a.job and v.wake_at <= $1 offset 0) v;
+ cross join lateral (select * from everytick.job_standing v where v.job = a.job and v.wake_at <= $1 offset 0) v
+  left join lateral (select r.*, not exists (select from everytick.request o
+                                              where o.job = r.job and o.seq <> r.seq offset 0) as is_only
+                       from everytick.request r where r.job = v.job limit 1) r on true;
 
 -- marked_plans --
 -- Returns those of these jobs whose last plan bears this mark.

@@ -38,7 +38,7 @@ class PostgresStore(Planning, Running, Recording, Nodes, History):
         schema: str | None = None,
         pooling: bool | None = None,
         connections: int = 8,
-        definitions_kept: int = 10_000,
+        definitions_kept: int = 100_000,
         clock: Callable[[], datetime] | None = None,
         settings: dict[str, str] | None = None,
     ) -> None:
