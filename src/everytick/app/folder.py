@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from everytick.sources.syncing import Synced
     from everytick.stores.addresses import AnyStore
 
+_LAST_WORDS = 2.0
+
 Broken: TypeAlias = Mapping[str, tuple[str, ...]]
 """The files that are broken now, each with what is wrong in it."""
 
@@ -55,6 +57,14 @@ class JobsFolder:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         self._watch.close()
+        await self._take_back()
+
+    async def _take_back(self) -> None:
+        """Say that this node has no broken files any more: others show them as long as it was heard of lately."""
+        if self._node is not None and self._broken:
+            with suppress(StoreUnavailable, TimeoutError):
+                async with asyncio.timeout(_LAST_WORDS):
+                    await self._node.register({})
 
     async def _hear(self, synced: Synced) -> None:
         broken: dict[str, tuple[str, ...]] = {}

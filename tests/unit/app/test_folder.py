@@ -100,15 +100,17 @@ async def broken_files(tick: Everytick) -> dict[str, str]:
     return {} if node.facts is None else dict(node.facts.broken_files)
 
 
-async def test_a_file_that_is_broken_at_the_start_is_told_too(jobs: Path) -> None:
+async def test_a_file_that_is_broken_at_the_start_is_told_too_and_taken_back_at_the_end(jobs: Path) -> None:
     write(jobs, "nightly", more=", overlap: skp")
-    tick = Everytick("memory://", jobs=jobs)
+    tick = Everytick(store_of("memory://"), jobs=jobs)
     heard = Heard(tick)
     async with tick:
         await heard.until(Happening.DEFINITION_BROKEN)
         assert tick.node is not None
         assert list(tick.node.health.definition_errors.values()) == [1]
         assert await names(tick) == []
+        assert len(await broken_files(tick)) == 1
+    assert await broken_files(tick) == {}
 
 
 async def test_a_store_that_is_away_for_a_moment_does_not_keep_a_node_from_starting(jobs: Path) -> None:

@@ -69,6 +69,19 @@ def test_once_runs_what_files_ask_for_at_once_and_says_that_it_failed(plain: Cli
     assert plain("run", "--once", "--jobs", "place/jobs").code == 1
 
 
+def test_files_may_call_functions_beside_them_if_the_node_allows_it(plain: Cli, jobs: Path, tmp_path: Path) -> None:
+    """Only from packages that the configuration names."""
+    (tmp_path / "folder_calls.py").write_text("import pathlib\ndef work(): pathlib.Path('called').touch()\n")
+    text = ONE.replace('command: "true"', 'call: "folder_calls:work", on_create: immediately')
+    (jobs / "a.yaml").write_text(text)
+    (tmp_path / "everytick.toml").write_text('jobs = "place/jobs"\nallow_calls = ["folder_calls"]\n')
+
+    done = plain("run", "--once")
+
+    assert done.code == 0, done.err
+    assert (tmp_path / "called").exists()
+
+
 def test_a_folder_that_is_not_there_or_no_folder_is_refused(plain: Cli, jobs: Path, tmp_path: Path) -> None:
     gone, file = plain("run", "--jobs", "gone"), plain("run", "--jobs", "place/jobs/a.yaml")
 

@@ -1,5 +1,6 @@
 """Files into a store: what is new, changed or gone, only what files own, and an equal folder changes nothing."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -227,6 +228,26 @@ async def test_a_store_that_is_away_is_told_to_the_caller(folder: JobFolder, clo
 
     with pytest.raises(StoreUnavailable):
         await sync_folder(Away(clock), folder.folder)
+
+
+async def test_many_nodes_that_see_the_same_change_at_once_store_it_once(store: AnyStore, folder: JobFolder) -> None:
+    """Each has its own view of the folder; new, changed and gone."""
+    for number in range(20):
+        folder.write(f"{number}.yaml", **{f"job_{number}": ""})
+    nodes = [Folder(folder.path) for _ in range(5)]
+    assert all(not each.mistakes for each in await asyncio.gather(*(sync_folder(store, each) for each in nodes)))
+    assert [each.job.version for each in await store.list()] == [1] * 20
+
+    for number in range(10):
+        folder.write(f"{number}.yaml", **{f"job_{number}": "priority: 1"})
+    folder.delete("19.yaml")
+    synced = await asyncio.gather(*(sync_folder(store, each) for each in nodes))
+
+    assert all(not each.mistakes for each in synced)
+    versions = {each.job.name: each.job.version for each in await store.list()}
+    assert versions == {f"job-{number}": 2 if number < 10 else 1 for number in range(19)}
+    changed = [change for each in synced for change in each.changes if change.kind == "changed"]
+    assert len({change.name for change in changed}) == 10
 
 
 class Meddled(MemoryStore):
