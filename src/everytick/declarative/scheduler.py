@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 from everytick.declarative.beginning import Beginning
 from everytick.declarative.errors import SchedulerAlreadyActiveError, UnexpectedError
+from everytick.declarative.jobs import owner_of
 from everytick.declarative.lateness import Lateness
 from everytick.declarative.names import checked_scheduler
 from everytick.declarative.opening import nothing_to_close, opened
 from everytick.declarative.registrations import Registration, read_registrations
+from everytick.declarative.succession import Succession
 from everytick.declarative.telling import DeclarativeEvent, Listener, PollingState, SchedulerState, Teller
 from everytick.errors import DeclarativeError
 from everytick.node.node import Node, node_name
@@ -46,6 +48,7 @@ class DeclarativeScheduler:
         self._starting: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._node: Node | None = None
+        self._watch: asyncio.Task[None] | None = None
         self._close: Callable[[], Awaitable[None]] = nothing_to_close
         self._lateness = Lateness()
         self._is_callback: Callable[[], bool] = lambda: False
@@ -126,6 +129,8 @@ class DeclarativeScheduler:
         self._is_callback = beginning.callbacks.is_running_here
         if registrations:
             self._node, self._polling = beginning.node, PollingState.ACTIVE
+            succession = Succession(store, beginning.node, owner_of(self._name))
+            self._watch = asyncio.get_running_loop().create_task(succession.watch())
             self._tell("PollingStarted")
         self._state = SchedulerState.RUNNING
         self._tell("SchedulerInitializationCompleted")
@@ -173,6 +178,8 @@ class DeclarativeScheduler:
     async def _end(self) -> None:
         node, failures = self._node, list[Exception]()
         if node is not None:
+            if self._watch is not None:
+                self._watch.cancel()
             await self._last_poll(node)
             await _kept(failures, lambda: node.stop("drain"))
             self._node = None

@@ -63,6 +63,7 @@ class Claimer:
         self._low = settings.slots
         self._unknown: dict[str, None] = {}
         self._left: tuple[str, ...] = ()
+        self._is_resting = False
         self._missing: dict[int, int] = {}
         self._calls = self._calls_when_missing = 0
         self._is_calling = self._is_behind = self._is_over = False
@@ -127,7 +128,7 @@ class Claimer:
         """Return how many to claim now; few at a time only where each takes long."""
         load, slots = self._load, self._slots
         self._is_behind = self._is_behind or load.unwritten > _UNWRITTEN
-        if self._is_behind or self._health.silent_for > self._timeout:
+        if self._is_behind or self._is_resting or self._health.silent_for > self._timeout:
             return 0
         ahead = min(int(AHEAD / load.pace * slots), 8 * slots, _AT_ONCE) if 0 < load.pace < AHEAD else 0
         # Asked for while half of it is left: whoever runs dry first waits for the answer.
@@ -150,6 +151,11 @@ class Claimer:
         if len(self._unknown) >= _UNKNOWN_KEPT:
             self._unknown.pop(next(iter(self._unknown)))
         self._unknown[job.id] = None
+
+    def rest(self, is_resting: bool) -> None:
+        """Claim nothing until told to go on; what was claimed is carried out."""
+        self._is_resting = is_resting
+        self.wake()
 
     def leave(self, job_ids: Iterable[str]) -> None:
         """Never ask for these jobs: nobody here will learn what to call."""

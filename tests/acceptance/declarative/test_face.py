@@ -16,6 +16,7 @@ from everytick.declarative import (
     task_states,
     write_state_document,
 )
+from everytick.declarative.succession import Succession
 from everytick.errors import NotFound, StoreUnavailable
 from everytick.testing import ManualClock
 from tests.acceptance.declarative.world import Counting, World
@@ -151,6 +152,28 @@ async def test_a_newer_instance_takes_over_what_an_older_one_runs(world: World) 
     [occurrence] = (await world.store.history()).occurrences
     attempts = (await world.store.whole(occurrence.id)).attempts
     assert [str(attempt.status) for _, attempt in attempts] == ["lost", "success"]
+
+
+async def test_of_two_living_instances_the_older_rests_until_the_newer_is_gone(world: World) -> None:
+    """The issue: tasks are claimed by the instance that registered them; the older one stands by."""
+    older, newer = Counting(), Counting()
+    first, second = world.scheduler(), world.scheduler()
+    await first.initialize([("a", "1,2,3,4 12 * * *", older, "5m")])
+    succession = Succession(world.store, first.node, "declarative:default")  # type: ignore[arg-type]
+    world.at("12:00:40")
+    await second.initialize([("a", "1,2,3,4 12 * * *", newer, "5m")])
+    await succession.look()
+    for run, minute in enumerate(("12:01:00", "12:02:00"), start=1):
+        world.at(minute)
+        await world.until("TaskRunCompleted a", run)
+    assert (older.calls, newer.calls) == (0, 2)
+
+    await second.stop()
+    world.at("12:03:00")
+    await succession.look()
+    await world.until("TaskRunCompleted a", 3)
+    await first.stop()
+    assert (older.calls, newer.calls) == (1, 2)
 
 
 async def test_what_was_in_flight_and_whose_minute_came_meanwhile_runs_once(world: World) -> None:

@@ -81,3 +81,26 @@ def test_what_is_left_is_never_asked_for(live: Live) -> None:
         await node.stop()
 
     live(story)
+
+
+def test_a_node_that_rests_claims_nothing_until_it_goes_on(live: Live) -> None:
+    """What it has claimed before is carried out."""
+
+    async def story(world: World) -> None:
+        calls: list[str] = []
+
+        async def body() -> None:
+            calls.append("called")
+
+        job = await world.define("a", body)
+        node = world.node()
+        await node.start()
+        node.executor.claimer.rest(True)
+        asked = await world.trigger(job)
+        await pause("100s")
+        assert (await world.status(asked), calls) == (OccurrenceStatus.PENDING, [])
+        node.executor.claimer.rest(False)
+        assert (await world.ended(asked)).status is OccurrenceStatus.COMPLETED
+        await node.stop()
+
+    live(story)
