@@ -1,20 +1,27 @@
-"""Which runs to come a change of files would add, remove and keep."""
+"""Runs to come: of a job that is in no store yet, and those that a change of files would add, remove and keep."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from everytick.deciding.revise import Revision, resumed, revise, suspended, with_edit
+from everytick.deciding.upcoming import upcoming
 from everytick.stores.beginnings import under_id
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from everytick.domain.job import Job
     from everytick.domain.snapshots import JobSnapshot
     from everytick.sources.syncing import Draft, Planned
     from everytick.stores.addresses import AnyStore
 
-__all__ = ["Revision", "revisions"]
+__all__ = ["Revision", "coming", "revisions"]
+
+
+def coming(job: Job, now: datetime, n: int) -> list[datetime]:
+    """Return up to `n` times after now at which a job would run that begins now."""
+    return upcoming(with_edit(None, job, now), now, n)
 
 
 async def revisions(store: AnyStore, draft: Draft) -> dict[str, Revision]:

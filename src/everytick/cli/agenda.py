@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from everytick.cli.completing import job_argument
-from everytick.cli.exits import Refused
+from everytick.cli.exits import Exit, Refused
 from everytick.cli.options import reading
 from everytick.cli.output import listed, say, show_json, show_pairs, show_table, write
-from everytick.cli.session import ask, store_of_app
+from everytick.cli.session import application, ask, store_of_app
 from everytick.cli.state import Verb
 from everytick.cli.times import Times
-from everytick.errors import NotFound
+from everytick.errors import NotFound, StoreUnavailable, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from everytick import Explanation
     from everytick.app import Everytick
+    from everytick.domain.job import Job
     from everytick.domain.schedule import Schedule
     from everytick.schedules.cron import ClockChange
-    from everytick.stores.base import JobRecord
 
 _MOST = 10_000
 _CHANGES_WITHIN = timedelta(days=400)
@@ -58,7 +58,9 @@ def change_words(change: ClockChange) -> str:
 @click.command(
     "next",
     cls=Verb,
-    help="Show what runs next: of one JOB, or of all.\n\nExample: everytick next nightly -n 5 --tz Europe/Berlin",
+    help="Show what runs next: of one JOB, or of all.\n\n"
+    "Without a store, or while it does not answer, as the application's code and files say. "
+    "Example: everytick next nightly -n 5 --tz Europe/Berlin",
 )
 @job_argument("job", required=False)
 @click.option("-n", "count", default=10, show_default=True, type=click.IntRange(1, _MOST), help="How many at most.")
@@ -70,22 +72,62 @@ def next_verb(job: str | None, count: int, until: str | None, tz: str | None, as
     times = Times(utc, _zone(tz))
     end = None if until is None else times.read(until)
 
-    async def asked(app: Everytick) -> tuple[list[tuple[datetime, JobRecord]], datetime]:
-        now = await (await store_of_app(app)).now()
-        records = await app.jobs() if job is None else [await app.job(job)]
-        found = [(at, each) for each in records for at in await _runs(app, each.job.name, count)]
-        chosen = sorted((pair for pair in found if end is None or pair[0] <= end), key=lambda pair: pair[0])
-        return chosen[:count], now
-
-    found, now = ask(asked)
+    every, now = _agenda(job, count)
+    found = sorted((pair for pair in every if end is None or pair[0] <= end), key=lambda pair: pair[0])[:count]
     notes = _notes(found, now)
-    rows = [(at, record.job.name, note) for (at, record), note in zip(found, notes, strict=True)]
+    rows = [(at, each.name, note) for (at, each), note in zip(found, notes, strict=True)]
     if as_json:
         show_json([dict(zip(("at", "job", "clock_change"), row, strict=True)) for row in rows])
         return
     show_table([times.heading("at"), "job", "clock change"], rows, times)
     if not rows:
         say("nothing is to come")
+
+
+def _agenda(job: str | None, count: int) -> tuple[list[tuple[datetime, Job]], datetime]:
+    """The next runs of each job and the time it is: from the store, or from definitions if there is none."""
+
+    async def asked(app: Everytick) -> tuple[list[tuple[datetime, Job]], datetime]:
+        now = await (await store_of_app(app)).now()
+        records = await app.jobs() if job is None else [await app.job(job)]
+        return [(at, each.job) for each in records for at in await _runs(app, each.job.name, count)], now
+
+    app = application(make=True)
+    if not app.definitions and app.jobs_folder is None:
+        return ask(asked)
+    file = app._make_store().file
+    if file is not None and not file.exists():
+        say(f"there is no store {file} yet: this is what the definitions say")
+        return _defined(app, job, count)
+    try:
+        return ask(asked)
+    except StoreUnavailable as error:
+        say(f"{error}; this is what the definitions say, whatever was paused or skipped")
+        return _defined(app, job, count)
+
+
+def _defined(app: Everytick, job: str | None, count: int) -> tuple[list[tuple[datetime, Job]], datetime]:
+    """The next runs of what code and files define, by this machine's clock."""
+    from everytick.app.foretelling import coming
+    from everytick.domain.names import did_you_mean
+
+    now = datetime.now(UTC)
+    jobs = {each.name: each for each in _jobs_of(app)}
+    if job is not None and job not in jobs:
+        raise Refused(f"job not found: {shown(job)}{did_you_mean(job, jobs)}", Exit.NOT_FOUND)
+    chosen = jobs.values() if job is None else [jobs[job]]
+    return [(at, each) for each in chosen for at in coming(each, now, count)], now
+
+
+def _jobs_of(app: Everytick) -> Iterator[Job]:
+    yield from (definition.job for definition in app.definitions)
+    if app.jobs_folder is not None:
+        from everytick.sources.files import read_all
+
+        for file in read_all([app.jobs_folder]):
+            for mistake in file.mistakes:
+                say(str(mistake), mark="red")
+            yield from (each.job for each in file.jobs if not each.suspended)
 
 
 async def _runs(app: Everytick, name: str, count: int) -> list[datetime]:
@@ -96,12 +138,11 @@ async def _runs(app: Everytick, name: str, count: int) -> list[datetime]:
         return []
 
 
-def _notes(found: list[tuple[datetime, JobRecord]], now: datetime) -> list[str | None]:
+def _notes(found: list[tuple[datetime, Job]], now: datetime) -> list[str | None]:
     """What the clock does between each run and the one of its job before it."""
     last: dict[str, datetime] = {}
     notes = []
-    for at, record in found:
-        job = record.job
+    for at, job in found:
         changes = clock_changes(job.schedule, last.get(job.id, now), at)
         notes.append("; ".join(map(change_words, changes)) or None)
         last[job.id] = at

@@ -2,6 +2,7 @@
 
 import json
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +38,45 @@ def test_next_ends_where_it_is_told_to(cli: Cli, shop: Everytick) -> None:
 
     assert (done.code, done.out) == (0, "")
     assert "nothing is to come" in done.err
+
+
+def test_next_needs_no_store(plain: Cli, tmp_path: Path) -> None:
+    """Neither for an application nor for a folder of files; and none is made."""
+    (tmp_path / "next_app.py").write_text(
+        "from everytick import Everytick, every\ntick = Everytick('sqlite:///own.db')\n"
+        "@tick.job('0 0 1 1 *')\ndef yearly(): ...\n"
+        "@tick.job(every('1h'), enabled=False)\ndef off(): ...\n"
+    )
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/a.yaml").write_text(
+        "version: 1\njobs:\n  leap: {schedule: '0 0 29 2 *', command: 'true'}\n"
+        "  held: {schedule: '0 0 * * *', command: 'true', suspended: true}\n"
+    )
+    (tmp_path / "jobs/b.yaml").write_text("version: 2")
+
+    code = plain("next", "-a", "next_app", "-n", "2")
+    files = plain("next", "leap", "--jobs", "jobs", "-n", "1", "--json")
+    gone = plain("next", "leep", "--jobs", "jobs")
+
+    assert [row[1] for row in code.rows] == ["yearly", "yearly"]
+    assert "there is no store own.db yet: this is what the definitions say" in code.err
+    assert [each["job"] for each in json.loads(files.out)] == ["leap"]
+    assert "jobs/b.yaml:1:10: version '2' is not known here" in files.err
+    assert (gone.code, "did you mean 'leap'" in gone.err) == (3, True)
+    assert {each.name for each in tmp_path.glob("*.db*")} == set()
+
+
+def test_next_tells_what_is_defined_while_the_store_does_not_answer(plain: Cli, tmp_path: Path) -> None:
+    (tmp_path / "next_far_app.py").write_text(
+        "from everytick import Everytick\ntick = Everytick('postgresql://nobody@127.0.0.1:1/none')\n"
+        "@tick.job('0 0 1 1 *')\ndef yearly(): ...\n"
+    )
+
+    done = plain("next", "-a", "next_far_app", "-n", "1")
+
+    assert (done.code, [row[1] for row in done.rows]) == (0, ["yearly"])
+    assert "does not answer" in done.err
+    assert plain("next", "--store", "postgresql://nobody@127.0.0.1:1/none").code == 69
 
 
 def test_an_unknown_zone_is_answered_with_the_nearest(cli: Cli, shop: Everytick) -> None:
