@@ -83,6 +83,30 @@ async def test_an_ending_between_snapshot_and_commit_is_not_slept_through(store:
     assert await statuses(store) == ["completed", "pending"]
 
 
+async def test_an_awaited_ending_between_snapshot_and_commit_is_not_slept_through(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """Architecture 1, `woken`: X, whose end is awaited, ends while Z is put behind Y; the plan must not hide it."""
+    stored = await store.put(job(overlap="queue"))
+    for _ in range(2):
+        clock.move(hours=1)
+        await plan_once(store)
+        await plan_once(store)
+    clock.move(hours=1)
+    async with store.due(clock.time, 1) as batch:
+        [snapshot] = batch
+        assert (snapshot.busy_count, snapshot.waiting_count, snapshot.awaited) == (1, 1, True)
+        made = plan(snapshot, clock.time)
+        assert made.wake_at != clock.time, "the plan itself sees no reason to look again"
+        await run_one(store)
+        assert await store.commit_plans(batch, [made]) == [Commit.COMMITTED]
+
+    assert await statuses(store) == ["completed", "queued", "queued"]
+    assert (await store.get([stored.job_id]))[stored.job_id].wake_at == clock.time
+    await plan_once(store)
+    assert await statuses(store) == ["completed", "pending", "queued"]
+
+
 async def test_a_pruned_occurrence_does_not_come_back(store: AnyStore, clock: ManualClock) -> None:
     """S4-021; Architecture 1, third: create-if-absent forgets when the row goes; the revision does not."""
     await store.put(job(retention={"success": "0s", "failure": "0s", "keep_last": 0}))

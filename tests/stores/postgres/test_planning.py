@@ -3,11 +3,16 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from everytick.deciding.plan import plan
+from everytick.domain.occurrence import Cause
+from everytick.domain.snapshots import Request
 from everytick.stores.base import Commit
+from everytick.stores.postgres import planning
 from everytick.stores.postgres.store import PostgresStore
 from tests.stores.acting import began as begun
-from tests.stores.acting import claim_one, ended, job, occurrences, plan_once, statuses
+from tests.stores.acting import claim_one, ended, job, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
 
 
@@ -165,3 +170,34 @@ async def test_a_round_goes_on_where_its_last_batch_ended_and_comes_back_for_wha
     clock.move(minutes=1)
     async with store.due(clock.time, 2) as batch:
         assert [each.job_id for each in batch] == seen[0], "a new round begins at the beginning"
+
+
+async def test_many_plans_do_not_hide_an_ending_that_came_in_between_either(
+    store: PostgresStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Architecture 1, `woken`: what one statement does for a few, several do for many."""
+    monkeypatch.setattr(planning, "_FEW", 0)
+    store.unheld = 0
+    stored = await store.put(job(overlap="queue"))
+    for _ in range(2):
+        clock.move(hours=1)
+        await plan_once(store)
+        await plan_once(store)
+    clock.move(hours=1)
+    async with store.due(clock.time, 1) as batch:
+        made = [plan(each, clock.time) for each in batch]
+        await run_one(store)
+        assert await store.commit_plans(batch, made) == [Commit.COMMITTED]
+    # Nothing was known of a fact when it was held: it is still there, and makes the job due.
+    assert (await store.get([stored.job_id]))[stored.job_id].wake_at == clock.time
+    await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time))
+    await plan_once(store)
+    claim = await claim_one(store)
+    await store.request(stored.job_id, Request("l", Cause.TRIGGER, clock.time))
+    async with store.due(clock.time, 1) as batch:
+        made = [plan(each, clock.time) for each in batch]
+        assert made[0].wake_at != clock.time
+        step = ended(begun(claim, clock.time), clock.time)
+        assert await store.commit_steps([(claim, step)]) == [Commit.COMMITTED]
+        assert await store.commit_plans(batch, made) == [Commit.COMMITTED]
+    assert (await store.get([stored.job_id]))[stored.job_id].wake_at == clock.time
