@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from everytick.domain.durations import format_duration
 from everytick.errors import EverytickError, shown
-from everytick.schedules.codec import schedule
-from everytick.schedules.cron import Cron
 from everytick.schedules.timezones import zone
 from everytick.sources.importing.found import Findings, Unreadable, Unsayable, decoded, seconds_of
 from everytick.sources.importing.places import Member, members
@@ -28,6 +26,7 @@ from everytick.sources.importing.wall_rule import (
     YEARS,
     Numbers,
     WallRule,
+    meets_clock_change,
 )
 
 if TYPE_CHECKING:
@@ -47,8 +46,6 @@ _NIGHTS = (
     "APScheduler runs what the clock skips later by the length of the gap, and what comes twice on both passes; "
     "here it is right after the gap, and the first pass: see dst_gap and dst_fold"
 )
-# Long enough for every zone to change its clocks, if it does.
-_SOME_YEARS = (datetime(2026, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UTC))
 _GRACE = timedelta(seconds=60)
 
 
@@ -91,7 +88,7 @@ class _Listed:
         except Unsayable as reason:
             self._found.leave(self._line, f"job '{self._named}'", f"not imported: {reason}")
             return
-        if any(map(_meets_clock_change, schedules)):
+        if any(meets_clock_change(each, None, "moved", "silenced") for each in schedules):
             self._left.append(("the nights when the clocks change", _NIGHTS))
         if self._found.add(self._named, parts, self._line, notes=[f"{shown(self._found.file, 200)}:{self._line}"]):
             for what, why in self._left:
@@ -133,18 +130,6 @@ def _recovery(coalesce: bool, given: object) -> dict[str, object]:
         window["max_occurrences"] = 1
     shorter: dict[str, object] = {"grace": format_duration(max(allowed, timedelta(seconds=1)))}
     return {"recovery": window, **(shorter if allowed < _GRACE else {})}
-
-
-def _meets_clock_change(text: str) -> bool:
-    """Tell whether a change of the clock moves, drops or doubles what a cron trigger names."""
-    try:
-        found = schedule(text)
-    except EverytickError:
-        # It is refused with its own words when the job is added.
-        return False
-    return isinstance(found, Cron) and any(
-        each.what in ("moved", "silenced") for each in found.clock_changes(*_SOME_YEARS)
-    )
 
 
 # ------------------------------------------------------------------------------------------------------------ triggers

@@ -17,7 +17,16 @@ from everytick.sources.importing.celery_python import Beat, read_python
 from everytick.sources.importing.found import Findings, Unreadable, Unsayable, decoded, refuse_template, seconds_of
 from everytick.sources.importing.literals import Call, Entry, Place
 from everytick.sources.importing.places import members
-from everytick.sources.importing.wall_rule import DAYS, HOURS, MINUTES, MONTHS, WEEKDAYS, Numbers, WallRule
+from everytick.sources.importing.wall_rule import (
+    DAYS,
+    HOURS,
+    MINUTES,
+    MONTHS,
+    WEEKDAYS,
+    Numbers,
+    WallRule,
+    meets_clock_change,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,6 +49,10 @@ _PART = re.compile(r"(?:(\*)|(\w{1,12}?)(?:-(\w{1,12}))?)(?:/(\w{1,9}))?", re.AS
 _PLACE = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
 _KNOWN = ("task", "schedule", "args", "kwargs", "options", "relative")
 _SENT = ("queue", "expires", "countdown", "serializer", "exchange", "routing_key")
+_NIGHTS = (
+    "Celery runs what the clock skips later by the length of the gap, and nothing in the second pass of an hour that "
+    "comes twice; here it is right after the gap, and what follows elapsed time runs in both: see dst_gap and dst_fold"
+)
 _PHASE = "beat counts from its own start, and here it is from 1970 on: same period, other phase"
 
 
@@ -175,13 +188,16 @@ class _Entry:
         if unknown or len(call.args) > len(_ORDER):
             raise Unsayable(f"crontab has no '{shown(next(iter(unknown), 'sixth field'))}'")
         fields = {key: _numbers(key, given.get(key, "*")) for key in _FIELDS}
-        return WallRule(
+        texts = WallRule(
             minute=fields["minute"],
             hour=fields["hour"],
             day=fields["day_of_month"],
             month=fields["month_of_year"],
             weekday=fields["day_of_week"],
         ).texts()
+        if any(meets_clock_change(each, str(self._found.defaults["timezone"]), "moved", "doubled") for each in texts):
+            self._left.append(("the nights when the clocks change", _NIGHTS))
+        return texts
 
     def _note_own(self, given: Mapping[str, object]) -> None:
         if given.get("nowfun") is not None:

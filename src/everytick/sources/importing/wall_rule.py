@@ -6,10 +6,16 @@ the numbers are known is the same, and so is what our two kinds of cron can say 
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from everytick.domain.values import value
+from everytick.errors import EverytickError
+from everytick.schedules.codec import schedule
+from everytick.schedules.combine import in_zone
+from everytick.schedules.cron import Cron
+from everytick.schedules.timezones import zone
 from everytick.sources.importing.found import Unsayable
 
 if TYPE_CHECKING:
@@ -22,6 +28,8 @@ SECONDS = MINUTES = (0, 59)
 HOURS, DAYS, MONTHS, WEEKDAYS, YEARS = (0, 23), (1, 31), (1, 12), (0, 6), (1970, 2199)
 
 _WEEK = 7
+# Long enough for every zone to change its clocks, if it does.
+_SOME_YEARS = (datetime(2026, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UTC))
 _ON_THE_MINUTE = frozenset({0})
 _WEEKDAYS_AND_DAYS = "seconds, years or days from the end of the month cannot stand beside weekdays and days here"
 
@@ -144,6 +152,12 @@ def _ranges(found: Collection[int]) -> Iterable[str]:
         first, last = each if first is None else first, each
 
 
-def span_of(first: int, last: int, step: int = 1) -> frozenset[int]:
-    """Return the numbers of a range."""
-    return frozenset(range(first, last + 1, step))
+def meets_clock_change(text: str, tz: str | None, *kinds: str) -> bool:
+    """Tell whether a change of the clock does any of these to what a text names; `tz` is for one without a zone."""
+    try:
+        found = schedule(text)
+    except EverytickError:
+        # It is refused with its own words when the job is added.
+        return False
+    inside = found if tz is None else in_zone(found, zone(tz))
+    return isinstance(inside, Cron) and any(each.what in kinds for each in inside.clock_changes(*_SOME_YEARS))

@@ -1,11 +1,16 @@
 """Entries of a beat_schedule, one rule at a time; the files are read and never run."""
 
+import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from everytick.schedules.codec import schedule
 from everytick.sources.importing.celery_beat import read_beat
 from everytick.sources.importing.found import Findings, Unreadable
+from tests.unit.sources.importing.kept import sample
 
 
 def imported(entry: str, before: str = "", **options: str) -> Findings:
@@ -136,7 +141,7 @@ def test_periodic_tasks_of_a_program_are_listed() -> None:
 
 
 def test_a_zone_is_known_by_its_name_or_it_is_said_that_it_is_not() -> None:
-    entry = "{'task': 'a.b', 'schedule': crontab(hour=1)}"
+    entry = "{'task': 'a.b', 'schedule': crontab(minute=0, hour=9)}"
 
     found = imported(entry, "TIME_ZONE = 'Europe/Rome'\nCELERY_TIMEZONE = TIME_ZONE")
     assert (found.defaults["timezone"], found.left) == ("Europe/Rome", [])
@@ -164,3 +169,49 @@ def test_what_is_no_such_file_is_refused(text: str, message: str) -> None:
         read_beat(text.encode(), "c")
 
     assert str(refused.value).startswith(message)
+
+
+CRONTAB = json.loads(sample("celery_crontab.json"))
+"""What Celery 5.7.0 makes of these fields, and the ten times that its crontab estimates after one moment."""
+
+
+@pytest.mark.parametrize("case", CRONTAB["fields"], ids=lambda case: f"{case['field']}={case['text']}")
+def test_a_field_means_the_numbers_that_celery_reads_in_it(case: dict[str, Any]) -> None:
+    others = {"minute": 0, "hour": 0, case["field"]: case["text"]}
+    entry = {"x": {"task": "a.b", "schedule": {"crontab": others}}}
+    found = read_beat(json.dumps(entry).encode(), "c.json")
+
+    if case["numbers"] is None:
+        assert found.jobs == []
+        return
+    named = schedule(f"{dict(found.jobs[0].parts)['schedule']}; tz=UTC")
+    instants = named.instants(datetime(2027, 12, 31, 23, 59, tzinfo=UTC), datetime(2029, 1, 1, tzinfo=UTC))
+    parts_of: Any = {
+        "minute": lambda each: each.minute,
+        "hour": lambda each: each.hour,
+        "day_of_month": lambda each: each.day,
+        "month_of_year": lambda each: each.month,
+        "day_of_week": lambda each: each.isoweekday() % 7,
+    }
+    part = parts_of[case["field"]]
+    assert sorted({part(each) for each in instants if each.year == 2028}) == case["numbers"]
+
+
+@pytest.mark.parametrize("case", CRONTAB["instants"], ids=lambda case: str(case["crontab"]))
+def test_a_crontab_names_the_times_that_celery_names(case: dict[str, Any]) -> None:
+    entry = {"x": {"task": "a.b", "schedule": {"crontab": case["crontab"]}}}
+    [job] = read_beat(json.dumps(entry).encode(), "c.json").jobs
+
+    base = datetime.fromisoformat(case["base"])
+    found = schedule(f"{dict(job.parts)['schedule']}; tz=UTC").instants(base, base + timedelta(days=4000), 10)
+
+    assert found == [datetime.fromisoformat(each) for each in case["instants"]]
+
+
+def test_what_differs_from_celery_when_the_clocks_change_is_listed() -> None:
+    entry = "{'task': 'a.b', 'schedule': crontab(minute=30, hour=2)}"
+
+    assert not imported(entry).left
+    assert not imported(entry.replace("hour=2", "hour=9"), "timezone = 'Europe/Berlin'").left
+    [only] = imported(entry, "timezone = 'Europe/Berlin'").left
+    assert only.what == "the nights when the clocks change of 'x'"
