@@ -86,8 +86,8 @@ class Model:
         until = begin + life.up
         if life.is_absent:
             return until + life.down
-        self._start(begin, life.cron or self.cron)
         self.delay = self.delay if life.delay is None else life.delay
+        self._start(begin, life.cron or self.cron)
         while (at := self._next(until)) is not None:
             self._happens(at)
         over = until
