@@ -2,8 +2,11 @@
 
 import asyncio
 import heapq
+import logging
 from collections.abc import Callable
 from itertools import count
+
+_log = logging.getLogger("everytick.node")
 
 _SWEPT_FROM = 64
 
@@ -77,5 +80,8 @@ class Alarms:
                 self._off -= 1
             else:
                 call, alarm.call = alarm.call, None
-                call()
+                try:
+                    call()
+                except Exception:  # noqa: BLE001, one mistake must not keep all other alarms from ringing
+                    _log.exception("what was to be done at a moment failed")
         self._wind()

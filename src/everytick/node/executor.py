@@ -8,7 +8,7 @@ slot at once.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from functools import partial
@@ -69,12 +69,13 @@ class Executor:
         logs: Logs,
     ) -> None:
         self._store, self._node, self._settings, self._catalogue = store, node, settings, catalogue
-        self._slots = settings.slots
+        self._slots, self._silence = settings.slots, settings.node_timeout.total_seconds()
         self._clock, self._alarms, self._events, self._health = clock, alarms, events, health
         self._reporter, self._logs = reporter, logs
         self._held: dict[int, Held] = {}
         self._backlog: deque[Held] = deque()
         self._unwritable: dict[int, int] = {}
+        self.unwritable: Callable[[Claim], None] | None = None
         self._busy = 0
         self._stop: Stopping | None = None
         self._asides: set[asyncio.Task[None]] = set()
@@ -163,8 +164,12 @@ class Executor:
             self._fill(self._clock.now())
 
     def _fill(self, now: datetime) -> None:
-        """Begin what waits while there are slots; what was taken from this node meanwhile needs none."""
-        while self._backlog and self._busy < self._slots:
+        """Begin what waits while there are slots; what was taken from this node meanwhile needs none.
+
+        A node that nobody has heard of for too long begins nothing: others may have what it
+        holds. The next beat tells what is still its own.
+        """
+        while self._backlog and self._busy < self._slots and self._health.silent_for <= self._silence:
             held = self._backlog.popleft()
             if not held.is_gone:
                 self._begin(held, now)
@@ -232,7 +237,8 @@ class Executor:
 
     def _remind(self, held: Held, seconds: float, event: Event) -> None:
         alarm = self._alarms.after(seconds, partial(self.feed, held, event))
-        held.alarms = [*(held.alarms or ()), alarm]
+        # Without those that have rung: there may be very many retries.
+        held.alarms = [*(each for each in held.alarms or () if each.call is not None), alarm]
 
     def _free(self, held: Held, now: datetime) -> None:
         if held.alarms is not None:
@@ -275,10 +281,12 @@ class Executor:
             held.written.set()
             held.written = None
         if commit is None:
-            # The beat goes on naming it, or it would be handed to this node again.
+            # The beat goes on naming it, or it would be handed to this node again, until somebody has settled it.
             self._unwritable[held.claim.handle] = held.claim.fence
             self._let_go(held)
             self._forget(held)
+            if self.unwritable is not None:
+                self.unwritable(held.claim)
         elif commit is Commit.STALE:
             self._lose(held)
         else:
@@ -375,12 +383,15 @@ class Executor:
             is_quiet = held is not None and not held.steps and held.deferred is None
             if held is not None and is_quiet and held.claim.fence == named.get(handle):
                 self._lose(held)
+            elif handle in self._unwritable:
+                del self._unwritable[handle]
         self.claimer.adopt(orders.adopt)
+        if self._backlog:
+            self._fill(self._clock.now())
 
     def _cancel(self, held: Held, reason: str) -> None:
         if held in self._backlog:
             self._backlog.remove(held)
-            self.feed(held, _CLAIMED)
         if held.deferred is not None:
             self._halt_all(held, Halt.CANCEL, reason)
         self.feed(held, CancelRequested(reason))

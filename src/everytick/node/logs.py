@@ -5,9 +5,9 @@ import os
 import re
 import shutil
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 
 from everytick.domain.notes import Log
 from everytick.node.held import Running
@@ -18,6 +18,7 @@ _tasks = logging.getLogger("everytick.task")
 LIMIT = 10 * 1024 * 1024
 """So many bytes of an attempt's output are kept; the rest is dropped, and the file says so."""
 
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _CUT = b"\n[everytick: more output was dropped, the limit is reached]\n"
 _FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
 
@@ -51,6 +52,7 @@ class Logs:
         self._loggers: dict[Running, logging.Logger] = {}
         self._lock = Lock()
         self._is_broken = False
+        self._sweeper = Thread()
 
     def write(self, running: Running, data: bytes) -> None:
         """Keep this; may be called from any thread."""
@@ -97,18 +99,23 @@ class Logs:
                     os.close(self._files.pop(running).descriptor)
 
     def forget_before(self, moment: datetime) -> None:
-        """Remove the folders of days that lie before the moment's."""
-        if self._folder is None or not self._folder.is_dir():
+        """Remove the folders of days that lie before the moment's, in a thread: each may hold very many files."""
+        if self._folder is None or not self._folder.is_dir() or self._sweeper.is_alive():
             return
-        for day in self._folder.iterdir():
-            if re.fullmatch(r"\d{4}-\d\d-\d\d", day.name) and date.fromisoformat(day.name) < moment.date():
-                shutil.rmtree(day, ignore_errors=True)
+        # Folders of a day sort as the days do; what only looks like one is nobody's, or ours of long ago.
+        first = f"{moment:%Y-%m-%d}"
+        old = [day for day in self._folder.iterdir() if _DAY.fullmatch(day.name) and day.name < first]
+        if old:
+            self._sweeper = Thread(target=_remove, args=(old,), name="everytick old output", daemon=True)
+            self._sweeper.start()
 
     def _open(self, running: Running) -> _File:
         assert self._folder is not None, "only who has a folder keeps output"
         started = running.context.started_at.astimezone(UTC)
+        # The place tells apart what looks alike as the name of a file.
         name = re.sub(r"[^\w.-]", "_", running.task)[:80]
-        path = f"{started:%Y-%m-%d}/{running.context.occurrence_id}/{name}.{running.number}.log"
+        file_name = f"{name}.{running.place + 1}.{running.number}.log"
+        path = f"{started:%Y-%m-%d}/{running.context.occurrence_id}/{file_name}"
         full = self._folder / path
         full.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = _File(os.open(full, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), self._limit)
@@ -124,3 +131,8 @@ class Logs:
 
 KEPT = timedelta(days=90)
 """Output is kept so long, as the longest retention of an outcome."""
+
+
+def _remove(folders: list[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -32,7 +32,7 @@ from everytick.node.reporter import Hooks, Reporter
 from everytick.node.settings import NodeSettings
 from everytick.runners.base import Repertoire
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Ahead
+from everytick.stores.base import Ahead, Claim
 
 if TYPE_CHECKING:
     from everytick.stores.memory.local import LocalStore
@@ -122,6 +122,8 @@ class Node:
         self._plan_now = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.health.listener = self._tell_of_store
+        self.executor.unwritable = self._settle_unwritable
+        self._asides: set[asyncio.Task[None]] = set()
 
     def _made_local(self, hooks: Hooks | None, monotonic: Callable[[], float]) -> Local:
         """Return what goes on without the store; it runs by a node like this one, on a store in memory."""
@@ -171,7 +173,7 @@ class Node:
         self._spawn("planner", self._loop("planner", self._plan))
         self._spawn("bell", self._loop("bell", self._listen))
         self._spawn("reaper", self._loop("reaper", self._every(interval, self._reap)))
-        self._spawn("overtime", self._loop("overtime", self._every(_OVERTIME_EVERY, self.reaper.overtime)))
+        self._spawn("overtime", self._loop("overtime", self._every(_OVERTIME_EVERY, self._overtime)))
         self._spawn("janitor", self._loop("janitor", self._every(_JANITOR_EVERY, self.janitor.round)))
         self._spawn("reports", self._loop("reports", self.reporter.run))
         self._spawn("facts", self._loop("facts", self._every(_FACTS_EVERY, self.register)))
@@ -233,10 +235,11 @@ class Node:
             await self.local.stop()
         self.executor.stop(drain=mode == "drain")
         # A claim under way has its effect in the store: what it brings is given back.
-        await self._in_time(self._deadline(), self._ended("claims"), "a claim was not answered in time")
+        until = self._deadline()
+        await self._in_time(until, self._ended("claims"), "a claim was not answered in time")
         if mode == "drain":
             await self.executor.emptied()
-        until = self._deadline()
+            until = self._deadline()
         await self._in_time(until, self.executor.emptied(), "some attempts did not end within the grace period")
         await self._in_time(until, self.executor.writer.flushed(), "some ends could not be written in time")
         await self._in_time(until, self.reporter.close(), "some hooks did not end within the grace period")
@@ -346,6 +349,25 @@ class Node:
 
     async def _reap(self) -> int:
         settled = await self.reaper.round() if self.health.may_judge else 0
+        if settled:
+            self.reporter.wake()
+        return settled
+
+    def _settle_unwritable(self, claim: Claim) -> None:
+        """Let what this node cannot write about be settled as if it were lost: it would stand still for ever."""
+
+        async def settle() -> None:
+            try:
+                await self.reaper.take_over([claim.job.id], [claim.occurrence.id])
+            except Exception:  # noqa: BLE001, then it stands still until this node is gone
+                _log.exception("occurrence %s cannot be settled either", claim.occurrence.id)
+
+        aside = asyncio.get_running_loop().create_task(settle())
+        self._asides.add(aside)
+        aside.add_done_callback(self._asides.discard)
+
+    async def _overtime(self) -> int:
+        settled = await self.reaper.overtime()
         if settled:
             self.reporter.wake()
         return settled

@@ -10,6 +10,8 @@ from everytick.domain.job import Job
 from everytick.domain.occurrence import Occurrence
 from everytick.domain.outcome import Lost
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.steps import Step
+from everytick.errors import StoreUnavailable
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
 from everytick.node.settings import NodeSettings
@@ -84,9 +86,9 @@ class Reaper:
         if not claims:
             return 0
         now = self._clock.now()
-        steps = [(claim, advance(claim.snapshot, Lost(), now)) for claim in claims]
-        commits = await self._store.commit_steps([each for each in steps if each[1].commits])
-        for (claim, step), commit in zip((each for each in steps if each[1].commits), commits, strict=True):
+        decided = [(claim, step) for claim in claims if (step := self._decided(claim, now)) is not None]
+        steps = [each for each in decided if each[1].commits]
+        for (claim, step), commit in zip(steps, await self._committed(steps), strict=True):
             if commit is Commit.COMMITTED:
                 _log.warning(
                     "occurrence %s of job '%s' was lost with its node and is now %s",
@@ -107,6 +109,28 @@ class Reaper:
                         )
                     )
         return len(claims)
+
+    def _decided(self, claim: Claim, now: datetime) -> Step | None:
+        """Return what follows from the loss; None, told, where that cannot be decided."""
+        try:
+            return advance(claim.snapshot, Lost(), now)
+        except Exception:  # noqa: BLE001, a mistake of ours about one must not keep all others from being settled
+            _log.exception("what becomes of occurrence %s cannot be decided", claim.occurrence.id)
+            return None
+
+    async def _committed(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[Commit | None]:
+        """Return what became of each step, None where it cannot be written: it is an orphan again at once."""
+        if not steps:
+            return []
+        try:
+            return await self._store.commit_steps(steps)
+        except StoreUnavailable:
+            raise
+        except Exception:  # noqa: BLE001, whatever a driver raises about one of them
+            if len(steps) == 1:
+                _log.exception("the loss of occurrence %s cannot be written", steps[0][0].occurrence.id)
+                return [None]
+            return [each for step in steps for each in await self._committed([step])]
 
 
 def _asked_to_stop(claim: Claim, reason: str) -> Claim:

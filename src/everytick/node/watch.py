@@ -85,6 +85,8 @@ class Watch:
         running.alarm = self._alarms.after(self._clock.seconds_until(until), partial(self._time_out, running))
 
     def _round(self) -> None:
+        # First, so that whatever goes wrong below, the next attempt winds it again.
+        self._is_wound = False
         for running in self._young:
             if running.is_open:
                 self._old.append(running)
@@ -98,7 +100,6 @@ class Watch:
                 self._note(running)
         if self._notes and self._writing is None:
             self._writing = asyncio.get_running_loop().create_task(self._write())
-        self._is_wound = False
         if self._old or self._notes:
             self._wind()
 

@@ -68,6 +68,9 @@ class ProcessBody:
                 # It ended between two tasks, so this one has done nothing yet.
                 reason = str(error)
             except asyncio.CancelledError:
+                outcome = served.answered()
+                if outcome is not None:
+                    return outcome
                 await served.stop(self._pool.grace)
                 raise
             finally:
@@ -120,10 +123,24 @@ class Served:
         except OSError:
             # It ended while nobody looked: how, its exit code says.
             await asyncio.wait((self._child.exited,))
-        outcome = await self._answer
+        # Shielded: what it has answered when it is told to stop still counts.
+        outcome = await asyncio.shield(self._answer)
+        self._finish()
+        return outcome
+
+    def answered(self) -> Outcome | None:
+        """Return the answer if it has come meanwhile; the child can then serve another request."""
+        while self._read():
+            continue
+        if self._answer is None or not self._answer.done() or self._answer.exception() is not None:
+            return None
+        outcome = self._answer.result()
+        self._finish()
+        return outcome
+
+    def _finish(self) -> None:
         self._child.drain()
         self._answer = self._context = None
-        return outcome
 
     async def stop(self, grace: float) -> None:
         """End the child and all it started."""

@@ -140,3 +140,11 @@ def lies() -> None:
 
 def transacts(ctx: Context) -> None:
     ctx.transaction()
+
+
+def once_told(ctx: Context) -> str:
+    """Return when somebody writes to the named pipe of the payload."""
+    print("waiting", flush=True)
+    with open(ctx.payload["pipe"], "rb") as pipe:
+        pipe.read()
+    return "done"

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import pytest
 
 from everytick.domain.notes import Progress
 from everytick.domain.outcome import Failed, Outcome, Succeeded
+from everytick.domain.payload import payload
 from everytick.runners.catalogue import place_of
 from everytick.runners.context import Halt
 from everytick.runners.guard import Guard
@@ -408,3 +410,19 @@ async def gone(handle: int) -> None:
     await ended.wait()
     loop.remove_reader(handle)
     os.close(handle)
+
+
+async def test_an_answer_that_has_come_when_it_is_told_to_stop_counts(pool: ProcessPool, tmp_path: Path) -> None:
+    """It has succeeded, though this loop has not read it yet; and its process serves the next."""
+    pipe, services = tmp_path / "pipe", Remembering()
+    os.mkfifo(pipe)
+    context = attempt(services=services, payload_given={"pipe": str(pipe)})
+    running = begun(body(process_tasks.once_told, pool), context)
+    await services.heard(b"waiting\n")
+    [served] = pool._all
+    with pipe.open("wb"):
+        pass
+    # Without a turn of the loop: the answer lies on the line when the cancel comes.
+    assert select.select([served._line], [], [], 20)[0]
+    assert await stopped(running, context, Halt.CANCEL) == Succeeded(payload("done"))
+    assert served.is_alive

@@ -1,0 +1,207 @@
+"""One that goes wrong disturbs no other: an alarm, an orphan, an end that cannot be written, a cancel, old output."""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import pytest
+
+from everytick import Context, Everytick, every
+from everytick.domain.retry import Retry
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.steps import Step
+from everytick.node.alarms import Alarms
+from everytick.node.events import Event, Happening
+from everytick.node.logs import Logs
+from everytick.stores.base import Claim, Commit, Orders
+from everytick.stores.memory import MemoryStore
+from everytick.testing.virtual import VirtualLoop, run_virtually
+from tests.unit.node.conftest import Live
+from tests.unit.node.worlds import NOON, World, living, passing, pause
+
+
+def test_an_alarm_that_fails_keeps_no_other_from_ringing(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(loop: VirtualLoop) -> list[str]:
+        rung: list[str] = []
+        alarms = Alarms(loop.time)
+        alarms.after(1, lambda: 1 // 0)  # type: ignore[arg-type]
+        alarms.after(1, lambda: rung.append("same moment"))
+        alarms.after(5, lambda: rung.append("later"))
+        await passing(10)
+        return rung
+
+    assert run_virtually(story) == ["same moment", "later"]
+    assert "what was to be done at a moment failed" in caplog.text
+
+
+class Picky(MemoryStore):
+    """A store that takes nothing about one job, together with others or alone, but its loss."""
+
+    refused = ""
+    refuses_loss = False
+
+    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
+        for claim, step in steps:
+            lost = step.after.status is OccurrenceStatus.FAILED_STALE
+            if claim.job.name == self.refused and (self.refuses_loss or not lost):
+                raise ValueError("a text that no database takes")
+        return await super().commit_steps(steps)
+
+
+def test_an_end_that_cannot_be_written_is_settled_as_a_loss_and_holds_up_no_drain() -> None:
+    """D7: the job is not busy for ever, and a stop that waits for what runs returns."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            return
+
+        job = await world.define("bad", body, overlap="skip")
+        good = await world.define("good", body)
+        world.store.refused = "bad"
+        node = world.node(grace_period="1s")
+        await node.start()
+        first = await world.trigger(job)
+        fine = await world.trigger(good)
+        assert (await world.ended(fine)).status is OccurrenceStatus.COMPLETED
+        ended = await world.ended(first)
+        assert ended.status is OccurrenceStatus.FAILED_STALE
+        await pause("20s")
+        assert node.executor.named == {}
+        world.store.refused = ""
+        assert (await world.ended(await world.trigger(job, "again"))).status is OccurrenceStatus.COMPLETED
+        await node.stop("drain")
+
+    living(story, Picky)
+
+
+def test_an_orphan_that_cannot_be_settled_keeps_no_other_from_it(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(world: World) -> None:
+        async def body() -> None:
+            return
+
+        jobs = [await world.define(name, body) for name in ("bad", "good")]
+        asked = [await world.trigger(job) for job in jobs]
+        planner = world.node()
+        await planner.planner.round()
+        assert len(await world.store.claim("gone", ["default"], 10)) == 2
+        world.store.refused, world.store.refuses_loss = "bad", True
+        await pause("1m")
+        node = world.node()
+        await node.start()
+        assert (await world.ended(asked[1])).status is OccurrenceStatus.FAILED_STALE
+        assert await world.status(asked[0]) is OccurrenceStatus.RUNNING
+        await node.stop()
+
+    living(story, Picky)
+    assert "the loss of occurrence" in caplog.text
+
+
+def test_what_is_canceled_before_it_began_never_seems_to_have_begun(live: Live) -> None:
+    async def story(world: World) -> None:
+        told: list[Event] = []
+
+        async def long() -> None:
+            await passing(100)
+
+        job = await world.define("line", long, overlap="allow")
+        node = world.node(slots=1)
+        node.events.listen(told.append)
+        await node.start()
+        first = await world.trigger(job, "first")
+        await pause("1s")
+        # As if it had been claimed ahead, and waits for the slot.
+        second = await world.trigger(job, "second")
+        await pause("2s")
+        node.executor.take(await world.store.claim(node.name, ["default"], 1))
+        await world.store.cancel(second, "a mistake")
+        ended = await world.ended(second)
+        assert (ended.status, ended.error) == (OccurrenceStatus.CANCELED, "a mistake")
+        assert (await world.store.whole(second)).attempts == ()
+        assert {event.occurrence_id for event in told if event.kind is Happening.STARTED} == {first}
+        await node.stop()
+
+    live(story)
+
+
+class Deaf(MemoryStore):
+    """A store that takes no beats for a while."""
+
+    is_deaf = False
+
+    async def beat(self, node: str, held: Collection[int]) -> Orders:
+        if self.is_deaf:
+            await asyncio.Event().wait()
+        return await super().beat(node, held)
+
+
+def test_a_node_that_was_not_heard_of_for_too_long_begins_nothing_it_had_claimed_ahead() -> None:
+    """What it holds may be another's by now; the beat that comes through tells, and then it goes on."""
+
+    async def story(world: World) -> None:
+        begun: list[float] = []
+
+        async def body() -> None:
+            begun.append(world.loop.time())
+            await passing(60)
+
+        job = await world.define("line", body, overlap="allow")
+        node = world.node(slots=1, reaper_interval="1h")
+        await node.start()
+        await world.trigger(job, "first")
+        await pause("1s")
+        await world.trigger(job, "second")
+        await node.planner.round()
+        node.executor.take(await world.store.claim(node.name, ["default"], 1))
+        world.store.is_deaf = True
+        await pause("90s")
+        assert len(begun) == 1
+        world.store.is_deaf = False
+        await pause("2m")
+        assert len(begun) == 2
+        await node.stop()
+
+    living(story, Deaf)
+
+
+def test_alarms_of_many_short_retries_are_not_kept() -> None:
+    """Retry(10_000, "1s") of one claim must not cost more with every try."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            raise ValueError("boom")
+
+        job = await world.define("stubborn", body, retry=Retry(200, "1s"))
+        node = world.node()
+        await node.start()
+        await world.trigger(job)
+        await pause("2m")
+        [held] = node.executor._held.values()
+        assert len(held.alarms or ()) <= 2
+        await node.stop()
+
+    living(story)
+
+
+def test_old_output_is_removed_beside_the_loop_and_strange_folders_harm_nothing(tmp_path: Path) -> None:
+    for name in ("2023-01-01", "2023-99-99", "2024-01-01", "notes"):
+        (tmp_path / name / "inside").mkdir(parents=True)
+    logs = Logs(tmp_path, "node-1")
+    logs.forget_before(NOON)
+    logs._sweeper.join(10)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["2024-01-01", "notes"]
+
+
+async def test_tasks_whose_names_look_alike_as_files_have_files_of_their_own(tmp_path: Path) -> None:
+    tick = Everytick(f"sqlite:///{tmp_path}/e.db", name="shop", log_folder=tmp_path / "logs")
+    etl = tick.define("etl", every("P1Y"))
+    for name in ("a b", "a_b"):
+
+        def say(ctx: Context, name: str = name) -> None:
+            ctx.log.warning("from %s", name)
+
+        etl.task(name=name)(say)
+    async with tick:
+        await (await tick.trigger("etl")).wait(timeout="20s")
+    kept = sorted((tmp_path / "logs").rglob("*.log"))
+    assert [each.name for each in kept] == ["a_b.1.1.log", "a_b.2.1.log"]
+    assert ["from a b" in kept[0].read_text(), "from a_b" in kept[1].read_text()] == [True, True]
