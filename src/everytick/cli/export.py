@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -149,18 +150,20 @@ def history_verb(
 
 async def _write_all(app: Everytick, page: Any, write: Callable[[dict[str, Any]], None]) -> int:
     """Write one after another; only the names of jobs are kept."""
-    store, names, progress, count = await store_of_app(app), dict[str, str](), _Progress(), 0
+    from everytick.cli.progress import Progress
+
+    store, names = await store_of_app(app), dict[str, str]()
+    progress = Progress("exporting")
     each: Occurrence
-    async for each in page:
-        if each.job_id not in names:
-            found = await store.get([each.job_id])
-            names[each.job_id] = found[each.job_id].job.name if each.job_id in found else each.job_id
-        write(occurrence_data(each, names))
-        count += 1
-        if count % _PAGE == 0:
-            progress.show(count)
-    progress.clear()
-    return count
+    # Who sees the lines themselves needs no other word.
+    with nullcontext() if is_terminal() else progress:
+        async for each in page:
+            if each.job_id not in names:
+                found = await store.get([each.job_id])
+                names[each.job_id] = found[each.job_id].job.name if each.job_id in found else each.job_id
+            write(occurrence_data(each, names))
+            progress.step()
+    return progress.done
 
 
 def _writer(form: str, to: TextIO) -> Callable[[dict[str, Any]], None]:
@@ -180,25 +183,6 @@ def _cell(given: object) -> object:
     if isinstance(given, bool):
         return "true" if given else "false"
     return safe(given) if isinstance(given, str) else given
-
-
-class _Progress:
-    """How much was written, for somebody who looks at words while lines go elsewhere; after a second."""
-
-    def __init__(self) -> None:
-        from time import monotonic
-
-        self._clock, self._begun = monotonic, monotonic()
-        self._is_wanted, self._is_shown = is_terminal(sys.stderr) and not is_terminal(), False
-
-    def show(self, count: int) -> None:
-        if self._is_wanted and self._clock() - self._begun > 1:
-            self._is_shown = True
-            click.echo(f"\r{count:,} exported so far", err=True, nl=False)
-
-    def clear(self) -> None:
-        if self._is_shown:
-            click.echo("\r" + " " * 40 + "\r", err=True, nl=False)
 
 
 def _count(number: int, what: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -38,9 +37,10 @@ _SHADES = " .:-=+*#%@"
 @click.command(
     "simulate",
     cls=Verb,
-    help="Run the coming days on virtual time, with the lengths that runs had so far or that are given.\n\n"
+    help="Run the coming days on virtual time: collisions, lateness, load.\n\n"
     "Says what becomes of every job, which instants jobs share, what is late, what changes of the clock do, and how "
-    "busy each hour of the week gets. Nothing is run and nothing is stored. Of files of jobs it needs no store.\n\n"
+    "busy each hour of the week gets, with the lengths that runs had so far or that are given. Nothing is run and "
+    "nothing is stored. Of files of jobs it needs no store.\n\n"
     "Examples: everytick simulate --days 30 --duration nightly=45m; everytick simulate jobs/ --slots 4",
 )
 @click.argument("paths", metavar="[PATH]…", nargs=-1, type=click.Path(path_type=Path))
@@ -103,6 +103,7 @@ class _Question:
 
     async def answered(self, store: AnyStore) -> Forecast:
         """Return what the coming days bring, if the outages lie in them."""
+        from everytick.cli.progress import Progress
         from everytick.simulate.forecast import foresee
 
         now = await store.now()
@@ -111,34 +112,14 @@ class _Question:
             if not now <= down < up <= end:
                 text = f"the outage from {down.isoformat()} must end after it begins, and lie in the days to come"
                 raise Refused(f"{text}, which go through {end.isoformat(timespec='seconds')}")
-        line = _Progress(now, self.length)
-        try:
+        with Progress("simulating days", self.length.days) as progress:
+
+            def tell(virtual: datetime) -> None:
+                progress.done = (virtual - now).days
+
             return await foresee(
-                store, self.length, slots=self.slots, given=self.given, outages=self.outages, tell=line.show
+                store, self.length, slots=self.slots, given=self.given, outages=self.outages, tell=tell
             )
-        finally:
-            line.clear()
-
-
-class _Progress:
-    """How far the simulation has come, on a terminal, once it has taken a second."""
-
-    def __init__(self, start: datetime, whole: timedelta) -> None:
-        from time import monotonic
-
-        self._start, self._whole, self._clock, self._begun = start, whole, monotonic, monotonic()
-        self._is_wanted, self._is_shown = is_terminal(sys.stderr), False
-
-    def show(self, now: datetime) -> None:
-        """Say how many days have passed."""
-        if self._is_wanted and self._clock() - self._begun > 1:
-            self._is_shown = True
-            click.echo(f"\r{(now - self._start).days} of {self._whole.days} days", err=True, nl=False)
-
-    def clear(self) -> None:
-        """Leave nothing behind."""
-        if self._is_shown:
-            click.echo("\r" + " " * 40 + "\r", err=True, nl=False)
 
 
 async def _on_store(app: Everytick, question: _Question) -> Forecast:
