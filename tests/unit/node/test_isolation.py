@@ -103,16 +103,19 @@ def test_what_is_canceled_before_it_began_never_seems_to_have_begun(live: Live) 
         async def long() -> None:
             await passing(100)
 
-        job = await world.define("line", long, overlap="allow")
+        job, other = await world.define("line", long), await world.define("other", long)
         node = world.node(slots=1)
         node.events.listen(told.append)
         await node.start()
         first = await world.trigger(job, "first")
         await pause("1s")
         # As if it had been claimed ahead, and waits for the slot.
-        second = await world.trigger(job, "second")
+        second = await world.trigger(other)
         await pause("2s")
-        node.executor.take(await world.store.claim(node.name, ["default"], 1))
+        ahead = await world.store.claim(node.name, ["default"], 1)
+        assert [each.occurrence.id for each in ahead] == [second]
+        node.executor.take(ahead)
+        assert node.executor.waiting == 1
         await world.store.cancel(second, "a mistake")
         ended = await world.ended(second)
         assert (ended.status, ended.error) == (OccurrenceStatus.CANCELED, "a mistake")
@@ -144,14 +147,15 @@ def test_a_node_that_was_not_heard_of_for_too_long_begins_nothing_it_had_claimed
             begun.append(world.loop.time())
             await passing(60)
 
-        job = await world.define("line", body, overlap="allow")
+        job, other = await world.define("line", body), await world.define("other", body)
         node = world.node(slots=1, reaper_interval="1h")
         await node.start()
         await world.trigger(job, "first")
         await pause("1s")
-        await world.trigger(job, "second")
-        await node.planner.round()
+        await world.trigger(other)
+        await pause("2s")
         node.executor.take(await world.store.claim(node.name, ["default"], 1))
+        assert node.executor.waiting == 1
         world.store.is_deaf = True
         await pause("90s")
         assert len(begun) == 1
