@@ -1,9 +1,11 @@
 """An instant that came while another ran, and then that one failed: its retry gives way to who stands in line."""
 
+from typing import Any
+
 from everytick.deciding.plan import plan
 from tests.unit.deciding.planning import active, at, ended, job, snapshot_of
 
-LATEST = {"overlap": "queue_latest", "retry": {"max": None, "interval": "30m", "superseded_by_next": True}}
+LATEST: dict[str, Any] = {"overlap": "queue_latest", "retry": {"max": None, "interval": "30m", "superseded_by_next": True}}
 
 
 def test_a_retry_gives_way_to_an_instant_that_waits_already() -> None:
