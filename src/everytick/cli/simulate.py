@@ -82,6 +82,8 @@ def simulate_verb(
         found = asyncio.run(_on_files(paths, question(int(state().settings["slots"].value))))
     else:
         found = ask(lambda app: _on_store(app, question(app.settings.slots)))
+    if not found.jobs:
+        raise Refused("there is no job to simulate: name files of jobs, or a store that holds some", Exit.NOT_FOUND)
     _refuse_strangers(given, found)
     if as_json:
         show_json(_data(found, times))
@@ -123,7 +125,13 @@ class _Question:
 
 
 async def _on_store(app: Everytick, question: _Question) -> Forecast:
-    return await question.answered(await store_of_app(app))
+    """What the store holds; while it holds nothing, what the application would bring into it."""
+    store = await store_of_app(app)
+    if app.definitions and not await store.list():
+        fresh = _empty_store()
+        await fresh.put_all([each.job for each in app.definitions])
+        return await question.answered(fresh)
+    return await question.answered(store)
 
 
 async def _on_files(paths: Sequence[Path], question: _Question) -> Forecast:
@@ -133,7 +141,6 @@ async def _on_files(paths: Sequence[Path], question: _Question) -> Forecast:
 async def _store_of(paths: Sequence[Path]) -> MemoryStore:
     from everytick.sources.files import read_all
     from everytick.sources.syncing import sync_jobs
-    from everytick.stores.memory import MemoryStore
 
     files = read_all(paths)
     mistakes = [each for file in files for each in file.mistakes]
@@ -141,10 +148,17 @@ async def _store_of(paths: Sequence[Path]) -> MemoryStore:
         say(str(mistake), mark="red")
     if mistakes:
         raise Refused("files with mistakes cannot be simulated: correct them first", Exit.INVALID_FILE)
-    now = datetime.now(UTC)
-    store = MemoryStore(lambda: now)
+    store = _empty_store()
     await sync_jobs(store, {job.job.name: job for file in files for job in file.jobs})
     return store
+
+
+def _empty_store() -> MemoryStore:
+    """A store of its own, at the time that it is."""
+    from everytick.stores.memory import MemoryStore
+
+    now = datetime.now(UTC)
+    return MemoryStore(lambda: now)
 
 
 def _duration(text: str, where: str) -> tuple[str, timedelta]:

@@ -159,6 +159,23 @@ def test_mistakes_are_one_sentence_and_a_code(
     assert sentence in said.err
 
 
+def test_an_application_that_has_stored_nothing_is_simulated_as_it_would_be(plain: Cli, tmp_path: Path) -> None:
+    (tmp_path / "fresh.py").write_text(
+        "from everytick import Everytick, cron\ntick = Everytick('sqlite:///fresh.db')\n"
+        "@tick.job(cron('0 * * * *'))\ndef hourly() -> None: ...\n"
+    )
+
+    assert of(told(plain, "-a", "fresh:tick", "--days", "1"), "hourly")["runs"] == 24
+
+
+def test_a_store_without_a_job_is_told(plain: Cli, address: str) -> None:
+    plain("db", "migrate", "--store", address)
+
+    said = plain("simulate", "--store", address)
+
+    assert (said.code, "there is no job to simulate" in said.err) == (3, True)
+
+
 def test_a_file_with_a_mistake_is_refused(plain: Cli, tmp_path: Path) -> None:
     path = tmp_path / "broken.yaml"
     path.write_text("version: 1\njobs: {x: {}}")
