@@ -5,7 +5,10 @@ from typing import Any
 from everytick.deciding.plan import plan
 from tests.unit.deciding.planning import active, at, ended, job, snapshot_of
 
-LATEST: dict[str, Any] = {"overlap": "queue_latest", "retry": {"max": None, "interval": "30m", "superseded_by_next": True}}
+LATEST: dict[str, Any] = {
+    "overlap": "queue_latest",
+    "retry": {"max": None, "interval": "30m", "superseded_by_next": True},
+}
 
 
 def test_a_retry_gives_way_to_an_instant_that_waits_already() -> None:
