@@ -1,5 +1,6 @@
 """The public API from the outside, as a type checker sees it: right calls pass, wrong ones fail."""
 
+import json
 import re
 import subprocess
 import sys
@@ -42,3 +43,35 @@ def test_a_wrong_argument_fails_mypy_and_a_right_one_does_not(tmp_path: Path) ->
     expected = promised()
     assert len(expected) == 15
     assert told(tmp_path) == expected
+
+
+def refused(folder: Path) -> set[int]:
+    """Return the lines in which pyright finds an error."""
+    bare, settings = folder / "calls.py", folder / "pyrightconfig.json"
+    bare.write_text(IGNORED.sub("", CALLS.read_text()))
+    root = CALLS.parents[2]
+    extra = [str(root / "src")]
+    settings.write_text(json.dumps({"include": ["calls.py"], "typeCheckingMode": "standard", "extraPaths": extra}))
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "basedpyright",
+            "--project",
+            str(settings),
+            "--pythonpath",
+            sys.executable,
+            "--outputjson",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = json.loads(done.stdout)["generalDiagnostics"]
+    assert {each["severity"] for each in found} == {"error"}
+    return {each["range"]["start"]["line"] + 1 for each in found}
+
+
+def test_a_wrong_argument_fails_pyright_and_a_right_one_does_not(tmp_path: Path) -> None:
+    """The same file, as editors read it."""
+    assert refused(tmp_path) == set(promised())
