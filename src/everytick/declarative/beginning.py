@@ -56,7 +56,7 @@ class Beginning:
         self._ids: dict[str, str] = {}
         self._callbacks: dict[str, Registration] = {}
         self._owed: dict[str, datetime] = {}
-        self._preempted: dict[str, str] = {}
+        self._preempted: list[str] = []
         self._events = Events()
         self.callbacks = Callbacks(self._callbacks)
         self.lateness = Lateness(len(registrations))
@@ -81,6 +81,8 @@ class Beginning:
             await self._bring_in()
         if self._registrations:
             await self._begin_to_tell()
+            # Nothing is claimed before what is owed was asked for: a retry that is due might be.
+            self.node.executor.claimer.rest(bool(self._owed))
             await self.node.start()
             self._undo.append(lambda: self.node.stop("cancel"))
             await self._start_what_is_due()
@@ -92,22 +94,32 @@ class Beginning:
         resolution = resolve(self._scheduler, self._registrations, records, orphaned, self._identifier)
         await self._put(resolution, records)
         await self._settle(records, active)
-        for name in resolution.edited:
-            await self._look_what_is_owed(name, records[name], active.get(name, []))
+        await self._look_what_is_owed({name: records[name] for name in resolution.edited}, active)
         away = [records[name].job.id for name in active if name not in self._registrations]
         self.node.executor.claimer.leave(away)
 
     async def _start_what_is_due(self) -> None:
-        """Claim once: a stop that follows at once finds what is due running (S2-012)."""
-        for name, instant in self._owed.items():
-            key, now = f"{self._identifier} {instant.isoformat()}", await self._store.now()
-            await self._store.request(self._ids[name], Request(key, Cause.TRIGGER, now, scheduled_for=instant))
+        """Ask for what is owed and claim once: a stop that follows at once finds what is due running (S2-012)."""
+        claimer = self.node.executor.claimer
+        if self._owed:
+            await self._ask_for_what_is_owed()
+        claimer.rest(False)
         try:
             if self._owed:
                 await self.node.planner.round()
-            await self.node.executor.claimer.claim()
+            await claimer.claim()
         except StoreUnavailable as error:
             self.node.health.failed(str(error))
+
+    async def _ask_for_what_is_owed(self) -> None:
+        """Ask for one run of each; the retries that these tasks waited for give way last, when all runs are sure."""
+        now, asked = await self._store.now(), list[str]()
+        for name, instant in self._owed.items():
+            request = Request(f"{self._identifier} {instant.isoformat()}", Cause.TRIGGER, now, scheduled_for=instant)
+            asked.append(await self._store.request(self._ids[name], request))
+        self._undo.append(lambda: resuming.cancel(self._store, asked, "the initialization that asked for it failed"))
+        await self.node.planner.round()
+        await resuming.cancel(self._store, self._preempted, resuming.SUPERSEDED)
 
     async def undo(self) -> None:
         """Put back what was written; what goes wrong with that is logged, for another error is on its way."""
@@ -168,16 +180,19 @@ class Beginning:
                 return True
         return False
 
-    async def _look_what_is_owed(self, name: str, record: JobRecord, active: list[Occurrence]) -> None:
-        """Note the minute that a changed task is to run for; a retry that it waited for gives way to it."""
+    async def _look_what_is_owed(self, edited: Mapping[str, JobRecord], active: Mapping[str, list[Occurrence]]) -> None:
+        """Note the minutes that changed tasks are to run for; a retry that one of them waits for gives way to it."""
         now = await self._store.now()
-        attempted = await resuming.last_attempt_at(self._store, record)
-        instant = resuming.owed(record, active, self._registrations[name].schedule, now, attempted)
-        if instant is not None:
-            self._owed[name] = instant
-            for each in active:
-                await self._store.cancel(each.id, resuming.SUPERSEDED)
-                self._preempted[name] = each.id
+        self._owed, self._preempted = {}, []
+        for name, record in edited.items():
+            schedule = self._registrations[name].schedule
+            if not resuming.may_be_owed(record, schedule, now):
+                continue
+            found = active.get(name, [])
+            instant = resuming.owed(record, found, schedule, now, await resuming.last_attempt_at(self._store, record))
+            if instant is not None:
+                self._owed[name] = instant
+                self._preempted += [each.id for each in found]
 
     async def _begin_to_tell(self) -> None:
         """Listen to what becomes of the tasks, beginning with where each of them stands."""
@@ -188,6 +203,4 @@ class Beginning:
             for each in found:
                 if await resuming.awaits_retry(self._store, each):
                     tasks.awaits_retry(job_name(self._scheduler, self._callbacks[id_].name), each.id)
-        for name, occurrence_id in self._preempted.items():
-            tasks.awaits_retry(job_name(self._scheduler, name), occurrence_id)
         self._events.listen(tasks.heard)

@@ -75,6 +75,12 @@ def _is_due(record: JobRecord, now: datetime) -> bool:
     return record.job.enabled and last is not None and last > record.watermark
 
 
+def may_be_owed(record: JobRecord, schedule: Schedule, now: datetime) -> bool:
+    """Whether a look at its last attempt is worth while: the task was away, or its new words match this minute."""
+    current = schedule.last_at(now)
+    return not record.job.enabled or (current is not None and now < current + MINUTE)
+
+
 def owed(
     record: JobRecord, active: Sequence[Occurrence], schedule: Schedule, now: datetime, attempted: datetime | None
 ) -> datetime | None:
@@ -85,10 +91,12 @@ def owed(
     registered for a while, whether it missed a minute since it was last attempted (case B), by
     the words it had until now.
     """
-    if _is_due(record, now) or any(each.status is not _RETRYING for each in active):
-        return None
     current, missed = schedule.last_at(now), record.job.bound(None).last_at(now)
-    if current is not None and current + MINUTE > now and (attempted is None or attempted < current):
+    # What a task missed that never ran is dropped by the planner, unless it is the minute that is now.
+    is_planned = _is_due(record, now) and (attempted is not None or (missed is not None and now < missed + MINUTE))
+    if is_planned or any(each.status is not _RETRYING for each in active):
+        return None
+    if current is not None and now < current + MINUTE and (attempted is None or attempted < current):
         return current
     was_away = not record.job.enabled
     return missed if was_away and attempted is not None and missed is not None and attempted < missed else None
@@ -97,7 +105,7 @@ def owed(
 async def settle(store: AnyStore, reaper: Reaper, found: Iterable[Leftovers], job_ids: Collection[str]) -> None:
     """Do what was decided. What is ended or restarted is taken from whoever held it, silent or not."""
     decided = list(found)
-    await _cancel(store, [id_ for each in decided for id_ in each.cancel], SUPERSEDED)
+    await cancel(store, [id_ for each in decided for id_ in each.cancel], SUPERSEDED)
     ends = {id_ for each in decided for id_ in each.end}
     restarts = {id_ for each in decided for id_ in each.restart}
     if ends:
@@ -106,7 +114,8 @@ async def settle(store: AnyStore, reaper: Reaper, found: Iterable[Leftovers], jo
         await reaper.take_over(job_ids, restarts)
 
 
-async def _cancel(store: AnyStore, ids: Sequence[str], reason: str) -> None:
+async def cancel(store: AnyStore, ids: Sequence[str], reason: str) -> None:
+    """End these, which nobody runs."""
     for place in range(0, len(ids), _AT_ONCE):
         await asyncio.gather(*(store.cancel(id_, reason) for id_ in ids[place : place + _AT_ONCE]))
 

@@ -84,6 +84,14 @@ def test_a_task_that_was_away_makes_up_for_what_it_missed_once() -> None:
     assert owed(away, [], registration(expression="10 0 * * *").schedule, at("13:20"), at("12:00")) == at("13:00")
 
 
+def test_a_task_that_never_ran_runs_in_the_minute_of_its_new_words_whatever_it_missed() -> None:
+    """S2-019: what it missed by its old words is dropped, and must not stand in the way of case A."""
+    stored = record(HOURLY, at("12:30"))
+    schedule = registration(expression="20 * * * *").schedule
+    assert owed(stored, [], schedule, at("13:20:10"), None) == at("13:20")
+    assert owed(stored, [], registration(expression="* * * * *").schedule, at("13:00:10"), None) is None
+
+
 def test_nothing_is_owed_where_something_makes_up_for_it_anyway() -> None:
     """S2-011: what was left running or waiting, or the planner."""
     stored = record(HOURLY, at("12:00:01"))
