@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from datetime import timedelta
@@ -89,11 +90,11 @@ def _progress(attempt: Attempt) -> str:
 
 
 class Line:
-    """One line of a terminal that is written anew; where nobody looks, nothing is."""
+    """One line of a terminal that is written anew; where nobody looks, or a line cannot be taken back, nothing is."""
 
     def __init__(self) -> None:
         self._is_shown = False
-        self._is_wanted = is_terminal(sys.stderr)
+        self._is_wanted = is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
 
     def show(self, text: str) -> None:
         """Write the text in the place of what stood there."""

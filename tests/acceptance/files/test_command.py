@@ -74,7 +74,7 @@ def test_nothing_of_a_hostile_file_reaches_the_terminal_raw(folder: Path) -> Non
     write(folder, 'version: 1\njobs: {"a\\e]0;x\\a": {}}')
     write(folder, "version: 1\n\x1b[31m: {}", "b.yaml")
 
-    with Terminal(folder, "validate", "jobs", NO_COLOR="1") as terminal:
+    with Terminal(folder, "validate", "jobs", TERM="dumb") as terminal:
         assert terminal.ended() == 65
 
     assert "U+001B" in terminal.raw

@@ -112,7 +112,7 @@ def test_hostile_files_are_refused_at_once_and_reach_no_terminal_raw(tmp_path: P
         assert re.match(rf"jobs/{name}:\d+:\d+: ".encode(), said), said[:200]
         assert usage.ru_utime + usage.ru_stime < 5, f"{name} took {usage.ru_utime + usage.ru_stime:.1f} s"
 
-    with Terminal(tmp_path, "validate", "jobs", NO_COLOR="1") as terminal:
+    with Terminal(tmp_path, "validate", "jobs", TERM="dumb") as terminal:
         assert terminal.ended() == 65
     assert not {"\x1b", "\x07", "\x9b"} & set(terminal.raw)
     assert not (tmp_path / "owned").exists()

@@ -9,14 +9,22 @@ from contextlib import contextmanager, redirect_stderr
 import pytest
 
 from everytick.cli.progress import Progress
+from everytick.cli.waiting import Line
 
 WITHIN = 30.0
 
 
+@pytest.fixture(autouse=True)
+def _own_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a test says of its terminal is forgotten afterwards."""
+    monkeypatch.setenv("TERM", "xterm")
+
+
 @contextmanager
-def a_terminal() -> Iterator[int]:
+def a_terminal(kind: str = "xterm") -> Iterator[int]:
     """A pseudo-terminal in the place of stderr; its other end."""
     master, inner = pty.openpty()
+    os.environ["TERM"] = kind
     with os.fdopen(inner, "w") as stream, redirect_stderr(stream):
         yield master
     os.close(master)
@@ -49,6 +57,14 @@ def test_short_work_draws_nothing() -> None:
     with a_terminal() as terminal:
         with Progress("storing"):
             pass
+        assert select.select([terminal], [], [], 0)[0] == []
+
+
+def test_a_terminal_that_cannot_take_a_line_back_gets_none() -> None:
+    with a_terminal("dumb") as terminal:
+        line = Line()
+        line.show("half way")
+        line.clear()
         assert select.select([terminal], [], [], 0)[0] == []
 
 
