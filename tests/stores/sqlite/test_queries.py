@@ -39,9 +39,10 @@ INDEXES = {
     "INTEGER PRIMARY KEY": """
         advance_occurrence edit_job edit_job_state end_owned end_pause end_well fences forget_editions
         forget_occurrences forget_pause forget_reschedule held_occurrences last_of_jobs move_watermark newest_version
-        note_attempt note_end note_last_ends note_last_good_ends note_last_successes own_occurrences purge_job
-        purge_occurrences purge_state remove_job rename_job reschedule retire_job take_over wake_and_revise_job
-        record_watermark wake_job wake_jobs_of watermark_of""",
+        note_attempt note_end note_good_end note_last_ends note_last_good_ends note_last_successes own_occurrences
+        purge_job purge_occurrences purge_state remove_job rename_job reschedule retire_job take_over
+        wake_and_revise_job
+        record_watermark wake_job wake_job_of wake_jobs_of watermark_of""",
     "PRIMARY KEY": """
         attempts definition purge_versions version_at forget_attempts forget_parked forget_parked_job
         forget_runs runs""",

@@ -60,7 +60,9 @@ class Queries:
     note_last_ends: str
     note_last_successes: str
     note_last_good_ends: str
+    note_good_end: str
     wake_jobs_of: str
+    wake_job_of: str
     beat: str
     held_by: str
     held_by_silent: str

@@ -354,12 +354,25 @@ update job_state
        last_success_for = o.scheduled_for, last_success_started_at = o.started_at, last_success_at = o.ended_at
   from occurrence o where o.seq in (select value from json_each(?)) and job_state.job = o.job;
 
+-- note_good_end --
+-- The same for one occurrence.
+update job_state
+   set (last_end_for, last_end_started_at, last_end_at, last_success_for, last_success_started_at, last_success_at)
+         = (select o.scheduled_for, o.started_at, o.ended_at, o.scheduled_for, o.started_at, o.ended_at
+              from occurrence o where o.seq = ?)
+ where job = (select o.job from occurrence o where o.seq = ?);
+
 -- wake_jobs_of --
 -- The jobs of those among these that somebody waits for are looked at again, as often as one ended or was parked.
 update job_state set woken = woken + e.count, wake_at = ?
   from (select job, count(*) as count from occurrence
          where seq in (select value from json_each(?)) and awaited = 1 group by job) e
  where job_state.job = e.job;
+
+-- wake_job_of --
+-- The same for one occurrence.
+update job_state set woken = woken + 1, wake_at = ?
+ where job = (select o.job from occurrence o where o.seq = ? and o.awaited = 1);
 
 -- beat --
 -- The node was heard of.

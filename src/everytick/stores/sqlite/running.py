@@ -46,6 +46,9 @@ _SEQ, _JOB, _VERSION, _ID = 0, 1, 2, 3
 _LINE_AT, _PRIORITY, _IS_PLAIN = 10, 11, 12
 _NUMBER = 23
 
+_FEW = 8
+"""So many steps are written one by one."""
+
 # What the step of an owner may come to: it holds what runs, and the waits that it keeps.
 _STEP_CODE = {
     status: code
@@ -67,7 +70,7 @@ def claim(
     ready = _ready(transaction, definitions, queues, limit, unknown)
     if not ready:
         return []
-    transaction.execute(Q.own_occurrences, (node, now, now, now, json.dumps([row[_SEQ] for row, _ in ready])))
+    transaction.execute(Q.own_occurrences, (node, now, now, now, str([row[_SEQ] for row, _ in ready])))
     # A claim is a sign of life: a node that was silent for long must not lose at once what it just took.
     transaction.execute(Q.beat, (node, now))
     return _begun(transaction.connection, definitions, ready, node, rows.moment(now))
@@ -104,7 +107,7 @@ def _readable(connection: sqlite3.Connection, definitions: Definitions, found: S
 
 def claims(connection: sqlite3.Connection, definitions: Definitions, handles: Sequence[int]) -> list[Claim]:
     """Return these occurrences as their owner sees them, in this order; without those that cannot be read."""
-    found = {row[_SEQ]: row for row in connection.execute(Q.held_occurrences, (json.dumps(handles),))}
+    found = {row[_SEQ]: row for row in connection.execute(Q.held_occurrences, (str(list(handles)),))}
     readable = _readable(connection, definitions, [found[seq] for seq in handles if seq in found])
     return _claims(connection, readable)
 
@@ -176,7 +179,7 @@ def _runs(connection: sqlite3.Connection, begun: Sequence[int]) -> dict[int, dic
     """Return where the tasks of these occurrences stand, by handle and name."""
     runs: dict[int, dict[str, RunState]] = {}
     if begun:
-        for row in connection.execute(Q.runs, (json.dumps(begun),)):
+        for row in connection.execute(Q.runs, (str(begun),)):
             runs.setdefault(row[0], {})[row[1]] = rows.run_state(row[2:])
     return runs
 
@@ -197,7 +200,7 @@ def commit_steps(transaction: Transaction, steps: Sequence[tuple[Claim, Step]]) 
     if not transaction.is_alone:
         _write(transaction, steps)
         return [Commit.COMMITTED] * len(steps)
-    asked = json.dumps([claim.handle for claim, _ in steps])
+    asked = str([claim.handle for claim, _ in steps])
     held = {row[0]: _Held(*row[1:]) for row in transaction.execute(Q.fences, (asked,))}
     answers, new = [], []
     for claim, step in steps:
@@ -211,7 +214,7 @@ def commit_steps(transaction: Transaction, steps: Sequence[tuple[Claim, Step]]) 
 
 def commit_new(transaction: Transaction, claim: Claim, step: Step) -> bool:
     """Write a step and return True; False, and nothing is written, if it is stale or was written before."""
-    row = transaction.execute(Q.fences, (json.dumps([claim.handle]),)).fetchone()
+    row = transaction.execute(Q.fences, (f"[{claim.handle}]",)).fetchone()
     _, is_new = _judged(None if row is None else _Held(*row[1:]), claim, step)
     if is_new:
         _write(transaction, [(claim, step)])
@@ -249,7 +252,7 @@ def _write(transaction: Transaction, steps: Sequence[tuple[Claim, Step]]) -> Non
 
     What ends well at the first attempt, as most do, is gathered into few long statements.
     """
-    writing = _Writing(transaction.now)
+    writing = _Writing(transaction.now, len(steps))
     # Of several steps of one occurrence the last must be written last.
     may_be_plain = len({claim.handle for claim, _ in steps}) == len(steps)
     for claim, step in steps:
@@ -265,8 +268,10 @@ def _write(transaction: Transaction, steps: Sequence[tuple[Claim, Step]]) -> Non
 class _Writing:
     """The rows of one batch of steps, gathered until all of them are known."""
 
-    def __init__(self, now: int) -> None:
+    def __init__(self, now: int, count: int) -> None:
         self._now = now
+        # A long statement takes as long to begin as a few short ones to be done.
+        self._is_many = count > _FEW
         self.written = 0
         self._advances: list[Columns] = []
         self._ends: list[Columns] = []
@@ -299,7 +304,7 @@ class _Writing:
             self._last_good_ends[job_id] = handle
         self._wakes.append(handle)
         reports = 1 if after.rules.reports else 0
-        if status is _COMPLETED and after.error is None and after.lost == claim.snapshot.lost:
+        if self._is_many and status is _COMPLETED and after.error is None and after.lost == claim.snapshot.lost:
             self._good_ends.append((handle, claim.fence, step.number, ended_at, reports))
         else:
             self._ends.append(_ended(claim, step, ended_at, reports, self._now))
@@ -344,14 +349,22 @@ class _Writing:
     def _tell_jobs(self, transaction: Transaction) -> None:
         """Note the last end of each job and the last good one; wake it for each awaited one that ended or parked."""
         execute, last, good = transaction.execute, self._last_ends, self._last_good_ends
-        if last == good:
-            if last:
-                execute(Q.note_last_good_ends, (json.dumps(list(last.values())),))
+        if last != good:
+            execute(Q.note_last_ends, (str(list(last.values())),))
+            execute(Q.note_last_successes, (str(list(good.values())),))
+        elif self._is_many:
+            execute(Q.note_last_good_ends, (str(list(last.values())),))
         else:
-            execute(Q.note_last_ends, (json.dumps(list(last.values())),))
-            execute(Q.note_last_successes, (json.dumps(list(good.values())),))
-        woken = execute(Q.wake_jobs_of, (self._now, json.dumps(self._wakes))).rowcount if self._wakes else 0
+            transaction.executemany(Q.note_good_end, [(handle, handle) for handle in last.values()])
+        woken = self._wake(transaction)
         transaction.rang |= self._rings or woken > 0
+
+    def _wake(self, transaction: Transaction) -> int:
+        """Return how many jobs were woken."""
+        if self._is_many:
+            return int(transaction.execute(Q.wake_jobs_of, (self._now, str(self._wakes))).rowcount)
+        each = [(self._now, handle) for handle in self._wakes]
+        return int(transaction.executemany(Q.wake_job_of, each).rowcount) if each else 0
 
 
 def _is_first_success(row: Row) -> bool:
