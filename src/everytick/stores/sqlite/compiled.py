@@ -14,7 +14,8 @@ from everytick.stores.definitions import read_definition
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import moment, moment_or_none
 
-MOST_KEPT = 10_000
+MOST_KEPT = 200_000
+"""So many definitions are kept at most, about a kilobyte each, and half as many if all are used in turn."""
 
 
 @value
