@@ -21,8 +21,10 @@ def jobs(tmp_path: Path) -> Path:
 
 
 def write(jobs: Path, name: str, more: str = "") -> None:
+    """Write a file at once, as editors do: half of it would be a mistake of its own."""
     text = f'version: 1\njobs:\n  {name}: {{schedule: "0 0 1 1 *", command: "true"{more}}}\n'
-    (jobs / f"{name}.yaml").write_text(text)
+    (jobs / ".half").write_text(text)
+    (jobs / ".half").rename(jobs / f"{name}.yaml")
 
 
 class Heard:
