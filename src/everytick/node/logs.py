@@ -112,10 +112,11 @@ class Logs:
     def _open(self, running: Running) -> _File:
         assert self._folder is not None, "only who has a folder keeps output"
         started = running.context.started_at.astimezone(UTC)
-        # The place tells apart what looks alike as the name of a file.
         name = re.sub(r"[^\w.-]", "_", running.task)[:80]
-        file_name = f"{name}.{running.place + 1}.{running.number}.log"
-        path = f"{started:%Y-%m-%d}/{running.context.occurrence_id}/{file_name}"
+        if name != running.task:
+            # Another task may look the same as the name of a file: its place tells them apart.
+            name += f"~{running.place + 1}"
+        path = f"{started:%Y-%m-%d}/{running.context.occurrence_id}/{name}.{running.number}.log"
         full = self._folder / path
         full.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = _File(os.open(full, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), self._limit)
