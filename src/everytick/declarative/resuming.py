@@ -59,9 +59,7 @@ def leftovers(record: JobRecord, active: Sequence[Occurrence], now: datetime, *,
     running = [each.id for each in active if is_running(each)]
     waits = [each for each in active if each.status in (OccurrenceStatus.PENDING, OccurrenceStatus.QUEUED)]
     if not has_run:
-        waiting = [each.id for each in waits]
-        current = [each.id for each in waits if now < each.scheduled_for + MINUTE]
-        return Leftovers(cancel=tuple(id_ for id_ in waiting if id_ not in current[:1]))
+        return Leftovers(cancel=tuple(each.id for each in waits if now >= each.scheduled_for + MINUTE))
     if _is_due(record, now):
         return Leftovers(cancel=tuple(each.id for each in waits), end=tuple(running))
     if waits:

@@ -29,6 +29,11 @@ def test_two_names_never_share_a_job(one: str, other: str) -> None:
     assert (job_name("default", one) == job_name("default", other)) == (one == other)
 
 
+def test_long_names_are_told_apart_by_what_was_cut() -> None:
+    """S2-003: also where only the last of a thousand characters differs."""
+    assert len({job_name("s", "x" * 1000 + end) for end in ("", "x", "y", "%")}) == 4
+
+
 @pytest.mark.parametrize("name", ["%", "%25", "a%", " a", "a ", "a\n", "\ud800", "a\u202e", "x" * 1000])
 def test_names_that_need_another_form(name: str) -> None:
     job = job_name("s", name)
