@@ -8,7 +8,8 @@ from datetime import timedelta
 from everytick import __version__
 from everytick.domain.nodes import NodeFacts
 from everytick.schedules.timezones import zone_data
-from tests.unit.node.worlds import NOON, World, living, pause
+from tests.unit.node.conftest import Live
+from tests.unit.node.worlds import NOON, World, pause
 
 
 async def _told(world: World) -> NodeFacts:
@@ -18,7 +19,7 @@ async def _told(world: World) -> NodeFacts:
     return facts
 
 
-def test_a_node_says_what_it_is_when_it_starts() -> None:
+def test_a_node_says_what_it_is_when_it_starts(live: Live) -> None:
 
     async def story(world: World) -> None:
         node = world.node(slots=7, queues=["default", "mail"])
@@ -36,10 +37,10 @@ def test_a_node_says_what_it_is_when_it_starts() -> None:
         )
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_a_clock_that_drifts_is_told_within_a_minute_or_so() -> None:
+def test_a_clock_that_drifts_is_told_within_a_minute_or_so(live: Live) -> None:
     """C-05: how far each host is off can be seen from every other."""
 
     async def story(world: World) -> None:
@@ -51,10 +52,10 @@ def test_a_clock_that_drifts_is_told_within_a_minute_or_so() -> None:
         assert (await _told(world)).clock_offset == timedelta(seconds=2.5)
         await node.stop()
 
-    living(story)
+    live(story)
 
 
-def test_broken_files_are_told_at_once_and_until_others_are() -> None:
+def test_broken_files_are_told_at_once_and_until_others_are(live: Live) -> None:
 
     async def story(world: World) -> None:
         node = world.node()
@@ -67,4 +68,4 @@ def test_broken_files_are_told_at_once_and_until_others_are() -> None:
         assert (await _told(world)).broken_files == (await _told(world)).stale_jobs == ()
         await node.stop()
 
-    living(story)
+    live(story)

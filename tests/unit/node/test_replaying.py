@@ -4,10 +4,11 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import Request
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.runners.context import Context
-from tests.unit.node.worlds import NOON, World, living
+from tests.unit.node.conftest import Live
+from tests.unit.node.worlds import NOON, World
 
 
-def test_a_replay_from_a_task_on_hands_it_what_the_ones_before_it_returned_then() -> None:
+def test_a_replay_from_a_task_on_hands_it_what_the_ones_before_it_returned_then(live: Live) -> None:
     """S0-102."""
 
     async def story(world: World) -> None:
@@ -36,4 +37,4 @@ def test_a_replay_from_a_task_on_hands_it_what_the_ones_before_it_returned_then(
         assert seen == ["on_start", "extract", {"extract": 7}, "on_start", {"extract": 7}]
         await node.stop()
 
-    living(story)
+    live(story)
