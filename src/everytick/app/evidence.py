@@ -45,5 +45,6 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime) -> Evide
         occurrences=tuple(found),
         spans=tuple(spans),
         removed_at=record.removed_at,
+        removed_by=record.removed_by,
         older=tuple(older),
     )

@@ -105,6 +105,7 @@ class Evidence:
     occurrences: tuple[Occurrence, ...] = ()
     spans: tuple[Span, ...] = ()
     removed_at: datetime | None = None
+    removed_by: str = ""
     older: tuple[Edition, ...] = ()
 
 
@@ -349,7 +350,7 @@ def _told_late(evidence: Evidence) -> Explanation:
     """An instant that has come and left no trace: not decided yet, before the job's time, or forgotten."""
     snapshot, at = evidence.snapshot, evidence.at
     if evidence.removed_at is not None and at > evidence.removed_at:
-        return _answer(evidence, Verdict.REMOVED, f"the job was removed at {evidence.removed_at.isoformat()}")
+        return _answer(evidence, Verdict.REMOVED, _removed(evidence))
     if at > snapshot.watermark:
         job = in_force(snapshot.editions, evidence.now)
         if not job.enabled:
@@ -365,11 +366,16 @@ def _told_late(evidence: Evidence) -> Explanation:
     return _answer(evidence, Verdict.FORGOTTEN, text)
 
 
+def _removed(evidence: Evidence) -> str:
+    by = f" by {evidence.removed_by}" if evidence.removed_by else ""
+    return f"the job was removed at {_when(evidence.removed_at)}{by}"
+
+
 def _to_come(evidence: Evidence) -> Explanation:
     """What the planner would say at that moment, if a node is there and what runs now has ended by then."""
     snapshot, at = evidence.snapshot, evidence.at
     if evidence.removed_at is not None:
-        return _answer(evidence, Verdict.REMOVED, f"the job was removed at {evidence.removed_at.isoformat()}")
+        return _answer(evidence, Verdict.REMOVED, _removed(evidence))
     job = in_force(snapshot.editions, at)
     if not job.enabled:
         return _answer(evidence, Verdict.DISABLED, "the job is disabled, and nothing of it runs until it is enabled")

@@ -114,6 +114,7 @@ class JobRecord:
     retire_at: datetime | None = None
     last_end: Ended | None = None
     last_success: Ended | None = None
+    removed_by: str = ""
 
 
 @value

@@ -559,3 +559,13 @@ async def test_a_purge_forgets_the_job_and_all_that_belongs_to_it(
 async def test_in_memory_there_is_no_transaction_to_trigger_within(tick: Everytick, hourly: str) -> None:
     with pytest.raises(TransactionsUnsupported, match="memory has none"):
         await tick.trigger(hourly, within=object())
+
+
+async def test_who_removed_a_job_is_stored_and_told(tick: Everytick, hourly: str, clock: ManualClock) -> None:
+    """Every operation says who asked; one that comes back was removed by nobody."""
+    await tick.remove(hourly, by="ada")
+    clock.move(minutes=5)
+    told = await tick.explain(hourly, at(23))
+    assert "removed at 2026-11-16T09:00:00+00:00 by ada" in told.text
+    await tick.sync()
+    assert (await tick.job(hourly)).removed_by == ""

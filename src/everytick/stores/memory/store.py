@@ -552,7 +552,7 @@ class MemoryStore:
     async def remove(self, job_id: str, *, retire_after: timedelta = timedelta(0), by: str = "") -> None:
         """Take the job out of service: nothing new is created, what was not claimed is canceled."""
         row, now = self._job(job_id), self._now()
-        row.removed_at, row.retire_at = now, now + retire_after
+        row.removed_at, row.removed_by, row.retire_at = now, by, now + retire_after
         row.revision += 1
         self._wake(row, now)
 
@@ -752,6 +752,7 @@ class MemoryStore:
             row.retire_at,
             row.last_end,
             row.last_success,
+            "" if row.removed_at is None else row.removed_by,
         )
 
     def _create_job(self, job: Job, now: datetime) -> Stored:

@@ -66,6 +66,7 @@ class JobRow:
     woken: int = 1
     wake_at: datetime | None = None
     removed_at: datetime | None = None
+    removed_by: str = ""
     retire_at: datetime | None = None
     pauses: list[Pause] = field(default_factory=list)
     adjustments: dict[datetime, Adjustment] = field(default_factory=dict)

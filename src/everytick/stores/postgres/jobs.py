@@ -114,7 +114,7 @@ class Jobs(Base):
             stored = await self._put_held(db, known, edits.puts, by)
             await self._hold_schedules(db, edits, known, stored)
             for name, retire_after in edits.removes.items():
-                await self._remove_held(db, await self._in_service(db, name, known, stored), retire_after)
+                await self._remove_held(db, await self._in_service(db, name, known, stored), retire_after, by)
         return [stored[job.name] for job in edits.puts]
 
     async def _put_held(
@@ -236,6 +236,7 @@ class Jobs(Base):
                 row["retire_at"],
                 rows.ended(row, "end"),
                 rows.ended(row, "success"),
+                row["removed_by"],
             )
             for row in found
             if (row["job"], row["version"]) in definitions
@@ -245,10 +246,11 @@ class Jobs(Base):
     async def remove(self, job_id: str, *, retire_after: timedelta = timedelta(0), by: str = "") -> None:
         """Take the job out of service: nothing new is created, what was not claimed is canceled."""
         async with self._door.transaction() as db:
-            await self._remove_held(db, await self._hold(db, job_id), retire_after)
+            await self._remove_held(db, await self._hold(db, job_id), retire_after, by)
 
-    async def _remove_held(self, db: Connection, row: Row, retire_after: timedelta) -> None:
-        await db.execute(self._sql.remove_job, row["job"], row["now"], row["now"] + retire_after)
+    async def _remove_held(self, db: Connection, row: Row, retire_after: timedelta, by: str) -> None:
+        retire_at = row["now"] + retire_after
+        await db.execute(self._sql.remove_job, row["job"], row["now"], retire_at, rows.text(by))
         await self._wake(db, row["job"], row["now"])
 
     # ---------------------------------------------------------------------------------------------------- requests

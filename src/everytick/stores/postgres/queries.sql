@@ -901,7 +901,7 @@ values ($1, $2, 1, 1, 1, 1, $3, $4, $5, $6);
 -- edit_state --
 -- Makes a version the newest one and older snapshots stale; a job that was removed or parked is back.
 update everytick.job_state
-   set version = $2, revision = revision + 1, removed_at = null, retire_at = null, parked = null,
+   set version = $2, revision = revision + 1, removed_at = null, removed_by = '', retire_at = null, parked = null,
        keep_success = $3, keep_failure = $4, keep_last = $5
  where job = $1;
 
@@ -937,7 +937,9 @@ returning j.seq;
 
 -- remove_job --
 -- Takes a job out of service.
-update everytick.job_state set removed_at = $2, retire_at = $3, revision = revision + 1 where job = $1;
+update everytick.job_state
+   set removed_at = $2, retire_at = $3, removed_by = $4, revision = revision + 1
+ where job = $1;
 
 -- reschedule_job --
 -- Sets the next run.

@@ -101,7 +101,7 @@ def apply(transaction: Transaction, definitions: Definitions, edits: Edits, by: 
     for name in edits.resumes:
         resume(transaction, _in_service(transaction, name).id)
     for name, retire_after in edits.removes.items():
-        remove(transaction, _in_service(transaction, name).id, retire_after)
+        remove(transaction, _in_service(transaction, name).id, retire_after, by)
     return stored
 
 
@@ -200,10 +200,10 @@ def _definition(transaction: Transaction, definitions: Definitions, row: _JobRow
     return compiled.job
 
 
-def remove(transaction: Transaction, job_id: str, retire_after: timedelta) -> None:
+def remove(transaction: Transaction, job_id: str, retire_after: timedelta, by: str) -> None:
     """Take the job out of service: nothing new is created, what was not claimed is canceled."""
     row, now = _by_id(transaction.connection, job_id), transaction.now
-    transaction.execute(Q.remove_job, (now, row.key))
+    transaction.execute(Q.remove_job, (now, by, row.key))
     transaction.execute(Q.retire_job, (now + rows.length(retire_after), row.key))
     _wake(transaction, row.key, revise=True)
 
@@ -325,6 +325,7 @@ def _records(
                 rows.moment_or_none(row[6]),
                 rows.ended(row[7:10]),
                 rows.ended(row[10:13]),
+                row[14],
             )
     return records
 

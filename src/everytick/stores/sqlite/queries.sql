@@ -444,7 +444,7 @@ values (?, ?, ?, ?, ?, ?, ?, ?);
 -- The newest words for questions in SQL; an edit brings a removed job back.
 update job
    set name = ?, kind = ?, schedule = ?, enabled = ?, keep_success = ?, keep_failure = ?, keep_last = ?,
-       removed_at = null
+       removed_at = null, removed_by = ''
  where job = ?;
 
 -- edit_job_state --
@@ -467,7 +467,7 @@ update job set name = ? where job = ?;
 
 -- remove_job --
 -- Out of service; the history stays.
-update job set removed_at = ? where job = ?;
+update job set removed_at = ?, removed_by = ? where job = ?;
 
 -- retire_job --
 -- From this moment on a plan cancels what nobody claimed.
@@ -476,13 +476,15 @@ update job_state set retire_at = ? where job = ?;
 -- jobs_by_id --
 -- Jobs with where they stand, those of these ids.
 select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_for,
-       s.last_end_started_at, s.last_end_at, s.last_success_for, s.last_success_started_at, s.last_success_at, s.id
+       s.last_end_started_at, s.last_end_at, s.last_success_for, s.last_success_started_at, s.last_success_at, s.id,
+       j.removed_by
   from job j join job_state s on s.job = j.job where j.id in (select value from json_each(?));
 
 -- jobs_by_name --
 -- Every job that is not removed with where it stands, by name.
 select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_for,
-       s.last_end_started_at, s.last_end_at, s.last_success_for, s.last_success_started_at, s.last_success_at, s.id
+       s.last_end_started_at, s.last_end_at, s.last_success_for, s.last_success_started_at, s.last_success_at, s.id,
+       j.removed_by
   from job j join job_state s on s.job = j.job where j.removed_at is null order by j.name;
 
 -- running_pauses --

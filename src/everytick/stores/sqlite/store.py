@@ -283,7 +283,7 @@ class SqliteStore:
 
     async def remove(self, job_id: str, *, retire_after: timedelta = timedelta(0), by: str = "") -> None:
         """Take the job out of service: nothing new is created, what was not claimed is canceled."""
-        await self._write(lambda writing: jobs.remove(writing, job_id, retire_after))
+        await self._write(lambda writing: jobs.remove(writing, job_id, retire_after, by))
 
     async def purge(self, job_id: str, limit: int = 1000) -> bool:
         """Forget up to `limit` occurrences of a removed job for good, and the job once none is left."""

@@ -57,6 +57,7 @@ create table everytick.job_state (
     watermark              timestamptz not null,
     wake_at                timestamptz,
     removed_at             timestamptz,
+    removed_by             text not null default '',
     retire_at              timestamptz,
     reschedule_made_at     timestamptz,
     reschedule_to          timestamptz,
@@ -268,7 +269,7 @@ create function everytick.cause(code smallint) returns text language sql immutab
 -- A job with the facts that no plan has folded in yet.
 create view everytick.job_standing as
 select j.seq as job, j.id, j.name, j.created_at, s.version, s.first_version, s.revision, s.watermark,
-       s.removed_at, s.retire_at, s.reschedule_made_at, s.reschedule_to, s.reschedule_by, s.parked,
+       s.removed_at, s.removed_by, s.retire_at, s.reschedule_made_at, s.reschedule_to, s.reschedule_by, s.parked,
        s.woken + w.facts as woken,
        coalesce(w.at, s.wake_at) as wake_at,
        coalesce(e.scheduled_for, s.end_scheduled_for) as end_scheduled_for,

@@ -39,7 +39,8 @@ create table job (
   keep_failure integer,
   keep_last integer not null,
   created_at integer not null,
-  removed_at integer
+  removed_at integer,
+  removed_by text not null default ''
 ) strict;
 
 -- One row per version, never changed: an occurrence names the one it runs under.
