@@ -62,6 +62,7 @@ class Claimer:
         self._slots, self._timeout = settings.slots, settings.node_timeout.total_seconds()
         self._low = settings.slots
         self._unknown: dict[str, None] = {}
+        self._told: dict[str, str] = {}  # why which job cannot run here
         self._left: tuple[str, ...] = ()
         self._is_resting = False
         self._missing: dict[int, int] = {}
@@ -147,10 +148,14 @@ class Claimer:
 
     def cannot_run(self, job: Job, why: str) -> None:
         """Do not ask for this job again for a while: it is left to a node that knows what to call."""
-        _log.warning("job '%s' cannot run here and is left to other nodes: %s", job.name, why)
-        if len(self._unknown) >= _UNKNOWN_KEPT:
-            self._unknown.pop(next(iter(self._unknown)))
+        # Many occurrences of one job may come with one claim, and again with each look: it is told once.
+        if self._told.get(job.id) != why:
+            _log.warning("job '%s' cannot run here and is left to other nodes: %s", job.name, why)
+        for kept in (self._unknown, self._told):
+            if len(kept) >= _UNKNOWN_KEPT:
+                kept.pop(next(iter(kept)))
         self._unknown[job.id] = None
+        self._told[job.id] = why
 
     def rest(self, is_resting: bool) -> None:
         """Claim nothing until told to go on; what was claimed is carried out."""

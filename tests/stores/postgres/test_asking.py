@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import asyncpg
 import pytest
 
 from everytick.domain import ids
@@ -104,3 +105,47 @@ async def test_a_key_that_is_asked_for_and_planned_while_it_waits_is_not_asked_f
     with pytest.raises(OccurrenceExists):
         await asking
     assert await db.fetchval("select count(*) from request") == 0
+
+
+@pytest.mark.parametrize("what", [1, 2])
+async def test_two_transactions_of_callers_that_ask_by_one_key_are_answered_one_after_the_other(
+    store: PostgresStore, other: PostgresStore, clock: ManualClock, db: Any, what: int
+) -> None:
+    """Whoever comes second with another payload is refused, as if the first had asked long ago."""
+    job_id = await known(store, clock)
+    first, second = await asyncpg.connect(store.url), await asyncpg.connect(store.url)
+    async with second.transaction():
+        begun = first.transaction()
+        await begun.start()
+        id_ = await store.request(job_id, ask(clock, "k", 1), within=first)
+        waiting = asyncio.create_task(other.request(job_id, ask(clock, "k", what), within=second))
+        await until_somebody_waits(db)
+        await begun.commit()
+        if what == 1:
+            assert await waiting == id_
+        else:
+            with pytest.raises(OccurrenceExists):
+                await waiting
+    await first.close()
+    await second.close()
+
+
+async def test_a_job_that_a_callers_transaction_asks_for_is_purged_with_that_request(
+    store: PostgresStore, clock: ManualClock, db: Any
+) -> None:
+    """The request is seen only once it is committed: the first look fails by it, the next one takes it away."""
+    job_id = await known(store, clock)
+    own = await asyncpg.connect(store.url)
+    await store.remove(job_id)
+    begun = own.transaction()
+    await begun.start()
+    seq = await own.fetchval(f"select seq from {store.schema}.job")
+    await own.execute(f"set local search_path = {store.schema}")
+    await own.execute(ASKED)
+    waiting = asyncio.create_task(store.purge(job_id))
+    await until_somebody_waits(db)
+    await begun.commit()
+    assert not await waiting, "something is left"
+    assert await store.purge(job_id)
+    assert await db.fetchval("select count(*) from request where job = $1", seq) == 0
+    await own.close()

@@ -7,8 +7,10 @@ import pytest
 from everytick.errors import InvalidName, StoreUnavailable
 from everytick.stores.postgres.door import SESSION, Address, read_address
 from everytick.stores.postgres.store import PostgresStore
+from tests.servers.launch import Server
 from tests.stores.acting import claim_one, job, plan_once
 from tests.stores.clock import ManualClock
+from tests.stores.postgres.proxy import proxied
 
 
 def test_what_is_ours_in_a_url_is_taken_out_of_it() -> None:
@@ -74,3 +76,20 @@ async def test_work_goes_on_after_every_session_was_cut(store: PostgresStore, db
     assert await store.bell(1), "the listener was cut too: what it missed is a reason to look"
     await store.put(job("another"))
     assert await store.bell(5)
+
+
+async def test_a_server_that_is_away_is_called_by_us_alone_and_no_traceback_is_logged(
+    postgres: Server, store: PostgresStore, clock: ManualClock, db: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    """C-28: drivers restore a least number of sessions by themselves, and log a traceback for each time they cannot."""
+    async with proxied(postgres) as proxy:
+        node = PostgresStore(proxy.address, schema=store.schema, clock=clock)
+        await node.open()
+        await node.now()
+    cut = "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = $1"
+    await db.execute(cut, "client backend")  # type: ignore[attr-defined]
+    for _ in range(10):
+        with pytest.raises(StoreUnavailable):
+            await node.now()
+    await node.close()
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("asyncpg")] == []

@@ -214,6 +214,28 @@ def test_what_this_node_cannot_run_is_left_to_one_that_can(live: Live) -> None:
     live(story)
 
 
+def test_a_job_that_cannot_run_here_is_told_once_however_much_of_it_waits(
+    live: Live, caplog: pytest.LogCaptureFixture
+) -> None:
+    """C-21: one claim may bring hundreds of its occurrences, and they come again with every look."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            raise AssertionError
+
+        job = await world.define("elsewhere", body, overlap="allow")
+        ignorant = world.node(knows={})
+        for key in "abcde":
+            await world.trigger(job, key)
+        await ignorant.start()
+        await pause("150s")
+        await ignorant.stop()
+
+    live(story)
+    said = [record for record in caplog.records if "cannot run here" in record.getMessage()]
+    assert len(said) == 1
+
+
 def test_a_node_looks_again_every_five_seconds_though_no_bell_rang() -> None:
     """S1-015: what a lost bell announced is found by the poll."""
 

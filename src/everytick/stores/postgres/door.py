@@ -143,15 +143,22 @@ class Door:
     async def open(self) -> None:
         """Connect; afterwards connections can be had."""
         with self.answering():
-            self._pool = await asyncpg.create_pool(
+            pool = await asyncpg.create_pool(
                 self.address.url,
-                min_size=1,
+                # With a least number the pool itself calls for the server while it is away, and logs each failure.
+                min_size=0,
                 max_size=self._connections,
                 init=set_codecs,
                 reset=_nothing,
                 timeout=10,
                 **self._options(),
             )
+            try:
+                async with pool.acquire():
+                    self._pool = pool
+            except BaseException:
+                pool.terminate()
+                raise
 
     async def close(self) -> None:
         """Give every connection back; twice is harmless."""

@@ -329,7 +329,9 @@ class Jobs(Base):
             if before[0] != request.payload:
                 raise OccurrenceExists(id_)
             return id_
-        await db.execute(self._sql.add_request, *rows.request_row(row["job"], request))
+        if await db.fetchval(self._sql.add_request, *rows.request_row(row["job"], request)) is None:
+            # Somebody's own transaction has asked by this key, and was waited for.
+            return await self._ask(db, row, request)
         await self._wake(db, row["job"], row["now"])
         return id_
 

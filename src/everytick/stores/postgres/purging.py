@@ -1,5 +1,7 @@
 """purge: a removed job goes for good, with all that belongs to it."""
 
+from asyncpg import ForeignKeyViolationError  # type: ignore[import-untyped,unused-ignore]
+
 from everytick.stores.beginnings import refuse_purge
 from everytick.stores.postgres.door import patiently
 from everytick.stores.postgres.jobs import Jobs
@@ -20,5 +22,10 @@ class Purging(Jobs):
                 return False
             # What a node claimed at this very moment was not taken away.
             refuse_purge(name, row["removed_at"], await db.fetchval(self._sql.held_of_job, job))
-            await db.execute(self._sql.purge_job, job)
+            try:
+                async with db.transaction():
+                    await db.execute(self._sql.purge_job, job)
+            except ForeignKeyViolationError:
+                # Somebody's own transaction has asked for it meanwhile: the next look sees that request.
+                return False
             return True
