@@ -246,6 +246,8 @@ def _words(why: Why, detail: str) -> str:
             return f"it was {why}{told}"
         case Why.NOT_LAST:
             return "it came late and was skipped: recovery execute_last keeps only the newest"
+        case Why.MISSED if detail:
+            return f"it was missed{told}: on_create if_matching_now makes up for nothing that came before"
         case Why.MISSED:
             return "it came late and was missed: recovery mark_as_missed runs nothing late"
         case Why.WINDOW:

@@ -40,6 +40,9 @@ class Rest:
         return self.before if self.edge is not None and instant <= self.edge else self.inside
 
 
+_NEVER_RAN = Rest((Why.MISSED, "before its first run"), (Why.MISSED, "before its first run"))
+
+
 class Due:
     """What is due, after filters and recovery.
 
@@ -100,7 +103,7 @@ def _recover(found: Due, snapshot: JobSnapshot, job: Job, now: datetime, walk: I
             kept.append(candidate)
         else:
             if rest is None:
-                room, rest = (0, _all(Why.MISSED)) if is_new else _rule(job, now, found.on_time is not None)
+                room, rest = (0, _NEVER_RAN) if is_new else _rule(job, now, found.on_time is not None)
             if room > 0 and (rest.edge is None or candidate.instant > rest.edge):
                 kept.append(candidate)
                 room -= 1

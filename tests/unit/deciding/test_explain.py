@@ -44,6 +44,15 @@ def test_a_span_holds_only_what_its_schedule_names() -> None:
     assert told("11:00", spans=(elsewhere,)).verdict is not Verdict.MISSED
 
 
+def test_what_was_missed_before_a_first_run_is_told_apart_from_what_a_strategy_missed() -> None:
+    """S2-019: its strategy may be any."""
+    before = told("10:00", spans=(span(Why.MISSED, "before its first run"),)).text
+    assert before.endswith(
+        "it was missed before its first run: on_create if_matching_now makes up for nothing that came before"
+    )
+    assert "mark_as_missed" in told("10:00", spans=(span(Why.MISSED),)).text
+
+
 @pytest.mark.parametrize("why", [each for each in Why if each not in (Why.ON_TIME, Why.LATE, Why.ASKED)])
 def test_every_reason_of_a_span_has_a_verdict_and_words(why: Why) -> None:
     detail = {Why.MOVED: "to 2026-11-16T13:00:00+00:00", Why.OVERLAP: "behind occ_1 and others"}.get(why, "by ada")

@@ -19,7 +19,7 @@ def test_what_it_missed_before_its_first_run_is_missed(strategy: str) -> None:
     decided = plan(snapshot, at("12:30"))
 
     assert instants(decided) == []
-    assert skipped(decided) == [(at("09:30"), at("12:00"), "missed: missed", 3)]
+    assert skipped(decided) == [(at("09:30"), at("12:00"), "missed: missed, before its first run", 3)]
     assert (decided.watermark, decided.wake_at) == (at("12:30"), at("13:00"))
 
 
@@ -38,7 +38,7 @@ def test_the_minute_counts_although_earlier_ones_were_missed() -> None:
     decided = plan(snapshot, at("10:00:30"))
 
     assert instants(decided) == [at("10:00")]
-    assert skipped(decided) == [(at("07:30"), at("09:00"), "missed: missed", 2)]
+    assert skipped(decided) == [(at("07:30"), at("09:00"), "missed: missed, before its first run", 2)]
 
 
 def ended(started: datetime | None) -> Ended:
