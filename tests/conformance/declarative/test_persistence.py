@@ -379,6 +379,44 @@ async def one_request_fails(answered: int, world: World) -> bool:
     return False
 
 
+def test_override_atomicity_of_what_waits_and_of_what_was_left_running(adapter: Adapter) -> None:
+    """S2-062, S2-016: a retry is still waited for, and an orphan still one, after an initialization that failed."""
+    failed = [adapter.play(partial(one_request_fails_among_leftovers, answered)) for answered in range(18)]
+
+    assert failed[0]
+
+
+async def one_request_fails_among_leftovers(answered: int, world: World) -> bool:
+    """Override a task that waits and one that was left running, both due now, and refuse one request of it."""
+    failing, hanging, waiting, orphan = Task(world, fails=[True]), Task(world, gate=True), Task(world), Task(world)
+    old, delay = "0 12 * * *", timedelta(hours=1)
+    first = await world.started(failing.on(old, name="waiting", delay=delay), hanging.on(old, name="orphan"))
+    await world.advance(seconds=5)
+    first.crash()
+    await world.advance(minutes=1)
+    before = history(await world.task_states())
+    scheduler = world.scheduler()
+    world.break_store(after=answered, times=1)
+    try:
+        await scheduler.initialize([waiting.on(name="waiting"), orphan.on(name="orphan")])
+    except Exception:  # noqa: BLE001, any error will do
+        assert world.mend_store()
+        await world.advance(seconds=5)
+        assert (waiting.count, orphan.count) == (0, 0), f"after {answered} requests"
+        assert history(await world.task_states()) == before, f"after {answered} requests"
+        again = await world.started(waiting.on(old, name="waiting", delay=delay), orphan.on(old, name="orphan"))
+        await world.advance(seconds=5)
+        assert (await world.task_states())["waiting"]["pendingRetryUntil"] == before["waiting"][-1]
+        await again.stop()
+        assert (waiting.count, orphan.count) == (0, 1), f"after {answered} requests"
+        return True
+    world.mend_store()
+    await world.advance(seconds=20)
+    await scheduler.stop()
+    assert (waiting.count, orphan.count) == (1, 1), f"after {answered} requests"
+    return False
+
+
 def test_override_atomicity_failures_do_not_add_up(adapter: Adapter) -> None:
     """S2-016, S2-062: however often it failed, with another configuration each time, the next one succeeds."""
 
