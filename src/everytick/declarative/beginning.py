@@ -56,7 +56,6 @@ class Beginning:
         self._ids: dict[str, str] = {}
         self._callbacks: dict[str, Registration] = {}
         self._owed: dict[str, datetime] = {}
-        self._preempted: list[str] = []
         self._events = Events()
         self.callbacks = Callbacks(self._callbacks)
         self.lateness = Lateness(len(registrations))
@@ -114,12 +113,17 @@ class Beginning:
     async def _ask_for_what_is_owed(self) -> None:
         """Ask for one run of each; the retries that these tasks waited for give way last, when all runs are sure."""
         now, asked = await self._store.now(), list[str]()
+        # Not where the planner has found a minute to run for, one from before the task was away: one run is enough.
+        found = await resuming.active_of(self._store, {self._ids[name] for name in self._owed})
+        waiting = {id_ for id_, active in found.items() if not all(map(resuming.is_retrying, active))}
+        self._owed = {name: instant for name, instant in self._owed.items() if self._ids[name] not in waiting}
         for name, instant in self._owed.items():
             request = Request(f"{self._identifier} {instant.isoformat()}", Cause.TRIGGER, now, scheduled_for=instant)
             asked.append(await self._store.request(self._ids[name], request))
         self._undo.append(lambda: resuming.cancel(self._store, asked, "the initialization that asked for it failed"))
         await self.node.planner.round()
-        await resuming.cancel(self._store, self._preempted, resuming.SUPERSEDED)
+        retries = [each.id for name in self._owed for each in found.get(self._ids[name], ())]
+        await resuming.cancel(self._store, retries, resuming.SUPERSEDED)
 
     async def undo(self) -> None:
         """Put back what was written; what goes wrong with that is logged, for another error is on its way."""
@@ -183,7 +187,7 @@ class Beginning:
     async def _look_what_is_owed(self, edited: Mapping[str, JobRecord], active: Mapping[str, list[Occurrence]]) -> None:
         """Note the minutes that changed tasks are to run for; a retry that one of them waits for gives way to it."""
         now = await self._store.now()
-        self._owed, self._preempted = {}, []
+        self._owed = {}
         for name, record in edited.items():
             schedule = self._registrations[name].schedule
             if not resuming.may_be_owed(record, schedule, now):
@@ -192,7 +196,6 @@ class Beginning:
             instant = resuming.owed(record, found, schedule, now, await resuming.last_attempt_at(self._store, record))
             if instant is not None:
                 self._owed[name] = instant
-                self._preempted += [each.id for each in found]
 
     async def _begin_to_tell(self) -> None:
         """Listen to what becomes of the tasks, beginning with where each of them stands."""

@@ -22,7 +22,6 @@ MINUTE = timedelta(minutes=1)
 SUPERSEDED = "a later run of this task stands for it"
 
 _AT_ONCE = 500
-_RETRYING = OccurrenceStatus.AWAITING_RETRY
 _LOOKED_AT = 20
 
 
@@ -52,6 +51,11 @@ async def active_of(store: AnyStore, job_ids: Collection[str]) -> dict[str, list
 def is_running(occurrence: Occurrence) -> bool:
     """Whether a callback of it was started and has not ended: after a crash, by an instance that is gone."""
     return occurrence.status is OccurrenceStatus.RUNNING
+
+
+def is_retrying(occurrence: Occurrence) -> bool:
+    """Whether it only waits for a retry."""
+    return occurrence.status is OccurrenceStatus.AWAITING_RETRY
 
 
 def leftovers(record: JobRecord, active: Sequence[Occurrence], now: datetime, *, has_run: bool) -> Leftovers:
@@ -92,7 +96,7 @@ def owed(
     current, missed = schedule.last_at(now), record.job.bound(None).last_at(now)
     # What a task missed that never ran is dropped by the planner, unless it is the minute that is now.
     is_planned = _is_due(record, now) and (attempted is not None or (missed is not None and now < missed + MINUTE))
-    if is_planned or any(each.status is not _RETRYING for each in active):
+    if is_planned or not all(map(is_retrying, active)):
         return None
     if current is not None and now < current + MINUTE and (attempted is None or attempted < current):
         return current

@@ -82,3 +82,20 @@ async def test_minutes_that_come_late_take_the_place_of_the_one_that_waits(world
     await world.until("TaskRunCompleted a", 2)
     await scheduler.stop()
     assert callback.calls == 2
+
+
+async def test_a_minute_that_came_before_a_task_was_away_and_was_never_decided_runs_once(world: World) -> None:
+    """S2-011: the planner decides it by the words of that time, and nothing more is owed then."""
+    callback, other = Counting(), Counting()
+    first, second, third = world.scheduler(), world.scheduler(), world.scheduler()
+    await first.initialize([("a", "* * * * *", callback, "5m")])
+    await world.until("TaskRunCompleted a")
+    await first.stop()
+    world.at("12:01:10")
+    await second.initialize([("b", "0 0 1 1 *", other, "5m")])
+    await second.stop()
+    world.at("12:01:20")
+    await third.initialize([("a", "* * * * *", callback, "5m")])
+    await world.until("TaskRunCompleted a", 2)
+    await third.stop()
+    assert callback.calls == 2
