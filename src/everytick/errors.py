@@ -299,7 +299,10 @@ class TooManyEditions(EverytickError):
     code = "too_many_editions"
 
     def __init__(self, job: str, most: int) -> None:
-        super().__init__(f"job '{shown(job)}' has {most} edits that no node has looked at yet: try again in a moment")
+        super().__init__(
+            f"job '{shown(job)}' has {most} edits that no node has looked at yet: try again in a moment, "
+            "or end its pause or enable it first, for while it is held nothing of it is decided"
+        )
         self.job, self.most = job, most
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -109,6 +109,25 @@ async def test_edits_that_nobody_looks_at_are_bounded(store: AnyStore, clock: Ma
     assert (await store.put(job(description="one more"))).version == 17
 
 
+async def test_a_disabled_job_that_was_edited_as_often_as_it_may_be_can_still_be_enabled(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """Nothing is decided while it is disabled, so that no look of a node makes room for another edit."""
+    await store.put(job())
+    for number in range(14):
+        clock.move(seconds=1)
+        await store.put(job(enabled=False, description=str(number)))
+        await plan_once(store)
+    with pytest.raises(TooManyEditions):
+        await store.put(job(enabled=False, description="one too many"))
+
+    clock.move(seconds=1)
+    assert (await store.put(job(enabled=True))).changed
+    clock.move(seconds=1)
+    await plan_once(store)
+    assert (await store.put(job(enabled=False))).changed
+
+
 async def test_a_rename_keeps_id_watermark_and_history(store: AnyStore, clock: ManualClock) -> None:
     """C-22, C-25: the name is new, the id is not, and the old name is free for another job."""
     stored = await store.put(job())

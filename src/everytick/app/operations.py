@@ -20,6 +20,7 @@ from everytick.errors import (
     InvalidInstant,
     InvalidPolicies,
     NotFound,
+    TooManyEditions,
     VersionConflict,
     shown,
 )
@@ -300,24 +301,45 @@ class Operations(Opened):
         Those that its code no longer names are removed, ten minutes later. A job that was
         disabled by an operation stays so, unless the code itself says whether it is enabled.
         """
+        return await self._sync(frozenset())
+
+    async def _sync(self, left: frozenset[str]) -> list[Change]:
+        """Store every definition but those that are left as they are."""
         jobs = [definition.job for definition in self._definitions.values()]
         for job in jobs:
             _refuse_idle(job)
         own = f"code:{self.name}"
-        return await self._apply(jobs, {own}, _RETIRE_AFTER, dry_run=False, by=own)
+        return await self._apply(jobs, {own}, _RETIRE_AFTER, dry_run=False, by=own, left=left)
+
+    async def _sync_what_can_be(self) -> dict[str, TooManyEditions]:
+        """Store every definition, and return why some were left as they are: one must not keep the others out."""
+        refused: dict[str, TooManyEditions] = {}
+        while True:
+            try:
+                await self._sync(frozenset(refused))
+                return refused
+            except TooManyEditions as error:
+                refused[error.job] = error
 
     async def _apply(
-        self, jobs: list[Job], owners: set[str], retire_after: timedelta, *, dry_run: bool, by: str
+        self,
+        jobs: list[Job],
+        owners: set[str],
+        retire_after: timedelta,
+        *,
+        dry_run: bool,
+        by: str,
+        left: frozenset[str] = frozenset(),
     ) -> list[Change]:
         store = await self._opened()
-        for left in reversed(range(_EDITS_TRIED)):
+        for tries_left in reversed(range(_EDITS_TRIED)):
             known = {record.job.name: record.job for record in await store.list()}
-            changes, edits = _drafted(jobs, known, owners, retire_after)
+            changes, edits = _drafted(jobs, known, owners, retire_after, left)
             try:
                 stored = await store.apply(edits, by=by) if edits.names and not dry_run else ()
             except VersionConflict:
                 # Somebody edits the same jobs: another process of this application may be starting too.
-                if not left:
+                if not tries_left:
                     raise
                 continue
             if not dry_run:
@@ -451,13 +473,14 @@ async def _unfilled(
 
 
 def _drafted(
-    jobs: list[Job], known: Mapping[str, Job], owners: set[str], retire_after: timedelta
+    jobs: list[Job], known: Mapping[str, Job], owners: set[str], retire_after: timedelta, left: frozenset[str]
 ) -> tuple[list[Change], Edits]:
     """What is to change so that these are the definitions of their owners, and the transaction that does it."""
     from everytick.stores.base import Edits
 
     wanted = [(job if job.name not in known else _as_enabled(job, known[job.name])) for job in jobs]
     puts = [job for job in wanted if job.name not in known or not _says_the_same(job, known[job.name])]
+    puts = [job for job in puts if job.name not in left] if left else puts
     named = {job.name for job in jobs}
     gone = [each for each in known.values() if each.owner in owners and each.name not in named]
     new = {job.name for job in puts}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from everytick.app.opened import Opened, originals
 from everytick.domain.texts import ALREADY_RUNNING
-from everytick.errors import AlreadyRunning
+from everytick.errors import AlreadyRunning, StoreUnavailable
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from everytick.app.background import Background
     from everytick.app.definition import Definition
     from everytick.app.folder import JobsFolder
+    from everytick.errors import TooManyEditions
     from everytick.node.events import Events
     from everytick.node.node import Node, StopMode
     from everytick.node.settings import NodeSettings
@@ -42,7 +43,7 @@ class Running(Opened):
 
     if TYPE_CHECKING:
 
-        async def sync(self) -> Any:
+        async def _sync_what_can_be(self) -> Mapping[str, TooManyEditions]:
             """Bring the definitions of this application into the store; operations know how."""
 
     @property
@@ -87,7 +88,7 @@ class Running(Opened):
 
     async def _begin(self) -> None:
         store = await self._at_home()
-        await self.sync()
+        refused = await self._sync_what_can_be()
         if self.jobs_folder is not None:
             from everytick.app.folder import JobsFolder
 
@@ -96,8 +97,20 @@ class Running(Opened):
         node = self._made_node(store)
         await node.start()
         self._node = node
+        if refused:
+            await self._store_the_rest(refused)
         if self._folder is not None:
             await self._folder.watch(node)
+
+    async def _store_the_rest(self, refused: Mapping[str, TooManyEditions]) -> None:
+        """Store what was edited too often while no node ran: that is decided now, but of jobs that are held."""
+        import logging
+
+        with suppress(StoreUnavailable):
+            refused = await self._sync_what_can_be()
+        for name, error in refused.items():
+            text = "job '%s' goes on as it is stored, and not as this program defines it: %s"
+            logging.getLogger("everytick.app").error(text, name, error)
 
     async def _end(self, mode: StopMode) -> None:
         import asyncio

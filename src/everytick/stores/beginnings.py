@@ -11,12 +11,23 @@ from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
 from everytick.domain.snapshots import Edition, Request
-from everytick.errors import Conflict, shown
+from everytick.errors import Conflict, TooManyEditions, shown
+from everytick.stores.base import MAX_EDITIONS
 
 _TICK = timedelta(microseconds=1)
 
 NOTHING_TO_KEEP = "canceled: the occurrence it replays was forgotten before its results could be kept"
 """Why a replay ends that was to keep results which are no longer there: it must not run those tasks again."""
+
+
+def refuse_edit(name: str, waiting: int, job: Job) -> None:
+    """Return if one more version may wait to be decided.
+
+    Nothing is decided while a job is disabled: its versions leave room for the one that enables it.
+    """
+    most = MAX_EDITIONS if job.enabled else MAX_EDITIONS - 1
+    if waiting >= most:
+        raise TooManyEditions(name, most)
 
 
 def refuse_purge(name: str, removed_at: object, held: int) -> None:

@@ -131,6 +131,31 @@ async def test_what_could_not_be_run_here_runs_as_soon_as_its_definition_is_stor
     await other.close()
 
 
+@pytest.mark.parametrize("held", [False, True])
+async def test_an_application_starts_though_a_job_of_it_was_edited_too_often_while_no_node_ran(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, held: bool
+) -> None:
+    """It is what makes room for more edits; of a job that is paused nothing is decided, and the others run."""
+    address = f"sqlite:///{tmp_path}/e.db"
+    before = Everytick(address, name="shop")
+    before.job(every("P1Y"), name="worn")(lambda: None)
+    await before.sync()
+    if held:
+        await before.pause("worn")
+    for number in range(15):
+        await before.update("worn", priority=number)
+    await before.close()
+    tick = Everytick(address, name="shop", grace_period="1s")
+    for name in ("worn", "new"):
+        tick.job(every("P2Y"), name=name)(lambda: None)
+    async with tick:
+        ended = await (await tick.trigger("new")).wait(timeout="20s")
+        assert ended.status is OccurrenceStatus.COMPLETED
+        found = {record.job.name: record.job.version for record in await tick.jobs()}
+        assert found == {"new": 1, "worn": 16 if held else 17}
+    assert ("job 'worn' goes on as it is stored" in caplog.text) is held
+
+
 # ------------------------------------------------------------------------------------------------- several loops
 
 

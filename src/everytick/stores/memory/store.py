@@ -50,12 +50,10 @@ from everytick.errors import (
     JobDisabled,
     NotFound,
     OccurrenceExists,
-    TooManyEditions,
     TransactionsUnsupported,
     VersionConflict,
 )
 from everytick.stores.base import (
-    MAX_EDITIONS,
     NODES_KEPT,
     REMEMBERED,
     Ahead,
@@ -76,6 +74,7 @@ from everytick.stores.beginnings import (
     first_watermark,
     in_force_at,
     own_overrides,
+    refuse_edit,
     refuse_purge,
     requested_id,
     under_id,
@@ -485,8 +484,8 @@ class MemoryStore:
                 raise VersionConflict(name, expected, version)
         for job in edits.puts:
             row = self._tables.names.get(job.name)
-            if row is not None and len(row.editions) >= MAX_EDITIONS and not _same(row.job, job):
-                raise TooManyEditions(row.name, MAX_EDITIONS)
+            if row is not None and not _same(row.job, job):
+                refuse_edit(row.name, len(row.editions), job)
         made = {job.name for job in edits.puts}
         for name in (*edits.suspends, *edits.resumes, *edits.removes):
             if name not in known and name not in made:
@@ -770,8 +769,7 @@ class MemoryStore:
 
     def _edit(self, row: JobRow, job: Job, now: datetime) -> Stored:
         """A new version, in force after now; what was not claimed takes it, what has started keeps its own."""
-        if len(row.editions) >= MAX_EDITIONS:
-            raise TooManyEditions(row.name, MAX_EDITIONS)
+        refuse_edit(row.name, len(row.editions), job)
         version = row.job.version + 1
         made = replace(under_id(job, row.id), version=version, created_at=row.created_at, updated_at=now)
         row.editions.append(Edition(made, now))

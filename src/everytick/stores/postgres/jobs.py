@@ -22,11 +22,10 @@ from everytick.errors import (
     JobDisabled,
     NotFound,
     OccurrenceExists,
-    TooManyEditions,
     VersionConflict,
 )
-from everytick.stores.base import MAX_EDITIONS, REMEMBERED, Edits, JobRecord, Stored
-from everytick.stores.beginnings import as_stored, first_watermark, requested_id, under_id
+from everytick.stores.base import REMEMBERED, Edits, JobRecord, Stored
+from everytick.stores.beginnings import as_stored, first_watermark, refuse_edit, requested_id, under_id
 from everytick.stores.definitions import write_definition
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, occurrence_key
@@ -89,8 +88,7 @@ class Jobs(Base):
 
     async def _edit(self, db: Connection, seq: int, newest: Row, job: Job, now: datetime, by: str) -> Stored:
         """A new version, in force after now; what was not claimed takes it, what has started keeps its own."""
-        if newest["editions"] >= MAX_EDITIONS:
-            raise TooManyEditions(newest["name"], MAX_EDITIONS)
+        refuse_edit(newest["name"], newest["editions"], job)
         version, made = newest["version"] + 1, under_id(job, newest["id"])
         settings = made.settings
         keep = settings.retention

@@ -21,11 +21,10 @@ from everytick.errors import (
     JobDisabled,
     NotFound,
     OccurrenceExists,
-    TooManyEditions,
     VersionConflict,
 )
-from everytick.stores.base import MAX_EDITIONS, REMEMBERED, Edits, JobRecord, Stored
-from everytick.stores.beginnings import as_stored, first_watermark, requested_id, under_id
+from everytick.stores.base import REMEMBERED, Edits, JobRecord, Stored
+from everytick.stores.beginnings import as_stored, first_watermark, refuse_edit, requested_id, under_id
 from everytick.stores.definitions import write_definition
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import Definitions, Unreadable
@@ -138,8 +137,7 @@ def _create(transaction: Transaction, job: Job, by: str) -> Stored:
 def _edit(transaction: Transaction, definitions: Definitions, row: _JobRow, job: Job, by: str) -> Stored:
     """A new version, in force after now; what was not claimed takes it, what has started keeps its own."""
     newest, _, oldest = transaction.execute(Q.newest_version, (row.key,)).fetchone()
-    if newest - oldest + 1 >= MAX_EDITIONS:
-        raise TooManyEditions(row.name, MAX_EDITIONS)
+    refuse_edit(row.name, newest - oldest + 1, job)
     version, now = newest + 1, transaction.now
     made = replace(under_id(job, row.id), version=version)
     columns = (row.key, version, write_definition(made), _config(made), made.reports, now, now, by)
