@@ -373,3 +373,23 @@ def test_no_make_up_execution_policy_for_a_task_that_comes_back(adapter: Adapter
         assert task.minutes == ["12:00", "12:08"]
 
     adapter.play(story)
+
+
+def test_no_make_up_execution_policy_for_a_task_that_comes_back_within_the_minute_it_missed(adapter: Adapter) -> None:
+    """S2-011, S2-019: its minute came before the life without it; whoever decides about that, it runs once."""
+
+    async def story(world: World) -> None:
+        task, other = Task(world), Task(world)
+        first = await world.started(task.on(), other.on("0 0 1 1 *", name="other"))
+        await world.advance(seconds=5)
+        await first.stop()
+        await world.advance(seconds=46)
+        second = await world.started(other.on("0 0 1 1 *", name="other"))
+        await world.advance(seconds=2)
+        await second.stop()
+        third = await world.started(task.on(), other.on("0 0 1 1 *", name="other"))
+        await world.advance(seconds=20)
+        await third.stop()
+        assert task.minutes == ["12:00", "12:01"]
+
+    adapter.play(story)
