@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from types import ModuleType
 
 import click
 import pytest
 
 from everytick import Everytick, errors
+from everytick import __main__ as door
 from everytick.cli.exits import Exit, Refused, code_of, sentence_of
 from everytick.cli.main import SECTIONS, everytick
 from everytick.errors import EverytickError
@@ -129,3 +131,16 @@ def test_a_store_in_memory_is_refused(plain: Cli) -> None:
 
     assert done.code == 2
     assert "name one that others can reach" in done.err
+
+
+def test_whoever_interrupts_the_command_while_it_is_loaded_sees_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine the first second of a command is spent on loading it."""
+
+    class Loading(ModuleType):
+        def __getattr__(self, name: str) -> object:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "everytick.cli.main", Loading("everytick.cli.main"))
+    with pytest.raises(SystemExit) as left:
+        door.main()
+    assert left.value.code == 130
