@@ -29,6 +29,9 @@ _log = logging.getLogger("everytick.declarative")
 _SLOTS = 100_000
 """No task waits for another to end: as many run at once as a node can be given."""
 
+_LOOKS = 5
+"""So often the store is looked at until nobody has changed it in between."""
+
 _A_WHILE = 1.0
 """Seconds after which an end that was not told is not waited for any more."""
 
@@ -87,8 +90,7 @@ class Beginning:
             await self._start_what_is_due()
 
     async def _bring_in(self) -> None:
-        records = await self._records()
-        active = await self._active(records)
+        records, active = await self._seen()
         orphaned = {name for name, found in active.items() if any(map(resuming.is_running, found))}
         resolution = resolve(self._scheduler, self._registrations, records, orphaned, self._identifier)
         await self._put(resolution, records)
@@ -132,6 +134,18 @@ class Beginning:
                 await step()
             except Exception:  # noqa: BLE001
                 _log.exception("an initialization that failed could not be undone as a whole")
+
+    async def _seen(self) -> tuple[dict[str, JobRecord], dict[str, list[Occurrence]]]:
+        """Return the jobs and what is not over of them as of one moment: other nodes may be planning them."""
+        records = await self._records()
+        for _ in range(_LOOKS):
+            active = await self._active(records)
+            fresh = await self._store.get([records[name].job.id for name in active])
+            moved = {name for name in active if fresh[records[name].job.id].revision != records[name].revision}
+            if not moved:
+                break
+            records |= {name: fresh[records[name].job.id] for name in moved}
+        return records, active
 
     async def _records(self) -> dict[str, JobRecord]:
         prefix = prefix_of(self._scheduler)

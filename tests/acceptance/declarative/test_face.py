@@ -182,6 +182,9 @@ async def test_what_was_in_flight_and_whose_minute_came_meanwhile_runs_once(worl
     first, second = world.scheduler(), world.scheduler()
     await first.initialize([("a", "0,30 12 * * *", callback, "5m")])
     await world.until("TaskRunStarted a")
+    assert first.node is not None
+    # It hangs: its callback does not end, and it neither plans nor claims any more.
+    await first.node._end("planner", "bell", "claims")
     world.at("12:40:00")
 
     await second.initialize([("a", "0,30 12 * * *", callback, "5m")])
