@@ -112,6 +112,8 @@ async def settle(store: AnyStore, reaper: Reaper, found: Iterable[Leftovers], jo
     restarts = {id_ for each in decided for id_ in each.restart}
     if ends:
         await reaper.take_over(job_ids, ends, end=SUPERSEDED)
+        # The reaper of another node may have been quicker, and would have them restarted.
+        await cancel(store, sorted(ends), SUPERSEDED)
     if restarts:
         await reaper.take_over(job_ids, restarts)
 
