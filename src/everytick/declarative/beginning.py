@@ -116,6 +116,10 @@ class Beginning:
         """Ask for one run of each; the retries that these tasks waited for give way last, when all runs are sure."""
         now, asked = await self._store.now(), list[str]()
         # Not where the planner has found a minute to run for, one from before the task was away: one run is enough.
+        for _ in range(_LOOKS):
+            # A retry that gives way takes two plans: one that ends it, and one that lets the minute in.
+            if not await self.node.planner.round():
+                break
         found = await resuming.active_of(self._store, {self._ids[name] for name in self._owed})
         waiting = {id_ for id_, active in found.items() if not all(map(resuming.is_retrying, active))}
         self._owed = {name: instant for name, instant in self._owed.items() if self._ids[name] not in waiting}
