@@ -201,3 +201,28 @@ async def test_many_plans_do_not_hide_an_ending_that_came_in_between_either(
         assert await store.commit_steps([(claim, step)]) == [Commit.COMMITTED]
         assert await store.commit_plans(batch, made) == [Commit.COMMITTED]
     assert (await store.get([stored.job_id]))[stored.job_id].wake_at == clock.time
+
+
+@pytest.mark.parametrize("unheld", [0, planning.UNHELD], ids=["held", "a few"])
+async def test_one_that_ends_while_a_snapshot_is_read_is_either_busy_or_over(
+    store: PostgresStore, other: PostgresStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, unheld: int
+) -> None:
+    """S2-011: where a job stands and who is active are two statements; an end between them is told by a third."""
+    store.unheld = unheld
+    await store.put(job(overlap="queue"))
+    clock.move(hours=1)
+    await plan_once(store)
+    claim = await claim_one(store)
+    clock.move(hours=1)
+    read = store._compiled.read
+
+    async def read_meanwhile(*given: Any) -> Any:
+        monkeypatch.undo()
+        await other.commit_steps([(claim, ended(begun(claim, clock.time), clock.time))])
+        return await read(*given)
+
+    monkeypatch.setattr(store._compiled, "read", read_meanwhile)
+    async with store.due(clock.time, 1) as [seen]:
+        assert seen.busy_count == 0
+        assert seen.last_end is not None
+        assert seen.last_end.ended_at == clock.time

@@ -316,6 +316,9 @@ class Planning(Base):
             adjustments=_by_job(await db.fetch(self._sql.adjustments, adjusted) if adjusted else ()),
             requests={**only, **_by_job(await db.fetch(self._sql.requests, asked) if asked else ())},
         )
+        # Over since its job's standing was read: neither busy, nor the end that the standing tells of.
+        if gone := [row[1] for row in standing if row["is_active"] and row[0] not in facts.active]:
+            facts.ended.update((row[0], row) for row in await db.fetch(self._sql.standing_by_id, gone))
         return [_snapshot(row, definitions, facts) for row in standing if row[0] not in broken]
 
     # ---------------------------------------------------------------------------------------------------- the commit
@@ -482,6 +485,7 @@ class _Facts:
     pauses: dict[int, list[Row]]
     adjustments: dict[int, list[Row]]
     requests: dict[int, list[Row]]
+    ended: dict[int, Row] = field(default_factory=dict)
 
 
 def _by_job(found: Iterable[Row]) -> dict[int, list[Row]]:
@@ -541,6 +545,7 @@ def _snapshot(row: Row, definitions: dict[Key, Kept], facts: _Facts) -> JobSnaps
     editions = tuple([definitions[job, version].edition for version in range(first, last + 1)])
     busy, busy_count, waiting, waiting_count, awaited = _line(facts.active[job]) if job in facts.active else _NO_LINE
     requests = facts.requests.get(job, ())
+    ends: Row = facts.ended.get(job) or row
     return JobSnapshot(
         id_,
         revision,
@@ -558,8 +563,8 @@ def _snapshot(row: Row, definitions: dict[Key, Kept], facts: _Facts) -> JobSnaps
         busy_count,
         waiting,
         waiting_count,
-        None if rest[5] is None else Ended(rest[3], rest[4], rest[5]),
-        None if rest[8] is None else Ended(rest[6], rest[7], rest[8]),
+        None if ends[14] is None else Ended(ends[12], ends[13], ends[14]),
+        None if ends[17] is None else Ended(ends[15], ends[16], ends[17]),
         awaited,
     )
 
