@@ -64,7 +64,7 @@ def leftovers(record: JobRecord, active: Sequence[Occurrence], now: datetime, *,
     waits = [each for each in active if each.status in (OccurrenceStatus.PENDING, OccurrenceStatus.QUEUED)]
     if not has_run:
         return Leftovers(cancel=tuple(each.id for each in waits if now >= each.scheduled_for + MINUTE))
-    if _is_due(record, now):
+    if _is_due(record, now) or _came_before_it_went(record):
         return Leftovers(cancel=tuple(each.id for each in waits), end=tuple(running))
     if waits:
         return Leftovers(cancel=tuple(each.id for each in waits[1:]), end=tuple(running))
@@ -75,6 +75,13 @@ def _is_due(record: JobRecord, now: datetime) -> bool:
     """Whether a minute of the task came that nobody has decided about: the planner will, at once."""
     last = record.job.bound(None).last_at(now)
     return record.job.enabled and last is not None and last > record.watermark
+
+
+def _came_before_it_went(record: JobRecord) -> bool:
+    """Whether it is away, and a minute that came before nobody has decided about yet: the planner will, as before."""
+    went = record.job.updated_at
+    last = None if record.job.enabled or went is None else record.job.bound(None).last_at(went)
+    return last is not None and last > record.watermark
 
 
 def may_be_owed(record: JobRecord, schedule: Schedule, now: datetime) -> bool:

@@ -85,7 +85,6 @@ class Model:
         """Add what happens in the life to the trace; return when the next one begins."""
         until = begin + life.up
         if life.is_absent:
-            self._pass_over_known_limit(begin)
             return until + life.down
         self.delay = self.delay if life.delay is None else life.delay
         self._start(begin, life.cron or self.cron)
@@ -100,12 +99,6 @@ class Model:
             task.is_running, self._ends_at = True, None
             self._called += 1
         return over + life.down
-
-    def _pass_over_known_limit(self, now: datetime) -> None:
-        """Left running, and its next minute came as well, before a life without the task: reading 12 of the theory."""
-        task = self.task
-        if task is not None and task.is_running and occurrences(self.cron, self.zone, task.decided_through, now):
-            raise Tie
 
     @property
     def _task(self) -> Task:

@@ -32,6 +32,15 @@ def test_a_minute_that_came_meanwhile_takes_the_place_of_all_that_waits() -> Non
     assert leftovers(stored, waits, at("15:10"), has_run=True) == Leftovers(cancel=("z", "x"))
 
 
+def test_a_minute_from_before_a_task_went_takes_the_place_of_what_was_running() -> None:
+    """S2-011: the planner still decides it by the words from before, once the task is back."""
+    stored = record(HOURLY, at("12:00:01"), ended=ran(at("11:00")))
+    running = occurrence("x", at("12:00"), "running", owner="first")
+    for went, expected in (("13:10", Leftovers(end=("x",))), ("12:50", Leftovers(restart=("x",)))):
+        away = replace(stored, job=replace(unscheduled(stored.job), updated_at=at(went)))
+        assert leftovers(away, [running], at("13:30"), has_run=True) == expected
+
+
 def test_of_those_that_wait_the_newest_runs() -> None:
     """S2-011."""
     stored = record(HOURLY, at("14:00:01"), ended=ran(at("11:00")))
