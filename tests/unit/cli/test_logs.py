@@ -52,7 +52,7 @@ def test_output_that_is_kept_elsewhere_is_told_by_its_node_and_path(cli: Cli, sp
     done = cli("logs", spoken)
 
     assert (done.code, done.out) == (0, "")
-    assert f"{spoken}/first.1.1.log in the log folder of node" in done.err
+    assert f"{spoken}/first.1.log in the log folder of node" in done.err
 
 
 def test_a_job_that_has_not_run_has_no_output(cli: Cli, shop: Everytick) -> None:

@@ -53,7 +53,11 @@ def test_what_was_missed_before_a_first_run_is_told_apart_from_what_a_strategy_m
     assert "mark_as_missed" in told("10:00", spans=(span(Why.MISSED),)).text
 
 
-@pytest.mark.parametrize("why", [each for each in Why if each not in (Why.ON_TIME, Why.LATE, Why.ASKED)])
+OF_OCCURRENCES = (Why.ON_TIME, Why.LATE, Why.ASKED, Why.UNVERIFIED)
+"""Reasons of what runs; all others tell why something does not."""
+
+
+@pytest.mark.parametrize("why", [each for each in Why if each not in OF_OCCURRENCES])
 def test_every_reason_of_a_span_has_a_verdict_and_words(why: Why) -> None:
     detail = {Why.MOVED: "to 2026-11-16T13:00:00+00:00", Why.OVERLAP: "behind occ_1 and others"}.get(why, "by ada")
     found = told("10:00", spans=(span(why, detail),))
