@@ -82,7 +82,7 @@ async def test_no_other_node_of_the_store_claims_a_task(world: World) -> None:
     app = Everytick(world.store, name="beside", poll="20ms")
     ticks = asyncio.Event()
 
-    @app.job(every("1m"))
+    @app.job(every("1m"), overlap="allow")
     async def tick() -> None:
         ticks.set()
 
@@ -111,7 +111,7 @@ async def test_one_run_makes_up_for_all_that_another_node_planned_meanwhile(worl
     ticks = asyncio.Event()
     app = Everytick(world.store, name="beside", poll="20ms")
 
-    @app.job(every("1m"))
+    @app.job(every("1m"), overlap="allow")
     async def tick() -> None:
         ticks.set()
 
