@@ -146,7 +146,7 @@ HOSTILE: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_files_are_refused_in_no_time(name: str) -> None:
-    """Within a second, which `bench/files.py` measures; here only a hang is noticed, whatever else the process holds."""
+    """Within a second, which `bench/files.py` measures; here only a hang is noticed."""
     begun = process_time()
     found = mistakes(HOSTILE[name])
 
