@@ -90,6 +90,7 @@ def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
 
 HOLDING = """
 file = opening.connect(path)
+file.execute("pragma busy_timeout = 20000")
 file.execute("begin immediate")
 print("holding", flush=True)
 sys.stdin.readline()
