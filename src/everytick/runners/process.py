@@ -28,9 +28,9 @@ _log = getLogger("everytick.runners.process")
 
 _START = """
 import sys, json
-sys.path[:] = json.loads(sys.argv[2])
+number, sys.path[:], sys.argv[:] = map(json.loads, sys.argv[1:])
 from everytick.runners.child import main
-main(int(sys.argv[1]))
+main(number)
 """
 _CHUNK = 256 * 1024
 _LARGEST_MESSAGE = 4 * 1024 * 1024
@@ -104,7 +104,9 @@ class Served:
         """Start a child and give it its line."""
         ours, theirs = socket.socketpair()
         number = theirs.fileno()
-        arguments = [sys.executable, "-c", _START, str(number), json.dumps(sys.path)]
+        # With the node's own arguments: a module that reads them finds there what it found here.
+        words = json.dumps(sys.path), json.dumps([str(each) for each in sys.argv])
+        arguments = [sys.executable, "-c", _START, str(number), *words]
         try:
             child = Child.start(arguments, lambda data: None, guard, pass_fds=(number,))
         except BaseException:

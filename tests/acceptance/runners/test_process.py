@@ -328,7 +328,9 @@ def test_a_function_of_the_script_itself_is_found_by_running_the_script_under_an
         "from datetime import timedelta\n"
         "from everytick.runners.guard import Guard\n"
         "from everytick.runners.process import ProcessBody, ProcessPool\n"
-        "def task(): return __name__\n"
+        "import sys\n"
+        "words = sys.argv[1:]\n"
+        "def task(): return [__name__, *words]\n"
         "async def main():\n"
         "    from tests.unit.runners.attempts import attempt\n"
         "    guard = Guard()\n"
@@ -340,9 +342,10 @@ def test_a_function_of_the_script_itself_is_found_by_running_the_script_under_an
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join((os.getcwd(), *sys.path))}
 
-    done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, check=True)
+    started = [sys.executable, str(script), "--store", "ä"]
+    done = subprocess.run(started, env=env, capture_output=True, text=True, check=True)
 
-    assert done.stdout == '"__everytick_main__"\n'
+    assert json.loads(done.stdout) == ["__everytick_main__", "--store", "ä"]
 
 
 NODE = """
