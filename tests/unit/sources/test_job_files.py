@@ -71,6 +71,7 @@ def test_a_file_is_read_into_whole_definitions() -> None:
     assert read_target(month_end.tasks[0].target) == read_target('{"call": "myapp.jobs:close_books"}')
 
 
+@pytest.mark.filterwarnings("ignore:.*depends_on is kept:everytick.DefinitionWarning")
 def test_a_file_means_what_the_same_words_mean_in_python() -> None:
     tick = Everytick("memory://", name="shop", defaults={"retry": {"max": 3, "interval": "30s"}})
     defined = tick.define(
