@@ -1,7 +1,7 @@
 """What initialize accepts, and what each mistake is called."""
 
 from datetime import timedelta
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import pytest
@@ -39,12 +39,24 @@ class Callable_:
 async def takes(word: str) -> None: ...
 
 
+async def takes_by_name(*, word: str) -> None: ...
+
+
 async def takes_if_given(word: str = "", *words: str, **more: str) -> None: ...
+
+
+@wraps(takes)
+async def gives() -> None:
+    await takes("a")
+
+
+@wraps(nothing)
+async def asks(word: str) -> None: ...
 
 
 @pytest.mark.parametrize(
     "callback",
-    [nothing, Callable_(), Callable_().method, partial(takes, "a"), partial(takes, word="a"), takes_if_given],
+    [nothing, Callable_(), Callable_().method, partial(takes, "a"), partial(takes, word="a"), takes_if_given, gives],
 )
 def test_whatever_can_be_called_without_arguments_and_awaited_is_a_callback(callback: object) -> None:
     """S2-002, S2-003."""
@@ -86,6 +98,8 @@ def test_a_registration_of_another_shape_is_refused_with_its_place(given: object
     [
         (("", "* * * * *", nothing, "5m"), "name", ""),
         (("a", "* * * * *", takes, "5m"), "callback", takes),
+        (("a", "* * * * *", takes_by_name, "5m"), "callback", takes_by_name),
+        (("a", "* * * * *", asks, "5m"), "callback", asks),
         (("a", "* * * * *", nothing, "soon"), "retryDelay", "soon"),
         (("a", "* * * * *", nothing, "-soon"), "retryDelay", "-soon"),
     ],
