@@ -69,6 +69,7 @@ class Beginning:
             events=self._events,
             name=identifier,
             application=self._owner,
+            falls_back=False,
             monotonic=asyncio.get_running_loop().time if clock is None else lambda: clock().timestamp(),
         )
 

@@ -55,10 +55,8 @@ class Event:
 
 def events_of(claim: Claim, step: Step, at: datetime) -> Iterator[Event]:
     """Give what a committed step of the claim means to others."""
-    occurrence = claim.occurrence
-    about = partial(
-        Event, at=at, job=claim.job.name, occurrence_id=occurrence.id, scheduled_for=occurrence.scheduled_for
-    )
+    seen = claim.snapshot
+    about = partial(Event, at=at, job=claim.job.name, occurrence_id=seen.id, scheduled_for=seen.scheduled_for)
     for row in step.rows:
         if row.attempt is not None and row.ended_at is not None:
             ended = partial(about, Happening.ATTEMPT_ENDED, task=row.task, attempt=row.number)
@@ -71,10 +69,8 @@ def events_of(claim: Claim, step: Step, at: datetime) -> Iterator[Event]:
 
 def start_of(claim: Claim, task: str, attempt: int, at: datetime) -> Event:
     """Return that an attempt begins."""
-    occurrence = claim.occurrence
-    return Event(
-        Happening.STARTED, at, claim.job.name, occurrence.id, occurrence.scheduled_for, task=task, attempt=attempt
-    )
+    seen = claim.snapshot
+    return Event(Happening.STARTED, at, claim.job.name, seen.id, seen.scheduled_for, task=task, attempt=attempt)
 
 
 Listener: TypeAlias = Callable[[Event], None]
