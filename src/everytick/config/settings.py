@@ -121,6 +121,12 @@ KEYS = {
 
 _PATHS = ("jobs", "log_folder")
 
+OTHER_WORDS = {"max_concurrent_jobs": "slots"}
+"""Words that some know a key by."""
+
+_OF_DEFINITIONS = ("timezone", "name", "retention", "defaults")
+"""What the constructor takes too, but which makes other jobs of the same code: see decision 13."""
+
 Settings = dict[str, Setting]
 
 # --------------------------------------------------------------------------------------------------------- gathering
@@ -169,6 +175,8 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
             continue
         name, by_file = _key_of(variable.removeprefix(PREFIX).lower())
         if name not in KEYS:
+            if name in _OF_DEFINITIONS:
+                raise InvalidSetting(variable, given, f"in the environment {_elsewhere(name)}")
             near = did_you_mean(variable, (PREFIX + key.upper() for key in KEYS))
             raise InvalidSetting(variable, given, f"in the environment is not known{near}: correct it, or unset it")
         if name in found:
@@ -179,15 +187,24 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
 
 
 def _key_of(text: str) -> tuple[str, bool]:
+    """The key that a variable sets, and whether it does so by naming a file."""
+    if text in KEYS or text in OTHER_WORDS:
+        return OTHER_WORDS.get(text, text), False
     name = text.removesuffix("_file")
-    return (text, False) if text in KEYS else (name, name != text)
+    return OTHER_WORDS.get(name, name), name != text
+
+
+def _elsewhere(name: str) -> str:
+    under_defaults = {"name": "", "defaults": ", or under defaults: in a job file"}
+    files = under_defaults.get(name, f", or in a job file under defaults: as {name}:")
+    return f"is no setting of a node, since it is part of what jobs are: write it in Everytick({name}=…){files}"
 
 
 def _is_of_others(rest: str) -> bool:
     """Whether the variable is none of ours: of an attempt in which we were started, or of Kubernetes."""
     if re.fullmatch(_OF_KUBERNETES, rest):
         return True
-    if rest.lower() in KEYS:
+    if rest.lower() in KEYS or rest.lower() in OTHER_WORDS:
         return False
     # Loaded only where some variable is not a key: inside a task, or by mistake.
     from everytick.runners.targets import TEMPLATE_NAMES
@@ -229,10 +246,15 @@ def _parsed(file: Path) -> dict[str, Any]:
 def _from_table(table: Mapping[str, Any], file: Path) -> Settings:
     where = file.name if file.name != PROJECT_FILE else f"{file.name} [tool.everytick]"
     found: Settings = {}
-    for name, given in table.items():
+    for word, given in table.items():
+        name = OTHER_WORDS.get(word, word)
+        if name in _OF_DEFINITIONS:
+            raise InvalidSetting(name, given, f"in {where} {_elsewhere(name)}")
         if name not in KEYS:
             near = did_you_mean(name, KEYS)
             raise InvalidSetting(name, given, f"in {where} is not known{near}; there are: {', '.join(KEYS)}")
+        if name in found:
+            raise InvalidSetting(word, given, f"in {where} says what another word for {name} says too: keep one")
         setting = _read(name, given, Place.FILE, where)
         if name in _PATHS:
             # Beside the file that names it, wherever we were started.

@@ -81,6 +81,33 @@ def test_a_misspelt_variable_is_refused(tmp_path: Path) -> None:
         gather({}, {"EVERYTICK_SLOT": "5"}, tmp_path)
 
 
+def test_slots_may_be_called_max_concurrent_jobs(tmp_path: Path) -> None:
+    """S0-104: MaxConcurrentJobs is a setting of the node."""
+    (tmp_path / "everytick.toml").write_text("max_concurrent_jobs = 3\n")
+
+    assert gather({}, {}, tmp_path)["slots"] == (3, Place.FILE, "everytick.toml")
+    assert gather({}, {"EVERYTICK_MAX_CONCURRENT_JOBS": "4"}, tmp_path)["slots"].value == 4
+
+
+def test_both_words_for_slots_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting, match="EVERYTICK_MAX_CONCURRENT_JOBS"):
+        gather({}, {"EVERYTICK_SLOTS": "4", "EVERYTICK_MAX_CONCURRENT_JOBS": "4"}, tmp_path)
+    (tmp_path / "everytick.toml").write_text("max_concurrent_jobs = 3\nslots = 3\n")
+    with pytest.raises(InvalidSetting, match="another word for slots"):
+        gather({}, {}, tmp_path)
+
+
+@pytest.mark.parametrize("text", ['timezone = "UTC"', 'name = "x"', "[retention]", "[defaults]\nretry = 3"])
+def test_what_jobs_are_is_not_set_where_nodes_are(tmp_path: Path, text: str) -> None:
+    (tmp_path / "everytick.toml").write_text(text)
+    word = text.strip("[]").split("]")[0].split(" ")[0]
+
+    with pytest.raises(InvalidSetting, match=rf"write it in Everytick\({word}=…\)"):
+        gather({}, {}, tmp_path)
+    with pytest.raises(InvalidSetting, match="part of what jobs are"):
+        gather({}, {f"EVERYTICK_{word.upper()}": "x"}, tmp_path / "empty")
+
+
 def test_variables_of_an_attempt_and_of_kubernetes_are_not_ours(tmp_path: Path) -> None:
     others = {
         "EVERYTICK_JOB": "backup",
