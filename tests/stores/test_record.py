@@ -17,15 +17,21 @@ from tests.stores.clock import ManualClock
 
 async def _fired(store: AnyStore, clock: ManualClock, job_id: str, hours: int = 2) -> Fired:
     """Let the job be fired elsewhere for some hours: the first well, the others not."""
-    local = LocalStore(clock)
+    local = LocalStore(clock, store)
     local.adopt((await store.look([job_id]))[job_id], clock.time)
     for hour in range(hours):
         clock.move(hours=1)
         await plan_once(local)
         await run_one(local, FAILED if hour else Succeeded(payload(7)))
-    [(id_, found)] = local.fired("node-1")
-    assert id_ == job_id
-    return found
+    return _told(local, job_id)
+
+
+def _told(local: LocalStore, job_id: str) -> Fired:
+    """Return what the local store tells of the job."""
+    part = local.hand_over("node-1")
+    assert part is not None
+    assert part.job_id == job_id
+    return part.fired
 
 
 async def test_what_was_fired_elsewhere_is_there_with_its_runs_and_attempts(
@@ -35,7 +41,9 @@ async def test_what_was_fired_elsewhere_is_there_with_its_runs_and_attempts(
     stored = await store.put(job(overlap="allow", payload={"x": 1}))
     await plan_once(store)
     fired = await _fired(store, clock, stored.job_id)
-    assert list(await store.record(stored.job_id, fired)) == [True, True]
+    handles = list(await store.record(stored.job_id, fired))
+    assert None not in handles
+    assert list(await store.record(stored.job_id, fired)) == handles
 
     good, bad = await occurrences(store)
     assert [good.status, bad.status] == [OccurrenceStatus.COMPLETED, OccurrenceStatus.FAILED]
@@ -76,7 +84,7 @@ async def test_what_another_node_has_recorded_stays_and_is_told_as_a_duplicate(
     await plan_once(store)
     clock.move(hours=1)
     await plan_once(store)
-    assert list(await store.record(stored.job_id, fired)) == [False]
+    assert list(await store.record(stored.job_id, fired)) == [None]
     assert await statuses(store) == ["pending", "pending"]
     assert not any(each.is_unverified for each in await occurrences(store))
     assert (await store.get([stored.job_id]))[stored.job_id].watermark == clock.time
@@ -99,13 +107,13 @@ async def test_what_was_skipped_elsewhere_is_told_too_unless_it_was_decided_here
 ) -> None:
     stored = await store.put(job(overlap="allow", recovery="mark_as_missed"))
     await plan_once(store)
-    local = LocalStore(clock)
+    local = LocalStore(clock, store)
     local.adopt((await store.look([stored.job_id]))[stored.job_id], clock.time)
     begun = clock.time
     clock.move(hours=3)
     await plan_once(local)
     await run_one(local)
-    [(_, fired)] = local.fired("node-1")
+    fired = _told(local, stored.job_id)
     assert len(fired.spans) == 1
     await store.record(stored.job_id, fired)
     [span] = await store.spans(stored.job_id, begun, clock.time)
@@ -125,12 +133,12 @@ async def test_an_instant_that_nobody_decided_before_the_outage_is_not_passed_ov
     await plan_once(store)
     seen = (await store.look([stored.job_id]))[stored.job_id]
     clock.move(hours=1, minutes=5)
-    local = LocalStore(clock)
+    local = LocalStore(clock, store)
     local.adopt(seen, clock.time)
     clock.move(hours=1)
     await plan_once(local)
     await run_one(local)
-    [(_, fired)] = local.fired("node-1")
-    assert list(await store.record(stored.job_id, fired)) == [True]
+    fired = _told(local, stored.job_id)
+    assert None not in await store.record(stored.job_id, fired)
     await plan_once(store)
     assert await statuses(store) == ["pending", "completed"]

@@ -1,5 +1,6 @@
 """What a node fired while its store was away, as it is written down when the store is back."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from everytick.domain.decisions import Creation, Span
@@ -9,24 +10,50 @@ from everytick.domain.values import value
 
 @value
 class FiredRun:
-    """One occurrence that was created and ended without the store.
+    """One occurrence that was created without the store, as it stands now.
 
-    `creation` has its final status; `rows` are its attempts in order, each with where its run
-    stood in the end.
+    `creation` has its status; `rows` are its attempts in order, each with where its run stands.
+    What has not ended belongs to `owner`, who goes on with it under `fence` from step `number`
+    on, or to nobody: then whoever claims it goes on.
     """
 
     creation: Creation
     started_at: datetime | None
-    ended_at: datetime
+    ended_at: datetime | None
     error: str | None
     rows: tuple[Row, ...]
+    owner: str | None = None
+    fence: int = 1
+    number: int = 1
+    claimed_at: datetime | None = None
+    lost: int = 0
+    superseded_by_next: bool = False
+    report_due: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why it exists, as its record says it; a store knows by it what it was told before."""
+        made = self.creation
+        return f"{made.why}, {made.detail}" if made.detail else str(made.why)
 
 
 @value
 class Fired:
-    """What was decided and run of one job: every instant in `(after, through]` is a run, a span, or not over yet."""
+    """What was decided and run of one job: every instant in `(after, through]` is a run or a span, now or before.
+
+    Where more of it follows, `through` is `after`: nothing counts as decided until all of it is told.
+    """
 
     after: datetime
     through: datetime
     runs: tuple[FiredRun, ...] = ()
     spans: tuple[Span, ...] = ()
+
+    def ends(self, handles: Sequence[int | None]) -> list[tuple[datetime, int, FiredRun]]:
+        """Return what has ended and has a handle: when, the handle and the run, in the order of their ends."""
+        found = [
+            (run.ended_at, handle, run)
+            for run, handle in zip(self.runs, handles, strict=True)
+            if run.ended_at is not None and handle is not None
+        ]
+        return sorted(found, key=lambda each: each[:2])

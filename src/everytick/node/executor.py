@@ -13,6 +13,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from functools import partial
 from logging import Logger
+from typing import TypeAlias
 
 from everytick.deciding.advance import advance
 from everytick.domain.job import Job
@@ -41,13 +42,16 @@ from everytick.node.settings import NodeSettings
 from everytick.node.transactions import transaction
 from everytick.node.watch import Watch
 from everytick.node.workers import Workers
-from everytick.node.writer import Writer
+from everytick.node.writer import Committed, Writer
 from everytick.runners.base import Body, Repertoire
 from everytick.runners.context import Halt, TaskTransaction
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Claim, Commit, Orders
 
 _log = logging.getLogger("everytick.executor")
+
+Writing: TypeAlias = Callable[[AnyStore, Health, Committed], Writer]
+"""Makes the writer of an executor."""
 
 _CLAIMED = Claimed()
 
@@ -67,6 +71,7 @@ class Executor:
         health: Health,
         reporter: Reporter,
         logs: Logs,
+        writing: Writing = Writer,
     ) -> None:
         self._store, self._node, self._settings, self._catalogue = store, node, settings, catalogue
         self._slots, self._silence = settings.slots, settings.node_timeout.total_seconds()
@@ -83,7 +88,7 @@ class Executor:
         self._empty.set()
         self._workers = Workers(self._attempt_ended, clock.monotonic)
         self._watch = Watch(store, clock, alarms, health, self._time_out)
-        self.writer = Writer(store, health, self._committed)
+        self.writer = writing(store, health, self._committed)
         self.claimer = Claimer(store, node, settings, health, self)
 
     # ----------------------------------------------------------------------------------------------- what it holds

@@ -25,6 +25,7 @@ class Health:
         self.definition_errors: Mapping[str, int] = {}
         """How many mistakes stand in each file of jobs that is broken now."""
         self.listener: Callable[[bool, str], None] | None = None
+        self.wants_beat: Callable[[], None] | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -45,11 +46,15 @@ class Health:
     def answered(self) -> None:
         """The store has answered; it is well again once it has also taken a beat, for a full disk can be read."""
         self._heard_at = self._monotonic()
-        if self._failing_since is not None and self._beaten_at >= self._failing_since:
+        if self._failing_since is None:
+            return
+        if self._beaten_at >= self._failing_since:
             _log.warning("the store answers again after %.1f seconds", self.failing_for)
             self._failing_since, self.reason = None, ""
             if self.listener is not None:
                 self.listener(True, "")
+        elif self.wants_beat is not None:
+            self.wants_beat()
 
     def failed(self, reason: str) -> None:
         """The store has not answered."""

@@ -1,16 +1,21 @@
-"""Local: what a node fires by itself while its store is away, and how that is written down afterwards.
+"""Local: what a node fires by itself while its store is away, and how that is handed over afterwards.
 
 Only jobs whose `on_store_outage` says so. They are planned and run as ever, by a node on a
-store in memory that begins where they were last seen to stand. Other nodes may do the same:
-what turns out to be there already when it is written down is told as a duplicate.
+store in memory that begins where they were last seen to stand. When the store is back it is
+told of all of them, also of those that run: these belong to this node there from then on,
+which goes on with them and writes about them under their fence. Other nodes may have done
+the same: what turns out to be there already is told as a duplicate.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from everytick.domain.fired import Fired
+from everytick.domain.decisions import Why
 from everytick.domain.job import Job
 from everytick.domain.policies import OnStoreOutage
 from everytick.domain.texts import FALLING_BACK
@@ -19,10 +24,11 @@ from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
 from everytick.node.health import Health
 from everytick.stores.addresses import AnyStore
+from everytick.stores.base import Orders
 
 if TYPE_CHECKING:
     from everytick.domain.snapshots import JobSnapshot
-    from everytick.stores.memory.local import LocalStore
+    from everytick.stores.memory.local import LocalStore, Part
 
 _log = logging.getLogger("everytick.local")
 
@@ -43,13 +49,17 @@ class Runs(Protocol):
         """Begin."""
         ...
 
-    async def stop(self) -> None:
+    async def stop(self, mode: Literal["cancel", "drain"] = "cancel") -> None:
         """End, and what it runs with it."""
+        ...
+
+    def obey(self, orders: Orders, named: Mapping[int, int]) -> None:
+        """Do what the store said to a beat that named these."""
         ...
 
 
 class Local:
-    """Watches for an outage, fires through it, and writes down what came of it.
+    """Watches for an outage, fires through it, and hands over what came of it.
 
     `patience` is for how many seconds the store must have been away before anything is
     fired: another node may still reach it.
@@ -78,6 +88,7 @@ class Local:
         self._local: LocalStore | None = None
         self._runner: Runs | None = None
         self._settled_at = float("-inf")
+        self._turn = asyncio.Lock()
         self.is_firing = False
 
     @property
@@ -102,26 +113,32 @@ class Local:
         return 0
 
     async def record(self) -> None:
-        """Write down what was fired; whoever plans meanwhile would run it again."""
+        """Hand over what was fired; whoever plans meanwhile would run it again."""
         await self._store.now()
+        async with self._turn:
+            await self._hand_over()
+
+    async def _hand_over(self) -> None:
         local = self._local
-        assert local is not None, "only what was fired is written down"
+        assert local is not None, "only what was fired is handed over"
         local.rest()
         try:
-            for job_id, fired in list(local.fired(self._node)):
-                await self._record(local, job_id, fired)
+            while (part := local.hand_over(self._node)) is not None:
+                await self._record(local, part)
         except StoreUnavailable:
             if self.is_firing:
                 local.go_on()
             raise
+        finally:
+            local.keep()
         self.is_firing, self._settled_at = False, self._clock.monotonic()
 
-    async def stop(self) -> None:
-        """End what is run here, and write down what can be."""
+    async def stop(self, mode: Literal["cancel", "drain"] = "cancel") -> None:
+        """End what is run here, and hand over what can be."""
         if self._runner is None or self._local is None:
             return
         self._local.rest()
-        await self._runner.stop()
+        await self._runner.stop(mode)
         try:
             await self.record()
         except StoreUnavailable:
@@ -152,7 +169,7 @@ class Local:
 
         _log.error("%s (%d jobs)", FALLING_BACK, len(self._known))
         if local is None or self._runner is None:
-            local = self._local = LocalStore(self._clock.now)
+            local = self._local = LocalStore(self._clock.now, self._store)
             self._runner = self._make(local)
             await self._runner.start()
         heard_at = self._clock.now() - timedelta(seconds=self._health.unheard_for)
@@ -160,21 +177,51 @@ class Local:
             local.adopt(snapshot, heard_at)
         self.is_firing = True
 
-    async def _record(self, local: "LocalStore", job_id: str, fired: Fired) -> None:
+    async def _record(self, local: "LocalStore", part: "Part") -> None:
+        job_id, runs = part.job_id, part.fired.runs
+        handles: Sequence[int | None] = [None] * len(runs)
         try:
-            written = list(await self._store.record(job_id, fired))
+            handles = await self._store.record(job_id, part.fired)
         except StoreUnavailable:
             raise
         except NotFound:
             _log.warning("what was fired locally of job %s is not recorded: the job is gone", job_id)
-            written = [True] * len(fired.runs)
         except Exception:  # noqa: BLE001, what cannot be written must not keep everything else from being planned
             _log.exception("what was fired locally of job %s cannot be recorded", job_id)
-            written = [True] * len(fired.runs)
-        local.forget(job_id, fired)
-        for place, run in enumerate(fired.runs):
-            if not written[place]:
-                self._tell_of_duplicate(job_id, run.creation.id)
+        else:
+            for run, handle in zip(runs, handles, strict=True):
+                if handle is None and run.creation.why is Why.UNVERIFIED:
+                    self._tell_of_duplicate(job_id, run.creation.id)
+        notes = local.notes(part, handles)
+        local.settle(handles)
+        if notes:
+            with suppress(StoreUnavailable):
+                await self._store.note(notes)
+
+    # ------------------------------------------------------------------------------------ what runs here as the store's
+
+    @property
+    def named(self) -> dict[int, int]:
+        """What runs here and is the store's, with the fence of each, for the node's beat; for any thread."""
+        return {} if self._local is None else dict(self._local.keys.values())
+
+    def obey(self, orders: Orders, named: Mapping[int, int]) -> Orders:
+        """Do what the store said about what runs here; return the orders that are for others.
+
+        What the store counts as this node's though the beat did not name it may just be on its
+        way there: it is known here, and is not begun a second time.
+        """
+        local, runner = self._local, self._runner
+        if local is None or runner is None:
+            return orders
+        here = {theirs: ours for ours, (theirs, _) in local.keys.items()}
+        mine = Orders(
+            tuple((here[handle], reason) for handle, reason in orders.cancel if handle in here),
+            tuple(here[handle] for handle in orders.gone if handle in here),
+        )
+        if mine.cancel or mine.gone:
+            runner.obey(mine, {here[handle]: fence for handle, fence in named.items() if handle in here})
+        return replace(orders, adopt=tuple(each for each in orders.adopt if each.snapshot.id not in local))
 
     def _tell_of_duplicate(self, job_id: str, occurrence_id: str) -> None:
         snapshot = self._known.get(job_id)

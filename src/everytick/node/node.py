@@ -19,7 +19,7 @@ from everytick.node.backoff import Backoff
 from everytick.node.beat import Beat
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
-from everytick.node.executor import Executor
+from everytick.node.executor import Executor, Writing
 from everytick.node.facts import facts_of_this_node
 from everytick.node.health import Health
 from everytick.node.janitor import Janitor
@@ -30,9 +30,10 @@ from everytick.node.planner import BATCH, Planner
 from everytick.node.reaper import Reaper
 from everytick.node.reporter import Hooks, Reporter
 from everytick.node.settings import NodeSettings
+from everytick.node.writer import Committed, Writer
 from everytick.runners.base import Repertoire
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Ahead, Claim
+from everytick.stores.base import Ahead, Claim, Orders
 
 if TYPE_CHECKING:
     from everytick.stores.memory.local import LocalStore
@@ -72,6 +73,7 @@ class Node:
         application: str = "",
         monotonic: Callable[[], float] = time.monotonic,
         falls_back: bool = True,
+        writing: Writing = Writer,
     ) -> None:
         self.name, self._application = name or node_name(), application
         self._facts: NodeFacts | None = None
@@ -98,6 +100,7 @@ class Node:
             self.health,
             self.reporter,
             self._logs,
+            writing,
         )
         self.planner = Planner(
             store,
@@ -114,14 +117,14 @@ class Node:
             self.name,
             settings.heartbeat.total_seconds(),
             self.health,
-            held=lambda: self.executor.named,
-            obey=self.executor.obey,
+            held=lambda: self.executor.named if self.local is None else self.local.named | self.executor.named,
+            obey=self.obey,
             latest=lambda: self.executor.latest,
         )
         self.local = self._made_local(hooks, monotonic) if falls_back else None
         self._plan_now = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self.health.listener = self._tell_of_store
+        self.health.listener, self.health.wants_beat = self._tell_of_store, self._beat.nudge
         self.executor.unwritable = self._settle_unwritable
         self._asides: set[asyncio.Task[None]] = set()
 
@@ -130,14 +133,22 @@ class Node:
         queues, poll = self._settings.queues, self._settings.poll.total_seconds()
 
         def made(store: "LocalStore") -> Node:
+            from everytick.node.local_writer import LocalWriter
             from everytick.runners.lent import Lent
+
+            def writing(_: AnyStore, health: Health, committed: Committed) -> Writer:
+                return LocalWriter(store, health, self.health, committed)
+
+            def settle(claim: Claim) -> None:
+                (self if store.is_home(claim.handle) else node)._settle_unwritable(claim)
 
             lent, events = Lent(self._catalogue), self.events
             node = Node(
                 store, lent, self._settings, hooks=hooks, events=events, name=self.name, monotonic=monotonic,
-                falls_back=False,
+                falls_back=False, writing=writing,
             )  # fmt: skip
             node.offset = self.offset
+            node.executor.unwritable = settle
             return node
 
         return Local(
@@ -232,7 +243,7 @@ class Node:
     async def _wind_down(self, mode: StopMode) -> None:
         await self._end("bell", "planner", "reaper", "overtime", "janitor", "reports", "facts", "local", "unknown")
         if self.local is not None:
-            await self.local.stop()
+            await self.local.stop(mode)
         self.executor.stop(drain=mode == "drain")
         # A claim under way has its effect in the store: what it brings is given back.
         until = self._deadline()
@@ -371,6 +382,10 @@ class Node:
         if settled:
             self.reporter.wake()
         return settled
+
+    def obey(self, orders: Orders, named: Mapping[int, int]) -> None:
+        """Do what the store said to a beat that named these."""
+        self.executor.obey(orders if self.local is None else self.local.obey(orders, named), named)
 
     def learn(self) -> None:
         """Look again at jobs that could not be run here: what they call may be known now."""

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from everytick.domain.steps import Step
 from everytick.errors import StoreUnavailable
@@ -18,13 +19,17 @@ BATCH = 500
 """So many steps are committed together at most."""
 
 
+Committed: TypeAlias = Callable[[Held, Step, Commit | None], None]
+"""Is told what became of each step, None where it cannot be written."""
+
+
 class Writer:
     """Commits steps in the order in which each occurrence made them, one of each at a time.
 
     There is no timer: what gathers while one commit is under way is the next one.
     """
 
-    def __init__(self, store: RunStore, health: Health, committed: Callable[[Held, Step, Commit | None], None]) -> None:
+    def __init__(self, store: RunStore, health: Health, committed: Committed) -> None:
         self._store, self._health, self._committed = store, health, committed
         self._queue: deque[Held] = deque()
         self._work = asyncio.Event()

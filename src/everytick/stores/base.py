@@ -342,11 +342,13 @@ class JobStore(Protocol):
         """Return what a plan would see of those jobs that exist now, due or not, and hold nothing."""
         ...
 
-    async def record(self, job_id: str, fired: Fired) -> Sequence[bool]:
-        """Write down what was fired without this store; return for each run whether it is new here.
+    async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
+        """Write down what was fired without this store; return the handle of each run, None where another is there.
 
-        A run is an ended occurrence, unless there is one of its id already. The job is decided
-        as far as it was there if it was decided here up to where that began, and no further.
+        A run becomes an occurrence that stands where the run stands, unless there is one of its
+        id already: the same told again has the same handle, and what somebody else has made of
+        the instant stays. A run with an owner is that node's, as if it had claimed it. The job is
+        decided as far as it was there if it was decided here up to where that began, and no further.
         """
         ...
 

@@ -1,78 +1,66 @@
 """A store that is away, and jobs that do not wait for it: fired by the node, and written down afterwards."""
 
+import asyncio
 import logging
-from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
+from inspect import iscoroutinefunction
 from typing import Any
 
 import pytest
 
-from everytick.domain.fired import Fired
-from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.texts import FALLING_BACK
 from everytick.errors import StoreUnavailable
 from everytick.node import local
 from everytick.node.events import Event, Happening
+from everytick.runners.context import Context
 from everytick.schedules.interval import every
-from everytick.stores.base import Ahead, Claim, Commit, JobRecord, Orders
-from everytick.stores.memory import MemoryStore
-from tests.unit.node.worlds import NOON, World, living, passing, pause
-
-
-class Away(MemoryStore):
-    """A store that can be away, for everybody or for one node."""
-
-    is_away = False
-    away_for: str | None = None
-
-    def _there(self, node: str | None = None) -> None:
-        if self.is_away or (node is not None and node == self.away_for):
-            raise StoreUnavailable("the store", "away")
-
-    async def now(self) -> datetime:
-        self._there()
-        return await super().now()
-
-    async def ahead(self, queues: Collection[str]) -> Ahead:
-        self._there()
-        return await super().ahead(queues)
-
-    async def claim(self, node: str, queues: Collection[str], limit: int, unknown: Collection[str] = ()) -> list[Claim]:
-        self._there(node)
-        return await super().claim(node, queues, limit, unknown)
-
-    async def commit_steps(self, steps: Sequence[tuple[Claim, Any]]) -> list[Commit]:
-        self._there()
-        return await super().commit_steps(steps)
-
-    async def beat(self, node: str, held: Collection[int]) -> Orders:
-        self._there(node)
-        return await super().beat(node, held)
-
-    async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
-        self._there()
-        return await super().look(job_ids)
-
-    async def list(self) -> Sequence[JobRecord]:
-        self._there()
-        return await super().list()
-
-    async def record(self, job_id: str, fired: Fired) -> Sequence[bool]:
-        self._there()
-        return await super().record(job_id, fired)
-
+from tests.unit.node.conftest import Live
+from tests.unit.node.worlds import NOON, World, passing, pause
 
 MINUTELY = every("1m", start=NOON)
 LOCAL: dict[str, Any] = {"overlap": "allow", "on_store_outage": "fire_local"}
 
 
+class Line:
+    """The way to a store: it can be down, lose the answers of one verb, or be cut with whoever is at its end."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.is_away = self.is_cut = False
+        self.loses = ""
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._store, name)
+        if name == "bell" or not iscoroutinefunction(found):
+            return found
+
+        async def asked(*given: Any, **named: Any) -> Any:
+            if self.is_cut:
+                await asyncio.Event().wait()
+            if self.is_away:
+                raise StoreUnavailable("the store", "away")
+            answer = await found(*given, **named)
+            if name == self.loses:
+                raise StoreUnavailable("the store", "the answer was lost")
+            return answer
+
+        return asked
+
+
+def laid(world: World) -> Line:
+    """Lay a line between the world's store and the nodes that are made from now on."""
+    line = world.store = Line(world.store)
+    return line
+
+
 def test_a_job_that_says_so_is_fired_through_an_outage_and_recorded_afterwards(
-    caplog: pytest.LogCaptureFixture,
+    live: Live, caplog: pytest.LogCaptureFixture
 ) -> None:
     """C-28, S1-020: every instant once, those of the outage with the flag `unverified`; others wait for the store."""
 
     async def story(world: World) -> None:
+        line = laid(world)
         ran: list[tuple[str, datetime]] = []
 
         def body(name: str) -> Any:
@@ -88,12 +76,12 @@ def test_a_job_that_says_so_is_fired_through_an_outage_and_recorded_afterwards(
         node.events.listen(told.append)
         await node.start()
         await pause("2m30s")
-        world.store.is_away = True
+        line.is_away = True
         await pause("3m")
         assert [at for name, at in ran if name == "here"] == [NOON + timedelta(minutes=n) for n in range(1, 6)]
         assert len([at for name, at in ran if name == "waits"]) == 2
         assert FALLING_BACK in caplog.text
-        world.store.is_away = False
+        line.is_away = False
         await pause("100s")
         found = await world.history(here)
         assert [each.scheduled_for for each in found] == [NOON + timedelta(minutes=n) for n in range(1, 8)]
@@ -105,14 +93,18 @@ def test_a_job_that_says_so_is_fired_through_an_outage_and_recorded_afterwards(
         await node.stop()
 
     with caplog.at_level(logging.ERROR):
-        living(story, Away)
+        live(story)
 
 
-def test_what_still_runs_when_the_store_is_back_is_recorded_when_it_ends() -> None:
-    """C-28."""
+def test_what_still_runs_when_the_store_is_back_is_this_nodes_there_and_ends_there(live: Live) -> None:
+    """C-28: it is recorded as running at once, under its fence, and its end is an ordinary one."""
 
     async def story(world: World) -> None:
-        async def slow() -> str:
+        line = laid(world)
+        fences: list[int] = []
+
+        async def slow(ctx: Context) -> str:
+            fences.append(ctx.fence)
             await passing(100)
             return "done"
 
@@ -120,26 +112,270 @@ def test_what_still_runs_when_the_store_is_back_is_recorded_when_it_ends() -> No
         node = world.node()
         await node.start()
         await pause("30s")
-        world.store.is_away = True
+        line.is_away = True
         await pause("45s")
-        world.store.is_away = False
+        line.is_away = False
         await pause("20s")
-        assert await world.history(job) == []
+        [running] = await world.history(job)
+        assert (running.status, running.owner) == (OccurrenceStatus.RUNNING, node.name)
+        assert [running.fence] == fences
+        assert running.started_at == running.scheduled_for == NOON + timedelta(minutes=1)
+        assert running.is_unverified
         await pause("2m")
         first, *rest = await world.history(job)
         assert (first.scheduled_for, first.status) == (NOON + timedelta(minutes=1), OccurrenceStatus.COMPLETED)
         assert first.is_unverified
         assert first.ended_at == NOON + timedelta(seconds=160)
         assert not any(each.is_unverified for each in rest)
+        assert len(fences) == len(await world.history(job))
         await node.stop()
 
-    living(story, Away)
+    live(story)
 
 
-def test_two_nodes_that_both_fired_it_are_told_of_the_duplicate() -> None:
+def test_what_still_runs_when_its_node_dies_after_the_store_is_back_is_settled_by_another(live: Live) -> None:
+    """C-28, S0-071: a record of it is there, so a reaper finds it and `on_orphan` holds."""
+
+    async def story(world: World) -> None:
+        inner = world.store
+        ran: list[tuple[str, datetime]] = []
+
+        def body(name: str) -> Any:
+            async def slow(ctx: Context) -> None:
+                ran.append((name, ctx.scheduled_for))
+                await passing(100)
+
+            return slow
+
+        jobs = {
+            way: await world.define(way, body(way), MINUTELY, on_orphan=way, **LOCAL) for way in ("fail", "restart")
+        }
+        line = laid(world)
+        node = world.node()
+        await node.start()
+        await pause("30s")
+        line.is_away = True
+        await pause("45s")
+        line.is_away = False
+        await pause("10s")
+        line.is_cut = True
+        world.store = inner
+        heir = world.node()
+        await heir.start()
+        await pause("5m")
+        first, *_ = await world.history(jobs["fail"])
+        assert (first.scheduled_for, first.status) == (NOON + timedelta(minutes=1), OccurrenceStatus.FAILED_STALE)
+        assert ran.count(("fail", first.scheduled_for)) == 1
+        first, *_ = await world.history(jobs["restart"])
+        assert (first.scheduled_for, first.status) == (NOON + timedelta(minutes=1), OccurrenceStatus.COMPLETED)
+        assert ran.count(("restart", first.scheduled_for)) == 2
+        tries = (await inner.whole(first.id)).attempts
+        assert [(each.number, str(each.status)) for _, each in tries] == [(1, "lost"), (2, "success")]
+        await heir.stop()
+
+    live(story)
+
+
+def test_a_node_that_dies_before_the_store_is_back_loses_no_instant(live: Live) -> None:
+    """C-28: nobody knows what it fired, so each job's strategy makes up for it as for any outage."""
+
+    async def story(world: World) -> None:
+        inner = world.store
+        ran: list[datetime] = []
+
+        async def body(ctx: Context) -> None:
+            ran.append(ctx.scheduled_for)
+
+        job = await world.define("again", body, MINUTELY, recovery="execute_all", **LOCAL)
+        line = laid(world)
+        await world.node().start()
+        await pause("30s")
+        line.is_away = True
+        await pause("3m")
+        line.is_cut = True
+        assert len(ran) == 3
+        world.store = inner
+        heir = world.node()
+        await heir.start()
+        await pause("1m")
+        found = await world.history(job)
+        assert [each.scheduled_for for each in found] == [NOON + timedelta(minutes=n) for n in range(1, 5)]
+        assert not any(each.is_unverified for each in found)
+        assert all(ran.count(each.scheduled_for) == 2 for each in found)
+        await heir.stop()
+
+    live(story)
+
+
+def test_an_answer_that_gets_lost_makes_neither_a_second_record_nor_a_second_run(live: Live) -> None:
+    """G9: told again until there is an answer; what the store counts as this node's is not begun once more."""
+
+    async def story(world: World) -> None:
+        line = laid(world)
+        ran: list[datetime] = []
+
+        async def slow(ctx: Context) -> None:
+            ran.append(ctx.scheduled_for)
+            await passing(40)
+
+        job = await world.define("once", slow, every("20s", start=NOON), recovery="execute_all", **LOCAL)
+        node = world.node(heartbeat="1s", slots=1)
+        told: list[Event] = []
+        node.events.listen(told.append)
+        await node.start()
+        await pause("30s")
+        line.is_away = True
+        await pause("45s")
+        line.loses = "record"
+        line.is_away = False
+        # The slot becomes free while nobody knows whose the others are.
+        await pause("25s")
+        line.loses = ""
+        await pause("20s")
+        await world.store.pause(job.id)
+        await pause("15m")
+        found = await world.history(job)
+        completed = [each.scheduled_for for each in found if each.status is OccurrenceStatus.COMPLETED]
+        assert sorted(ran) == completed
+        assert len(completed) >= 3
+        assert not [event for event in told if event.kind is Happening.DUPLICATE]
+        await node.stop()
+
+    live(story)
+
+
+def test_what_waits_for_a_slot_when_the_store_is_back_is_claimed_there(live: Live) -> None:
+    """C-28: nobody has begun it, so it is an occurrence like any other."""
+
+    async def story(world: World) -> None:
+        line = laid(world)
+        ran: list[datetime] = []
+
+        async def slow(ctx: Context) -> None:
+            ran.append(ctx.scheduled_for)
+            await passing(70)
+
+        job = await world.define("waits", slow, every("10s", start=NOON), recovery="execute_all", **LOCAL)
+        node = world.node(slots=1)
+        await node.start()
+        await pause("5s")
+        line.is_away = True
+        await pause("50s")
+        line.is_away = False
+        await pause("20s")
+        first, *others = await world.history(job)
+        assert first.status is OccurrenceStatus.RUNNING
+        assert first.is_unverified
+        assert not any(each.is_unverified for each in others)
+        assert len(others) >= 4
+        await world.store.pause(job.id)
+        await pause("15m")
+        found = await world.history(job)
+        begun = [each.scheduled_for for each in found if each.status is OccurrenceStatus.COMPLETED]
+        assert sorted(ran) == begun
+        await node.stop()
+
+    live(story)
+
+
+def test_one_of_several_tasks_goes_on_from_where_it_stood(live: Live) -> None:
+    """C-28: steps that follow are written to the store, and one that is away again keeps nobody waiting but them."""
+
+    async def story(world: World) -> None:
+        line = laid(world)
+        ran: list[str] = []
+
+        def task(name: str, seconds: float) -> Any:
+            async def body(ctx: Context) -> str:
+                ran.append(name)
+                await passing(seconds)
+                return name
+
+            return body
+
+        tasks = {"first": task("first", 5), "second": task("second", 60), "third": task("third", 5)}
+        job = await world.define("steps", tasks, every("1h", start=NOON - timedelta(minutes=59)), **LOCAL)
+        others = {"one": task("one", 0.1), "two": task("two", 0.1)}
+        await world.define("others", others, every("10s", start=NOON), **LOCAL)
+        node = world.node()
+        await node.start()
+        await pause("30s")
+        line.is_away = True
+        await pause("45s")
+        line.is_away = False
+        await pause("15s")
+        [running] = await world.history(job)
+        whole = await world.store.whole(running.id)
+        assert [str(run.status) for run in whole.runs][:1] == ["success"]
+        line.is_away = True
+        await pause("40s")
+        ran.clear()
+        await pause("25s")
+        assert set(ran) == {"one", "two"}
+        line.is_away = False
+        await pause("30s")
+        [ended] = await world.history(job)
+        assert ended.status is OccurrenceStatus.COMPLETED
+        assert ran.count("third") == 1
+        assert "first" not in ran
+        whole = await world.store.whole(ended.id)
+        assert [(name, each.number) for name, each in whole.attempts] == [("first", 1), ("second", 1), ("third", 1)]
+        await node.stop()
+
+    live(story)
+
+
+def test_what_was_handed_over_can_be_canceled_and_awaits_its_retry_like_any_other(live: Live) -> None:
+    """C-28: orders of the store reach it, and a retry that is far away is anybody's."""
+
+    async def story(world: World) -> None:
+        line = laid(world)
+        ends: list[str] = []
+
+        async def slow() -> None:
+            try:
+                await passing(1000)
+            except BaseException:
+                ends.append("stopped")
+                raise
+
+        async def fails(ctx: Context) -> None:
+            await passing(60)
+            if ctx.attempt == 1:
+                raise RuntimeError("not yet")
+
+        hourly = every("1h", start=NOON - timedelta(minutes=59))
+        stops = await world.define("stops", slow, hourly, **LOCAL)
+        again = await world.define("again", fails, hourly, retry={"max": 1, "interval": "1m"}, **LOCAL)
+        node = world.node()
+        await node.start()
+        await pause("30s")
+        line.is_away = True
+        await pause("45s")
+        line.is_away = False
+        await pause("20s")
+        [running] = await world.history(stops)
+        assert await world.store.cancel(running.id)
+        await pause("15s")
+        [ended] = await world.history(stops)
+        assert (ended.status, ends) == (OccurrenceStatus.CANCELED, ["stopped"])
+        await pause("20s")
+        [parked] = await world.history(again)
+        assert (parked.status, parked.owner) == (OccurrenceStatus.AWAITING_RETRY, None)
+        await pause("3m")
+        [ended] = await world.history(again)
+        assert ended.status is OccurrenceStatus.COMPLETED
+        assert [each.number for _, each in (await world.store.whole(ended.id)).attempts] == [1, 2]
+        await node.stop()
+
+    live(story)
+
+
+def test_two_nodes_that_both_fired_it_are_told_of_the_duplicate(live: Live) -> None:
     """S1-029: one of them is recorded, the other is not, and is not silently lost either."""
 
     async def story(world: World) -> None:
+        line = laid(world)
         ran: list[datetime] = []
 
         async def body() -> None:
@@ -152,9 +388,9 @@ def test_two_nodes_that_both_fired_it_are_told_of_the_duplicate() -> None:
             node.events.listen(told.append)
             await node.start()
         await pause("30s")
-        world.store.is_away = True
+        line.is_away = True
         await pause("1m")
-        world.store.is_away = False
+        line.is_away = False
         await pause("20s")
         [found] = await world.history(job)
         assert ran == [NOON + timedelta(minutes=1)] * 2
@@ -164,11 +400,12 @@ def test_two_nodes_that_both_fired_it_are_told_of_the_duplicate() -> None:
         for node in nodes:
             await node.stop()
 
-    living(story, Away)
+    live(story)
 
 
-def test_a_paused_job_and_a_short_absence_fire_nothing() -> None:
+def test_a_paused_job_and_a_short_absence_fire_nothing(live: Live) -> None:
     async def story(world: World) -> None:
+        line = laid(world)
         ran: list[datetime] = []
 
         async def body() -> None:
@@ -179,31 +416,32 @@ def test_a_paused_job_and_a_short_absence_fire_nothing() -> None:
         node = world.node()
         await node.start()
         await pause("30s")
-        world.store.is_away = True
+        line.is_away = True
         await pause("5m")
         assert ran == []
-        world.store.is_away = False
+        line.is_away = False
         await pause("10s")
         await world.store.resume(job.id)
         await pause("17s")
         # Away at the very instant, but not for as long as a poll.
-        world.store.is_away = True
-        await pause("4s")
+        line.is_away = True
+        await pause("2s")
         assert ran == []
-        world.store.is_away = False
+        line.is_away = False
         await pause("10s")
         assert len(ran) == 1
         assert not any(each.is_unverified for each in await world.history(job))
         await node.stop()
 
-    living(story, Away)
+    live(story)
 
 
-def test_what_is_kept_meanwhile_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_kept_meanwhile_is_bounded(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """C-28: past the bound nothing more is fired; the strategy recovers the rest when the store is back."""
     monkeypatch.setattr(local, "MOST_UNRECORDED", 20)
 
     async def story(world: World) -> None:
+        line = laid(world)
         ran = 0
 
         async def body() -> None:
@@ -215,20 +453,22 @@ def test_what_is_kept_meanwhile_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
         await node.start()
         await pause("10s")
         before = await world.history(job)
-        world.store.is_away = True
+        line.is_away = True
         await pause("10m")
         assert 20 <= ran - len(before) <= 25
-        world.store.is_away = False
+        line.is_away = False
         await pause("30s")
         flags = [each.is_unverified for each in await world.history(job)]
         assert 20 <= sum(flags) <= 25
         await node.stop()
 
-    living(story, Away)
+    live(story)
 
 
-def test_a_node_that_stops_ends_and_records_what_it_fired() -> None:
+def test_a_node_that_stops_ends_and_records_what_it_fired(live: Live) -> None:
     async def story(world: World) -> None:
+        line = laid(world)
+
         async def body() -> None:
             return
 
@@ -236,10 +476,10 @@ def test_a_node_that_stops_ends_and_records_what_it_fired() -> None:
         node = world.node()
         await node.start()
         await pause("30s")
-        world.store.is_away = True
+        line.is_away = True
         await pause("1m")
-        world.store.is_away = False
+        line.is_away = False
         await node.stop()
         assert [each.is_unverified for each in await world.history(job)] == [True]
 
-    living(story, Away)
+    live(story)

@@ -1,35 +1,64 @@
 """The store that a node falls back to: jobs as another store had them, and what was fired of them since.
 
-It is the store in memory, so that instants are decided and run exactly as ever.
+It is the store in memory, so that instants are decided and run exactly as ever. When the
+other store, its home, is back, everything is handed over to it: what has ended as it ended,
+what nobody has begun to whoever claims it, and what runs to the node that runs it. From
+then on that node writes about it there, under its fence, as about anything it owns.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from everytick.domain.decisions import Why
+from everytick.domain.decisions import Plan, Why
 from everytick.domain.fired import Fired, FiredRun
+from everytick.domain.notes import Note
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import ENDED
-from everytick.domain.steps import Row, rules_of
+from everytick.domain.steps import Row, Step, rules_of
+from everytick.errors import StoreUnavailable
+from everytick.stores.addresses import AnyStore
+from everytick.stores.base import Claim, Commit, Orders, Transaction, Whole
 from everytick.stores.memory.store import MemoryStore
 from everytick.stores.memory.tables import JobRow, OccurrenceRow
 
 AT_ONCE = 100
-"""So many runs of a job are written down together."""
+"""So many runs of a job are handed over together."""
+
+
+@dataclass(slots=True)
+class Part:
+    """What is handed over at once: some of what was fired of one job, with the rows it was made of."""
+
+    job_id: str
+    fired: Fired
+    rows: Sequence[OccurrenceRow]
 
 
 class LocalStore(MemoryStore):
     """Jobs that do not wait for their store.
 
-    Of each, `after` is where its decisions here begin, and `told` how far that store knows of them.
+    Of each, `_after` is where its decisions here begin, and `_told` how far the home knows of
+    them. `_keys` says by our handle which are the home's now: their handle there, and the
+    fence. While `_asked` has no answer it is not known whose its rows are: nothing is written
+    about them.
     """
 
-    def __init__(self, clock: Callable[[], datetime]) -> None:
+    def __init__(self, clock: Callable[[], datetime], home: AnyStore) -> None:
         super().__init__(clock)
+        self._home = home
         self._after: dict[str, datetime] = {}
         self._told: dict[str, datetime] = {}
         self._resting: dict[str, datetime | None] = {}
+        self._keys: dict[int, tuple[int, int]] = {}
+        self._asked: Part | None = None
+        self._in_doubt: set[int] = set()
+        self._is_known = asyncio.Event()
+        self._is_handing_over = False
+
+    # ------------------------------------------------------------------------------------------------- firing
 
     def adopt(self, snapshot: JobSnapshot, heard_at: datetime) -> None:
         """Go on with a job from where it was last seen to stand.
@@ -61,6 +90,8 @@ class LocalStore(MemoryStore):
         for row in self._tables.jobs.values():
             self._resting.setdefault(row.id, row.wake_at)
             self._tables.wake(row, None)
+            # A plan that is being made now is not committed.
+            row.revision += 1
 
     def go_on(self) -> None:
         """Decide again, from where it rested."""
@@ -69,38 +100,163 @@ class LocalStore(MemoryStore):
         self._resting.clear()
         self._ring()
 
+    async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
+        """Write each plan, unless everything is just being handed over."""
+        return [Commit.STALE] * len(plans) if self._is_handing_over else await super().commit_plans(batch, plans)
+
+    async def claim(self, node: str, queues: Collection[str], limit: int, unknown: Collection[str] = ()) -> list[Claim]:
+        """Give the node what is ready, unless it is just being handed over."""
+        return [] if self._is_handing_over else await super().claim(node, queues, limit, unknown)
+
+    # ------------------------------------------------------------------------------------------- handing over
+
     @property
     def unrecorded(self) -> int:
-        """How many occurrences wait to be written down, or for their end."""
-        return len(self._tables.occurrences)
+        """How many occurrences the home does not know."""
+        return len(self._tables.occurrences) - len(self._keys)
 
     @property
     def has_news(self) -> bool:
-        """Whether anything was decided or ended that the other store does not know."""
-        return any(map(self._is_news, self._tables.jobs.values()))
+        """Whether anything was decided that the home does not know."""
+        return self._asked is not None or any(map(self._is_news, self._tables.jobs.values()))
 
     def _is_news(self, row: JobRow) -> bool:
-        return row.watermark > self._told[row.id] or any(each.status in ENDED for each in row.history)
+        return row.watermark > self._told[row.id] or any(each.handle not in self._keys for each in row.history)
 
-    def fired(self, node: str) -> Iterator[tuple[str, Fired]]:
-        """Give what was decided and has ended, job by job, in parts that can be written down at once."""
-        for row in filter(self._is_news, list(self._tables.jobs.values())):
-            ended = [each for each in row.history if each.status in ENDED]
-            if not ended:
-                # What it created runs still: it must not be planned again meanwhile.
-                yield row.id, Fired(self._after[row.id], row.watermark, (), tuple(row.spans))
-            for place in range(0, len(ended), AT_ONCE):
-                part = tuple(_fired(each, node) for each in ended[place : place + AT_ONCE])
-                spans = tuple(row.spans) if place == 0 else ()
-                yield row.id, Fired(self._after[row.id], row.watermark, part, spans)
+    def hand_over(self, node: str) -> Part | None:
+        """Return what to tell the home next, None where it knows everything; it stays in doubt until `settle`.
 
-    def forget(self, job_id: str, fired: Fired) -> None:
-        """Forget what is written down."""
-        row = self._tables.jobs[job_id]
-        self._told[job_id] = fired.through
-        for run in fired.runs:
-            self._tables.remove(self._tables.occurrences[run.creation.id])
-        row.spans = [span for span in row.spans if span not in fired.spans]
+        The answer may get lost, so the same is told again until there is one, and whatever has
+        been told once goes no way of its own here any more.
+        """
+        self._is_handing_over = True
+        if self._asked is None:
+            self._asked = next(
+                (self._part(row, node) for row in self._tables.jobs.values() if self._is_news(row)), None
+            )
+        return self._asked
+
+    def keep(self) -> None:
+        """Hand nothing more over: what was not told is this store's own."""
+        self._is_handing_over = False
+
+    def settle(self, handles: Sequence[int | None]) -> None:
+        """Let the home have what it gave a handle; what it did not take is another's, and is over here."""
+        part = self._asked
+        assert part is not None, "only what was told is answered"
+        for row, handle in zip(part.rows, handles, strict=True):
+            if row.owner is not None and handle is not None:
+                self._keys[row.handle] = handle, row.fence
+            elif row.handle in self._tables.handles:
+                self._drop(row)
+        job = self._tables.jobs[part.job_id]
+        job.spans = [span for span in job.spans if span not in part.fired.spans]
+        self._told[job.id] = max(self._told[job.id], part.fired.through)
+        self._asked = None
+        self._in_doubt.clear()
+        self._is_known.set()
+
+    def _part(self, job: JobRow, node: str) -> Part:
+        """Take what is next of the job; only the last part says how far it is decided, so that a crash loses none."""
+        left = [each for each in job.history if each.handle not in self._keys]
+        rows, is_last, after = left[:AT_ONCE], len(left) <= AT_ONCE, self._after[job.id]
+        runs = tuple(_fired(row, node) for row in rows)
+        fired = Fired(after, job.watermark, runs, tuple(job.spans)) if is_last else Fired(after, after, runs)
+        for row in rows:
+            if row.owner is not None:
+                self._in_doubt.add(row.handle)
+            elif row.status not in ENDED:
+                # It may be claimed there from now on.
+                self._tables.remove(row)
+        self._is_known.clear()
+        return Part(job.id, fired, rows)
+
+    def _drop(self, row: OccurrenceRow) -> None:
+        """Forget the occurrence, whoever owns it: the next beat says so."""
+        self._tables.change(row, owner=None)
+        self._tables.remove(row)
+        self._keys.pop(row.handle, None)
+
+    # ------------------------------------------------------------------------------------------ what is the home's
+
+    def __contains__(self, occurrence_id: str) -> bool:
+        return occurrence_id in self._tables.occurrences
+
+    @property
+    def keys(self) -> dict[int, tuple[int, int]]:
+        """By our handle the home's handle and the fence of what runs here and is its own; for any thread."""
+        return dict(self._keys)
+
+    def is_home(self, handle: int) -> bool:
+        """Whether the home decides about this one, or is being asked to."""
+        return handle in self._keys or handle in self._in_doubt
+
+    def cancel_held(self, handle: int, reason: str) -> None:
+        """Let the next beat say that somebody wants it to stop."""
+        row = self._tables.handles.get(handle)
+        if row is not None:
+            row.cancel = reason
+
+    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
+        """Write each step, here or at home; as long as that is in doubt, wait."""
+        while any(claim.handle in self._in_doubt for claim, _ in steps):
+            await self._is_known.wait()
+        theirs = [(self._at_home(claim), step) for claim, step in steps if claim.handle in self._keys]
+        ours = [each for each in steps if each[0].handle not in self._keys]
+        there = iter(await self._home.commit_steps(theirs) if theirs else ())
+        here = iter(await super().commit_steps(ours) if ours else ())
+        own = {claim.handle for claim, _ in ours}
+        return [next(here if claim.handle in own else there) for claim, _ in steps]
+
+    async def beat(self, node: str, held: Collection[int]) -> Orders:
+        """Say that the node lives; what is the home's and the node has let go of is forgotten."""
+        for handle in [each for each in self._keys if each not in held]:
+            self._drop(self._tables.handles[handle])
+        return await super().beat(node, held)
+
+    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
+        """Show people what is running, where they look for it; while the home is away nobody looks."""
+        await super().note(notes)
+        theirs = [(self._at_home(claim), note) for claim, note in notes if claim.handle in self._keys]
+        if theirs:
+            with suppress(StoreUnavailable):
+                await self._home.note(theirs)
+
+    async def reported(self, occurrence_ids: Collection[str]) -> None:
+        """Note that these reports were delivered; what is not ours any more was recorded as due."""
+        await super().reported(occurrence_ids)
+        found = {id_: self._tables.occurrences.get(id_) for id_ in occurrence_ids}
+        theirs = [id_ for id_, row in found.items() if row is None or self.is_home(row.handle)]
+        if theirs:
+            await self._home.reported(theirs)
+
+    async def whole(self, occurrence_id: str) -> Whole:
+        """Return one occurrence, as the home has it where it is the home's."""
+        row = self._tables.occurrences.get(occurrence_id)
+        is_theirs = row is not None and row.handle in self._keys
+        return await self._home.whole(occurrence_id) if is_theirs else await super().whole(occurrence_id)
+
+    def transaction(self, claim: Claim) -> AbstractAsyncContextManager[Transaction]:
+        """Begin a transaction at home; as long as the home does not know of the claim there is none."""
+        if claim.handle not in self._keys:
+            raise StoreUnavailable("the store", "this was fired while it was away, and is not recorded yet")
+        return self._home.transaction(self._at_home(claim))
+
+    def notes(self, part: Part, handles: Sequence[int | None]) -> list[tuple[Claim, Note]]:
+        """Return what people may want to see of the attempts that were handed over, for the home."""
+        found: list[tuple[Claim, Note]] = []
+        for row, handle in zip(part.rows, handles, strict=True):
+            if handle is None:
+                continue
+            for (task, number), each in row.attempts.items():
+                if each.started_at is not None and (each.log or each.progress):
+                    fence = row.fence - 1 if row.status in ENDED else row.fence
+                    claim = replace(self._claim_of(row), handle=handle, fence=fence)
+                    found.append((claim, Note(task, number, each.started_at, each.progress, each.log)))
+        return found
+
+    def _at_home(self, claim: Claim) -> Claim:
+        return replace(claim, handle=self._keys[claim.handle][0])
 
 
 def _decided_through(snapshot: JobSnapshot, heard_at: datetime) -> datetime:
@@ -112,14 +268,31 @@ def _decided_through(snapshot: JobSnapshot, heard_at: datetime) -> datetime:
 
 
 def _fired(row: OccurrenceRow, node: str) -> FiredRun:
-    assert row.ended_at is not None, f"{row.id} is over"
-    detail = f"fired by {node} while the store was away"
-    creation = replace(row.made, status=row.status, version=row.version, why=Why.UNVERIFIED, detail=detail)
+    """What was begun here says so; what was not is as any other."""
+    creation = replace(row.made, status=row.status, version=row.version, ready_at=row.ready_at)
+    if row.started_at is not None or row.status in ENDED:
+        creation = replace(creation, why=Why.UNVERIFIED, detail=f"fired by {node} while the store was away")
+    return FiredRun(
+        creation,
+        row.started_at,
+        row.ended_at,
+        row.error,
+        _rows(row),
+        row.owner,
+        row.fence,
+        row.number,
+        row.claimed_at,
+        row.lost,
+        row.superseded_by_next,
+        row.report_due,
+    )
+
+
+def _rows(row: OccurrenceRow) -> tuple[Row, ...]:
     rows = [
         Row(task, number, each.status, each.started_at, each.ended_at, each.error, row.runs[task])
         for (task, number), each in sorted(row.attempts.items())
         if task in row.runs
     ]
     tried = {each.task for each in rows}
-    rows += [Row(task, 0, None, None, None, None, run) for task, run in row.runs.items() if task not in tried]
-    return FiredRun(creation, row.started_at, row.ended_at, row.error, tuple(rows))
+    return (*rows, *(Row(task, 0, None, None, None, None, run) for task, run in row.runs.items() if task not in tried))

@@ -106,6 +106,8 @@ class Queries:
     version_at: str
     nodes: str
     record_occurrence: str
+    recorded_before: str
+    record_report: str
     record_run: str
     record_attempt: str
     record_watermark: str

@@ -1120,19 +1120,29 @@ select n.id, n.beat_at, count(o.seq)::int as holds, n.facts
  order by n.id collate "C";
 
 -- record_occurrence --
--- Writes down what ended without this store, unless it is here already; returns its key.
+-- Writes down what was created without this store, as it stands now, unless it is here already; returns its key.
 insert into everytick.occurrence (id, job, version, scheduled_for, status, cause, late, covers_after, covers_through,
                                   line_at, ready_at, started_at, ended_at, error, overrides, payload, reason, priority,
-                                  queue, created_at, updated_at, fence, number)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $20, 1, 1)
+                                  queue, created_at, updated_at, owner, fence, number, claimed_at, lost,
+                                  superseded_by_next, early)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $20, $21, $22, $23,
+        $24, $25, $26, $13::timestamptz is null and $21::text is null and $11::timestamptz > $20::timestamptz)
 on conflict (id) do nothing
 returning seq;
 
+-- recorded_before --
+-- Returns its key if it is here because it was told before.
+select seq from everytick.occurrence where id = $1 and reason = $2;
+
+-- record_report --
+-- Lets its report be delivered by whoever knows how.
+insert into everytick.report (ended_at, occurrence) values ($1, $2);
+
 -- record_run --
 -- Writes down where one task of it came to.
-insert into everytick.task_run (occurrence, task, status, attempts, retries, last, out_of_time, started_at, ended_at,
-                                error, because_of, result)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+insert into everytick.task_run (occurrence, task, status, attempts, retries, last, out_of_time, resume_at, started_at,
+                                attempt_started_at, ended_at, error, because_of, result, waits)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15::text::bigint[])
 on conflict (occurrence, task) do nothing;
 
 -- record_attempt --

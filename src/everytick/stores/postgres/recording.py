@@ -16,17 +16,16 @@ _WELL = (OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS)
 
 
 class Recording(Purging):
-    """Runs that this store hears of when they are over."""
+    """Runs that began without this store."""
 
     @patiently
-    async def record(self, job_id: str, fired: Fired) -> Sequence[bool]:
-        """Write down what was fired without this store; return for each run whether it is new here."""
+    async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
+        """Write down what was fired without this store; return the handle of each run, None where another is there."""
         async with self._door.transaction() as db:
             row = await self._hold(db, job_id)
             job, now = row["job"], row["now"]
             watermark = await db.fetchval(self._sql.watermark_of, job)
-            written = [await self._record(db, job, run, now) for run in fired.runs]
-            new = [run for run, is_new in zip(fired.runs, written, strict=True) if is_new]
+            handles = [await self._record(db, job, run, now) for run in fired.runs]
             spans = [
                 (job, STATUS_CODE[each.status], str(each.why), rows.text(each.detail), each.after, each.through,
                  each.version, each.count)
@@ -34,13 +33,17 @@ class Recording(Purging):
             ]  # fmt: skip
             if spans:
                 await db.execute(self._sql.add_spans, *columns(spans, 8))
-            ends, successes = _last(new), _last([run for run in new if run.creation.status in _WELL])
+            ended = [run for _, _, run in fired.ends(handles)]
+            ends, successes = _last(ended), _last([run for run in ended if run.creation.status in _WELL])
             through = fired.through if watermark >= fired.after else watermark
             await db.execute(self._sql.record_watermark, job, through, *ends, *successes)
+            for owner in {run.owner for run in fired.runs if run.owner is not None}:
+                # Like a claim it is a sign of life: others must not take its owner for dead at once.
+                await db.execute(self._sql.beat, owner)
             await self._wake(db, job, now)
-        return written
+        return handles
 
-    async def _record(self, db: Connection, job: int, run: FiredRun, now: datetime) -> bool:
+    async def _record(self, db: Connection, job: int, run: FiredRun, now: datetime) -> int | None:
         made = run.creation
         own = (await self._definition(db, job, made.version)).job.settings
         given = own_overrides(made, own)
@@ -50,27 +53,33 @@ class Recording(Purging):
             self._sql.record_occurrence, occurrence_key(made.id), job, made.version, made.scheduled_for,
             STATUS_CODE[made.status], CAUSE_CODE[made.cause], made.late, made.covers_after, made.covers_through,
             made.line_at, made.ready_at, run.started_at, run.ended_at, rows.text(run.error), overrides, payload,
-            rows.text(f"{made.why}, {made.detail}"), own.priority, own.queue, now,
+            rows.text(run.reason), own.priority, own.queue, now, run.owner, run.fence, run.number, run.claimed_at,
+            run.lost, run.superseded_by_next,
         )  # fmt: skip
         if seq is None:
-            return False
+            known: int | None = await db.fetchval(
+                self._sql.recorded_before, occurrence_key(made.id), rows.text(run.reason)
+            )
+            return known
+        if run.report_due:
+            await db.execute(self._sql.record_report, run.ended_at, seq)
         for row in run.rows:
             state = row.run
             await db.execute(
                 self._sql.record_run, seq, row.task, RUN_CODE[state.status], state.attempts, state.retries,
-                None if state.last is None else ATTEMPT_CODE[state.last], state.out_of_time, state.started_at,
-                state.ended_at, rows.text(state.error), state.because_of,
-                None if state.result is None else rows.text(state.result.text),
+                None if state.last is None else ATTEMPT_CODE[state.last], state.out_of_time, state.resume_at,
+                state.started_at, state.attempt_started_at, state.ended_at, rows.text(state.error), state.because_of,
+                None if state.result is None else rows.text(state.result.text), rows.write_waits(state.waits),
             )  # fmt: skip
             if row.attempt is not None:
                 tried = (seq, row.task, row.number, ATTEMPT_CODE[row.attempt], row.started_at, row.ended_at)
                 await db.execute(self._sql.record_attempt, *tried, rows.text(row.error))
-        return True
+        return int(seq)
 
 
 def _last(runs: list[FiredRun]) -> tuple[datetime | None, datetime | None, datetime | None]:
     """The last of these that ended, as a job remembers it."""
     if not runs:
         return None, None, None
-    last = max(runs, key=lambda run: run.ended_at)
+    last = runs[-1]
     return last.creation.scheduled_for, last.started_at, last.ended_at

@@ -104,6 +104,7 @@ class Queries:
     spans: str
     nodes: str
     record_occurrence: str
+    recorded_before: str
     record_watermark: str
     watermark_of: str
     begin_kept: str

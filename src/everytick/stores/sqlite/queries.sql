@@ -583,12 +583,16 @@ select status, why, detail, covers_after, covers_through, version, count
 select n.id, n.beat_at, (select count(*) from occurrence o where o.owner = n.id), n.facts from node n order by n.id;
 
 -- record_occurrence --
--- What ended without this store, unless it is here already.
+-- What was created without this store, as it stands now, unless it is here already.
 insert into occurrence (id, job, version, scheduled_for, status, cause, late, covers_after, covers_through, line_at,
-                        ready_at, fence, started_at, ended_at, error, overrides, payload, reason, created_at, updated_at,
-                        priority, queue, number)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)
+                        ready_at, started_at, ended_at, error, overrides, payload, reason, created_at, updated_at,
+                        priority, queue, owner, fence, number, claimed_at, lost, superseded_by_next, report_due, later)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (id) do nothing returning seq;
+
+-- recorded_before --
+-- The same, if it is here because it was told before.
+select seq from occurrence where id = ? and reason = ?;
 
 -- record_watermark --
 -- The job is decided as far as it was without this store, if that is further; what an older snapshot says is stale.

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 
 from everytick.domain.fired import Fired, FiredRun
+from everytick.domain.job import Job
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
 from everytick.stores.beginnings import own_overrides
@@ -24,14 +25,14 @@ from everytick.stores.sqlite.writer import Transaction
 _WELL = (OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS)
 
 
-def record(transaction: Transaction, job_id: str, fired: Fired) -> list[bool]:
+def record(transaction: Transaction, job_id: str, fired: Fired) -> list[int | None]:
     """Write down what was fired; a run whose occurrence is here already is left as that is."""
     found = transaction.execute(Q.job_by_id, (job_id,)).fetchone()
     if found is None:
         raise NotFound("job", job_id)
     job, execute = found[0], transaction.execute
     watermark = execute(Q.watermark_of, (job,)).fetchone()[0]
-    written = [_record(transaction, job, job_id, run) for run in fired.runs]
+    handles = [_record(transaction, job, job_id, run) for run in fired.runs]
     for span in fired.spans:
         if micros(span.after) >= watermark:
             covers = micros(span.after), micros(span.through)
@@ -40,12 +41,15 @@ def record(transaction: Transaction, job_id: str, fired: Fired) -> list[bool]:
             )
     through = micros(fired.through) if watermark >= micros(fired.after) else watermark
     execute(Q.record_watermark, (through, transaction.now, job))
-    handles = [handle for handle in written if handle is not None]
-    good = [handle for handle, run in zip(written, fired.runs, strict=True) if run.creation.status in _WELL]
-    _note_last(transaction, Q.note_last_ends, handles)
-    _note_last(transaction, Q.note_last_successes, [handle for handle in good if handle is not None])
+    ends = fired.ends(handles)
+    _note_last(transaction, Q.note_last_ends, [seq for _, seq, _ in ends])
+    good = [seq for _, seq, run in ends if run.creation.status in _WELL]
+    _note_last(transaction, Q.note_last_successes, good)
+    for owner in {run.owner for run in fired.runs if run.owner is not None}:
+        # Like a claim it is a sign of life: others must not take its owner for dead at once.
+        execute(Q.beat, (owner, transaction.now))
     transaction.rang = True
-    return [handle is not None for handle in written]
+    return handles
 
 
 def _note_last(transaction: Transaction, query: str, handles: Sequence[int]) -> None:
@@ -54,12 +58,16 @@ def _note_last(transaction: Transaction, query: str, handles: Sequence[int]) -> 
 
 
 def _record(transaction: Transaction, job: int, job_id: str, run: FiredRun) -> int | None:
-    """Return the handle of what was written, or None where it is here already."""
-    made = transaction.execute(Q.record_occurrence, _columns(transaction, job, job_id, run)).fetchone()
+    """Return the handle of what is here of the run, or None where that is another's."""
+    defined = _definition(transaction, job, job_id, run.creation.version)
+    places = {task.name: task.order for task in defined.tasks}
+    made = transaction.execute(Q.record_occurrence, _columns(transaction.now, job, defined, run)).fetchone()
     if made is None:
-        return None
+        known = transaction.execute(Q.recorded_before, (rows.id_bytes(run.creation.id), run.reason)).fetchone()
+        return None if known is None else int(known[0])
     [seq] = made
-    for place, row in enumerate(run.rows):
+    for row in run.rows:
+        place = places[row.task]
         transaction.execute(Q.write_run, rows.run_columns(seq, row.task, place, row.run))
         if row.attempt is not None:
             began, ended = micros_or_never(row.started_at), micros_or_never(row.ended_at)
@@ -69,17 +77,23 @@ def _record(transaction: Transaction, job: int, job_id: str, run: FiredRun) -> i
     return int(seq)
 
 
-def _columns(transaction: Transaction, job: int, job_id: str, run: FiredRun) -> Columns:
-    made, now = run.creation, transaction.now
-    text, _, created_at, made_at, _ = transaction.execute(Q.definition, (job, made.version)).fetchone()
+def _definition(transaction: Transaction, job: int, job_id: str, version: int) -> Job:
+    text, _, created_at, made_at, _ = transaction.execute(Q.definition, (job, version)).fetchone()
     times = {"created_at": rows.moment(created_at), "updated_at": rows.moment(made_at)}
-    own = read_definition(text, id=job_id, version=made.version, **times).settings
-    given = own_overrides(made, own)
+    return read_definition(text, id=job_id, version=version, **times)
+
+
+def _columns(now: int, job: int, defined: Job, run: FiredRun) -> Columns:
+    made = run.creation
+    given = own_overrides(made, defined.settings)
     overrides, payload = rows.write_overrides(given)
-    own = own.overridden_by(given)
+    own = defined.settings.overridden_by(given)
+    ready_at = micros(made.ready_at)
+    is_later = int(run.ended_at is None and run.owner is None and ready_at > now)
     return (
         rows.id_bytes(made.id), job, made.version, micros(made.scheduled_for), STATUS_CODE[made.status],
         CAUSE_CODE[made.cause], int(made.late), micros_or_none(made.covers_after), micros(made.covers_through),
-        micros(made.line_at), micros(made.ready_at), micros_or_none(run.started_at), micros(run.ended_at), run.error,
-        overrides, payload, f"{made.why}, {made.detail}", now, now, own.priority, own.queue,
+        micros(made.line_at), ready_at, micros_or_none(run.started_at), micros_or_none(run.ended_at), run.error,
+        overrides, payload, run.reason, now, now, own.priority, own.queue, run.owner, run.fence, run.number,
+        micros_or_none(run.claimed_at), run.lost, int(run.superseded_by_next), int(run.report_due), is_later,
     )  # fmt: skip

@@ -273,7 +273,7 @@ class SqliteStore:
             self._people, lambda reading: planning.look(reading, self._definitions, job_ids, self._clock.now())
         )
 
-    async def record(self, job_id: str, fired: Fired) -> Sequence[bool]:
+    async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
         """Write down what was fired without this store; return for each run whether it is new here."""
         return await self._write(lambda writing: recording.record(writing, job_id, fired))
 

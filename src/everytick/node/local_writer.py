@@ -1,0 +1,55 @@
+"""The writer of a node that fires without its store: what became the store's meanwhile is written there."""
+
+import asyncio
+from typing import Protocol
+
+from everytick.node.health import Health
+from everytick.node.held import Held
+from everytick.node.writer import Committed, Writer
+from everytick.stores.base import RunStore
+
+
+class HandsOver(RunStore, Protocol):
+    """A store that hands over what it has to another one."""
+
+    def is_home(self, handle: int) -> bool:
+        """Whether the other store decides about this one, or is being asked to."""
+        ...
+
+
+class LocalWriter(Writer):
+    """Writes at once what is this store's own.
+
+    What was handed over has a second writer, so that it waits for its store, should that be
+    away again, and nothing else does. `home` is what is known of that store.
+    """
+
+    def __init__(self, store: HandsOver, health: Health, home: Health, committed: Committed) -> None:
+        super().__init__(store, health, committed)
+        self._hands_over = store
+        self._at_home = Writer(store, home, committed)
+
+    @property
+    def waiting(self) -> int:
+        """How many occurrences have something to write."""
+        return super().waiting + self._at_home.waiting
+
+    async def flushed(self) -> None:
+        """Return when nothing waits to be written, here or there."""
+        await super().flushed()
+        await self._at_home.flushed()
+
+    async def run(self) -> None:
+        """Write for ever."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._at_home.run())
+            await super().run()
+
+    async def _write(self, batch: list[Held]) -> None:
+        for held in [each for each in batch if self._hands_over.is_home(each.claim.handle)]:
+            batch.remove(held)
+            steps, held.steps, held.is_queued = held.steps, (), False
+            for step in steps:
+                self._at_home.put(held, step)
+        if batch:
+            await super()._write(batch)
