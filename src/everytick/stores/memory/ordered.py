@@ -44,6 +44,14 @@ class Ordered(Generic[R]):
         if not parts:
             parts.append([place])
             return
+        part = parts[-1]
+        # Most come in order too: what follows from one instant stands behind everything else.
+        if part[-1] < place:
+            if len(part) < self._longest:
+                part.append(place)
+            else:
+                parts.append([place])
+            return
         part = parts[0] if len(parts) == 1 else parts[self._part_of(place)]
         insort(part, place)
         if len(part) > self._longest:
@@ -55,7 +63,7 @@ class Ordered(Generic[R]):
         parts = self._parts
         part = parts[0]
         # Most go in order: what is due or ready is taken from the front.
-        if part[0] == place:
+        if part[0][-1] is place[-1]:
             at = 0
         else:
             part = part if len(parts) == 1 else parts[self._part_of(place)]

@@ -159,7 +159,10 @@ class MemoryStore:
     async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
         """Write each plan whole, on the condition that its job's revision is still the snapshot's."""
         now = self._now()
-        return [self._commit_plan(plan, now) for plan in plans]
+        commits = [self._commit_plan(plan, now) for plan in plans]
+        if Commit.COMMITTED in commits:
+            self._ring()
+        return commits
 
     def _snapshot(self, row: JobRow) -> JobSnapshot:
         busy, waiting = len(row.busy), len(row.waiting)
@@ -231,7 +234,6 @@ class MemoryStore:
         row.revision += 1
         # An ending, request or edit after the snapshot was read must not be slept through.
         self._tables.wake(row, plan.wake_at if row.woken == plan.woken else now)
-        self._ring()
         return Commit.COMMITTED
 
     def _create(self, row: JobRow, creation: Creation, now: datetime) -> None:
@@ -243,21 +245,21 @@ class MemoryStore:
             overrides = own_overrides(creation, own)
             own = own.overridden_by(overrides)
         made = OccurrenceRow(
-            handle=next(self._numbers),
-            id=creation.id,
-            job=row,
-            made=creation,
-            overrides=overrides,
-            reason=f"{creation.why}, {creation.detail}" if creation.detail else str(creation.why),
-            created_at=now,
-            line_at=creation.line_at,
-            version=creation.version,
-            status=creation.status,
-            priority=own.priority,
-            queue=own.queue,
-            ready_at=creation.ready_at,
-            updated_at=now,
-            ended_at=now if creation.status in ENDED else None,
+            next(self._numbers),
+            creation.id,
+            row,
+            creation,
+            overrides,
+            f"{creation.why}, {creation.detail}" if creation.detail else creation.why.value,
+            now,
+            creation.line_at,
+            creation.version,
+            creation.status,
+            own.priority,
+            own.queue,
+            creation.ready_at,
+            now,
+            now if creation.status in ENDED else None,
         )
         self._tables.add(made)
         if creation.keeps and creation.status not in ENDED:

@@ -243,7 +243,11 @@ class Tables:
         """Keep the occurrence, which nobody owns yet."""
         self.occurrences[row.id] = self.handles[row.handle] = row
         row.job.history.add((row.made.scheduled_for, row.id, row))
-        self._stand(row, self._line(row), self._turn(row), self._report(row))
+        line, turn = row.line, row.turn = self._line(row), self._turn(row)
+        if line is not None:
+            line.add((row.line_at, row.id, row))
+        if turn is not None:
+            turn[0].add(turn[1])
 
     def change(self, row: OccurrenceRow, **facts: Unpack[Facts]) -> None:
         """Let these facts of the occurrence be so from now on."""
