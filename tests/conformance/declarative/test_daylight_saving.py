@@ -33,73 +33,89 @@ def wall(text: str, minutes: int) -> str:
     return f"{shown.minute} {shown.hour} * * *"
 
 
+class Beside:
+    """Tasks at the edges of the minutes that a change skips or repeats, in their middle, and just outside of them."""
+
+    def __init__(self, world: World, first: str, length: int) -> None:
+        self._world = world
+        self._places = {"before": -1, "edge": 0, "inside": length // 2, "last": length - 1, "after": length}
+        self._crons = {name: wall(first, minutes) for name, minutes in self._places.items()}
+        self._tasks = {name: Task(world) for name in self._places}
+
+    async def live_through(self, *moments: datetime) -> None:
+        """Run them around each of these moments; what lies between two of them the host sleeps through."""
+        scheduler = await self._world.started(*(task.on(self._crons[name], name) for name, task in self._tasks.items()))
+        for moment in moments:
+            asleep = (moment - timedelta(seconds=8) - self._world.now()).total_seconds()
+            if asleep > 0:
+                self._world.suspend(asleep)
+            await self._world.advance_to(moment + timedelta(seconds=4))
+        await scheduler.stop()
+
+    @property
+    def began(self) -> dict[str, list[datetime]]:
+        """The minutes in which each of them began."""
+        return {name: at_minutes(task) for name, task in self._tasks.items()}
+
+
+MINUTE = timedelta(minutes=1)
+
+
 @pytest.mark.parametrize(("zone", "change", "first", "length"), GAPS, ids=[gap[0] for gap in GAPS])
 def test_spring_forward_tasks_of_the_skipped_hour_do_not_run(
-    quick: Adapter, zone: str, change: datetime, first: str, length: int
+    adapter: Adapter, zone: str, change: datetime, first: str, length: int
 ) -> None:
     """S2-008, S2-010: not that day, not elsewhere in it; the minutes beside the gap run, and no restart is needed."""
     assert wall_of(change, zone) != first
+    shift = timedelta(minutes=length)
 
     async def story(world: World) -> None:
-        edge, inside, last, before, after = (Task(world) for _ in range(5))
-        scheduler = await world.started(
-            edge.on(wall(first, 0), name="edge"),
-            inside.on(wall(first, length // 2), name="inside"),
-            last.on(wall(first, length - 1), name="last"),
-            before.on(wall(first, -1), name="before"),
-            after.on(wall(first, length), name="after"),
-        )
-        await world.advance(minutes=length + 20)
-        await scheduler.stop()
-        assert [task.count for task in (edge, inside, last)] == [0, 0, 0]
-        assert [began.replace(microsecond=0) for began in before.began] == [change - timedelta(minutes=1)]
-        assert [began.replace(microsecond=0) for began in after.began] == [change]
+        tasks = Beside(world, first, length)
+        # Whoever moves what was skipped runs it half a gap later, or as late as it would have been.
+        await tasks.live_through(change - MINUTE, change, change + shift / 2, change + shift - MINUTE, change + shift)
+        assert tasks.began == {"before": [change - MINUTE], "edge": [], "inside": [], "last": [], "after": [change]}
 
-    quick.play(story, begin=change - timedelta(minutes=10, seconds=-10), zone=zone)
+    adapter.play(story, begin=change - timedelta(minutes=2, seconds=-10), zone=zone)
 
 
 @pytest.mark.parametrize(("zone", "change", "first", "length"), FOLDS, ids=[fold[0] for fold in FOLDS])
 def test_fall_back_tasks_of_the_repeated_hour_run_both_times(
-    quick: Adapter, zone: str, change: datetime, first: str, length: int
+    adapter: Adapter, zone: str, change: datetime, first: str, length: int
 ) -> None:
     """S2-009, S2-010: each repeated minute twice, the minutes beside them once."""
     assert wall_of(change, zone) == first
-    passed = timedelta(minutes=length)
+    shift = timedelta(minutes=length)
+    twice = {
+        "edge": [change - shift, change],
+        "inside": [change - shift / 2, change + shift / 2],
+        "last": [change - MINUTE, change + shift - MINUTE],
+    }
 
     async def story(world: World) -> None:
-        edge, inside, last, before, after = (Task(world) for _ in range(5))
-        scheduler = await world.started(
-            edge.on(wall(first, 0), name="edge"),
-            inside.on(wall(first, length // 2), name="inside"),
-            last.on(wall(first, length - 1), name="last"),
-            before.on(wall(first, -1), name="before"),
-            after.on(wall(first, length), name="after"),
-        )
-        await world.advance(minutes=2 * length + 20)
-        await scheduler.stop()
-        assert at_minutes(edge) == [change - passed, change]
-        assert at_minutes(inside) == [change - passed / 2, change + passed / 2]
-        assert at_minutes(last) == [change - timedelta(minutes=1), change + passed - timedelta(minutes=1)]
-        assert at_minutes(before) == [change - passed - timedelta(minutes=1)]
-        assert at_minutes(after) == [change + passed]
+        tasks = Beside(world, first, length)
+        minutes = [*twice["edge"], *twice["inside"], *twice["last"]]
+        await tasks.live_through(change - shift - MINUTE, *sorted(minutes), change + shift)
+        assert tasks.began == {"before": [change - shift - MINUTE], **twice, "after": [change + shift]}
 
-    quick.play(story, begin=change - passed - timedelta(minutes=10, seconds=-10), zone=zone)
+    adapter.play(story, begin=change - shift - timedelta(minutes=2, seconds=-10), zone=zone)
 
 
-@pytest.mark.parametrize("change", [GAPS[0][1], FOLDS[0][1]], ids=["spring forward", "fall back"])
-def test_dst_transition_behavior_on_every_store(adapter: Adapter, change: datetime) -> None:
-    """S2-008, S2-009: the change itself, in Berlin, minute by minute, against the model."""
+@pytest.mark.parametrize(("zone", "change"), [(row[0], row[1]) for row in GAPS + FOLDS])
+def test_dst_transition_behavior_every_minute_of_the_night_is_the_one_the_model_tells(
+    quick: Adapter, zone: str, change: datetime
+) -> None:
+    """S2-006, S2-008, S2-009: three hours around each change, awake all the time, from a minute that matches."""
+    crons = ("* 0-3,23 * * *", "0,30 * * * *", "45 1-3 * * *")
 
     async def story(world: World) -> None:
-        task = Task(world)
-        begin = world.now()
-        scheduler = await world.started(task.on("0-4,55-59 2 * * *"))
-        await world.advance(minutes=12)
+        tasks, begin = {cron: Task(world) for cron in crons}, world.now()
+        scheduler = await world.started(*(task.on(cron, cron) for cron, task in tasks.items()))
+        await world.advance(hours=3)
         await scheduler.stop()
-        through = world.now()
-        assert at_minutes(task) == occurrences("0-4,55-59 2 * * *", "Europe/Berlin", begin, through)
+        for cron, task in tasks.items():
+            assert at_minutes(task) == occurrences(cron, zone, begin - MINUTE, world.now())
 
-    adapter.play(story, begin=change - timedelta(minutes=6, seconds=-10), zone="Europe/Berlin")
+    quick.play(story, begin=change - timedelta(hours=1, seconds=50), zone=zone)
 
 
 @pytest.mark.parametrize(("zone", "change"), [(row[0], row[1]) for row in GAPS + FOLDS])
