@@ -89,6 +89,9 @@ class Executor:
         self._workers = Workers(self._attempt_ended, clock.monotonic)
         self._watch = Watch(store, clock, alarms, health, self._time_out)
         self.writer = writing(store, health, self._committed)
+        if store.is_in_memory:
+            # An end is not safer there for being written at once, and others wait to start.
+            self.writer.give_way(lambda: self._workers.has_ready)
         self.claimer = Claimer(store, node, settings, health, self)
 
     # ----------------------------------------------------------------------------------------------- what it holds
@@ -114,9 +117,14 @@ class Executor:
         return len(self._backlog)
 
     @property
+    def is_calm(self) -> bool:
+        """Whether nothing waits to be started or written."""
+        return not self._backlog and not self._workers.has_ready and not self.writer.waiting
+
+    @property
     def unwritten(self) -> int:
-        """How many have something that is not written yet."""
-        return self.writer.waiting
+        """How many have something that is not written yet and should be."""
+        return self.writer.overdue
 
     @property
     def pace(self) -> float:

@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -21,6 +21,7 @@ from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
 from everytick.node.executor import Executor, Writing
 from everytick.node.facts import facts_of_this_node
+from everytick.node.foresight import LEAD
 from everytick.node.health import Health
 from everytick.node.janitor import Janitor
 from everytick.node.local import Local
@@ -334,9 +335,21 @@ class Node:
             moments = [moment for moment in (ahead.wake_at, ahead.ready_at) if moment is not None]
             # Counted from the answer: a store whose clock was set back stands still, and this node's clock does not.
             until = min([_FAR, *((moment - ahead.now).total_seconds() for moment in moments)])
+            if self._store.is_in_memory and ahead.wake_at is not None:
+                until = await self._foresee(ahead.wake_at, until)
             if await self._rung(until, poll):
                 self._beat.nudge()
             self._wake()
+
+    async def _foresee(self, at: datetime, until: float) -> float:
+        """Decide in an idle moment what the next instant brings, where no other node can; return how long to sleep."""
+        if until > LEAD:
+            return until - LEAD
+        if not self.executor.is_calm:
+            return min(until, LEAD / 4)
+        began = self.clock.monotonic()
+        await self.planner.foresight.look(at, lambda: self.executor.is_calm)
+        return max(0.0, until - (self.clock.monotonic() - began))
 
     async def _ahead(self) -> Ahead:
         """Return what is ahead; a store that does not answer in time is as good as one that cannot."""

@@ -21,6 +21,7 @@ from everytick.domain.texts import (
 from everytick.errors import StoreUnavailable
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
+from everytick.node.foresight import Foresight
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Commit
 
@@ -55,6 +56,7 @@ class Planner:
     ) -> None:
         self._store, self._clock, self._events = store, clock, events
         self._executor, self._reporter, self._limit = executor, reporter, limit
+        self.foresight = Foresight(store)
         self.useful = 0
 
     async def round(self) -> int:
@@ -66,9 +68,19 @@ class Planner:
         """
         now = await self._store.now()
         self._clock.learn(now)
+        foreseen = await self._foreseen(now)
         planned = await self._batch(now)
         if planned >= BATCH:
             planned += await self._rest(now)
+        return foreseen + planned
+
+    async def _foreseen(self, now: datetime) -> int:
+        """Write what was decided about this instant before it came; what changed since is planned as ever."""
+        planned = 0
+        for batch, plans in self.foresight.come(now, BATCH):
+            self._tell(batch, plans, await self._store.commit_plans(batch, plans), now)
+            planned += len(batch)
+            await asyncio.sleep(0)
         return planned
 
     async def _rest(self, now: datetime) -> int:

@@ -36,6 +36,11 @@ class Workers:
         self.latest: Running | None = None
         self._is_closed = self._is_turning = False
 
+    @property
+    def has_ready(self) -> bool:
+        """Whether an attempt waits for the loop to turn."""
+        return bool(self._ready)
+
     def put(self, running: Running) -> None:
         """Carry out the attempt."""
         self._ready.append(running)

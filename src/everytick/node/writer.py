@@ -18,6 +18,9 @@ _log = logging.getLogger("everytick.executor")
 BATCH = 500
 """So many steps are committed together at most."""
 
+_PUT_OFF = 10_000
+"""So many may wait while others start, where they may."""
+
 
 Committed: TypeAlias = Callable[[Held, Step, Commit | None], None]
 """Is told what became of each step, None where it cannot be written."""
@@ -31,6 +34,7 @@ class Writer:
 
     def __init__(self, store: RunStore, health: Health, committed: Committed) -> None:
         self._store, self._health, self._committed = store, health, committed
+        self._is_starting: Callable[[], bool] | None = None
         self._queue: deque[Held] = deque()
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
@@ -40,6 +44,15 @@ class Writer:
     def waiting(self) -> int:
         """How many occurrences have something to write."""
         return len(self._queue)
+
+    @property
+    def overdue(self) -> int:
+        """How many of them are more than may be put off."""
+        return self.waiting - (_PUT_OFF if self._is_starting is not None else 0)
+
+    def give_way(self, is_starting: Callable[[], bool]) -> None:
+        """From now on let steps wait as long as others start, up to a bound."""
+        self._is_starting = is_starting
 
     def put(self, held: Held, step: Step) -> None:
         """Write the step behind those that wait."""
@@ -60,10 +73,20 @@ class Writer:
         while True:
             await self._work.wait()
             while self._queue:
+                if self._is_starting is not None:
+                    await self._others(self._is_starting)
                 batch = [self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))]
                 await self._write(batch)
             self._work.clear()
             self._idle.set()
+
+    async def _others(self, is_starting: Callable[[], bool]) -> None:
+        """Let others start first, as long as what waits here may be put off."""
+        calm = 0
+        # Twice: in one turn somebody claims, in the next that begins.
+        while calm < 2 and len(self._queue) < _PUT_OFF:
+            await asyncio.sleep(0)
+            calm = 0 if is_starting() else calm + 1
 
     async def _write(self, batch: list[Held]) -> None:
         steps = [(held.claim, held.steps[0]) for held in batch]

@@ -1,0 +1,74 @@
+"""Foresight: what the next instant will bring, decided in an idle moment before it.
+
+Thousands of jobs may be due in the same second, and deciding about them takes longer than
+starting them. A decision is a function of a snapshot and a time, so it can be made before
+that time has come; it is only written once it has, and only if nothing changed since
+(docs/decisions/0013-plans-made-ahead.md).
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+from everytick.deciding.tick import plain_tick
+from everytick.domain.decisions import Plan
+from everytick.domain.snapshots import JobSnapshot
+from everytick.stores.base import PlanStore
+
+LEAD = 1.0
+"""So many seconds before an instant is looked at what it will bring."""
+
+_MOST = 20_000
+_IN_A_ROW = 100
+_HOLDS_FOR = timedelta(seconds=1)
+
+Made: TypeAlias = tuple[list[JobSnapshot], list[Plan]]
+"""Snapshots, and what was decided from each."""
+
+
+class Foresight:
+    """Plans for one instant, kept until it has come."""
+
+    def __init__(self, store: PlanStore) -> None:
+        self._store = store
+        self._at: datetime | None = None
+        self._snapshots: list[JobSnapshot] = []
+        self._plans: list[Plan] = []
+
+    async def look(self, at: datetime, is_calm: Callable[[], bool]) -> None:
+        """Decide now what is plain about this instant, as long as there is nothing better to do."""
+        if at == self._at or not is_calm():
+            return
+        self._at, self._snapshots, self._plans = at, [], []
+        async with self._store.due(at, _MOST) as batch:
+            pass
+        for number, snapshot in enumerate(batch, 1):
+            made = _tried(snapshot, at)
+            if made is not None:
+                self._snapshots.append(snapshot)
+                self._plans.append(made)
+            if number % _IN_A_ROW == 0:
+                await asyncio.sleep(0)
+                if self._at != at or not is_calm():
+                    return
+
+    def come(self, now: datetime, size: int) -> Iterator[Made]:
+        """Give what was decided about an instant that has come, in parts of this size, and forget it.
+
+        Of one that came a while ago nothing is given: what was on time then may be late now.
+        """
+        if self._at is None or now < self._at:
+            return
+        at, snapshots, plans = self._at, self._snapshots, self._plans
+        self._at, self._snapshots, self._plans = None, [], []
+        if now - at < _HOLDS_FOR:
+            for first in range(0, len(plans), size):
+                yield snapshots[first : first + size], plans[first : first + size]
+
+
+def _tried(snapshot: JobSnapshot, at: datetime) -> Plan | None:
+    try:
+        return plain_tick(snapshot, at)
+    except Exception:  # noqa: BLE001, a schedule may be anybody's code; the planner tells of it when it is due
+        return None

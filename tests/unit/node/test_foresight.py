@@ -1,0 +1,104 @@
+"""What is decided before an instant comes is written when it has, and not if anything changed."""
+
+from datetime import timedelta
+
+import pytest
+
+from everytick.domain.job import Job
+from everytick.node.foresight import Foresight
+from everytick.schedules.interval import every
+from everytick.stores.base import Commit
+from everytick.stores.memory import MemoryStore
+from tests.unit.node.worlds import NOON, World, living, pause
+
+SOON = NOON + timedelta(seconds=10)
+LITTLE = timedelta(milliseconds=300)
+
+
+async def nothing() -> None:
+    return
+
+
+async def ten(world: World) -> list[Job]:
+    """Ten jobs that are due together, planned up to now."""
+    jobs = [await world.define(f"job-{number}", nothing, every("1h", start=SOON)) for number in range(10)]
+    await world.node().planner.round()
+    return jobs
+
+
+def test_plans_that_were_made_ahead_wait_for_their_instant() -> None:
+    """C-20: nothing is decided in the store before its instant has come."""
+
+    async def story(world: World) -> None:
+        await ten(world)
+        foresight = Foresight(world.store)
+        await foresight.look(SOON, lambda: True)
+        assert list(foresight.come(SOON - timedelta(microseconds=1), 4)) == []
+        parts = list(foresight.come(SOON, 4))
+        assert [len(plans) for _, plans in parts] == [4, 4, 2]
+        assert {plan.watermark for _, plans in parts for plan in plans} == {SOON}
+        assert list(foresight.come(SOON, 4)) == []
+
+    living(story)
+
+
+def test_a_plan_that_was_made_ahead_is_not_used_long_after_its_instant() -> None:
+    """What was on time at the instant may be late by then."""
+
+    async def story(world: World) -> None:
+        await ten(world)
+        foresight = Foresight(world.store)
+        await foresight.look(SOON, lambda: True)
+        assert list(foresight.come(SOON + timedelta(seconds=1), 4)) == []
+
+    living(story)
+
+
+def test_whoever_has_something_to_do_does_not_look_ahead() -> None:
+    async def story(world: World) -> None:
+        await ten(world)
+        foresight = Foresight(world.store)
+        await foresight.look(SOON, lambda: False)
+        assert list(foresight.come(SOON, 4)) == []
+
+    living(story)
+
+
+class Counting(MemoryStore):
+    """Counts what became of plans."""
+
+    def __init__(self, clock) -> None:  # type: ignore[no-untyped-def]
+        super().__init__(clock)
+        self.stale = 0
+        self.committed_at: list[object] = []
+
+    async def commit_plans(self, batch, plans) -> list[Commit]:  # type: ignore[no-untyped-def]
+        commits = await super().commit_plans(batch, plans)
+        self.stale += commits.count(Commit.STALE)
+        self.committed_at += [self._now()] * len([plan for plan in plans if plan.creations])
+        return commits
+
+
+@pytest.mark.parametrize("deed", ["pause", "edit", "none"])
+def test_what_changes_in_the_last_moment_before_an_instant_counts(deed: str) -> None:
+    """C-18: a pause or an edit between the decision and its instant makes the decision void."""
+
+    async def story(world: World) -> None:
+        job, *others = await ten(world)
+        node = world.node()
+        await node.start()
+        await pause(f"{(SOON - NOON - LITTLE).total_seconds()}s")
+        if deed == "pause":
+            await world.store.pause(job.id)
+        elif deed == "edit":
+            await world.define(job.name, nothing, every("1h", start=SOON), task_timeout="5s")
+        await pause("1s")
+        await node.stop("drain")
+        found = await world.history(job)
+        assert [each.version for each in found] == {"pause": [], "edit": [2], "none": [1]}[deed]
+        for other in others:
+            assert [each.scheduled_for for each in await world.history(other)] == [SOON]
+        assert world.store.stale == (0 if deed == "none" else 1)
+        assert set(world.store.committed_at) == {SOON}
+
+    living(story, Counting)
