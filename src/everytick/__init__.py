@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from everytick.runners.context import Context, current
     from everytick.runners.targets import EnvironmentValue
     from everytick.schedules.calendars import Calendar, calendar
-    from everytick.schedules.codec import schedule
+    from everytick.schedules.codec import schedule, schedule_kind
     from everytick.schedules.combine import any_of
     from everytick.schedules.cron import cron
     from everytick.schedules.interval import every, repeat
@@ -142,7 +142,10 @@ _HOMES = {
         "Calendar",
         "calendar",
     ),
-    "schedules.codec": ("schedule",),
+    "schedules.codec": (
+        "schedule",
+        "schedule_kind",
+    ),
     "schedules.combine": ("any_of",),
     "schedules.cron": ("cron",),
     "schedules.interval": (
@@ -227,6 +230,7 @@ __all__ = [
     "once",
     "repeat",
     "schedule",
+    "schedule_kind",
     "zone_data",
 ]
 

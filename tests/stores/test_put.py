@@ -7,9 +7,11 @@ import pytest
 from everytick.domain.config import Level, overrides
 from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition
 from everytick.errors import DuplicateDefinition, NotFound, TooManyEditions, VersionConflict
+from everytick.schedules import codec
 from everytick.stores.base import Stored
 from tests.stores.acting import AnyStore, job, occurrences, plan_once, statuses
 from tests.stores.clock import ManualClock
+from tests.unit.schedules import tides
 
 
 async def test_a_new_job_begins_now_and_is_due_at_once_to_be_looked_at(store: AnyStore, clock: ManualClock) -> None:
@@ -229,3 +231,15 @@ async def test_an_edit_leaves_alone_what_an_occurrence_sets_itself(store: AnySto
     assert [(each.occurrence.scheduled_for.hour, each.occurrence.version) for each in slow] == [(10, 2)]
     assert [each.occurrence.scheduled_for.hour for each in fast] == [12, 11], "nine comes before seven"
     assert await store.claim("node-1", ["default"], 5) == []
+
+
+async def test_a_schedule_of_ones_own_is_kept_and_read_back(store: AnyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S0-037: an equal one changes nothing."""
+    monkeypatch.setattr(codec, "_own_kinds", {"tide": tides.read})
+    written = job(when="tide: 2026-11-15T00:00:00+00:00")
+    stored = await store.put(written)
+    record = (await store.get([stored.job_id]))[stored.job_id]
+
+    assert record.job.schedule == written.schedule
+    assert not (await store.put(written)).changed
+    await plan_once(store)

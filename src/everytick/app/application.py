@@ -107,6 +107,7 @@ class Everytick(Operations, Questions, Running):
             hook_timeout=hook_timeout,
             timezone_data=timezone_data,
         )
+        self._keeps_texts = not _is_in_memory(store)
         make_store, is_ours = _store_maker(store, module)
         super().__init__(make_store, is_ours=is_ours)
 
@@ -167,6 +168,10 @@ class Everytick(Operations, Questions, Running):
             raise DuplicateDefinition(JOB_ALREADY_REGISTERED.format(id=job.id))
         if function is not None:
             definition.task(name=job.name)(function)
+        if self._keeps_texts:
+            from everytick.stores.definitions import refuse_unwritable
+
+            refuse_unwritable(job)
         self._definitions[job.id] = definition
         for sentence in surprises(job.settings):
             # So many frames up, past here and `define` or `job`, stands the line that wrote it.
@@ -213,6 +218,11 @@ def _store_maker(given: object, module: Mapping[str, Any]) -> tuple[Callable[[],
         return lambda: store_of(DEFAULT_STORE, folder), True
     address = checked_address(given)
     return lambda: store_of(address), True
+
+
+def _is_in_memory(store: object) -> bool:
+    """Whether definitions are kept as they are, and not as texts."""
+    return store.startswith("memory:") if isinstance(store, str) else bool(getattr(store, "is_in_memory", False))
 
 
 def _folder(given: object) -> Path:

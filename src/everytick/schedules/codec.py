@@ -4,19 +4,23 @@ cron: 30 2 * * 1-5; tz=Europe/Berlin; dst_fold=both
 every: 90s            every 10s          repeat: R5/2024-01-31T09:00:00Z/P1M
 once: 2026-07-01T09:00:00Z               after: 10m
 (cron: 0 9 * * *) | (cron: 0 17 * * 5)   (cron: 0 9 * * *) - holidays; roll=next
+
+A kind of somebody's own is a word and what reads the text after it: `prime: minutes`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from everytick.errors import InvalidSchedule, shown
+from everytick.domain.job import is_schedule
+from everytick.errors import EverytickError, InvalidSchedule, shown
 from everytick.schedules.combine import MAX_PARTS, MAX_TEXT, Combinable, any_of, in_window
 from everytick.schedules.interval import every, repeat
 from everytick.schedules.once import after_completion, once
 
 if TYPE_CHECKING:
+    from everytick.domain.schedule import Schedule
     from everytick.schedules.calendars import Calendar
 
 Options = dict[str, str]
@@ -34,13 +38,32 @@ def schedule(text: str, *, calendars: Mapping[str, Calendar] | Iterable[Calendar
     return _read(text.strip(" \t"), known, 0)
 
 
+def schedule_kind(word: str, read: Callable[[str], Schedule]) -> None:
+    """Let texts that begin with `word:` be schedules of one's own; `read` is given what follows the colon.
+
+    Every process that reads such a job must have done so, a node as well as the command line:
+    a package does it for all with an entry point of the group `everytick.schedules`.
+    """
+    if not word.isalpha() or word in _KINDS:
+        raise InvalidSchedule(word, "kind", f"must be letters, and none of {', '.join(_KINDS)}")
+    if _own_kinds.setdefault(word, read) is not read:
+        raise InvalidSchedule(word, "kind", "is read by another function already: choose another word")
+
+
+_own_kinds: dict[str, Callable[[str], Schedule]] = {}
+_PLUGINS = "everytick.schedules"
+
+
 def _read(text: str, calendars: Mapping[str, Calendar], depth: int) -> Combinable:
     if depth > _DEPTH:
         raise InvalidSchedule(text, "text", f"must not be nested deeper than {_DEPTH} times")
     if text.startswith("("):
         return _combined(text, calendars, depth)
+    word, colon, rest = text.partition(":")
+    if colon and word not in _KINDS and word.isalpha():
+        return _somebodys(text, word, rest.strip(" \t"))
     body, options = _options(text)
-    kind, body = _kind(text, body)
+    kind, body = _kind(body)
     spread = options.pop("spread", None)
     read, allowed = _KINDS[kind]
     _only(text, options, allowed)
@@ -62,12 +85,12 @@ def _combined(text: str, calendars: Mapping[str, Calendar], depth: int) -> Combi
         if name not in calendars:
             given = f"; given are {', '.join(calendars)}" if calendars else "; none is given"
             raise InvalidSchedule(text, "calendar", f"{shown(name)} must be given beside the text{given}")
-        found = found.excluding(calendars[name], options.pop("roll", "skip"))
+        found = Combinable.excluding(found, calendars[name], options.pop("roll", "skip"))
     elif tail:
         raise InvalidSchedule(text, "text", f"must go on with | or - after a parenthesis, got {shown(tail, 40)}")
     _only(text, options, ("start", "end"))
     found = in_window(found, options.get("start"), options.get("end"))
-    return found if spread is None else found.spread_over(spread)
+    return found if spread is None else Combinable.spread_over(found, spread)
 
 
 def _parenthesis(text: str) -> tuple[str, str]:
@@ -95,12 +118,41 @@ def _options(text: str) -> tuple[str, Options]:
     return body.strip(" \t"), options
 
 
-def _kind(text: str, body: str) -> tuple[str, str]:
+def _somebodys(text: str, word: str, body: str) -> Combinable:
+    """A schedule of a kind that is not ours."""
+    try:
+        read = _own_kinds.get(word) or _installed(word)
+        if read is None:
+            known = ", ".join((*_KINDS, *_own_kinds))
+            reason = (
+                f"must be one of {known}, got {shown(word, 40)}; one's own is made known with schedule_kind() first"
+            )
+            raise InvalidSchedule(text, "kind", reason)
+        found = read(body)
+    except EverytickError:
+        raise
+    except Exception as error:
+        raise InvalidSchedule(text, word, f"cannot be read: {type(error).__name__}: {shown(str(error))}") from error
+    if not is_schedule(found):
+        raise InvalidSchedule(text, word, f"was read as a {type(found).__name__}, which is no schedule")
+    # It has what every schedule has, and none of what ours can be combined by: for that, any_of takes it.
+    return cast("Combinable", found)
+
+
+def _installed(word: str) -> Callable[[str], Schedule] | None:
+    """What an installed package offers to read this kind by."""
+    from importlib.metadata import entry_points
+
+    for each in entry_points(group=_PLUGINS, name=word):
+        read: Callable[[str], Schedule] = each.load()
+        return _own_kinds.setdefault(word, read)
+    return None
+
+
+def _kind(body: str) -> tuple[str, str]:
     """The kind of schedule and its body; a bare text is cron, `R…` repeats, `every 10s` is every."""
     kind, colon, rest = body.partition(":")
-    if colon and kind.strip(" \t").isalpha():
-        if kind not in _KINDS:
-            raise InvalidSchedule(text, "kind", f"must be one of {', '.join(_KINDS)}, got {shown(kind, 40)}")
+    if colon and kind in _KINDS:
         return kind, rest.strip(" \t")
     if body.startswith("every ") or body.startswith("every\t"):
         return "every", body[6:].strip(" \t")

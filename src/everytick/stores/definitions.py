@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from everytick.domain.config import Level, Overrides, nothing, overrides
 from everytick.domain.job import Job, TaskDefinition, restored_job
 from everytick.domain.schedule import Schedule
-from everytick.errors import InvalidSchedule
+from everytick.errors import InvalidSchedule, shown
 from everytick.schedules.codec import schedule
 from everytick.schedules.combine import Combinable, in_zone
 from everytick.schedules.timezones import zone
@@ -30,12 +30,8 @@ _NONE: Mapping[str, "Calendar"] = {}
 
 def write_definition(job: Job) -> str:
     """Return the definition as JSON text without its id, version and times; equal definitions give equal text."""
-    schedules = [job.schedule, *filter(None, (job.settings.stop_schedule, job.settings.restart_schedule))]
-    for each in schedules:
-        if not isinstance(each, Combinable):
-            kind = type(each).__name__
-            raise InvalidSchedule(str(each), "schedule", f"of class {kind} has no text form and cannot be stored")
-    named = {found.name: found for each in schedules for found in _calendars(each)}
+    refuse_unwritable(job)
+    named = {found.name: found for each in _schedules(job) for found in _calendars(each)}
     data = {
         "format": FORMAT,
         "name": job.name,
@@ -56,6 +52,29 @@ def write_definition(job: Job) -> str:
         ],
     }
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def refuse_unwritable(job: Job) -> None:
+    """Return if all schedules of the job read back equal from their texts; a user's own must show that it does."""
+    for part in (part for each in _schedules(job) for part in _parts(each)):
+        if not isinstance(part, Combinable) and not _reads_back(part):
+            reason = (
+                f"of job '{shown(job.name)}' is a {type(part).__name__}, which has no text form and cannot be stored: "
+                "let its str() be a word, a colon and the rest, let two of the same text be equal, "
+                "and call schedule_kind(word, read) before"
+            )
+            raise InvalidSchedule(str(part), "schedule", reason)
+
+
+def _schedules(job: Job) -> Iterator[Schedule]:
+    yield from filter(None, (job.schedule, job.settings.stop_schedule, job.settings.restart_schedule))
+
+
+def _reads_back(part: Schedule) -> bool:
+    try:
+        return bool(schedule(str(part)) == part)
+    except InvalidSchedule:
+        return False
 
 
 def read_definition(
@@ -115,11 +134,17 @@ def _overrides(level: Level, data: Mapping[str, Any], calendars: Mapping[str, "C
 
 def _calendars(each: Schedule) -> Iterator["Calendar"]:
     """Give the calendars that a schedule names, at any depth."""
-    # Asked by name: only what excludes a calendar has one, and most programs need not load that.
-    named: Calendar | None = getattr(each, "calendar", None)
-    if named is not None:
-        yield named
-    inside = (getattr(each, "schedule", None), *getattr(each, "parts", ()))
-    for part in inside:
-        if part is not None:
-            yield from _calendars(part)
+    for part in _parts(each):
+        # Asked by name: only what excludes a calendar has one, and most programs need not load that.
+        named: Calendar | None = getattr(part, "calendar", None) if isinstance(part, Combinable) else None
+        if named is not None:
+            yield named
+
+
+def _parts(each: Schedule) -> Iterator[Schedule]:
+    """Give the schedule and all that it is made of; what is in one of a user's own is no business of ours."""
+    yield each
+    if isinstance(each, Combinable):
+        for part in (getattr(each, "schedule", None), *getattr(each, "parts", ())):
+            if part is not None:
+                yield from _parts(part)

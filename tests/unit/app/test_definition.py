@@ -153,7 +153,7 @@ def test_a_schedule_of_ones_own_need_not_be_hashable() -> None:
             return "hourly"
 
     own = Unhashable()
-    assert Everytick().define("own", own).job.schedule is own
+    assert Everytick("memory://").define("own", own).job.schedule is own
 
 
 def test_a_task_is_checked_against_the_job_without_it() -> None:

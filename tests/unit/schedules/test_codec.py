@@ -2,13 +2,28 @@
 
 import pickle
 from datetime import UTC, datetime, timedelta
+from importlib import metadata
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from everytick import InvalidSchedule, UnboundSchedule, after_completion, any_of, cron, every, once, repeat, schedule
+from everytick import (
+    InvalidSchedule,
+    UnboundSchedule,
+    after_completion,
+    any_of,
+    calendar,
+    cron,
+    every,
+    once,
+    repeat,
+    schedule,
+    schedule_kind,
+)
+from everytick.schedules import codec
 from everytick.schedules.cron import Cron
 from everytick.schedules.timezones import zone
+from tests.unit.schedules import tides
 
 NOW = datetime(2026, 11, 15, 8, tzinfo=UTC)
 
@@ -216,3 +231,64 @@ def test_a_limit_is_kept_and_a_negative_one_is_refused() -> None:
         assert list(each.instants(NOW, later, 0)) == []
         with pytest.raises(ValueError, match="negative"):
             each.instants(NOW, later, -1)
+
+
+# ------------------------------------------------------------------------------------------------ somebody's own
+
+
+@pytest.fixture
+def no_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test makes known is unknown to the next."""
+    monkeypatch.setattr(codec, "_own_kinds", {})
+
+
+@pytest.mark.usefixtures("no_kinds")
+def test_a_kind_of_ones_own_is_read_by_its_word_alone_and_among_others() -> None:
+    """S0-037"""
+    schedule_kind("tide", tides.read)
+    schedule_kind("tide", tides.read)
+    tide, holidays = tides.read(NOW.isoformat()), calendar("holidays", dates=["2026-11-15"])
+
+    found: object = schedule(f"tide: {NOW.isoformat()}")
+    assert found == tide
+    assert schedule(str(any_of(tide, every("1d")))) == any_of(tide, every("1d"))
+    read = schedule(f"({tide}) - holidays; start=2026-11-16Z", calendars=[holidays])
+    assert read.next_after(NOW) == NOW + 2 * tides.PERIOD
+    assert schedule(str(read), calendars=[holidays]) == read
+
+
+@pytest.mark.usefixtures("no_kinds")
+def test_a_kind_of_ones_own_needs_a_word_that_is_free() -> None:
+    """S0-037"""
+    schedule_kind("tide", tides.read)
+    for taken in ("tide", "cron", "after", "", "two words", "R5"):
+        with pytest.raises(InvalidSchedule, match=r"kind (must be letters|is read by another function already)"):
+            schedule_kind(taken, lambda text: tides.Tide(NOW))
+
+
+@pytest.mark.usefixtures("no_kinds")
+def test_what_the_reader_of_a_kind_does_wrong_is_told_as_a_mistake_of_the_text() -> None:
+    """S0-037: whatever it raises or returns."""
+    schedule_kind("tide", tides.read)
+    schedule_kind("noon", lambda text: text)  # type: ignore[arg-type, return-value]
+    with pytest.raises(InvalidSchedule, match="tide cannot be read: ValueError: Invalid isoformat string"):
+        schedule("tide: high")
+    with pytest.raises(InvalidSchedule, match="noon was read as a str, which is no schedule"):
+        schedule("noon: sharp")
+    with pytest.raises(InvalidSchedule, match=r"one of cron, .*, after, tide, noon, got moon; one's own is made known"):
+        schedule("moon: full")
+
+
+@pytest.mark.usefixtures("no_kinds")
+def test_an_installed_package_may_bring_a_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S0-037: an entry point of the group `everytick.schedules`."""
+    points = metadata.EntryPoints(
+        metadata.EntryPoint(word, f"{tides.__name__}:{name}", "everytick.schedules")
+        for word, name in (("tide", "read"), ("ebb", "nothing"))
+    )
+    monkeypatch.setattr(metadata, "entry_points", lambda **asked: points.select(**asked))
+
+    found: object = schedule(f"tide: {NOW.isoformat()}")
+    assert found == tides.Tide(NOW)
+    with pytest.raises(InvalidSchedule, match="ebb cannot be read: AttributeError"):
+        schedule("ebb: low")

@@ -4,13 +4,15 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
 from everytick import DefinitionWarning, Everytick, InvalidSchedule, Retry, any_of, calendar, cron, every
 from everytick.domain.job import Job
+from everytick.schedules import codec
 from everytick.stores.definitions import read_definition, write_definition
+from tests.unit.schedules.tides import Tide
+from tests.unit.schedules.tides import read as read_tide
 
 CLOSED = calendar("closed", dates=["2026-12-24"], weekdays=["sun"])
 
@@ -56,20 +58,28 @@ def test_equal_definitions_give_equal_text() -> None:
     assert [write_definition(job) for job in jobs()] == [write_definition(job) for job in jobs()]
 
 
-def test_a_schedule_without_a_text_form_is_refused() -> None:
-    class Mine:
-        def next_after(self, instant: datetime) -> datetime | None:
-            return datetime(2030, 1, 1, tzinfo=UTC)
+def test_a_schedule_without_a_text_form_is_refused_where_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S0-037: and a store in memory needs none."""
+    monkeypatch.setattr(codec, "_own_kinds", {})
+    mine, tick = Tide(datetime(2026, 11, 16, tzinfo=UTC)), Everytick(name="shop")
+    for written in (mine, any_of(cron("0 9 * * *"), mine)):
+        with pytest.raises(
+            InvalidSchedule, match=r"of job 'mine' is a Tide, .* call schedule_kind\(word, read\) before"
+        ):
+            tick.define("mine", written)
+    with pytest.raises(InvalidSchedule, match="is a Tide"):
+        tick.define("mine", every("1d"), stop_schedule=mine)
+    assert tick.definitions == ()
 
-        last_at = next_after
+    in_memory = Everytick("memory://", name="shop").define("mine", mine)
+    with pytest.raises(InvalidSchedule, match="is a Tide"):
+        write_definition(in_memory.job)
 
-        def instants(self, *_: Any) -> list[datetime]:
-            return []
 
-        def describe(self) -> str:
-            return "mine"
+def test_a_schedule_of_ones_own_reads_back_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S0-037"""
+    monkeypatch.setattr(codec, "_own_kinds", {"tide": read_tide})
+    mine = Tide(datetime(2026, 11, 16, tzinfo=UTC))
+    job = Everytick(name="shop").define("mine", any_of(mine, every("1d")).excluding(CLOSED), stop_schedule=mine).job
 
-    tick = Everytick(name="shop")
-    tick.define("mine", Mine())
-    with pytest.raises(InvalidSchedule, match="of class Mine has no text form"):
-        write_definition(tick.definitions[0].job)
+    assert read_definition(write_definition(job), id=job.id, version=1) == replace(job, version=1)
