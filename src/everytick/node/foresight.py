@@ -3,7 +3,7 @@
 Thousands of jobs may be due in the same second, and deciding about them takes longer than
 starting them. A decision is a function of a snapshot and a time, so it can be made before
 that time has come; it is only written once it has, and only if nothing changed since
-(docs/decisions/0013-plans-made-ahead.md).
+(docs/decisions/0014-plans-made-ahead.md).
 """
 
 import asyncio
