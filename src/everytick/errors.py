@@ -55,6 +55,8 @@ def shown(text: object, limit: int = _SHOWN) -> str:
 
 
 def _said(given: object) -> str:
+    if isinstance(given, datetime):
+        return given.isoformat()
     try:
         return repr(given)
     except ValueError:  # a number of thousands of digits
@@ -359,7 +361,7 @@ class StoreUnavailable(EverytickError):
     code = "store_unavailable"
 
     def __init__(self, store: str, reason: str) -> None:
-        super().__init__(f"{shown(store)} does not answer: {shown(reason)}; it is asked again once it does")
+        super().__init__(f"{shown(store)} does not answer: {shown(reason)}; try again once it does")
         self.store, self.reason = store, reason
 
     def __reduce__(self) -> tuple[object, ...]:
