@@ -19,7 +19,7 @@ from everytick.testing.virtual import VirtualLoop
 _WRITES = frozenset(
     {
         *("put", "put_all", "rename", "remove", "pause", "resume", "request", "adjust", "reschedule", "cancel"),
-        *("commit_plans", "commit_steps", "take", "orphans", "record", "apply"),
+        *("commit_plans", "commit_and_claim", "commit_steps", "take", "orphans", "record", "apply"),
     }
 )
 

@@ -5,7 +5,7 @@ import pytest
 from everytick.domain.config import Level, overrides
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import payload
-from everytick.domain.snapshots import Adjustment, AdjustmentKind, Missed, Request
+from everytick.domain.snapshots import ASKED_NOW, Adjustment, AdjustmentKind, Missed, Request
 from everytick.errors import JobDisabled, NotFound, OccurrenceExists
 from tests.stores.acting import AnyStore, claim_one, job, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
@@ -24,6 +24,23 @@ async def test_a_trigger_runs_at_once_and_does_not_move_the_schedule(store: AnyS
     assert (made.id, made.cause, made.status) == (id_, "trigger", "pending")
     assert made.overrides.get("payload") == payload({"x": 1})
     assert (await store.get([stored.job_id]))[stored.job_id].wake_at == before
+
+
+@pytest.mark.parametrize("known", [False, True])
+async def test_a_request_takes_the_time_of_the_store_and_is_never_from_the_future(
+    store: AnyStore, clock: ManualClock, known: bool
+) -> None:
+    """C-05: nobody needs to know the time to ask for something now."""
+    stored = await store.put(job(overlap="allow"))
+    if known:
+        await store.request(stored.job_id, Request("before", Cause.TRIGGER, clock.time))
+        await plan_once(store)
+    clock.move(minutes=10)
+    id_ = await store.request(stored.job_id, Request("k", Cause.TRIGGER, ASKED_NOW))
+    seen = (await store.look([stored.job_id]))[stored.job_id]
+    assert [each.requested_at for each in seen.requests if each.key == "k"] == [clock.time]
+    await plan_once(store)
+    assert [each.scheduled_for for each in await occurrences(store) if each.id == id_] == [clock.time]
 
 
 async def test_the_same_key_is_the_same_occurrence(store: AnyStore, clock: ManualClock) -> None:

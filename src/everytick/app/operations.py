@@ -169,14 +169,14 @@ class Operations(Opened):
         your transaction commits, and never if that is rolled back.
         """
         from everytick.domain.occurrence import Cause
-        from everytick.domain.snapshots import Request
+        from everytick.domain.snapshots import ASKED_NOW, Request
 
         given, rule = _payload(payload), _rule(overlap)
         store = await self._opened()
         # To store the definition now would wait for the very transaction that this is to be part of.
         record = await self._find(store, name, storing=within is None)
         asked = Request(
-            _key(key), Cause.TRIGGER, await store.now(), payload=given, overlap=rule, reason=reason, by=self._by(by)
+            _key(key), Cause.TRIGGER, ASKED_NOW, payload=given, overlap=rule, reason=reason, by=self._by(by)
         )
         if within is None:
             return Handle(await store.request(record.job.id, asked), self._opened)

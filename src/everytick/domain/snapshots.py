@@ -4,7 +4,7 @@ A store reads a snapshot, `deciding` looks at it, and the store commits what was
 the condition that the snapshot still holds.
 """
 
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from everytick.domain.config import Overrides
@@ -87,9 +87,15 @@ class Reschedule:
     by: str = ""
 
 
+ASKED_NOW = datetime.max.replace(tzinfo=UTC)
+"""When something is asked for that takes the store's time as it is stored."""
+
+
 @value
 class Request:
     """Something a person or program asked for; `overlap` is the rule named with it, else it waits in line.
+
+    It is never stored as asked for later than at that moment.
 
     A backfill asks for the instants in `(after, through]`; every other request for one occurrence.
     `keeps` are the tasks whose results a replay takes over from its original.

@@ -2,15 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol, TypeAlias
 
 from everytick.domain.job import Job
 from everytick.errors import StoreUnavailable
 from everytick.node.backoff import Backoff
 from everytick.node.health import Health
 from everytick.node.settings import NodeSettings
-from everytick.stores.base import Claim, RunStore
+from everytick.stores.base import Claim, Commit, Offer, RunStore
 
 _log = logging.getLogger("everytick.executor")
 
@@ -18,8 +19,13 @@ AHEAD = 0.02
 """So many seconds of work are claimed ahead of the slots; bodies that take longer get none."""
 
 _AT_ONCE = 500
+_AT_MOST = 2_000  # one answer of tens of thousands keeps the loop, and the store, for seconds
 _UNWRITTEN = 2_000
 _UNKNOWN_KEPT = 1_000
+
+
+Commits: TypeAlias = Callable[[Offer], Awaitable[tuple[list[Commit], list[Claim]]]]
+"""A commit of plans that gives what it makes to a node which offers to take it."""
 
 
 class Load(Protocol):
@@ -67,7 +73,10 @@ class Claimer:
         self._is_resting = False
         self._missing: dict[int, int] = {}
         self._calls = self._calls_when_missing = 0
-        self._is_calling = self._is_behind = self._is_over = False
+        self._under_way: set[int] = set()
+        self._offering: asyncio.Task[tuple[list[Commit], int]] | None = None
+        self._offered = 0
+        self._is_behind = self._is_over = False
         self._is_more = True
         self._wake = asyncio.Event()
 
@@ -78,7 +87,7 @@ class Claimer:
     def slot_is_free(self) -> None:
         """Look again if the last look left something behind, and what was claimed ahead runs low."""
         # A call under way looks again by itself once it was answered, and who was woken need not be woken again.
-        if not self._is_more or self._is_calling or self._load.waiting >= self._low or self._wake.is_set():
+        if not self._is_more or self._under_way or self._load.waiting >= self._low or self._wake.is_set():
             return
         if self._room():
             self._wake.set()
@@ -107,16 +116,15 @@ class Claimer:
                 self._health.failed(str(error))
                 await asyncio.sleep(backoff.failed())
                 self._wake.set()
+        if self._offering is not None:
+            await asyncio.wait([self._offering])
 
     async def claim(self) -> int:
         """Claim until nothing is ready or there is no room; return how many came."""
         came = 0
         while not self._is_over and (room := self._room()):
-            self._is_calling, self._calls = True, self._calls + 1
-            try:
+            with self._calling():
                 claims = await self._store.claim(self._node, self._settings.queues, room, self._unknown)
-            finally:
-                self._is_calling = False
             self._health.answered()
             came += len(claims)
             self._is_more = len(claims) == room
@@ -124,6 +132,37 @@ class Claimer:
             if not self._is_more:
                 break
         return came
+
+    async def offer(self, commit: Commits) -> tuple[list[Commit], int]:
+        """Let a commit of plans bring what it makes along, as far as slots are free; return its answer and how many."""
+        # A call under way may fill the same slots.
+        free = 0 if self._under_way or not self._room() else self._slots - self._load.busy - self._load.waiting
+        if free <= 0 or self._is_over:
+            return (await commit(Offer(self._node, self._settings.queues, 0)))[0], 0
+        # Whoever asked may be told to stop: what was claimed in our name must arrive nevertheless.
+        self._offering = asyncio.get_running_loop().create_task(self._taken_along(commit, free))
+        return await asyncio.shield(self._offering)
+
+    async def _taken_along(self, commit: Commits, free: int) -> tuple[list[Commit], int]:
+        self._offered = free
+        try:
+            with self._calling():
+                commits, claims = await commit(Offer(self._node, self._settings.queues, free, frozenset(self._unknown)))
+        finally:
+            self._offered = 0
+        self._arrived(claims)
+        return commits, len(claims)
+
+    @contextmanager
+    def _calling(self) -> Iterator[None]:
+        """Know that what was claimed in our name may still be on its way to us."""
+        self._calls += 1
+        call = self._calls
+        self._under_way.add(call)
+        try:
+            yield
+        finally:
+            self._under_way.discard(call)
 
     def _room(self) -> int:
         """Return how many to claim now; few at a time only where each takes long."""
@@ -134,9 +173,9 @@ class Claimer:
         ahead = min(int(AHEAD / load.pace * slots), 8 * slots, _AT_ONCE) if 0 < load.pace < AHEAD else 0
         # Asked for while half of it is left: whoever runs dry first waits for the answer.
         self._low = max(slots, ahead // 2)
-        free = slots + ahead - load.busy - load.waiting
+        free = slots + ahead - load.busy - load.waiting - self._offered
         least = (slots + ahead) // 4 if ahead and load.waiting else 1
-        return min(free, max(_AT_ONCE, slots)) if free >= least else 0
+        return min(free, max(_AT_ONCE, slots), _AT_MOST) if free >= least else 0
 
     def _arrived(self, claims: Sequence[Claim]) -> None:
         if self._missing:
@@ -179,7 +218,7 @@ class Claimer:
         The beat before told of it too, it has not arrived since, and whatever call is under
         way began after that: so its reply was lost.
         """
-        if not self._is_calling or self._calls > self._calls_when_missing:
+        if all(call > self._calls_when_missing for call in self._under_way):
             lost = [each for each in claims if self._missing.get(each.handle) == each.fence]
             self._arrived(lost)
         self._missing = {each.handle: each.fence for each in claims if not self._load.holds(each.handle)}

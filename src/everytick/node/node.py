@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from secrets import token_hex
@@ -52,6 +53,7 @@ _ANSWER_WITHIN = 10.0
 _LAST_WORDS = 3.0
 _LOOK_AGAIN_AT_UNKNOWN = 60.0
 _MANY = 50
+_PLANNED_WITHIN = 0.02
 
 
 def node_name() -> str:
@@ -123,7 +125,7 @@ class Node:
             latest=lambda: self.executor.latest,
         )
         self.local = self._made_local(hooks, monotonic) if falls_back else None
-        self._plan_now = asyncio.Event()
+        self._plan_now, self._planned = asyncio.Event(), asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.health.listener, self.health.wants_beat = self._tell_of_store, self._beat.nudge
         self.executor.unwritable = self._settle_unwritable
@@ -319,6 +321,7 @@ class Node:
                 # Else this round would plan again what was fired while the store was away.
                 await self.local.record()
             planned = await self.planner.round()
+            self._planned.set()
             self.health.answered()
             if planned >= _MANY:
                 is_in_vain = (self.planner.useful - useful) * 10 < planned
@@ -337,9 +340,20 @@ class Node:
             until = min([_FAR, *((moment - ahead.now).total_seconds() for moment in moments)])
             if self._store.is_in_memory and ahead.wake_at is not None:
                 until = await self._foresee(ahead.wake_at, until)
-            if await self._rung(until, poll):
+            is_rung = await self._rung(until, poll)
+            self._plan_now.set()
+            if self.planner.claims_along:
+                await self._until_planned()
+            if is_rung:
                 self._beat.nudge()
-            self._wake()
+            self.executor.claimer.wake()
+
+    async def _until_planned(self) -> None:
+        """Let the planner go first: what it makes is claimed along, and to ask for more would only be in its way."""
+        self._planned.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PLANNED_WITHIN):
+                await self._planned.wait()
 
     async def _foresee(self, at: datetime, until: float) -> float:
         """Decide in an idle moment what the next instant brings, where no other node can; return how long to sleep."""

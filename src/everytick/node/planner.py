@@ -4,7 +4,8 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
+from functools import partial
+from typing import Protocol, runtime_checkable
 
 from everytick.deciding.plan import plan
 from everytick.domain.decisions import Plan, Why
@@ -19,11 +20,12 @@ from everytick.domain.texts import (
     TAKEN_BY_ANOTHER,
 )
 from everytick.errors import StoreUnavailable
+from everytick.node.claimer import Commits
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
 from everytick.node.foresight import Foresight
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Commit
+from everytick.stores.base import Commit, PlansAtOnce
 
 _log = logging.getLogger("everytick.planner")
 
@@ -38,6 +40,15 @@ class Wakes(Protocol):
 
     def wake(self) -> None:
         """Look now."""
+        ...
+
+
+@runtime_checkable
+class Takes(Wakes, Protocol):
+    """Whoever may take at once what a plan makes."""
+
+    async def offer(self, commit: Commits) -> tuple[list[Commit], int]:
+        """Let a commit of plans bring what it makes along; return its answer and how many came."""
         ...
 
 
@@ -57,7 +68,15 @@ class Planner:
         self._store, self._clock, self._events = store, clock, events
         self._executor, self._reporter, self._limit = executor, reporter, limit
         self.foresight = Foresight(store)
+        self._at_once: tuple[PlansAtOnce, Takes] | None = None
+        if isinstance(store, PlansAtOnce) and isinstance(executor, Takes):
+            self._at_once = store, executor
         self.useful = 0
+
+    @property
+    def claims_along(self) -> bool:
+        """Whether plans bring what they make along."""
+        return self._at_once is not None
 
     async def round(self) -> int:
         """Plan everything that is due now, batch by batch, and return how many jobs that were.
@@ -66,6 +85,8 @@ class Planner:
         that end would keep those waiting that have not begun. `useful` counts the plans so far
         that made or changed anything.
         """
+        if (planned := await self._few()) is not None:
+            return planned
         now = await self._store.now()
         self._clock.learn(now)
         foreseen = await self._foreseen(now)
@@ -82,6 +103,27 @@ class Planner:
             planned += len(batch)
             await asyncio.sleep(0)
         return planned
+
+    async def _few(self) -> int | None:
+        """Plan what is due if that is little, in as few questions as can be; None where it has to be done at length."""
+        if self._at_once is None:
+            return None
+        store, executor = self._at_once
+        seen = await store.glance(BATCH)
+        if seen is None:
+            return None
+        now, batch = seen
+        self._clock.learn(now)
+        if batch:
+            try:
+                plans = [self._plan(snapshot, now) for snapshot in batch]
+                commits, taken = await executor.offer(partial(store.commit_and_claim, batch, plans))
+            except StoreUnavailable:
+                raise
+            except Exception:  # noqa: BLE001, whatever a driver raises
+                return await self._failed(now)
+            self._tell(batch, plans, commits, now, taken)
+        return len(batch)
 
     async def _rest(self, now: datetime) -> int:
         """Plan what else is due; where a batch is held, two at once: one is decided while the other is written."""
@@ -113,8 +155,11 @@ class Planner:
         except StoreUnavailable:
             raise
         except Exception:  # noqa: BLE001, whatever a driver raises
-            _log.exception("a batch of plans could not be written: each is written alone")
-            return await self._alone(now)
+            return await self._failed(now)
+
+    async def _failed(self, now: datetime) -> int:
+        _log.exception("a batch of plans could not be written: each is written alone")
+        return await self._alone(now)
 
     async def _alone(self, now: datetime) -> int:
         """Plan one job after another; one whose plan cannot be written is put off and disturbs no other."""
@@ -163,20 +208,26 @@ class Planner:
             return _put_off(snapshot, now)
 
     def _tell(
-        self, batch: Sequence[JobSnapshot], plans: Sequence[Plan], commits: Sequence[Commit], now: datetime
+        self,
+        batch: Sequence[JobSnapshot],
+        plans: Sequence[Plan],
+        commits: Sequence[Commit],
+        now: datetime,
+        taken: int = 0,
     ) -> None:
+        """Tell whoever wants to know; `taken` of what was made is in the executor's hands already."""
         told = self._events.wanted or _log.isEnabledFor(logging.INFO)
-        created = ended = False
+        created, ended = -taken, False
         self.useful += sum(1 for made in plans if made.creations or made.releases or made.endings or made.spans)
         for snapshot, made, commit in zip(batch, plans, commits, strict=True):
             if commit is Commit.STALE:
                 _log.debug(TAKEN_BY_ANOTHER)
                 continue
-            created = created or bool(made.creations or made.releases or made.cancels)
+            created += len(made.creations) + len(made.releases) + len(made.cancels)
             ended = ended or bool(made.endings)
             if told:
                 self._tell_of(snapshot, made, now)
-        if created:
+        if created > 0:
             self._executor.wake()
         if ended:
             self._reporter.wake()

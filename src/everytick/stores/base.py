@@ -10,7 +10,7 @@ from dataclasses import field
 from datetime import datetime, timedelta
 from enum import Enum
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from everytick.domain.decisions import Plan, Span
 from everytick.domain.fired import Fired
@@ -236,6 +236,38 @@ class PlanStore(Protocol):
 
     async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
         """Write each plan whole, on the condition that its job's revision is still the snapshot's."""
+        ...
+
+
+@value
+class Offer:
+    """What a node would claim at once of what its plans make: up to `limit` of these queues, of no `unknown` job."""
+
+    node: str
+    queues: tuple[str, ...]
+    limit: int
+    unknown: frozenset[str] = frozenset()
+
+
+@runtime_checkable
+class PlansAtOnce(Protocol):
+    """What a store has besides where the way to it is long: a planner's rounds in fewer questions."""
+
+    async def glance(self, limit: int) -> tuple[datetime, Sequence[JobSnapshot]] | None:
+        """Return the store's time and the jobs whose `wake_at` has come by then; None where these are many.
+
+        They are not held: the revision settles it where two nodes see the same job.
+        """
+        ...
+
+    async def commit_and_claim(
+        self, batch: Sequence[JobSnapshot], plans: Sequence[Plan], offer: Offer
+    ) -> tuple[list[Commit], list[Claim]]:
+        """Do what `commit_plans` does, and give the node at once what would be the first in line.
+
+        What is given is claimed as `claim` would do it. Where anything else is ready, or more is
+        made than offered for, nothing is given: then the line decides.
+        """
         ...
 
 

@@ -79,8 +79,10 @@ def requested_id(job: Job, request: Request) -> str:
             return ids.trigger_id(job.id, request.key)
 
 
-def as_stored(job: Job, request: Request) -> Request:
-    """Return the request as it is kept: a payload that is the job's own says nothing of its own."""
+def as_stored(job: Job, request: Request, now: datetime) -> Request:
+    """Return the request as it is kept: asked for by now, and without a payload that is the job's own."""
+    if request.requested_at > now:
+        request = replace(request, requested_at=now)
     if request.payload is None or request.payload != job.settings.payload:
         return request
     return replace(request, payload=None)

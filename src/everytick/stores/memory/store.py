@@ -614,7 +614,7 @@ class MemoryStore:
             raise NotFound("job", row.name)
         if not row.job.enabled:
             raise JobDisabled(row.name)
-        request = as_stored(row.job, request)
+        request = as_stored(row.job, request, now)
         id_ = requested_id(row.job, request)
         open_ = row.requests.get(request.key)
         made = self._tables.occurrences.get(id_)

@@ -312,7 +312,7 @@ class Jobs(Base):
 
     async def _ask_known(self, db: Connection, seq: int, job: Job, request: Request) -> str | None:
         """Ask by one statement; None says that nothing was written, as the job has changed or the key is known."""
-        asked = as_stored(job, request)
+        asked = as_stored(job, request, request.requested_at)
         id_ = requested_id(job, asked)
         made = None if asked.cause is Cause.BACKFILL else occurrence_key(id_)
         known = job.id, seq, job.version, made
@@ -320,7 +320,7 @@ class Jobs(Base):
 
     async def _ask(self, db: Connection, row: Row, request: Request) -> str:
         job = await self._taking_requests(db, row)
-        request = as_stored(job, request)
+        request = as_stored(job, request, row["now"])
         id_ = requested_id(job, request)
         before = await self._asked_before(db, row["job"], id_, request)
         if before is not None:

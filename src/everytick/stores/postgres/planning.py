@@ -11,10 +11,11 @@ from everytick.domain.decisions import Creation, Plan, Span
 from everytick.domain.snapshots import PLAN_LIMIT, Active, Ended, JobSnapshot, Reschedule
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.errors import StoreUnavailable
-from everytick.stores.base import Commit
+from everytick.stores.base import Claim, Commit, Offer
 from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, columns, lean_columns, occurrence_key
+from everytick.stores.postgres.claims import place_in_line
 from everytick.stores.postgres.compiled import Kept, Key
 from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.postgres.rows import CAUSE_CODE, STATUS_CODE, Row
@@ -33,7 +34,8 @@ _NOBODY = -1
 _NO_ROWS: Mapping[int, list[Row]] = {}
 _BEGINNING = datetime.min, ""  # noqa: DTZ901, without beginning, to the driver
 _FEW = 50
-_CREATED = 18
+_CREATED = 19
+_PENDING = STATUS_CODE[OccurrenceStatus.PENDING]
 _WELL = (STATUS_CODE[OccurrenceStatus.COMPLETED], STATUS_CODE[OccurrenceStatus.COMPLETED_WITH_ERRORS])
 
 
@@ -132,28 +134,42 @@ class Planning(Base):
         `held_for`; people may change them meanwhile, and then the plan is stale.
         """
         broken: dict[int, str] = {}
-        batch = None if self._are_many or not self.unheld else await self._glanced(now, limit, broken)
-        if batch is not None:
-            yield batch
+        glanced = None if self._are_many or not self.unheld else await self._glanced(now, limit, broken)
+        if glanced is not None:
+            yield glanced[1]
         else:
             async with self._held(now, limit, broken) as batch:
                 self._are_many = len(batch) >= min(limit, self.unheld + 1)
                 yield batch
         await self._park(broken)
 
-    async def _glanced(self, now: datetime, limit: int, broken: dict[int, str]) -> "Batch | None":
+    @patiently
+    async def glance(self, limit: int) -> tuple[datetime, Sequence[JobSnapshot]] | None:
+        """Return the store's time and what is due by then, if it is little; None where it is not."""
+        if self._are_many or not self.unheld:
+            return None
+        broken: dict[int, str] = {}
+        found = await self._glanced(self._latest, limit, broken)
+        self._are_many = found is None
+        await self._park(broken)
+        return None if found is None else (self._never_back(found[0]), found[1])
+
+    async def _glanced(
+        self, now: datetime | None, limit: int, broken: dict[int, str]
+    ) -> "tuple[datetime, Batch] | None":
         """Return what is due if it is little: the time until it is planned is what counts then."""
         async with self._door.connection() as db:
-            standing = await db.fetch(self._sql.glance, now, self.unheld)
-            if len(standing) > self.unheld:
+            found = await db.fetch(self._sql.glance, now, self.unheld)
+            if len(found) > self.unheld:
                 return None
+            standing = [row for row in found if row[0] is not None]
             standing.sort(key=_longest_waiting)
             batch = Batch()
             batch.keys.update((row[1], row[0]) for row in standing[:limit])
             batch.told.update(batch.keys.values())
             only = {row[0]: [row] for row in standing if row["is_only"]}
             batch.extend(await self._seen(db, standing[:limit], broken, only) if standing else ())
-        return batch
+        return found[0]["now"], batch
 
     @asynccontextmanager
     async def _held(self, now: datetime, limit: int, broken: dict[int, str]) -> AsyncIterator["Batch"]:
@@ -198,6 +214,28 @@ class Planning(Base):
         return await self._commit_anew(batch, plans, written)
 
     @patiently
+    async def commit_and_claim(
+        self, batch: Sequence[JobSnapshot], plans: Sequence[Plan], offer: Offer
+    ) -> tuple[list[Commit], list[Claim]]:
+        """Write the plans, and give the node what they make, if nothing else is ready.
+
+        An answer that is lost costs nothing: a plan that was written is looked up, and what
+        the node was given comes with its next beats.
+        """
+        if not (isinstance(batch, Batch) and plans and batch.held is None and _are_few(batch, plans)):
+            return await self.commit_plans(batch, plans), []
+        written = _Written()
+        try:
+            async with self._door.connection() as db:
+                commits, found = await self._settle_few(db, batch.keys, batch, plans, written, offer)
+                claims, unreadable = await self._claims(db, sorted(found, key=place_in_line))
+                if unreadable:
+                    await db.execute(self._sql.give_back, unreadable, offer.node)
+        except StoreUnavailable:
+            return await self._commit_anew(batch, plans, written), []
+        return commits, claims
+
+    @patiently
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
         """Return what a plan would see of those jobs that exist now and can be read, and hold nothing."""
         async with self._door.connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
@@ -217,7 +255,7 @@ class Planning(Base):
     async def _commit_few(self, batch: Batch, plans: Sequence[Plan], written: _Written) -> list[Commit]:
         """Commit by one statement; the mark it leaves tells whether it did, should the answer be lost."""
         async with self._door.connection() as db:
-            return await self._settle_few(db, batch.keys, batch, plans, written)
+            return (await self._settle_few(db, batch.keys, batch, plans, written))[0]
 
     async def _commit_anew(
         self, batch: Sequence[JobSnapshot], plans: Sequence[Plan], written: _Written
@@ -329,7 +367,7 @@ class Planning(Base):
         keys = await self._keys(db, batch, plans)
         told = batch.told if isinstance(batch, Batch) else None
         if _are_few(batch, plans):
-            return await self._settle_few(db, keys, batch, plans, written)
+            return (await self._settle_few(db, keys, batch, plans, written))[0]
         jobs = [keys.get(plan.job_id, _NOBODY) for plan in plans]
         snapshots = {snapshot.job_id: snapshot for snapshot in batch}
         plain = told is not None and _are_plain(jobs, plans, told)
@@ -358,8 +396,12 @@ class Planning(Base):
         batch: Sequence[JobSnapshot],
         plans: Sequence[Plan],
         written: _Written,
-    ) -> list[Commit]:
-        """Write the plans by one statement, as the time until they are known is what counts when they are few."""
+        offer: Offer | None = None,
+    ) -> tuple[list[Commit], list[Row]]:
+        """Write the plans by one statement, as the time until they are known is what counts when they are few.
+
+        The rows are those that were given to the node which offers to take them.
+        """
         jobs = [keys.get(plan.job_id, _NOBODY) for plan in plans]
         snapshots = {snapshot.job_id: snapshot for snapshot in batch}
         mark = random.getrandbits(63)
@@ -370,15 +412,20 @@ class Planning(Base):
             seen = snapshots[plan.job_id]
             _require_progress(plan, seen)
             settled.append((job, plan.revision, plan.woken, plan.watermark, plan.wake_at, plan.rescheduled))
-            created += [_created(job, seen, creation, plan.awaits_ends) for creation in plan.creations]
+            for creation in plan.creations:
+                made = _created(job, seen, creation, plan.awaits_ends)
+                created.append((*made, (offer is not None and _is_wanted(offer, plan, made)) or None))
             answered += [(job, answer.key) for answer in plan.answers]
             awaiting += [job] if plan.awaits_ends else []
+        is_taking = offer is not None and 0 < sum(1 for made in created if made[-1]) <= offer.limit
+        taker = (offer.node, offer.queues) if offer is not None and is_taking else (None, None)
         given = *columns(settled, 6), *columns(created, _CREATED), *columns(answered, 2), awaiting, mark
-        done = {row[0]: row[2] for row in await db.fetch(self._sql.settle_few, *given)}
+        found = await db.fetch(self._sql.settle_few, *given, *taker)
+        done = {row["settled"]: row["by"] for row in found}
         answers = [Commit.COMMITTED if job in done else Commit.STALE for job in jobs]
         if done and not alone:
             written.by, written.answers = next(iter(done.values())), answers
-        return answers
+        return answers, [row for row in found if row[0] is not None]
 
     async def _hold_plans(
         self, db: Connection, jobs: Sequence[int], plans: Sequence[Plan]
@@ -524,6 +571,11 @@ def _are_few(batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> bool:
         )
         and not any(snapshot.pauses or snapshot.adjustments for snapshot in batch)
     )
+
+
+def _is_wanted(offer: Offer, plan: Plan, made: tuple[object, ...]) -> bool:
+    """Tell whether the node could claim at once what is made here, in the columns of `_created`."""
+    return made[4] == _PENDING and made[12] in offer.queues and plan.job_id not in offer.unknown
 
 
 def _require_progress(plan: Plan, seen: JobSnapshot) -> None:

@@ -85,32 +85,42 @@ union all
 select count(*)::int, null from seen where (select count(*) from ripe) < $2;
 
 -- glance --
--- Returns where jobs stand whose time has come, facts included, and holds nothing: all of them, or else more than $2.
--- The request of a job that has only one comes along.
+-- Returns the store's time, or $1 where that is later, and where jobs stand whose time has come by then, facts
+-- included, and holds nothing: all of them, or else more than $2. The request of a job that has only one comes along.
+with moment as materialized (
+    select greatest(everytick.everytick_now(), $1::timestamptz) as now
+)
 select v.job, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.first_version, v.version, v.retire_at,
        v.reschedule_made_at, v.reschedule_to, v.reschedule_by, v.end_scheduled_for, v.end_started_at, v.end_at,
        v.success_scheduled_for, v.success_started_at, v.success_at,
        exists (select from everytick.occurrence o where o.job = v.job and o.status < 4 offset 0) as is_active,
        exists (select from everytick.pause f where f.job = v.job offset 0) as has_pauses,
        exists (select from everytick.adjustment f where f.job = v.job offset 0) as has_adjustments,
-       r.key is not null as has_requests,
-       r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason, r.requested_by, r.replay_of, r.scheduled_for,
-       r.covers_after, r.covers_through, r.after_at, r.through_at, r.again, r.keeps, r.is_only
-  from ((select s.job
-           from everytick.job_state s
-          cross join lateral (select bool_or(w.wakes) as wakes from everytick.wake w where w.job = s.job) f
-          where s.wake_at <= $1 and f.wakes is not true
-          order by s.wake_at
-          limit $2 + 1)
-        union all
-        (select distinct w.job
-           from (select w.job from everytick.wake w
-                  where w.wakes and w.at <= $1 order by w.at limit 1000) w
-          limit $2 + 1)) a
- cross join lateral (select * from everytick.job_standing v where v.job = a.job and v.wake_at <= $1 offset 0) v
-  left join lateral (select r.*, not exists (select from everytick.request o
-                                              where o.job = r.job and o.seq <> r.seq offset 0) as is_only
-                       from everytick.request r where r.job = v.job limit 1) r on true;
+       v.key is not null as has_requests,
+       v.key, v.cause, v.requested_at, v.payload, v.overlap, v.reason, v.requested_by, v.replay_of, v.scheduled_for,
+       v.covers_after, v.covers_through, v.after_at, v.through_at, v.again, v.keeps, v.is_only, moment.now
+  from moment
+  left join lateral (
+       select *
+         from ((select s.job
+                  from everytick.job_state s
+                 cross join lateral (select bool_or(w.wakes) as wakes from everytick.wake w where w.job = s.job) f
+                 where s.wake_at <= moment.now and f.wakes is not true
+                 order by s.wake_at
+                 limit $2 + 1)
+               union all
+               (select distinct w.job
+                  from (select w.job from everytick.wake w
+                         where w.wakes and w.at <= moment.now order by w.at limit 1000) w
+                 limit $2 + 1)) a(due)
+        cross join lateral (select * from everytick.job_standing v
+                             where v.job = a.due and v.wake_at <= moment.now offset 0) v
+         left join lateral (select r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason, r.requested_by,
+                                   r.replay_of, r.scheduled_for, r.covers_after, r.covers_through, r.after_at,
+                                   r.through_at, r.again, r.keeps,
+                                   not exists (select from everytick.request o
+                                                where o.job = r.job and o.seq <> r.seq offset 0) as is_only
+                              from everytick.request r where r.job = a.due limit 1) r on true) v on true;
 
 -- marked_plans --
 -- Returns those of these jobs whose last plan bears this mark.
@@ -436,17 +446,19 @@ returning s.job, moment.now;
 
 -- settle_few --
 -- Writes a few plans whole that only create, mark, answer requests and move on, each on the condition that its job's revision
--- is still the snapshot's; returns those jobs, the store's time and the name of the transaction, and rings. Facts that
--- come while it waits for a job are not seen and stay: they make the job due again.
+-- is still the snapshot's; returns those jobs and the name of the transaction, and rings where anybody else may have
+-- something to do. Facts that come while it waits for a job are not seen and stay: they make the job due again.
+-- Where nothing of the queues $31 is ready, it gives what it makes and $25 marks to the node $30, in the columns of a
+-- claim: each would be the first in line.
 with moment as materialized (
     select everytick.everytick_now() as now
 ), held as materialized (
-    select p.*, f.*
+    select p.*, f.*, s.wake_at as known_wake_at
       from (select * from unnest($1::int[], $2::bigint[], $3::bigint[], $4::timestamptz[], $5::timestamptz[],
                                  $6::bool[])
                      u(job, revision, woken, watermark, wake_at, rescheduled)
              order by u.job) p
-     cross join lateral (select from everytick.job_state s
+     cross join lateral (select s.wake_at from everytick.job_state s
                           where s.job = p.job and s.revision = p.revision
                             for no key update) s
      cross join lateral (
@@ -461,32 +473,61 @@ with moment as materialized (
                   (array_agg(w.ended_at order by w.seq desc) filter (where w.well))[1] as success_at
              from everytick.wake w
             where w.job = p.job) f
+), line as materialized (
+    select $30::text is not null
+           and not exists (
+               select from unnest($31::text[]) q(queue)
+                cross join lateral (select from everytick.occurrence r
+                                     where not r.early and (r.status = 0 or (r.status = 3 and r.owner is null))
+                                       and r.queue = q.queue
+                                     order by r.priority desc, r.line_at, r.id limit 1) r)
+           and not exists (
+               select from unnest($31::text[]) q(queue)
+                cross join lateral (select from everytick.occurrence e
+                                     where e.early and (e.status = 0 or (e.status = 3 and e.owner is null))
+                                       and e.queue = q.queue and e.ready_at <= (select now from moment)
+                                     order by e.ready_at limit 1) e) as is_empty
 ), folded as (
     delete from everytick.wake where job = any(array(select job from held))
 ), made as (
     insert into everytick.occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
                                       covers_after, covers_through, queue, reason, overrides, payload, replay_of,
-                                      awaited, created_at, updated_at, ended_at, early)
-    select c.*, moment.now, moment.now, case when c.status >= 4 then moment.now end,
-           coalesce(c.ready_at > moment.now, false)
+                                      awaited, created_at, updated_at, ended_at, early, owner, fence, started_at,
+                                      claimed_at)
+    select c.id, c.job, c.version, c.scheduled_for, case when c.is_taken then 2 else c.status end, c.cause, c.priority,
+           c.late, c.line_at, c.ready_at, c.covers_after, c.covers_through, c.queue, c.reason, c.overrides, c.payload,
+           c.replay_of, c.awaited, moment.now, moment.now, case when c.status >= 4 then moment.now end,
+           coalesce(c.ready_at > moment.now, false), case when c.is_taken then $30 end,
+           case when c.is_taken then 1 else 0 end, case when c.is_taken then moment.now end,
+           case when c.is_taken then moment.now end
       from moment,
-           unnest($7::uuid[], $8::int[], $9::int[], $10::timestamptz[], $11::smallint[], $12::smallint[], $13::int[],
-                  $14::bool[], $15::timestamptz[], $16::timestamptz[], $17::timestamptz[], $18::timestamptz[],
-                  $19::text[], $20::text[], $21::text[], $22::text[], $23::text[], $24::bool[])
-           c(id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, covers_after,
-             covers_through, queue, reason, overrides, payload, replay_of, awaited)
+           (select c.*, c.wanted and line.is_empty and coalesce(c.ready_at <= moment.now, true) as is_taken
+              from moment, line,
+                   unnest($7::uuid[], $8::int[], $9::int[], $10::timestamptz[], $11::smallint[], $12::smallint[],
+                          $13::int[], $14::bool[], $15::timestamptz[], $16::timestamptz[], $17::timestamptz[],
+                          $18::timestamptz[], $19::text[], $20::text[], $21::text[], $22::text[], $23::text[],
+                          $24::bool[], $25::bool[])
+                   c(id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, covers_after,
+                     covers_through, queue, reason, overrides, payload, replay_of, awaited, wanted)) c
      where c.job = any(array(select job from held))
     on conflict (id) do nothing
+    returning seq, id, job, version, scheduled_for, status, cause, late, covers_after, covers_through, line_at,
+              ready_at, owner, fence, started_at, ended_at, error, overrides, payload, replay_of, reason, created_at,
+              updated_at, number, claimed_at, lost, cancel, priority
+), known as (
+    insert into everytick.node (id, beat_at)
+    select $30, moment.now from moment where exists (select from made where owner is not null)
+    on conflict (id) do update set beat_at = excluded.beat_at
 ), answered as (
     delete from everytick.request r
-     using unnest($25::int[], $26::text[]) a(job, key)
+     using unnest($26::int[], $27::text[]) a(job, key)
      where r.job = a.job and r.key = a.key and r.job = any(array(select job from held))
 ), marked as (
     update everytick.occurrence o set awaited = true
      where o.seq = any(array(
            select a.seq
              from everytick.occurrence a
-            where a.job = any($27::int[]) and a.job = any(array(select job from held))
+            where a.job = any($28::int[]) and a.job = any(array(select job from held))
               and a.status < 4 and not a.awaited
             order by a.seq
               for no key update))
@@ -506,12 +547,17 @@ with moment as materialized (
            success_scheduled_for =
                case when h.success_at is null then s.success_scheduled_for else h.success_scheduled_for end,
            success_started_at = case when h.success_at is null then s.success_started_at else h.success_started_at end,
-           success_at = coalesce(h.success_at, s.success_at), mark = $28
+           success_at = coalesce(h.success_at, s.success_at), mark = $29
       from moment, held h
      where s.job = h.job and s.job = any(array(select job from held))
-    returning s.job
+    returning s.job, s.wake_at is distinct from h.known_wake_at as is_moved
+), bell as (
+    select everytick.ring()
+     where exists (select from settled where is_moved) or exists (select from made where owner is null)
+        or not exists (select from made)
 )
-select settled.job, moment.now, pg_current_xact_id()::text, (select everytick.ring()) from settled, moment;
+select made.*, settled.job as settled, pg_current_xact_id()::text as by, (select count(*) from bell)
+  from settled left join made on made.job = settled.job and made.owner is not null;
 
 -- ------------------------------------------------------------------------------------ the executor
 
@@ -993,8 +1039,8 @@ update everytick.occurrence o set status = 1, updated_at = $2
    and o.status = 0;
 
 -- ask --
--- Keeps a request and makes its job worth a look, all in one, and returns a row, where everything is as expected: the
--- job is in service, its newest version is the one that is known, no plan has come in between since the statement
+-- Keeps a request, as of now at the latest, and makes its job worth a look, all in one, and returns a row, where
+-- everything is as expected: the job is in service, its newest version is the one that is known, no plan has come in between since the statement
 -- began, and the key is new. Else it writes nothing, and whoever asks looks closer.
 with held as materialized (
     select s.job, s.revision, everytick.everytick_now() as now
@@ -1004,7 +1050,7 @@ with held as materialized (
 ), asked as (
     insert into everytick.request (job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
                                    scheduled_for, covers_after, covers_through, after_at, through_at, again, keeps)
-    select h.job, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19
+    select h.job, $5, $6, least($7, h.now), $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19
       from held h
      where h.revision = (select s.revision from everytick.job_state s where s.job = $2)
        and not exists (select from everytick.occurrence o where o.id = $4::uuid)

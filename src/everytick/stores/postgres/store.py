@@ -46,7 +46,6 @@ class PostgresStore(Planning, Running, Recording, Nodes, History):
         super().__init__(Door(address, connections=connections, clock=clock, settings=settings), definitions_kept)
         self._again = partial(PostgresStore, url, schema=schema, pooling=pooling, clock=clock, settings=settings)
         self._bell = Bell(self._door)
-        self._latest: datetime | None = None
 
     is_in_memory: ClassVar[bool] = False
     holds_due: ClassVar[bool] = True
@@ -104,11 +103,6 @@ class PostgresStore(Planning, Running, Recording, Nodes, History):
         async with self._door.connection() as db:
             row = await db.fetchrow(self._sql.ahead, list(queues))
         return Ahead(self._never_back(row["now"]), row["wake_at"], row["ready_at"])
-
-    def _never_back(self, now: datetime) -> datetime:
-        if self._latest is None or now > self._latest:
-            self._latest = now
-        return self._latest
 
     async def bell(self, seconds: float) -> bool:
         """Wait for a hint that something changed, at most so many seconds; return whether one came."""

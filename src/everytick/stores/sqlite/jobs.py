@@ -242,7 +242,7 @@ def request(transaction: Transaction, definitions: Definitions, job_id: str, ask
     job = _definition(transaction, definitions, row, version)
     if not job.enabled:
         raise JobDisabled(row.name)
-    asked = as_stored(job, asked)
+    asked = as_stored(job, asked, rows.moment(transaction.now))
     id_ = requested_id(job, asked)
     before = transaction.execute(Q.open_request, (row.key, asked.key)).fetchone()
     if before is None and asked.cause is not Cause.BACKFILL:

@@ -1,0 +1,178 @@
+"""A plan and a claim at once: what a plan makes and would be the first in line needs no second question."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from everytick.deciding.plan import plan
+from everytick.domain.job import Job
+from everytick.domain.occurrence import Cause
+from everytick.domain.snapshots import ASKED_NOW, JobSnapshot, Request
+from everytick.stores.base import Claim, Commit, Offer
+from everytick.stores.postgres.store import PostgresStore
+from tests.stores.acting import QUEUES, began, ended, job, occurrences, plan_once, statuses
+from tests.stores.clock import ManualClock
+from tests.stores.postgres.proxy import Cut, Proxy
+
+OFFER = Offer("node-1", QUEUES, 10)
+
+
+async def asked_for(store: PostgresStore, *jobs: Job) -> None:
+    """Define jobs that are decided up to now, and trigger each."""
+    stored = [await store.put(each) for each in jobs or (job(),)]
+    await plan_once(store)
+    for each in stored:
+        await store.request(each.job_id, Request("k", Cause.TRIGGER, ASKED_NOW))
+
+
+async def seen(store: PostgresStore) -> Sequence[JobSnapshot]:
+    found = await store.glance(100)
+    assert found is not None
+    return found[1]
+
+
+async def commit(store: PostgresStore, offer: Offer = OFFER) -> tuple[list[Commit], list[Claim]]:
+    batch = await seen(store)
+    return await store.commit_and_claim(batch, [plan(each, await store.now()) for each in batch], offer)
+
+
+async def test_what_a_plan_makes_is_given_at_once_as_a_claim_would_give_it(
+    store: PostgresStore, clock: ManualClock, db: Any
+) -> None:
+    await asked_for(store)
+    [answer], [claim] = await commit(store)
+    assert answer is Commit.COMMITTED
+    [made] = await occurrences(store)
+    assert (claim.fence, claim.occurrence, made.status, made.owner) == (1, made, "running", "node-1")
+    assert made.started_at == claim.snapshot.claimed_at == clock.time
+    [beat] = await db.fetch("select id, beat_at from node")
+    assert tuple(beat) == ("node-1", clock.time), "a claim is a sign of life"
+    assert await store.claim("node-2", QUEUES, 10) == []
+    assert (await store.beat("node-1", [claim.handle])).gone == ()
+    assert await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time))]) == [Commit.COMMITTED]
+    assert await statuses(store) == ["completed"]
+
+
+async def test_it_stands_in_line_where_something_else_is_ready(store: PostgresStore, clock: ManualClock) -> None:
+    """What is more urgent or has waited longer goes first, and only a claim knows the line."""
+    await store.put(job("first", "* * * * *"))
+    clock.move(minutes=1)
+    await plan_once(store)
+    await asked_for(store, job("second", priority=5))
+    assert await commit(store) == ([Commit.COMMITTED], [])
+    assert [each.job.name for each in await store.claim("node-1", QUEUES, 10)] == ["second", "first"]
+
+
+async def test_it_stands_in_line_where_the_time_of_an_early_one_has_come(
+    store: PostgresStore, clock: ManualClock
+) -> None:
+    await store.put(job("first", jitter="30m"))
+    clock.move(hours=1)
+    await plan_once(store)
+    await asked_for(store, job("second"))
+    clock.move(minutes=30)
+    assert await commit(store) == ([Commit.COMMITTED], [])
+    assert [each.job.name for each in await store.claim("node-1", QUEUES, 10)] == ["first", "second"]
+
+
+async def test_nothing_is_given_of_other_queues_or_of_unknown_jobs(store: PostgresStore) -> None:
+    await asked_for(store, job("elsewhere", queue="other"), job("unknown"), job("one"))
+    [unknown] = [each.job_id for each in await seen(store) if each.editions[-1].job.name == "unknown"]
+    answers, [claim] = await commit(store, replace(OFFER, unknown=frozenset([unknown])))
+    assert (answers, claim.job.name) == ([Commit.COMMITTED] * 3, "one")
+    assert sorted(await statuses(store)) == ["pending", "pending", "running"]
+
+
+async def test_the_line_decides_where_more_is_made_than_was_offered_for(store: PostgresStore) -> None:
+    await asked_for(store, job("low"), job("high", priority=5))
+    assert await commit(store, replace(OFFER, limit=1)) == ([Commit.COMMITTED] * 2, [])
+    assert [each.job.name for each in await store.claim("node-1", QUEUES, 1)] == ["high"]
+
+
+async def test_a_plan_that_is_stale_gives_nothing(store: PostgresStore) -> None:
+    await asked_for(store)
+    batch = await seen(store)
+    plans = [plan(each, await store.now()) for each in batch]
+    await store.pause(batch[0].job_id)
+    assert await store.commit_and_claim(batch, plans, OFFER) == ([Commit.STALE], [])
+    assert await statuses(store) == []
+
+
+async def test_what_is_not_ready_yet_is_not_given(store: PostgresStore, clock: ManualClock) -> None:
+    await store.put(job(jitter="30m"))
+    clock.move(hours=1)
+    assert await commit(store) == ([Commit.COMMITTED], [])
+    assert await statuses(store) == ["pending"]
+
+
+async def test_nobody_is_rung_where_nobody_else_has_anything_to_do(store: PostgresStore, db: Any) -> None:
+    """The others know when to look next: that has not changed."""
+    await asked_for(store)
+    rung = await db.fetchval("select last_value from pulse")
+    assert len((await commit(store))[1]) == 1
+    assert await db.fetchval("select last_value from pulse") == rung
+
+
+async def test_the_others_are_rung_where_something_is_left_or_the_next_look_has_moved(
+    store: PostgresStore, clock: ManualClock, db: Any
+) -> None:
+    await asked_for(store, job(overlap="allow"))
+    rung = await db.fetchval("select last_value from pulse")
+    assert await commit(store, replace(OFFER, limit=0)) == ([Commit.COMMITTED], [])
+    assert await db.fetchval("select last_value from pulse") == rung + 1
+    await store.claim("node-1", QUEUES, 10)
+    clock.move(hours=1)
+    assert len((await commit(store))[1]) == 1
+    assert await db.fetchval("select last_value from pulse") == rung + 2
+
+
+async def test_a_claim_whose_answer_is_lost_comes_with_the_beat(
+    through: tuple[Proxy, PostgresStore], clock: ManualClock
+) -> None:
+    """G9: the plan is known to be written, and the store counts what it made as the node's own."""
+    proxy, store = through
+    await asked_for(store)
+    batch = await seen(store)
+    plans = [plan(each, clock.time) for each in batch]
+    proxy.arm(Cut.AFTER, only="B")
+    assert await store.commit_and_claim(batch, plans, OFFER) == ([Commit.COMMITTED], [])
+    assert proxy.cuts == 1
+    [adopted] = (await store.beat("node-1", [])).adopt
+    assert adopted.fence == 1
+    assert await statuses(store) == ["running"]
+
+
+async def test_a_glance_tells_the_time_and_nothing_where_nothing_is_due(
+    store: PostgresStore, clock: ManualClock
+) -> None:
+    assert await store.glance(100) == (clock.time, [])
+    await store.put(job())
+    await plan_once(store)
+    clock.move(minutes=5)
+    assert await store.glance(100) == (clock.time, [])
+
+
+async def test_a_glance_leaves_many_to_whoever_holds_them(store: PostgresStore, clock: ManualClock) -> None:
+    store.unheld = 2
+    for number in range(3):
+        await store.put(job(f"job-{number}"))
+    assert await store.glance(100) is None
+    assert await plan_once(store) == [Commit.COMMITTED] * 3
+    clock.move(minutes=1)
+    assert await store.glance(100) is None, "as long as the last ones were many"
+    assert await plan_once(store) == []
+    assert await store.glance(100) == (clock.time, [])
+
+
+async def test_a_glance_keeps_to_the_latest_time_that_was_told(
+    store: PostgresStore, clock: ManualClock, db: Any
+) -> None:
+    """C-05: a server's clock that was set back stands still until it has caught up."""
+    await store.put(job())
+    await plan_once(store)
+    clock.move(hours=1)
+    told = await store.now()
+    await db.execute("update clock set at = at - interval '2 hours'")
+    found = await store.glance(100)
+    assert found is not None
+    assert (found[0], len(found[1])) == (told, 1)
