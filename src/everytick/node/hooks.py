@@ -3,14 +3,11 @@
 import asyncio
 import contextvars
 import inspect
-import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from queue import Empty, SimpleQueue
 from typing import Any
-
-_log = logging.getLogger("everytick.hooks")
 
 Hook = Callable[..., Any]
 
@@ -70,8 +67,8 @@ def _answer(future: "Future[Any]", call: Callable[[], Any]) -> None:
         future.set_result(result)
 
 
-async def is_called_in_vain(hook: Hook, argument: object, threads: HookThreads, seconds: float) -> bool:
-    """Call the hook and return whether it raised, or did not end in so many seconds.
+async def why_in_vain(hook: Hook, argument: object, threads: HookThreads, seconds: float) -> BaseException | None:
+    """Call the hook and return what it raised, or TimeoutError where it did not end in so many seconds.
 
     Whatever it raises, `sys.exit` included, the node goes on. One that does not end is told
     to stop where that is possible, and left behind.
@@ -86,12 +83,8 @@ async def is_called_in_vain(hook: Hook, argument: object, threads: HookThreads, 
         calling.cancel()
         _left_behind.add(calling)
         calling.add_done_callback(_left_behind.discard)
-        _log.error("a hook has not ended after %g seconds, and is left behind", seconds)
-        return True
-    error = calling.result()
-    if error is not None:
-        _log.error("a hook raised", exc_info=error)
-    return error is not None
+        return TimeoutError(f"it has not ended after {seconds:g} seconds, and is left behind")
+    return calling.result()
 
 
 async def _what_it_raises(hook: Hook, argument: object, threads: HookThreads) -> BaseException | None:

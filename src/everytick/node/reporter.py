@@ -9,10 +9,10 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from everytick.domain.steps import End, OccurrenceSnapshot
-from everytick.errors import StoreUnavailable
+from everytick.errors import StoreUnavailable, shown
 from everytick.node.health import Health
 from everytick.node.held import Running
-from everytick.node.hooks import Hook, HookThreads, is_called_in_vain
+from everytick.node.hooks import Hook, HookThreads, why_in_vain
 from everytick.stores.base import Claim, JobStore, RunStore
 
 _log = logging.getLogger("everytick.hooks")
@@ -120,8 +120,10 @@ class Reporter:
         task.add_done_callback(self._tasks.discard)
 
     async def _start(self, hook: Hook, claim: Claim, go: Callable[[], None]) -> None:
-        if await is_called_in_vain(hook, claim.occurrence, self._threads, self._timeout):
-            _log.error("on_start of job '%s' failed; its tasks run all the same", claim.job.name)
+        why = await why_in_vain(hook, claim.occurrence, self._threads, self._timeout)
+        if why is not None:
+            text = "on_start of job '%s' failed, and its tasks run all the same: %s"
+            _log.error(text, claim.job.name, _said(why), exc_info=why)
         go()
 
     def _take_in_hand(self, hook: Hook, ended: OccurrenceSnapshot) -> bool:
@@ -140,8 +142,10 @@ class Reporter:
         room = self._rooms.setdefault(ended.job_id, asyncio.Semaphore(_CALLED_AT_ONCE_OF_A_JOB))
         try:
             async with room, self._room:
-                if await is_called_in_vain(hook, ended.report(), self._threads, self._timeout):
-                    _log.error("on_complete failed for occurrence %s; the occurrence stays as it ended", ended.id)
+                why = await why_in_vain(hook, ended.report(), self._threads, self._timeout)
+            if why is not None:
+                text = "on_complete failed for occurrence %s, which stays as it ended: %s"
+                _log.error(text, ended.id, _said(why), exc_info=why)
         except BaseException:
             self._let_go([ended.id])
             raise
@@ -191,3 +195,7 @@ class Reporter:
         if record is not None and record.last_end is not None:
             running.context.previous = record.last_end.scheduled_for
         go()
+
+
+def _said(why: BaseException) -> str:
+    return f"{type(why).__name__}: {shown(str(why), 200)}"

@@ -1,6 +1,7 @@
 """Hooks around an occurrence: once before its first attempt, and always with the report after its end."""
 
 import asyncio
+import re
 import threading
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
@@ -87,9 +88,11 @@ def test_a_hook_that_raises_is_logged_and_changes_nothing(live: Live, caplog: py
         await node.stop()
 
     live(story)
-    said = " ".join(record.getMessage() for record in caplog.records)
-    assert "on_start of job 'hooked' failed" in said
-    assert "on_complete failed" in said
+    first, second = [record for record in caplog.records if record.name == "everytick.hooks"]
+    assert first.getMessage() == "on_start of job 'hooked' failed, and its tasks run all the same: RuntimeError: hook"
+    assert re.match(r"on_complete failed for occurrence occ_\S+, which stays as it ended: Runtime", second.getMessage())
+    assert first.exc_info is not None
+    assert second.exc_info is not None
 
 
 def test_a_report_that_nobody_delivered_is_delivered_by_whoever_comes(live: Live) -> None:
@@ -375,4 +378,4 @@ def test_a_hook_that_does_not_end_is_left_behind_after_a_while(live: Live, caplo
         await node.stop()
 
     live(story)
-    assert "a hook has not ended after 10 seconds" in caplog.text
+    assert "TimeoutError: it has not ended after 10 seconds, and is left behind" in caplog.text
