@@ -191,7 +191,7 @@ def test_what_names_no_moment_is_refused(text: str) -> None:
 
 
 def test_a_naive_datetime_is_refused_and_an_aware_one_becomes_utc() -> None:
-    with pytest.raises(InvalidInstant, match="^'2026-01-01T00:00:00': has no time zone"):
+    with pytest.raises(InvalidInstant, match=r"^'2026-01-01T00:00:00': has no time zone"):
         instant(datetime(2026, 1, 1))  # noqa: DTZ001
     east = timezone(timedelta(hours=2))
     assert instant(datetime(2026, 1, 1, 2, tzinfo=east)) == datetime(2026, 1, 1, tzinfo=UTC)
