@@ -269,6 +269,7 @@ class Pair:
         records = await self.both("list")
         await self.both("get", [record.job.id for record in records])
         await self.both("look", [record.job.id for record in records])
+        await self.both("last_failures", [record.job.id for record in records])
         await self.both("ahead", QUEUES)
         found = (await self.both("history", limit=1000)).occurrences
         for each in found:

@@ -139,15 +139,24 @@ async def was_attempted(store: AnyStore, occurrence: Occurrence) -> bool:
 
 
 async def last_attempt_at(store: AnyStore, record: JobRecord) -> datetime | None:
-    """Return when a callback of the task was last called, as far as its newest occurrences tell."""
-    found: list[datetime] = []
-    for each in (await store.history(job_id=record.job.id, limit=_LOOKED_AT)).occurrences:
-        if await was_attempted(store, each):
-            attempts = (await store.whole(each.id)).attempts
-            found += [attempt.started_at for _, attempt in attempts if attempt.started_at is not None]
-            found += [each.started_at] if each.started_at is not None and is_running(each) else []
-            break
-    return max(found, default=None)
+    """Return when a callback of the task was last called, as far as retention keeps that."""
+    cursor = None
+    while True:
+        # A callback that takes long has any number of minutes behind it that never ran.
+        page = await store.history(job_id=record.job.id, limit=_LOOKED_AT, cursor=cursor)
+        for each in page.occurrences:
+            if await was_attempted(store, each):
+                return await _attempted_at(store, each)
+        cursor = page.cursor
+        if cursor is None:
+            return None
+
+
+async def _attempted_at(store: AnyStore, occurrence: Occurrence) -> datetime | None:
+    begun = [attempt.started_at for _, attempt in (await store.whole(occurrence.id)).attempts]
+    # The attempt that runs has no row yet.
+    claimed = occurrence.started_at if is_running(occurrence) else None
+    return max(filter(None, [claimed, *begun]), default=None)
 
 
 async def awaits_retry(store: AnyStore, occurrence: Occurrence) -> bool:

@@ -12,15 +12,10 @@ from everytick.declarative.opening import reading
 from everytick.declarative.registrations import milliseconds
 from everytick.declarative.telling import TaskStatus
 from everytick.domain.ids import job_id
-from everytick.domain.occurrence import Attempt, Occurrence
-from everytick.domain.statuses import AttemptStatus
+from everytick.domain.occurrence import Occurrence
 from everytick.errors import NotFound
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import JobRecord
-
-_FAILED = (AttemptStatus.FAILED, AttemptStatus.TIMEOUT)
-_LOOKED_AT = 100
-"""So many of a task's newest occurrences are looked at for its last failure, which nothing else tells of."""
 
 
 class TaskState(Mapping[str, Any]):
@@ -58,16 +53,18 @@ async def task_states(
 ) -> dict[str, TaskState]:
     """Return where the tasks of the scheduler of this name stand, registered or not, by the task's name.
 
-    Without `tasks` these are all of them. A failure that lies behind the newest hundred
-    occurrences of a task, or that retention has forgotten, is not found any more.
+    Without `tasks` these are all of them.
     """
     prefix = prefix_of(name)
     wanted = None if tasks is None else {job_name(name, each) for each in tasks}
     async with reading(store) as opened:
         found = [each for each in await opened.list() if each.job.name.startswith(prefix)]
         records = [each for each in found if wanted is None or each.job.name in wanted]
-        active = await resuming.active_of(opened, {each.job.id for each in records})
-        states = [await _state(opened, name, each, active.get(each.job.id, [])) for each in records]
+        ids = {each.job.id for each in records}
+        active, failed = await resuming.active_of(opened, ids), await opened.last_failures(ids)
+        states = [
+            await _state(opened, name, each, active.get(each.job.id, []), failed.get(each.job.id)) for each in records
+        ]
         return {each["name"]: each for each in states}
 
 
@@ -91,10 +88,11 @@ async def _record(store: AnyStore, task: str, name: str) -> JobRecord:
     return found
 
 
-async def _state(store: AnyStore, scheduler: str, record: JobRecord, active: list[Occurrence]) -> TaskState:
+async def _state(
+    store: AnyStore, scheduler: str, record: JobRecord, active: list[Occurrence], failed: datetime | None
+) -> TaskState:
     document = read_document(data_of(record.job), lambda task: job_name(scheduler, task) == record.job.name)
     status, until = await _standing(store, active)
-    attempted, failed = await _times(store, record)
     succeeded = record.last_success
     return TaskState(
         name=document.name,
@@ -102,7 +100,7 @@ async def _state(store: AnyStore, scheduler: str, record: JobRecord, active: lis
         retryDelayMs=milliseconds(document.retry_delay),
         schedulerIdentifier=document.scheduler_identifier,
         state=str(status),
-        lastAttemptAt=attempted,
+        lastAttemptAt=await resuming.last_attempt_at(store, record),
         lastSuccessAt=None if succeeded is None else succeeded.ended_at,
         lastFailureAt=failed,
         pendingRetryUntil=until,
@@ -116,26 +114,3 @@ async def _standing(store: AnyStore, active: list[Occurrence]) -> tuple[TaskStat
         if await resuming.awaits_retry(store, each):
             return TaskStatus.AWAITING_RETRY, each.ready_at
     return TaskStatus.AWAITING_RUN, None
-
-
-async def _times(store: AnyStore, record: JobRecord) -> tuple[datetime | None, datetime | None]:
-    """Return when the task was last attempted, and when it last failed."""
-    attempted = failed = None
-    page = await store.history(job_id=record.job.id, limit=_LOOKED_AT)
-    for each in page.occurrences:
-        if each.started_at is None:
-            continue
-        attempts = [attempt for _, attempt in (await store.whole(each.id)).attempts]
-        begun = [attempt.started_at for attempt in attempts]
-        # What was claimed and given back before its callback was called has no attempt.
-        claimed = each.started_at if resuming.is_running(each) else None
-        attempted = max(filter(None, [attempted, claimed, *begun]), default=None)
-        failed = failed or _failed_at(attempts)
-        if failed is not None:
-            break
-    return attempted, failed
-
-
-def _failed_at(attempts: list[Attempt]) -> datetime | None:
-    ends = [attempt.ended_at for attempt in attempts if attempt.status in _FAILED and attempt.ended_at is not None]
-    return max(ends, default=None)

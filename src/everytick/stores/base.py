@@ -462,6 +462,13 @@ class HistoryStore(Protocol):
         """Return the spans of instants that did not run and touch `(after, through]`, in order."""
         ...
 
+    async def last_failures(self, job_ids: Collection[str]) -> Mapping[str, datetime]:
+        """Return when an attempt of each of these jobs last failed or timed out, if one ever did.
+
+        That is known also once retention has forgotten the occurrence.
+        """
+        ...
+
     async def nodes(self) -> Sequence[NodeRecord]:
         """Return the nodes that were heard of."""
         ...

@@ -333,6 +333,41 @@ def test_timestamp_management_is_kept_by_a_task_that_is_no_longer_registered(ada
     adapter.play(story)
 
 
+def test_timestamp_management_a_failure_stays_the_last_however_many_runs_succeed_after_it(quick: Adapter) -> None:
+    """S2-025: two hours of them."""
+
+    async def story(world: World) -> None:
+        task = Task(world, fails=[True])
+        scheduler = await world.started(task.on(delay=timedelta(seconds=30)))
+        await world.advance(hours=2)
+        await scheduler.stop()
+        assert task.count == 122
+        assert close((await world.task_states())["task"]["lastFailureAt"], task.began[0])
+
+    quick.play(story)
+
+
+def test_timestamp_management_of_a_run_that_outlasts_many_minutes(quick: Adapter) -> None:
+    """S2-025, S2-007: its attempt is the last one, though two hours of minutes have come since."""
+
+    async def story(world: World) -> None:
+        task = Task(world, gate=True)
+        scheduler = await world.started(task.on())
+        await world.advance(hours=2)
+        found = (await world.task_states())["task"]
+        assert (found["state"], task.count) == ("Running", 1)
+        assert close(found["lastAttemptAt"], task.began[0])
+        scheduler.crash()
+        # What was missed is one run, though the expression is another one now.
+        again = Task(world)
+        second = await world.started(again.on("* * * * 0-6"))
+        await world.advance(seconds=20)
+        await second.stop()
+        assert again.count == 1
+
+    quick.play(story)
+
+
 def test_timestamp_management_a_retry_survives_a_life_without_its_task(adapter: Adapter) -> None:
     """S2-013, S2-025, S2-059: it waits, unscheduled, and comes when its task is registered again."""
 

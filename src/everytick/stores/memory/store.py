@@ -5,7 +5,7 @@ stores. How rows are found without walking all of them is the business of `table
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -85,6 +85,7 @@ from everytick.stores.memory.tables import AttemptRow, JobRow, OccurrenceRow, Ta
 _S = OccurrenceStatus
 _WELL = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS})
 _KEPT_AS_SUCCESS = _WELL | {_S.SKIPPED}
+_FAILURES = frozenset({AttemptStatus.FAILED, AttemptStatus.TIMEOUT})
 _UNSTARTED = frozenset({_S.PENDING, _S.QUEUED, _S.AWAITING_RETRY})
 _NO_OVERRIDES = Overrides(Level.OCCURRENCE)
 _TICK = timedelta(microseconds=1)
@@ -712,6 +713,12 @@ class MemoryStore:
         row = self._job(job_id)
         return [span for span in row.spans if span.through > after and span.after < through]
 
+    async def last_failures(self, job_ids: Collection[str]) -> Mapping[str, datetime]:
+        """Return when an attempt of each of these jobs last failed or timed out, if one ever did."""
+        known = [row for id_ in job_ids if (row := self._tables.jobs.get(id_)) is not None]
+        latest = {row.id: max(_failures(row.history, row.forgotten_failure), default=None) for row in known}
+        return {id_: at for id_, at in latest.items() if at is not None}
+
     async def nodes(self) -> Sequence[NodeRecord]:
         """Return the nodes that were heard of."""
         return [
@@ -725,6 +732,7 @@ class MemoryStore:
         over = (row for job in self._tables.jobs.values() for row in _no_longer_kept(job, now))
         forgotten = list(islice(over, limit))
         for row in forgotten:
+            row.job.forgotten_failure = max(_failures([row], row.job.forgotten_failure), default=None)
             self._tables.remove(row)
         return len(forgotten)
 
@@ -886,6 +894,16 @@ def _note(row: OccurrenceRow, fence: int, note: Note) -> None:
         known = AttemptRow(AttemptStatus.RUNNING, note.started_at)
         row.attempts[note.task, note.number] = known
     known.progress, known.log = note.progress or known.progress, note.log or known.log
+
+
+def _failures(rows: Iterable[OccurrenceRow], known: datetime | None) -> Iterator[datetime]:
+    """Give when attempts of these failed or timed out, and what was known before."""
+    if known is not None:
+        yield known
+    for row in rows:
+        for attempt in row.attempts.values():
+            if attempt.status in _FAILURES and attempt.ended_at is not None:
+                yield attempt.ended_at
 
 
 def _no_longer_kept(job: JobRow, now: datetime) -> Iterator[OccurrenceRow]:

@@ -102,6 +102,7 @@ class Queries:
     occurrence: str
     attempts: str
     spans: str
+    last_failures: str
     job_key: str
     version_at: str
     nodes: str

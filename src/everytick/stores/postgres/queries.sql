@@ -1149,6 +1149,19 @@ select * from everytick.attempt where occurrence = $1 order by task, number;
 -- Returns the spans of a job that touch `(after, through]`, in order.
 select * from everytick.span where job = $1 and through_at > $2 and after_at < $3 order by seq;
 
+-- last_failures --
+-- Returns when an attempt of each of these jobs last failed or timed out, remembered or to be seen.
+select j.id, max(f.at) as at
+  from (select job, at from everytick.forgotten_failure
+        union all
+        select o.job, a.ended_at
+          from everytick.attempt a
+          join everytick.occurrence o on o.seq = a.occurrence
+         where a.status in (3, 4)) f
+  join everytick.job j on j.seq = f.job
+ where j.id = any($1::text[]) and f.at is not null
+ group by j.id;
+
 -- job_key --
 -- Returns the inner key of a job.
 select seq from everytick.job where id = $1;
@@ -1240,6 +1253,7 @@ with woken as (delete from everytick.wake where job = $1),
      moved as (delete from everytick.adjustment where job = $1),
      held as (delete from everytick.pause where job = $1),
      skipped as (delete from everytick.span where job = $1),
+     failed as (delete from everytick.forgotten_failure where job = $1),
      defined as (delete from everytick.definition where job = $1),
      stood as (delete from everytick.job_state where job = $1)
 delete from everytick.job where seq = $1;
@@ -1273,9 +1287,10 @@ delete from everytick.node
 
 -- prune --
 -- Forgets ended occurrences that their job's retention no longer keeps, with their runs and attempts, and returns
--- how many: never a live one, never the newest `keep_last` of a job, never one whose report is due.
+-- how many: never a live one, never the newest `keep_last` of a job, never one whose report is due. When an attempt
+-- among them last failed is remembered.
 with old as materialized (
-    select o.seq
+    select o.seq, s.job
       from everytick.job_state s
      cross join lateral (select h.scheduled_for, h.id from everytick.occurrence h
                           where h.job = s.job and h.status >= 4
@@ -1291,6 +1306,14 @@ with old as materialized (
      limit $1
 ), attempts as (
     delete from everytick.attempt where occurrence = any(array(select seq from old))
+    returning occurrence, status, ended_at
+), failed as (
+    insert into everytick.forgotten_failure as f (job, at)
+    select old.job, max(a.ended_at)
+      from attempts a join old on old.seq = a.occurrence
+     where a.status in (3, 4) and a.ended_at is not null
+     group by old.job order by old.job
+    on conflict (job) do update set at = greatest(f.at, excluded.at)
 ), runs as (
     delete from everytick.task_run where occurrence = any(array(select seq from old))
 ), gone as (

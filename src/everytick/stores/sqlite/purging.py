@@ -14,6 +14,7 @@ _BELONGING = (
     Q.purge_spans,
     Q.forget_parked_job,
     Q.purge_versions,
+    Q.purge_failure,
     Q.purge_state,
     Q.purge_job,
 )

@@ -116,6 +116,7 @@ class Queries:
     purge_pauses: str
     purge_spans: str
     purge_versions: str
+    purge_failure: str
     purge_state: str
     purge_job: str
     keep_runs: str
@@ -125,6 +126,8 @@ class Queries:
     last_kept: str
     aged_of_job: str
     last_of_jobs: str
+    last_failures: str
+    remember_failures: str
     forget_attempts: str
     forget_runs: str
     forget_occurrences: str

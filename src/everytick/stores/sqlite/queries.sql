@@ -647,6 +647,10 @@ delete from span where job = ?;
 -- No occurrence names a version of it.
 delete from job_version where job = ?;
 
+-- purge_failure --
+-- Nor when it last failed.
+delete from forgotten_failure where job = ?;
+
 -- purge_state --
 -- Nothing of it is planned.
 delete from job_state where job = ?;
@@ -689,6 +693,25 @@ select seq from occurrence indexed by occurrence_ended
 -- last_of_jobs --
 -- The last of as many jobs as are looked through at once; none if there are fewer.
 select job from job where job > ? order by job limit 1 offset ?;
+
+-- last_failures --
+-- When an attempt of each of these jobs last failed or timed out, remembered or to be seen.
+select j.id, max(f.at)
+  from (select job, at from forgotten_failure
+        union all
+        select o.job, a.ended_at from attempt a indexed by attempt_failed join occurrence o on o.seq = a.occurrence
+         where a.status in (3, 4)) f
+  join job j on j.job = f.job
+ where j.id in (select value from json_each(?)) and f.at is not null
+ group by j.id;
+
+-- remember_failures --
+-- What is about to be forgotten leaves behind when it last failed.
+insert into forgotten_failure (job, at)
+select o.job, max(a.ended_at) from attempt a join occurrence o on o.seq = a.occurrence
+ where a.occurrence in (select value from json_each(?)) and a.status in (3, 4) and a.ended_at is not null
+ group by o.job
+    on conflict (job) do update set at = max(at, excluded.at);
 
 -- forget_attempts --
 -- With their occurrence its attempts are forgotten.

@@ -8,7 +8,7 @@ import asyncio
 import json
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime, timedelta
 from functools import partial
@@ -353,6 +353,10 @@ class SqliteStore:
     async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
         """Return the spans of instants that did not run and touch `(after, through]`, in order."""
         return await self._ask(self._people, lambda reading: history.spans(reading, job_id, after, through))
+
+    async def last_failures(self, job_ids: Collection[str]) -> Mapping[str, datetime]:
+        """Return when an attempt of each of these jobs last failed or timed out, if one ever did."""
+        return await self._ask(self._people, lambda reading: history.last_failures(reading, job_ids))
 
     async def nodes(self) -> Sequence[NodeRecord]:
         """Return the nodes that were heard of."""

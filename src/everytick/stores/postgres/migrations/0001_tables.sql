@@ -247,6 +247,14 @@ create table everytick.attempt (
     primary key (occurrence, task, number)
 );
 
+create index attempt_failed on everytick.attempt (occurrence) where status in (3, 4);
+
+-- When an attempt of a job last failed, as far as its occurrence was forgotten.
+create table everytick.forgotten_failure (
+    job integer primary key,
+    at  timestamptz not null
+);
+
 -- One write per node and beat, in place.
 create table everytick.node (
     id      text primary key,

@@ -236,6 +236,14 @@ create table attempt (
   primary key (occurrence, task, number)
 ) strict, without rowid;
 
+create index attempt_failed on attempt (occurrence) where status in (3, 4);
+
+-- When an attempt of a job last failed, as far as its occurrence was forgotten.
+create table forgotten_failure (
+  job integer primary key references job,
+  at integer not null
+) strict;
+
 create table node (
   id text primary key,
   beat_at integer not null,
