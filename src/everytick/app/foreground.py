@@ -11,6 +11,7 @@ import threading
 from contextlib import suppress
 from typing import NoReturn, Protocol, Self
 
+from everytick.app.notices import Notices
 from everytick.node.node import Node, StopMode
 
 _log = logging.getLogger("everytick")
@@ -97,10 +98,11 @@ def run(app: Runnable, *, drain: bool = False) -> None:
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("run() hears signals and needs the main thread: call start_background() here")
     gc.set_threshold(*_SELDOM)
+    notices = Notices.asked_for()
     loop = asyncio.new_event_loop()
     try:
         with Signals(loop) as signals:
-            stuck = loop.run_until_complete(_until_told(app, drain, signals.told))
+            stuck = loop.run_until_complete(_until_told(app, drain, signals.told, notices))
             if stuck or not loop.run_until_complete(_is_wound_up()):
                 # A loop cannot be closed around a coroutine that refuses to be canceled.
                 _log.error("leaving without %s: told to stop and did not", stuck or "what tasks have left behind")
@@ -120,7 +122,7 @@ def calm_collector() -> None:
     gc.set_threshold(*_SELDOM)
 
 
-async def _until_told(app: Runnable, drain: bool, told: asyncio.Event) -> str:
+async def _until_told(app: Runnable, drain: bool, told: asyncio.Event, notices: Notices) -> str:
     """Return once it has stopped, and what did not stop."""
     starting, waiting = asyncio.ensure_future(app.start()), asyncio.ensure_future(told.wait())
     node: Node | None = None
@@ -130,12 +132,15 @@ async def _until_told(app: Runnable, drain: bool, told: asyncio.Event) -> str:
             return await _gave_up(app, starting)
         await starting
         node = app.node
+        notices.running()
         # A moment later, so that what was due at the start need not wait for it.
         asyncio.get_running_loop().call_later(_SETTLED_AFTER, calm_collector)
         await waiting
     finally:
         waiting.cancel()
+        notices.stopping()
         await app.stop("drain" if drain else "cancel")
+        notices.over()
     return "" if node is None or not node.executor.stuck else f"{node.executor.stuck} tasks"
 
 

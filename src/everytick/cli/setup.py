@@ -173,7 +173,10 @@ After=network-online.target
 Wants=network-online.target
 
 [Service]
-Type=exec
+Type=notify
+# A store that is migrated may take its time, and a node whose loop does not turn is of no use.
+TimeoutStartSec=10min
+WatchdogSec=2min
 User={user}
 WorkingDirectory={folder}
 {variables}

@@ -85,7 +85,7 @@ def test_a_unit_runs_this_command_in_this_folder(plain: Cli, tmp_path: Path) -> 
     assert "User=ada" in lines
     assert "Environment=EVERYTICK_APP=unit_app:tick" in lines
     assert f"WorkingDirectory={tmp_path}" in lines
-    assert "TimeoutStopSec=75s" in lines
+    assert {"TimeoutStopSec=75s", "Type=notify", "WatchdogSec=2min"} <= {*lines}
     [start] = [line for line in lines if line.startswith("ExecStart=")]
     assert Path(start.removeprefix("ExecStart=").split()[0]).exists()
 
