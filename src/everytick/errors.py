@@ -302,8 +302,8 @@ class TooManyEditions(EverytickError):
 
     def __init__(self, job: str, most: int) -> None:
         super().__init__(
-            f"job '{shown(job)}' has {most} edits that no node has looked at yet: try again in a moment, "
-            "or end its pause or enable it first, for while it is held nothing of it is decided"
+            f"job '{shown(job)}' has {most} edits that no node has looked at yet: try again in a moment; "
+            "if it is paused and its instants are to be caught up, end that pause first"
         )
         self.job, self.most = job, most
 

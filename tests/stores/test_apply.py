@@ -102,9 +102,9 @@ async def test_what_is_refused_last_undoes_what_was_written_first(store: AnyStor
 
 async def test_a_definition_with_too_many_versions_undoes_all(store: AnyStore, clock: ManualClock) -> None:
     await store.put(job("worn"))
-    for number in range(15):
+    for number in range(1, 16):
         clock.move(seconds=1)
-        await store.put(job("worn", description=str(number)))
+        await store.put(job("worn", when=f"{number} * * * *"))
     before = await store.list()
 
     with pytest.raises(TooManyEditions):

@@ -1,11 +1,12 @@
 """put: create a job or make a new version of it."""
 
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
 from everytick.domain.config import Level, overrides
-from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition
+from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition, Missed
 from everytick.errors import DuplicateDefinition, NotFound, TooManyEditions, VersionConflict
 from everytick.schedules import codec
 from everytick.stores.base import Stored
@@ -100,9 +101,9 @@ async def test_what_was_not_claimed_takes_the_new_version_and_what_has_started_k
 
 async def test_edits_that_nobody_looks_at_are_bounded(store: AnyStore, clock: ManualClock) -> None:
     await store.put(job())
-    for number in range(15):
+    for number in range(1, 16):
         clock.move(seconds=1)
-        await store.put(job(description=str(number)))
+        await store.put(job(when=f"{number} * * * *"))
     with pytest.raises(TooManyEditions):
         await store.put(job(description="one too many"))
 
@@ -114,12 +115,11 @@ async def test_edits_that_nobody_looks_at_are_bounded(store: AnyStore, clock: Ma
 async def test_a_disabled_job_that_was_edited_as_often_as_it_may_be_can_still_be_enabled(
     store: AnyStore, clock: ManualClock
 ) -> None:
-    """Nothing is decided while it is disabled, so that no look of a node makes room for another edit."""
+    """No node looks, so that nothing makes room for another edit."""
     await store.put(job())
-    for number in range(14):
+    for number in range(1, 15):
         clock.move(seconds=1)
-        await store.put(job(enabled=False, description=str(number)))
-        await plan_once(store)
+        await store.put(job(when=f"{number} * * * *", enabled=False))
     with pytest.raises(TooManyEditions):
         await store.put(job(enabled=False, description="one too many"))
 
@@ -128,6 +128,69 @@ async def test_a_disabled_job_that_was_edited_as_often_as_it_may_be_can_still_be
     clock.move(seconds=1)
     await plan_once(store)
     assert (await store.put(job(enabled=False))).changed
+
+
+async def test_edits_that_change_nothing_of_the_schedule_never_run_out(store: AnyStore, clock: ManualClock) -> None:
+    """C-18, C-23: though no node looks, for what is due is named by the newest as by those before it."""
+    stored = await store.put(job(when="30 * * * *", overlap="allow", recovery="execute_all"))
+    for number in range(40):
+        clock.move(minutes=10)
+        edited = job(when="30 * * * *", overlap="allow", recovery="execute_all", description=str(number))
+        assert (await store.put(edited)).version == number + 2
+    assert len((await store.look([stored.job_id]))[stored.job_id].editions) <= 16
+    await plan_once(store)
+    due = [each.scheduled_for.minute for each in await occurrences(store)]
+    assert due == [30] * 7
+
+
+@pytest.mark.parametrize("held", ["paused", "disabled"])
+async def test_edits_of_a_job_whose_schedule_is_held_never_run_out(
+    store: AnyStore, clock: ManualClock, held: str
+) -> None:
+    """C-18, C-19: what is past and cannot run is written down, by the definition that named it, each instant once."""
+    stored = await store.put(job(overlap="allow", recovery="execute_all"))
+    await plan_once(store)
+    begun = clock.time
+    if held == "paused":
+        await store.pause(stored.job_id, by="ann")
+    for number in range(40):
+        when = f"{number % 7} * * * *"
+        await store.put(job(when=when, overlap="allow", recovery="execute_all", enabled=held == "paused"))
+        await plan_once(store)
+        clock.move(hours=1)
+    if held == "paused":
+        await store.resume(stored.job_id)
+    else:
+        await store.put(job(overlap="allow", recovery="execute_all"))
+    await plan_once(store)
+    spans = await store.spans(stored.job_id, begun, clock.time)
+    assert {str(span.why) for span in spans} == {held}
+    assert sum(span.count or 0 for span in spans) == 40
+    assert all(one.through <= other.after for one, other in pairwise(spans))
+    clock.move(hours=1)
+    await plan_once(store)
+    assert await statuses(store) == ["pending"]
+
+
+async def test_a_pause_that_is_caught_up_keeps_what_its_instants_are_named_by(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """C-18: nothing of it is decided before it ends, so that as many schedules are kept as may be, and no more."""
+    stored = await store.put(job(overlap="allow", recovery="execute_all"))
+    await plan_once(store)
+    await store.pause(stored.job_id, missed=Missed.CATCH_UP)
+    for number in range(1, 16):
+        clock.move(hours=1)
+        await store.put(job(when=f"{number} * * * *", overlap="allow", recovery="execute_all"))
+        await plan_once(store)
+    with pytest.raises(TooManyEditions):
+        await store.put(job())
+    clock.move(hours=1)
+    await store.resume(stored.job_id)
+    await plan_once(store)
+    due = [each.scheduled_for.minute for each in await occurrences(store)]
+    assert due == list(range(16))
+    assert (await store.put(job())).changed
 
 
 async def test_a_rename_keeps_id_watermark_and_history(store: AnyStore, clock: ManualClock) -> None:

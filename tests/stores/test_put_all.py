@@ -49,9 +49,9 @@ async def test_one_that_is_refused_undoes_all_of_them(store: AnyStore, clock: Ma
     """S2-062, S2-067: what was there is there, and nothing is new."""
     await store.put(job("worn"))
     await store.put(job("well"))
-    for number in range(15):
+    for number in range(1, 16):
         clock.move(seconds=1)
-        await store.put(job("worn", description=str(number)))
+        await store.put(job("worn", when=f"{number} * * * *"))
     before = await store.list()
 
     with pytest.raises(TooManyEditions):

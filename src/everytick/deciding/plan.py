@@ -7,9 +7,10 @@ instant, not a path. `tick` only says the commonest answer sooner.
 """
 
 from datetime import datetime, timedelta
+from itertools import takewhile
 
 from everytick.deciding.admission import Line
-from everytick.deciding.candidates import TICK, Candidate, in_force, next_instant
+from everytick.deciding.candidates import TICK, Candidate, Segment, in_force, next_instant, segments_of
 from everytick.deciding.newcomers import Newcomer, Newcomers, requested, restarting
 from everytick.deciding.recovery import Due, due
 from everytick.deciding.spans import skips_of, spans_of, status_of
@@ -22,6 +23,9 @@ from everytick.domain.payload import Payload
 from everytick.domain.schedule import Schedule, waits_for_end
 from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, JobSnapshot, Request, Reschedule
 from everytick.domain.statuses import OccurrenceStatus
+
+EDITIONS_KEPT = 8
+"""While a schedule is held, so many versions of its definition wait for the end of that; with more, some is decided."""
 
 
 def plan(snapshot: JobSnapshot, now: datetime, limit: int = PLAN_LIMIT) -> Plan:
@@ -41,8 +45,8 @@ def plan_in_full(snapshot: JobSnapshot, now: datetime, limit: int = PLAN_LIMIT) 
     if not job.settings.enabled:
         return _disabled(snapshot, now)
     paused = bool(snapshot.pauses) and any(pause.holds(now) for pause in snapshot.pauses)
-    # The instants of a pause become one span when it ends: until then nothing of the schedule is decided.
-    found = Due([], {}) if paused else due(snapshot, job, now)
+    # The instants of a pause become one span when it ends: until then next to nothing of the schedule is decided.
+    found = _held(snapshot, now) if paused else due(snapshot, job, now)
     line = Line(snapshot, job.settings, paused=paused)
     newcomers = Newcomers(snapshot, job, found, limit)
     if not paused:
@@ -62,10 +66,36 @@ def _newest(found: Due, line: Line) -> datetime | None:
 
 
 def _disabled(snapshot: JobSnapshot, now: datetime) -> Plan:
-    """Nothing is decided, and nobody looks again before a definition that is to come is in force."""
+    """Next to nothing is decided, and nobody looks again before a definition that is to come is in force."""
     coming = (each.in_force_after for each in snapshot.editions)
     wake_at = min((moment for moment in coming if moment is not None and moment > now), default=None)
-    return Plan(snapshot.job_id, snapshot.revision, snapshot.woken, snapshot.watermark, wake_at)
+    held = _held(snapshot, now)
+    watermark = held.segments[-1].through if held.segments else snapshot.watermark
+    spans = tuple(spans_of(held, watermark))
+    return Plan(snapshot.job_id, snapshot.revision, snapshot.woken, watermark, wake_at, spans=spans)
+
+
+def _held(snapshot: JobSnapshot, now: datetime) -> Due:
+    """Return what is past and cannot run, where the definitions that name it have become too many to keep.
+
+    It begins at the watermark and ends before the first stretch of time whose instants may
+    still run, as those of a pause that is caught up. Where something was asked by hand, or an
+    instant may follow an end, nothing is decided early.
+    """
+    if len(snapshot.editions) < EDITIONS_KEPT or snapshot.reschedule is not None:
+        return Due([], {})
+    idle = not snapshot.busy_count and not snapshot.waiting_count
+    if any(min(each.at, each.to or each.at) <= now for each in snapshot.adjustments) or (
+        not idle and any(waits_for_end(each.job.schedule) for each in snapshot.editions)
+    ):
+        return Due([], {})
+    return Due(list(takewhile(_cannot_run, segments_of(snapshot, now, idle=idle))), {})
+
+
+def _cannot_run(segment: Segment) -> bool:
+    """Whether everything in it is held back for good, or there is nothing in it."""
+    last = segment.schedule.last_at(segment.through) if segment.hold is None else None
+    return last is None or last <= segment.after
 
 
 def _retired(snapshot: JobSnapshot, now: datetime, retire_at: datetime, limit: int) -> Plan:
@@ -239,7 +269,9 @@ class _Decided:
     def _watermark(self, end: datetime, spans: list[Span]) -> datetime:
         """How far everything is decided: through now, or through the last instant before what is still open."""
         start = self.snapshot.watermark
-        if self.paused or end <= start:
+        if self.paused:
+            return self.found.segments[-1].through if self.found.segments else start
+        if end <= start:
             return start
         # The next instant of one that waits follows from an end that may already lie before this now.
         waits = (self.line.busy_count or self.line.waiting_count) and waits_for_end(self.job.schedule)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import pairwise, takewhile
 
 from everytick.domain import ids
 from everytick.domain.config import Level, Overrides, Settings
@@ -20,14 +21,32 @@ NOTHING_TO_KEEP = "canceled: the occurrence it replays was forgotten before its 
 """Why a replay ends that was to keep results which are no longer there: it must not run those tasks again."""
 
 
-def refuse_edit(name: str, waiting: int, job: Job) -> None:
-    """Return if one more version may wait to be decided.
+def has_room(waiting: int, job: Job) -> bool:
+    """Whether one more version may wait to be decided; a disabled one leaves room for the one that enables it."""
+    return waiting < _most(job)
 
-    Nothing is decided while a job is disabled: its versions leave room for the one that enables it.
+
+def refuse_edit(name: str, waiting: int, job: Job) -> None:
+    """Return if one more version may wait to be decided."""
+    if not has_room(waiting, job):
+        raise TooManyEditions(name, _most(job))
+
+
+def _most(job: Job) -> int:
+    return MAX_EDITIONS if job.enabled else MAX_EDITIONS - 1
+
+
+def forgettable(waiting: Sequence[Job]) -> int:
+    """Return how many of the oldest versions need not be kept: the next one names and holds what they do.
+
+    What they say of anything else is of no account any more: that is decided by the newest.
     """
-    most = MAX_EDITIONS if job.enabled else MAX_EDITIONS - 1
-    if waiting >= most:
-        raise TooManyEditions(name, most)
+    alike = takewhile(lambda pair: _names(pair[0]) == _names(pair[1]), pairwise(waiting))
+    return sum(1 for _ in alike)
+
+
+def _names(job: Job) -> tuple[object, ...]:
+    return job.schedule, job.enabled, job.settings.start, job.settings.end
 
 
 def refuse_purge(name: str, removed_at: object, held: int) -> None:

@@ -135,15 +135,16 @@ async def test_what_could_not_be_run_here_runs_as_soon_as_its_definition_is_stor
 async def test_an_application_starts_though_a_job_of_it_was_edited_too_often_while_no_node_ran(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, held: bool
 ) -> None:
-    """It is what makes room for more edits; of a job that is paused nothing is decided, and the others run."""
+    """It is what makes room for more edits; where there is none, since a next run was set, the others run."""
     address = f"sqlite:///{tmp_path}/e.db"
     before = Everytick(address, name="shop")
     before.job(every("P1Y"), name="worn")(lambda: None)
     await before.sync()
     if held:
         await before.pause("worn")
+        await before.reschedule("worn", "2100-01-01T00:00:00Z")
     for number in range(15):
-        await before.update("worn", priority=number)
+        await before.update("worn", every(f"P{number + 3}Y"))
     await before.close()
     tick = Everytick(address, name="shop", grace_period="1s")
     for name in ("worn", "new"):

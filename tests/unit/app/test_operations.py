@@ -487,7 +487,7 @@ async def test_apply_stores_all_definitions_or_none(tick: Everytick, store: AnyS
         each.task(work)
     await tick.apply([worn])
     for number in range(15):
-        await tick.update("worn", priority=number)
+        await tick.update("worn", every(f"{number + 2}h"))
 
     with pytest.raises(TooManyEditions):
         await tick.apply([new, worn])

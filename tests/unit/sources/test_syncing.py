@@ -211,7 +211,7 @@ async def test_without_prune_nothing_is_removed(store: AnyStore, folder: JobFold
 async def test_what_one_job_is_refused_for_does_not_hold_up_the_others(store: AnyStore, folder: JobFolder) -> None:
     """More edits than wait to be decided are refused until a node has looked."""
     for number in range(20):
-        folder.write("a.yaml", a=f"priority: {number}")
+        folder.write("a.yaml", a=f'schedule: "{number + 1} * * * *"')
         folder.write("b.yaml", b="", **({"c": ""} if number == 19 else {}))
         synced = await sync_folder(store, folder.folder)
 
@@ -302,7 +302,7 @@ async def test_apply_stores_all_or_nothing(store: AnyStore, folder: JobFolder) -
     assert [each.job.name for each in await store.list()] == ["report"]
 
     for number in range(16):
-        folder.write("a.yaml", a=f"priority: {number}")
+        folder.write("a.yaml", a=f'schedule: "{number + 1} * * * *"')
         folder.load()
         await apply_jobs(store, folder.folder.jobs)
     folder.write("a.yaml", a="priority: 99", new="")

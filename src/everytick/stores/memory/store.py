@@ -72,6 +72,8 @@ from everytick.stores.beginnings import (
     NOTHING_TO_KEEP,
     as_stored,
     first_watermark,
+    forgettable,
+    has_room,
     in_force_at,
     own_overrides,
     refuse_edit,
@@ -488,6 +490,7 @@ class MemoryStore:
         for job in edits.puts:
             row = self._tables.names.get(job.name)
             if row is not None and not _same(row.job, job):
+                self._make_room(row, job)
                 refuse_edit(row.name, len(row.editions), job)
         made = {job.name for job in edits.puts}
         for name in (*edits.suspends, *edits.resumes, *edits.removes):
@@ -784,6 +787,7 @@ class MemoryStore:
 
     def _edit(self, row: JobRow, job: Job, now: datetime) -> Stored:
         """A new version, in force after now; what was not claimed takes it, what has started keeps its own."""
+        self._make_room(row, job)
         refuse_edit(row.name, len(row.editions), job)
         version = row.job.version + 1
         made = replace(under_id(job, row.id), version=version, created_at=row.created_at, updated_at=now)
@@ -797,6 +801,11 @@ class MemoryStore:
         row.revision += 1
         self._wake(row, now)
         return Stored(row.id, version, changed=True)
+
+    def _make_room(self, row: JobRow, job: Job) -> None:
+        """Forget the oldest versions that nobody needs, if there is no room for one more."""
+        if not has_room(len(row.editions), job):
+            del row.editions[: forgettable([each.job for each in row.editions])]
 
     def _forget(self, row: JobRow) -> None:
         """Let a job that was removed long ago make room for a new one of its name; its history stays."""

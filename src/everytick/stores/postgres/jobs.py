@@ -7,7 +7,7 @@ commit; a planner that merely looks at the job does not make it wait.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import count
+from itertools import count, takewhile
 from typing import Any
 
 from everytick.domain import ids
@@ -25,7 +25,15 @@ from everytick.errors import (
     VersionConflict,
 )
 from everytick.stores.base import REMEMBERED, Edits, JobRecord, Stored
-from everytick.stores.beginnings import as_stored, first_watermark, refuse_edit, requested_id, under_id
+from everytick.stores.beginnings import (
+    as_stored,
+    first_watermark,
+    forgettable,
+    has_room,
+    refuse_edit,
+    requested_id,
+    under_id,
+)
 from everytick.stores.definitions import write_definition
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, occurrence_key
@@ -88,7 +96,10 @@ class Jobs(Base):
 
     async def _edit(self, db: Connection, seq: int, newest: Row, job: Job, now: datetime, by: str) -> Stored:
         """A new version, in force after now; what was not claimed takes it, what has started keeps its own."""
-        refuse_edit(newest["name"], newest["editions"], job)
+        waiting = newest["editions"]
+        if not has_room(waiting, job):
+            waiting -= await self._make_room(db, seq, newest["version"], waiting)
+        refuse_edit(newest["name"], waiting, job)
         version, made = newest["version"] + 1, under_id(job, newest["id"])
         settings = made.settings
         keep = settings.retention
@@ -97,6 +108,14 @@ class Jobs(Base):
         await db.execute(self._sql.edit_unclaimed, seq, version, settings.priority, settings.queue)
         await self._wake(db, seq, now)
         return Stored(newest["id"], version, changed=True)
+
+    async def _make_room(self, db: Connection, seq: int, newest: int, waiting: int) -> int:
+        """Forget the oldest versions that nobody needs; return how many."""
+        versions = [(seq, version) for version in range(newest - waiting + 1, newest + 1)]
+        found, _ = await self._compiled.read(db, versions)
+        forgotten = forgettable([found[each].job for each in takewhile(found.__contains__, versions)])
+        await db.execute(self._sql.forget_editions, seq, forgotten)
+        return forgotten
 
     async def put_all(self, jobs: Sequence[Job], *, by: str = "") -> Sequence[Stored]:
         """Do to each of these, no two of one name, what `put` does, all together or not at all."""

@@ -72,6 +72,7 @@ class Queries:
     forgotten: str
     newest: str
     hold_names: str
+    forget_editions: str
     ids_taken: str
     add_jobs: str
     id_taken: str

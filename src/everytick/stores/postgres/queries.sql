@@ -913,6 +913,10 @@ select j.name, s.job, s.removed_at, everytick.everytick_now() as now, d.definiti
  order by j.seq
    for no key update of s;
 
+-- forget_editions --
+-- Lets the oldest versions of a definition that wait to be decided be as good as decided.
+update everytick.job_state set first_version = first_version + $2 where job = $1;
+
 -- ids_taken --
 -- Returns those of these ids that a job has.
 select id from everytick.job where id = any($1::text[]);

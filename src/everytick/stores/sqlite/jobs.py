@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
+from itertools import takewhile
 
 from everytick.domain import ids
 from everytick.domain.config import Settings
@@ -24,7 +25,15 @@ from everytick.errors import (
     VersionConflict,
 )
 from everytick.stores.base import REMEMBERED, Edits, JobRecord, Stored
-from everytick.stores.beginnings import as_stored, first_watermark, refuse_edit, requested_id, under_id
+from everytick.stores.beginnings import (
+    as_stored,
+    first_watermark,
+    forgettable,
+    has_room,
+    refuse_edit,
+    requested_id,
+    under_id,
+)
 from everytick.stores.definitions import write_definition
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import Definitions, Unreadable
@@ -137,6 +146,8 @@ def _create(transaction: Transaction, job: Job, by: str) -> Stored:
 def _edit(transaction: Transaction, definitions: Definitions, row: _JobRow, job: Job, by: str) -> Stored:
     """A new version, in force after now; what was not claimed takes it, what has started keeps its own."""
     newest, _, oldest = transaction.execute(Q.newest_version, (row.key,)).fetchone()
+    if not has_room(newest - oldest + 1, job):
+        oldest += forgettable(_readable(transaction, definitions, row.key, oldest, newest))
     refuse_edit(row.name, newest - oldest + 1, job)
     version, now = newest + 1, transaction.now
     made = replace(under_id(job, row.id), version=version)
@@ -145,9 +156,8 @@ def _edit(transaction: Transaction, definitions: Definitions, row: _JobRow, job:
     transaction.execute(Q.edit_job, (*_words(made), row.key))
     settings = made.settings
     transaction.execute(Q.give_new_version, (version, settings.priority, settings.queue, row.key))
-    if transaction.execute(Q.forget_parked_job, (row.key,)).rowcount or not _is_readable(
-        transaction, definitions, row.key, oldest, newest
-    ):
+    is_readable = len(_readable(transaction, definitions, row.key, oldest, newest)) == newest - oldest + 1
+    if transaction.execute(Q.forget_parked_job, (row.key,)).rowcount or not is_readable:
         # By what cannot be read nothing can be decided: the new version is in force for what is left.
         oldest = version
     transaction.execute(Q.edit_job_state, (version, oldest, now, row.key))
@@ -155,9 +165,10 @@ def _edit(transaction: Transaction, definitions: Definitions, row: _JobRow, job:
     return Stored(row.id, version, changed=True)
 
 
-def _is_readable(transaction: Transaction, definitions: Definitions, key: int, oldest: int, newest: int) -> bool:
-    versions = range(oldest, newest + 1)
-    return all(definitions.get(transaction.connection, key, version) is not None for version in versions)
+def _readable(transaction: Transaction, definitions: Definitions, key: int, oldest: int, newest: int) -> list[Job]:
+    """Return the definitions of these versions up to the first that cannot be read."""
+    found = (definitions.get(transaction.connection, key, version) for version in range(oldest, newest + 1))
+    return [compiled.job for compiled in takewhile(bool, found) if compiled is not None]
 
 
 def _words(job: Job) -> Columns:
