@@ -15,7 +15,7 @@ from everytick.domain.durations import format_duration
 from everytick.errors import shown
 from everytick.sources.importing.celery_python import Beat, read_python
 from everytick.sources.importing.found import Findings, Unreadable, Unsayable, decoded, refuse_template, seconds_of
-from everytick.sources.importing.literals import Call, Entry, Place
+from everytick.sources.importing.literals import Call, Entry, Place, Unknown
 from everytick.sources.importing.places import members
 from everytick.sources.importing.wall_rule import (
     DAYS,
@@ -53,6 +53,11 @@ _NIGHTS = (
     "Celery runs what the clock skips later by the length of the gap, and nothing in the second pass of an hour that "
     "comes twice; here it is right after the gap, and what follows elapsed time runs in both: see dst_gap and dst_fold"
 )
+_CONDITION = "it is known only when the file is run, so the job is suspended: take that away where it holds"
+_NAMES = (
+    "each was taken for its function's place, which Celery makes it unless told otherwise: "
+    "give --send-with APP where tasks have names of their own"
+)
 _PHASE = "beat counts from its own start, and here it is from 1970 on: same period, other phase"
 
 
@@ -68,6 +73,8 @@ def read_beat(
         found.leave(place.line, place.what, place.why)
     for entry in beat.entries:
         _Entry(entry, found, send_with).read()
+    if send_with is None and found.jobs:
+        found.leave(found.jobs[0].line, "the names of the tasks", _NAMES)
     if beat.is_local and timezone is None and beat.timezone is None:
         why = "without it and without a timezone Celery means its machine's zone, and here it is UTC: give --timezone"
         found.leave(beat.is_local, "enable_utc = False", why)
@@ -104,7 +111,13 @@ class _Entry:
                 self._left.append((key, "beat does not know it either"))
         schedules = self._schedule(given.get("schedule"))
         work = self._sent(task) if self._send_with else self._called(task)
-        return {"schedule": schedules[0] if len(schedules) == 1 else schedules, **work}
+        return {"schedule": schedules[0] if len(schedules) == 1 else schedules, **self._state(), **work}
+
+    def _state(self) -> dict[str, object]:
+        if not self._entry.under:
+            return {}
+        self._left.append((f"the condition '{self._entry.under}'", _CONDITION))
+        return {"suspended": True}
 
     # -------------------------------------------------------------------------------------------------- what to do
 
@@ -121,7 +134,9 @@ class _Entry:
         if kwargs := self._table("kwargs"):
             parts["payload"] = _plain(kwargs, "kwargs")
         for key, option in self._table("options").items():
-            if key == "queue" and isinstance(option, str):
+            if isinstance(option, Unknown):
+                self._left.append((f"option {key}", option.why))
+            elif key == "queue" and isinstance(option, str):
                 parts["queue"] = option
             else:
                 self._left.append((f"option {key}", "Celery's own, which a call does not have"))
@@ -135,7 +150,9 @@ class _Entry:
         if kwargs := self._table("kwargs"):
             words += ["--kwargs", json.dumps(_plain(kwargs, "kwargs"))]
         for key, option in self._table("options").items():
-            if key in _SENT and isinstance(option, (str, int, float)):
+            if isinstance(option, Unknown):
+                self._left.append((f"option {key}", option.why))
+            elif key in _SENT and isinstance(option, (str, int, float)):
                 words += [f"--{key.replace('_', '-')}", str(option)]
             else:
                 self._left.append((f"option {key}", "the command `celery call` does not take it"))

@@ -18,6 +18,7 @@ from everytick.sources.yaml_reader import Node, read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
     from everytick.sources.yaml_reader import Step
 
@@ -230,26 +231,28 @@ class _CronJob:
         command, args = self._get(*path, "command") or [], self._get(*path, "args") or []
         if not command:
             raise Unsayable("its command is the image's own, which the manifest does not say: write command")
-        environment, is_whole = self._environment(path)
-        words = [_referred(each, environment, is_whole) for each in (*command, *args)]
+        environment, unknown = self._environment(path)
+        words = [_referred(each, environment, unknown) for each in (*command, *args)]
         refuse_template([*words, *environment.values()])
         folder = self._get(*path, "workingDir")
         beside = {"env": environment or None, "cwd": folder}
         return {"command": words, **{key: given for key, given in beside.items() if given is not None}}
 
-    def _environment(self, path: tuple[Step, ...]) -> tuple[dict[str, str], bool]:
-        """The variables that the manifest writes out, and whether these are all."""
+    def _environment(self, path: tuple[Step, ...]) -> tuple[dict[str, str], AbstractSet[str] | None]:
+        """The variables that the manifest writes out, and the names of the others; None where these are not there."""
         found: dict[str, str] = {}
-        given, is_whole = self._get(*path, "env") or [], _inside(self._data, (*path, "envFrom")) is None
+        unknown: set[str] | None = set() if _inside(self._data, (*path, "envFrom")) is None else None
+        given = self._get(*path, "env") or []
         for number, each in enumerate(given if isinstance(given, list) else []):
-            if isinstance(each, dict) and isinstance(name := each.get("name"), str) and "valueFrom" not in each:
-                found[name] = _referred(str(each.get("value") or ""), found, is_whole)
+            named = each.get("name") if isinstance(each, dict) else each
+            if isinstance(each, dict) and isinstance(named, str) and "valueFrom" not in each:
+                found[named] = _referred(str(each.get("value") or ""), found, unknown)
             else:
-                is_whole = False
+                if unknown is not None:
+                    unknown.add(str(named))
                 why = "its value is not in the manifest: set it for the node, or write it under env"
-                named = each.get("name") if isinstance(each, dict) else each
                 self._left.append(((*path, "env", number), f"the variable {shown(named)}", why))
-        return found, is_whole
+        return found, unknown
 
     # ------------------------------------------------------------------------------------------- looking and listing
 
@@ -316,15 +319,18 @@ def _part(part: str, span: tuple[int, int]) -> str:
     return part if step is None else f"{step[1]}-{span[1]}/{step[2]}"
 
 
-def _referred(given: object, environment: Mapping[str, str], is_whole: bool) -> str:
-    """A word with its `$(NAME)` filled in; one that nothing sets stays as it is, as in a pod."""
+def _referred(given: object, environment: Mapping[str, str], unknown: AbstractSet[str] | None) -> str:
+    """A word with its `$(NAME)` filled in; one that nothing sets stays as it is, as in a pod.
+
+    `unknown` are the variables whose values are elsewhere; None says that any may be one of them.
+    """
     if not isinstance(given, str):
         raise Unsayable(f"'{shown(given)}' in its command is no text: quote it")
 
     def fill(found: re.Match[str]) -> str:
         if found[0] == "$$":
             return "$"
-        if found[1] not in environment and not is_whole:
+        if found[1] not in environment and (unknown is None or found[1] in unknown):
             raise Unsayable(f"the value of $({shown(found[1])}) is not in the manifest")
         return environment.get(found[1], found[0])
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from everytick.errors import EverytickError, shown
 from everytick.schedules.codec import schedule
-from everytick.sources.importing.found import Findings, Unsayable, decoded, refuse_template
+from everytick.sources.importing.found import Findings, Unreadable, Unsayable, decoded, refuse_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,13 +26,19 @@ _SHELL = "/bin/sh"
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=\S*")
 _USERS = ("root", "nobody", "www-data")
 _PLAIN_USER = re.compile(r"[a-z_][a-z0-9_-]*")
+_HEADING = re.compile(r"\b(?:dow|day|weekday|wday)\b.*\buser(?:-?name)?\s+(?:command|cmd)\b", re.IGNORECASE)
+_ANACRON = "is an anacrontab, whose lines begin with a number of days and of minutes: write them as crontab, @daily …"
+# What stands before the program that a command is about.
+_LEADING = frozenset(
+    ("!", "(", "{", "command", "do", "else", "eval", "exec", "if", "ionice", "nice", "nohup", "then", "until", "while")
+)
+_PASSED = frozenset(("[", "[[", ".", "cd", "done", "exit", "export", "fi", "set", "sleep", "source", "test", "umask"))
 
 _NOT_OURS = {
     "MAILTO": "nobody is mailed: everytick history and everytick logs tell how it went",
     "MAILFROM": "nobody is mailed",
     "LOGNAME": "commands run as the user of the node, whom cron would not let change either",
     "USER": "commands run as the user of the node",
-    "START_HOURS_RANGE": "there are no hours outside of which nothing starts: write them into the schedules",
     "CONTENT_TYPE": "nobody is mailed",
     "CONTENT_TRANSFER_ENCODING": "nobody is mailed",
 }
@@ -62,6 +68,7 @@ class _Crontab:
         self._shell = _SHELL
         self._comments: list[str] = []
         self._first_words: list[str] = []
+        self._has_heading = False
 
     def read(self) -> Findings:
         # Not splitlines: a form feed is no line end here.
@@ -79,6 +86,7 @@ class _Crontab:
             self._comments.clear()
         elif line.startswith("#"):
             self._comments.append(line.lstrip("# "))
+            self._has_heading = self._has_heading or _HEADING.search(line) is not None
         elif (setting := _SETTING.fullmatch(line)) is not None:
             self._comments.clear()
             self._set(number, setting["name"], _unquoted(setting["value"]))
@@ -87,6 +95,8 @@ class _Crontab:
             self._comments.clear()
 
     def _set(self, number: int, name: str, given: str) -> None:
+        if name == "START_HOURS_RANGE":
+            raise Unreadable(self._found.file, number, _ANACRON)
         if name == "CRON_TZ":
             self._zone = given or None
         elif name == "SHELL":
@@ -155,8 +165,9 @@ class _Crontab:
 
     def _hint_at_users(self) -> None:
         """Where every command begins with one and the same plain word, that is probably a user."""
-        word = self._first_words[0] if len(self._first_words) > 1 and len(set(self._first_words)) == 1 else ""
-        if word in _USERS or (_PLAIN_USER.fullmatch(word) and self._found.file.startswith("/etc/cron")):
+        word = self._first_words[0] if len(set(self._first_words)) == 1 else ""
+        is_of_system = self._has_heading or self._found.file.startswith("/etc/cron")
+        if word in _USERS or (_PLAIN_USER.fullmatch(word) and is_of_system):
             self._found.leave(1, word, "every command begins with it: if it is a user, import again with --system")
 
 
@@ -214,10 +225,12 @@ def _unquoted(given: str) -> str:
 
 def _name(command: str) -> str:
     """A name after the first program that a command runs, without its folder and ending."""
-    for part in re.split(r"&&|\|\||[;|]", command):
-        words = [word for word in part.split() if not _ASSIGNMENT.fullmatch(word)]
-        if words and words[0] not in ("cd", "test", "[", ".", "export"):
-            base = words[0].rstrip("/").rsplit("/", 1)[-1]
+    for part in re.split(r"&&|\|\||[;|&\n]", command):
+        words = [word.lstrip("(") for word in part.split() if not _ASSIGNMENT.fullmatch(word)]
+        while words and (words[0] in _LEADING or words[0].startswith("-") or words[0].isdigit()):
+            words.pop(0)
+        if words and words[0] not in _PASSED:
+            base = words[0].strip("\"'").rstrip("/").rsplit("/", 1)[-1]
             name = re.sub(r"[^A-Za-z0-9_-]+", "-", re.sub(r"\.(sh|py|pl|rb|php)$", "", base)).strip("-")
             if name:
                 return name

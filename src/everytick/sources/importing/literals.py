@@ -20,6 +20,7 @@ _SUMS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Div: truediv,
 }
 _DEEPEST = 50
+_UNDERSTOOD = ("crontab", "schedule", "solar", "timedelta")
 
 
 @value
@@ -33,11 +34,19 @@ class Call:
 
 @value
 class Entry:
-    """One entry of a table: its name, its line and what it holds."""
+    """One entry of a table: its name, its line, what it holds, and the condition it stands under, if any."""
 
     name: str
     line: int
     given: Mapping[str, Any]
+    under: str = ""
+
+
+@value
+class Unknown:
+    """A value that cannot be read, and why."""
+
+    why: str
 
 
 @value
@@ -64,10 +73,16 @@ def literal(node: ast.expr, known: Mapping[str, ast.expr], depth: int = 0) -> An
             return -_number(literal(operand, known, depth + 1), node)
         case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _SUMS:
             return _sum(operator, literal(left, known, depth + 1), literal(right, known, depth + 1), node)
-        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args, keywords=keywords):
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args, keywords=keywords) if (
+            name in _UNDERSTOOD
+        ):
             return _call(name, args, keywords, known, depth)
+        case ast.Call(func=ast.Name(id="int" | "float" as name), args=[given], keywords=[]):
+            return _converted(name, literal(given, known, depth + 1), node)
         case ast.Name(id=name) if name in known:
             return literal(known[name], known, depth + 1)
+        case ast.Attribute(value=ast.Name(id=owner), attr=name) if f"{owner}.{name}" in known:
+            return literal(known[f"{owner}.{name}"], known, depth + 1)
     raise Unsayable(f"'{source(node)}' is known only when the file is run")
 
 
@@ -114,6 +129,13 @@ def _number(found: object, node: ast.expr) -> Any:
     if isinstance(found, (int, float)) and not isinstance(found, bool):
         return found
     raise Unsayable(f"'{source(node)}' is known only when the file is run")
+
+
+def _converted(name: str, found: object, node: ast.expr) -> Any:
+    try:
+        return (int if name == "int" else float)(_number(found, node))
+    except (ArithmeticError, ValueError):
+        raise Unsayable(f"'{source(node)}' is no number") from None
 
 
 def _sum(operator: ast.operator, left: object, right: object, node: ast.expr) -> Any:

@@ -48,6 +48,8 @@ _SERVICE_LEFT = {
 }
 _ITS_ZONE = "systemd means its machine's zone, which the unit does not say, and here it is UTC: give --timezone"
 _TEMPLATE = "it is a template: write an instance of it into a file, with systemctl cat {name}INSTANCE.timer"
+_NO_LINE = "\0"
+_NOT_A_LINE = "it is no line of a unit, key=value below a [Section], and systemd passes it over too"
 _OF_SYSTEMD = "systemd does this for its units, and nobody does it for commands here"
 
 
@@ -73,7 +75,7 @@ class Unit:
         """Return the lines of a key; an empty one takes back those before it."""
         found: list[Setting] = []
         for each in self.settings:
-            if each.section == section and each.key == key:
+            if each.section == section and each.key == key and each.given != _NO_LINE:
                 found = [*found, each] if each.given else []
         return found
 
@@ -125,9 +127,8 @@ def _settings(text: str, file: str) -> Iterator[Setting]:
             section = whole[1:-1]
             continue
         key, equals, given = whole.partition("=")
-        if not equals or not section:
-            raise Unreadable(file, begun, f"'{shown(whole, 60)}' is no line of a unit: key=value, below a [Section]")
-        yield Setting(section, key.strip(), given.strip(), begun)
+        # systemd warns about a line that is none and goes on, and so it is listed and nothing more.
+        yield Setting(section, key.strip(), given.strip() if equals else _NO_LINE, begun)
 
 
 class _Timer:
@@ -303,6 +304,11 @@ class _Timer:
             if (unit.file, each.line) in self._taken_lines or each.section == "Install" or not each.given:
                 continue
             if unit is not self._timer and (each.section, each.key) == ("Unit", "Description"):
+                continue
+            if not each.section or each.given == _NO_LINE:
+                self._found.leave(each.line, each.key, _NOT_A_LINE, file=unit.file)
+                continue
+            if (each.key, each.given) == ("Restart", "no"):
                 continue
             why = known.get(each.key) if each.section == main else None
             self._found.leave(each.line, f"{each.key}={each.given}", why or _OF_SYSTEMD, file=unit.file)

@@ -67,12 +67,12 @@ def test_schedules_are_carried_over(written: str, schedule: str) -> None:
         ("{'task': 'a.b', 'schedule': crontab(minute=61)}", "minute '61' is not within 0 to 59"),
         ("{'task': 'a.b', 'schedule': crontab(minute='5/10')}", "cannot be read"),
         ("{'task': 'a.b', 'schedule': crontab(secound=1)}", "crontab has no 'secound'"),
-        ("{'task': 'a.b', 'schedule': every_hour()}", "there is no schedule 'every_hour' in Celery"),
+        ("{'task': 'a.b', 'schedule': every_hour()}", "'every_hour()' is known only when the file is run"),
         ("{'task': 'a.b', 'schedule': SETTINGS['x']}", "known only when the file is run"),
         ("{'task': 'a.b', 'schedule': 0}", "has no length"),
         ("{'task': 'a.b', 'schedule': 1e300 * 1e8}", "has no length"),
         ("{'task': 'a.b', 'schedule': timedelta(days=1e300)}", "longer than can be kept"),
-        ("{'task': 'a.b', 'schedule': schedule(run_every=delta(5))}", "'delta' is no timedelta"),
+        ("{'task': 'a.b', 'schedule': schedule(run_every=delta(5))}", "'delta(5)' is known only when the file is run"),
         ("{'task': 'a.b', 'schedule': crontab(minute='" + "9" * 5000 + "')}", "cannot be read"),
         ("{'task': 'a.b', 'schedule': lambda: " + "-" * 900 + "1}", "known only when the file is run"),
         ("{'task': 'a.b'}", "neither a number of seconds"),
@@ -81,7 +81,8 @@ def test_schedules_are_carried_over(written: str, schedule: str) -> None:
         ("{'task': 'a.b', 'schedule': 5, 'args': (1,)}", "write them as kwargs"),
         ("{'task': 'a.b', 'schedule': 5, 'kwargs': {'x': b'1'}}", "values that JSON has not"),
         ("{**BASE, 'schedule': 5}", "'**BASE' is known only when the file is run"),
-        ("make_entry('a')", "it is no table with a name"),
+        ("make_entry('a')", "'make_entry('a')' is known only when the file is run"),
+        ("5", "it is no table with a name"),
     ],
 )
 def test_what_cannot_be_known_or_said_leaves_the_entry(entry: str, reason: str) -> None:
@@ -143,9 +144,9 @@ def test_periodic_tasks_of_a_program_are_listed() -> None:
 def test_a_zone_is_known_by_its_name_or_it_is_said_that_it_is_not() -> None:
     entry = "{'task': 'a.b', 'schedule': crontab(minute=0, hour=9)}"
 
-    found = imported(entry, "TIME_ZONE = 'Europe/Rome'\nCELERY_TIMEZONE = TIME_ZONE")
+    found = imported(entry, "TIME_ZONE = 'Europe/Rome'\nCELERY_TIMEZONE = TIME_ZONE", send_with="p")
     assert (found.defaults["timezone"], found.left) == ("Europe/Rome", [])
-    found = imported(entry, "timezone = os.environ['TZ']")
+    found = imported(entry, "timezone = os.environ['TZ']", send_with="p")
     assert (found.defaults["timezone"], [each.what for each in found.left]) == ("UTC", ["timezone"])
 
 
@@ -211,7 +212,107 @@ def test_a_crontab_names_the_times_that_celery_names(case: dict[str, Any]) -> No
 def test_what_differs_from_celery_when_the_clocks_change_is_listed() -> None:
     entry = "{'task': 'a.b', 'schedule': crontab(minute=30, hour=2)}"
 
-    assert not imported(entry).left
-    assert not imported(entry.replace("hour=2", "hour=9"), "timezone = 'Europe/Berlin'").left
-    [only] = imported(entry, "timezone = 'Europe/Berlin'").left
+    assert not imported(entry, send_with="p").left
+    assert not imported(entry.replace("hour=2", "hour=9"), "timezone = 'Europe/Berlin'", send_with="p").left
+    [only] = imported(entry, "timezone = 'Europe/Berlin'", send_with="p").left
     assert only.what == "the nights when the clocks change of 'x'"
+
+
+def test_it_is_said_once_that_the_names_of_tasks_were_taken_for_places() -> None:
+    entry = "{'task': 'a.b', 'schedule': crontab(hour=2)}, 'y': {'task': 'a.c', 'schedule': crontab(hour=3)}"
+
+    assert [each.what for each in imported(entry).left] == ["the names of the tasks"]
+
+
+LOCAL = """\
+  beat_schedule = {}
+  beat_schedule['x'] = {'task': 'a.b', 'schedule': crontab()}
+  app.conf.update(beat_schedule=beat_schedule)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("app.conf.beat_schedule.update({'x': {'task': 'a.b', 'schedule': crontab()}})", ["x"]),
+        ("CELERY_BEAT_SCHEDULE |= {'x': {'task': 'a.b', 'schedule': crontab()}}", ["x"]),
+        ("app.config.from_mapping(CELERY=dict(beat_schedule={'x': {'task': 'a.b', 'schedule': crontab()}}))", ["x"]),
+        ("beat_schedule = dict(x={'task': 'a.b', 'schedule': crontab()})", ["x"]),
+        ("ALL = {'x': {'task': 'a.b', 'schedule': crontab()}}\nbeat_schedule = dict(ALL)", ["x"]),
+        ("class C:\n  CELERY = {'beat_schedule': {'x': {'task': 'a.b', 'schedule': crontab()}}}", ["x"]),
+        (f"def f(app):\n{LOCAL}", ["x"]),
+    ],
+)
+def test_a_table_is_found_in_all_the_places_where_people_write_it(text: str, names: list[str]) -> None:
+    found = read_beat(text.encode(), "c.py", send_with="p")
+
+    assert ([job.name for job in found.jobs], found.left) == (names, [])
+
+
+def test_an_entry_under_a_condition_is_suspended_and_the_condition_listed() -> None:
+    text = """
+beat_schedule = {}
+if not settings.DEBUG:
+    if REPORTS:
+        beat_schedule["report"] = {"task": "a.b", "schedule": crontab(minute=0)}
+    else:
+        beat_schedule["report"] = {"task": "a.c", "schedule": crontab(minute=0)}
+try:
+    beat_schedule["always"] = {"task": "a.d", "schedule": crontab(minute=0)}
+except KeyError:
+    beat_schedule["seldom"] = {"task": "a.e", "schedule": crontab(minute=0)}
+"""
+    found = read_beat(text.encode(), "c.py", send_with="p")
+
+    assert [(job.name, dict(job.parts).get("suspended")) for job in found.jobs] == [
+        ("report", True), ("report-2", True), ("always", None), ("seldom", True),
+    ]  # fmt: skip
+    assert [each.what for each in found.left if "condition" in each.what] == [
+        "the condition 'if not settings.DEBUG and if REPORTS' of 'report'",
+        "the condition 'if not settings.DEBUG and not if REPORTS' of 'report'",
+        "the condition 'except' of 'seldom'",
+    ]
+
+
+def test_what_is_set_again_counts_the_last_time_and_the_first_is_listed() -> None:
+    text = """
+beat_schedule = {"x": {"task": "a.b", "schedule": 5}}
+beat_schedule["x"] = {"task": "a.b", "schedule": 7}
+class Other:
+    beat_schedule = {"x": {"task": "a.b", "schedule": 9}}
+"""
+    found = read_beat(text.encode(), "c.py", send_with="p")
+
+    assert [dict(job.parts)["schedule"] for job in found.jobs] == ["every 7s", "every 9s"]
+    assert [each.why for each in found.left if each.line == 2] == [
+        "not imported: it is set again in line 3, which counts"
+    ]
+
+
+def test_a_constant_of_a_class_is_known_unless_somebody_sets_it_elsewhere() -> None:
+    queues, entry = (
+        "class Queues:\n  SLOW = 'slow'\n",
+        "{'task': 'a.b', 'schedule': 5, 'options': {'queue': Queues.SLOW}}",
+    )
+
+    assert parts(entry, queues)["queue"] == "slow"
+    found = imported(entry, f"{queues}Queues.SLOW = name()", send_with="p")
+    assert "option queue of 'x'" in [each.what for each in found.left]
+
+
+def test_an_option_that_only_a_run_would_tell_is_listed_and_the_entry_kept() -> None:
+    entry = "{'task': 'a.b', 'schedule': crontab(), 'options': {'queue': settings.Q, 'expires': int(60 * 1.5)}}"
+
+    found = imported(entry, send_with="p")
+
+    assert dict(found.jobs[0].parts)["command"] == ["celery", "-A", "p", "call", "a.b", "--expires", "90"]
+    assert [(each.what, each.why) for each in found.left] == [
+        ("option queue of 'x'", "'settings.Q' is known only when the file is run")
+    ]
+
+
+def test_a_chain_of_conditions_may_be_long() -> None:
+    chain = "if a:\n  pass\n" + "".join(f"elif b{n}:\n  pass\n" for n in range(900))
+    found = read_beat(f"{chain}beat_schedule = {{'x': {{'task': 'a.b', 'schedule': 5}}}}".encode(), "c.py")
+
+    assert [job.name for job in found.jobs] == ["x"]

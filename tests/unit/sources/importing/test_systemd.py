@@ -157,6 +157,13 @@ def test_a_service_is_no_timer() -> None:
         read_timer(b"[Service]\nExecStart=a", "x.service", service=lambda _: None)
 
 
-def test_what_is_no_line_of_a_unit_is_refused_with_its_place() -> None:
-    with pytest.raises(Unreadable, match=r"x\.timer:2: 'hello' is no line of a unit"):
-        read_timer(b"[Timer]\nhello\n", "x.timer", service=lambda _: None)
+def test_what_is_no_line_of_a_unit_is_listed_with_its_place_and_the_rest_counts_as_for_systemd() -> None:
+    timer = b"[Timer]\nhello\nOnCalendar=daily UTC\n"
+    found = read_timer(timer, "x.timer", service=lambda _: ("x.service", b"stray=1\n[Service]\nExecStart=a\n"))
+
+    assert [job.name for job in found.jobs] == ["x"]
+    assert [(each.file, each.line, each.what) for each in found.left] == [
+        ("x.timer", 2, "hello"),
+        ("x.service", 1, "stray"),
+    ]
+    assert all("no line of a unit" in each.why for each in found.left)
