@@ -124,7 +124,7 @@ class Executor:
     @property
     def unwritten(self) -> int:
         """How many have something that is not written yet and should be."""
-        return self.writer.overdue
+        return self.writer.urgent
 
     @property
     def pace(self) -> float:

@@ -46,7 +46,7 @@ class Writer:
         return len(self._queue)
 
     @property
-    def overdue(self) -> int:
+    def urgent(self) -> int:
         """How many of them are more than may be put off."""
         return self.waiting - (_PUT_OFF if self._is_starting is not None else 0)
 
