@@ -94,7 +94,8 @@ class Opened:
         if home is None or not self._store_is_ours:
             return
         if home.opening is not None and home.loop is asyncio.get_running_loop():
-            await asyncio.wait([home.opening])
+            # Whoever asked for it has gone, so that nobody is left to be told why it failed.
+            await asyncio.gather(home.opening, return_exceptions=True)
         await _left_behind(home)
 
     async def _opened(self) -> AnyStore:

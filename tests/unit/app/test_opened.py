@@ -1,6 +1,7 @@
 """The application's store: where it is, when it is opened, and on which loop."""
 
 import asyncio
+import gc
 import subprocess
 import sys
 import threading
@@ -93,6 +94,25 @@ async def test_a_store_that_cannot_be_opened_says_so_each_time(tmp_path: Path) -
     await tick.close()
     with pytest.raises(StoreUnavailable):
         await Everytick(f"sqlite:///{tmp_path}/no/such/folder/x.db").open()
+
+
+def test_an_opening_that_fails_when_nobody_waits_for_it_any_more_is_not_told(tmp_path: Path) -> None:
+    """Ctrl-C during a start: the loop would print a traceback of what nobody asked about."""
+    (tmp_path / "jobs.db").write_text("not a database" * 100)
+    told: list[object] = []
+
+    async def leaves_while_it_opens() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
+        tick = application(tmp_path / "jobs.db")
+        asking = asyncio.ensure_future(tick.open())
+        await asyncio.sleep(0)
+        asking.cancel()
+        await tick.close()
+
+    asyncio.run(leaves_while_it_opens())
+    gc.collect()
+
+    assert told == []
 
 
 async def test_a_store_that_was_made_elsewhere_is_used_as_it_is(tmp_path: Path) -> None:
