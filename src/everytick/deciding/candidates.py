@@ -80,8 +80,7 @@ def next_instant(snapshot: JobSnapshot, after: datetime, *, idle: bool) -> datet
         until = editions[place + 1].in_force_after if place + 1 < len(editions) else None
         if not edition.job.settings.enabled or (until is not None and until <= after):
             continue
-        # The first counts from the beginning: whatever was before it names nothing else, and is forgotten.
-        begin = after if not place or edition.in_force_after is None else max(after, edition.in_force_after)
+        begin = after if edition.in_force_after is None else max(after, edition.in_force_after)
         found = bound_schedule(snapshot, edition.job, after, idle=idle).next_after(begin)
         if found is not None and (until is None or found <= until):
             return found
