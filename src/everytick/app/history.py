@@ -195,9 +195,8 @@ def open_pauses(snapshot: JobSnapshot | None, now: datetime) -> list[Span]:
     for pause in snapshot.pauses:
         after, through = max(pause.since, snapshot.watermark), min(now, pause.until or now)
         if pause.missed is Missed.SKIP and after < through:
-            detail = " ".join(filter(None, (pause.by and f"by {pause.by}", pause.reason)))
             version = snapshot.editions[-1].job.version
-            found.append(Span(OccurrenceStatus.SKIPPED, Why.PAUSED, detail, after, through, version, None))
+            found.append(Span(OccurrenceStatus.SKIPPED, Why.PAUSED, pause.detail, after, through, version, None))
     return found
 
 

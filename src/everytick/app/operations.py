@@ -42,6 +42,7 @@ _RETIRE_AFTER = timedelta(minutes=10)
 _EDITS_TRIED = 5
 _SHOWN_INSTANTS = 10_000
 _PURGED_AT_ONCE = 1000
+_SHOWN_RUNNING = 1000
 
 
 @value
@@ -396,15 +397,33 @@ class Operations(Opened):
     async def remove(self, name: str, *, purge: bool = False, by: str | None = None) -> None:
         """Take the job out of service: what was not claimed is canceled, its history is kept.
 
-        With `purge` the job and all that belongs to it is forgotten for good, which is refused
-        as long as something of it runs. One that was removed before can still be purged.
+        With `purge` the job and all that belongs to it is forgotten for good. As long as
+        something of it runs that is refused and nothing is changed; what begins at this very
+        moment leaves the job removed and not yet forgotten, and the error says so. One that was
+        removed before can still be purged.
         """
         store = await self._opened()
         record = await self._find(store, name, removed=purge)
         if record.removed_at is None:
+            if purge:
+                await _refuse_running(store, record.job)
             await store.remove(record.job.id, by=self._by(by))
         while purge and not await store.purge(record.job.id, _PURGED_AT_ONCE):
             pass
+
+
+async def _refuse_running(store: AnyStore, job: Job) -> None:
+    """Return if no node holds anything of the job, which has not been touched yet."""
+    from everytick.domain.statuses import OccurrenceStatus
+
+    busy = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
+    found = (await store.history(job_id=job.id, statuses=busy, limit=_SHOWN_RUNNING)).occurrences
+    held = sum(each.owner is not None for each in found)
+    if held:
+        raise Conflict(
+            f"job '{shown(job.name)}' is left as it is, for {held} of its occurrences still run: "
+            "cancel them or wait for their end, then purge it; without a purge it can be removed now"
+        )
 
 
 def _payload(given: object) -> Payload | None:

@@ -288,7 +288,9 @@ def rename_verb(old: str, new: str) -> None:
     "With --purge the job and everything that belongs to it is forgotten for good, also of one removed before.",
 )
 @job_argument("job")
-@click.option("--purge", is_flag=True, help="Forget its history too; refused while something of it runs.")
+@click.option(
+    "--purge", is_flag=True, help="Forget its history too; refused, and nothing changed, while something of it runs."
+)
 @sure
 def remove_verb(job: str, purge: bool, yes: bool) -> None:
     """Take a job out of service."""

@@ -119,7 +119,7 @@ def _hold(snapshot: JobSnapshot, job: Job, after: datetime, through: datetime) -
     for pause in snapshot.pauses:
         over = pause.until is not None and pause.until < through
         if pause.missed is Missed.SKIP and pause.since <= after and not over:
-            return Why.PAUSED, " ".join(filter(None, (pause.by and f"by {pause.by}", pause.reason)))
+            return Why.PAUSED, pause.detail
     return None
 
 

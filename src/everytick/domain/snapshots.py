@@ -36,13 +36,20 @@ class Edition:
 
 @value
 class Pause:
-    """A span `(since, until]` in which the schedule is held; until None, somebody must resume it."""
+    """A span `(since, until]` in which the schedule is held; until None, somebody must resume it, `resumed_by` did."""
 
     since: datetime
     until: datetime | None = None
     missed: Missed = Missed.SKIP
     reason: str = ""
     by: str = ""
+    resumed_by: str = ""
+
+    @property
+    def detail(self) -> str:
+        """Who held the schedule and why, and who let it go, for those who ask about its instants."""
+        held = " ".join(filter(None, (self.by and f"by {self.by}", self.reason)))
+        return ", ".join(filter(None, (held, self.resumed_by and f"resumed by {self.resumed_by}")))
 
     def holds(self, now: datetime) -> bool:
         """Tell whether the job is paused now."""

@@ -59,7 +59,7 @@ class Health:
     def failed(self, reason: str) -> None:
         """The store has not answered."""
         if self._failing_since is None:
-            _log.error("nothing fires until the store answers again: %s", reason)
+            _log.error("nothing that waits for the store fires until it answers again: %s", reason)
             self._failing_since, self.reason = self._monotonic(), reason
             if self.listener is not None:
                 self.listener(False, reason)

@@ -208,6 +208,21 @@ async def test_a_pause_is_told_by_whom_and_until_when_while_it_lasts_and_after(t
     assert after.text.endswith("since the job was paused by ada holiday")
 
 
+async def test_who_ended_a_pause_is_told_beside_who_began_it(told: Told) -> None:
+    """C-18: before a plan has written it down, and after; in the history too."""
+    await told.define()
+    await told.tick.pause("report", reason="holiday", by="ada")
+    await told.until(at(11, 30), planned=False)
+    assert await told.tick.resume("report", by="bob")
+    before = await told.asked(at(11))
+    assert before.pause is not None
+    assert before.pause.resumed_by == "bob"
+    assert "paused by ada (holiday)" in before.text
+    await told.outage(at(13))
+    after = await told.asked(at(11))
+    assert after.text.endswith("since the job was paused by ada holiday, resumed by bob")
+
+
 async def test_a_pause_without_an_end_that_catches_up_leaves_it_to_recovery(told: Told) -> None:
     await told.define()
     await told.tick.pause("report", missed="catch_up")

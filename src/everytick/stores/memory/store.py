@@ -604,7 +604,7 @@ class MemoryStore:
         running = row.pause_at(now)
         if running is None:
             return False
-        row.pauses[row.pauses.index(running)] = replace(running, until=now)
+        row.pauses[row.pauses.index(running)] = replace(running, until=now, resumed_by=by)
         row.revision += 1
         self._wake(row, now)
         return True

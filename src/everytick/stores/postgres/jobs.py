@@ -150,7 +150,7 @@ class Jobs(Base):
             row = await self._in_service(db, name, known, stored)
             await self._pause_held(db, row, None, Missed.CATCH_UP, reason, edits.held_by)
         for name in sorted(edits.resumes):
-            await self._resume_held(db, await self._in_service(db, name, known, stored))
+            await self._resume_held(db, await self._in_service(db, name, known, stored), edits.held_by)
 
     async def _in_service(
         self, db: Connection, name: str, known: Mapping[str, Row], stored: Mapping[str, Stored]
@@ -300,10 +300,10 @@ class Jobs(Base):
     async def resume(self, job_id: str, *, by: str = "") -> bool:
         """End a pause now; return whether there was one."""
         async with self._door.transaction() as db:
-            return await self._resume_held(db, await self._hold(db, job_id))
+            return await self._resume_held(db, await self._hold(db, job_id), by)
 
-    async def _resume_held(self, db: Connection, row: Row) -> bool:
-        if await db.fetchval(self._sql.resume_pause, row["job"], row["now"]) is None:
+    async def _resume_held(self, db: Connection, row: Row, by: str) -> bool:
+        if await db.fetchval(self._sql.resume_pause, row["job"], row["now"], rows.text(by)) is None:
             return False
         await self._revise(db, row["job"], row["now"])
         return True

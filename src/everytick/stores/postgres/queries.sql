@@ -999,7 +999,7 @@ update everytick.job_state
 
 -- jobs_by_id --
 -- Returns where these jobs stand, with the pause that holds them now.
-select v.*, p.since, p.until, p.missed, p.reason, p.paused_by
+select v.*, p.since, p.until, p.missed, p.reason, p.paused_by, p.resumed_by
   from everytick.job_standing v
   left join lateral (select * from everytick.pause p
                       where p.job = v.job and (p.until is null or everytick.everytick_now() < p.until)
@@ -1008,7 +1008,7 @@ select v.*, p.since, p.until, p.missed, p.reason, p.paused_by
 
 -- jobs_in_service --
 -- Returns where every job stands that is not removed, by name.
-select v.*, p.since, p.until, p.missed, p.reason, p.paused_by
+select v.*, p.since, p.until, p.missed, p.reason, p.paused_by, p.resumed_by
   from everytick.job_standing v
   left join lateral (select * from everytick.pause p
                       where p.job = v.job and (p.until is null or everytick.everytick_now() < p.until)
@@ -1024,7 +1024,7 @@ returning *;
 
 -- resume_pause --
 -- Ends the pause that holds a job now, and returns whether there was one.
-update everytick.pause set until = $2 where job = $1 and seq = (
+update everytick.pause set until = $2, resumed_by = $3 where job = $1 and seq = (
     select seq from everytick.pause where job = $1 and (until is null or $2 < until) order by seq limit 1)
 returning seq;
 

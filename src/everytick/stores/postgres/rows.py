@@ -174,7 +174,8 @@ def ended(row: Row, which: str) -> Ended | None:
 
 def pause(row: Row) -> Pause:
     """Return one pause."""
-    return Pause(row["since"], row["until"], Missed(row["missed"]), row["reason"], row["paused_by"])
+    held = row["since"], row["until"], Missed(row["missed"]), row["reason"]
+    return Pause(*held, row["paused_by"], row["resumed_by"])
 
 
 def adjustment(row: Row) -> Adjustment:

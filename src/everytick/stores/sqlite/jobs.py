@@ -107,7 +107,7 @@ def apply(transaction: Transaction, definitions: Definitions, edits: Edits, by: 
     for name, reason in edits.suspends.items():
         pause(transaction, _in_service(transaction, name).id, None, Missed.CATCH_UP, reason, edits.held_by)
     for name in edits.resumes:
-        resume(transaction, _in_service(transaction, name).id)
+        resume(transaction, _in_service(transaction, name).id, edits.held_by)
     for name, retire_after in edits.removes.items():
         remove(transaction, _in_service(transaction, name).id, retire_after, by)
     return stored
@@ -233,13 +233,13 @@ def pause(transaction: Transaction, job_id: str, until: datetime | None, missed:
     transaction.execute(Q.wake_and_revise_job, (now, row.key))
 
 
-def resume(transaction: Transaction, job_id: str) -> bool:
+def resume(transaction: Transaction, job_id: str, by: str) -> bool:
     """End a pause now; return whether there was one."""
     row, now = _by_id(transaction.connection, job_id), transaction.now
     running = transaction.execute(Q.running_pause, (row.key, now)).fetchone()
     if running is None:
         return False
-    transaction.execute(Q.end_pause, (now, running[0]))
+    transaction.execute(Q.end_pause, (now, by, running[0]))
     _wake(transaction, row.key, revise=True)
     return True
 

@@ -71,7 +71,7 @@ select job, id, line_at, scheduled_for, status, cause, superseded_by_next, all_a
 
 -- pauses_of_jobs --
 -- The pauses still to be decided, in the order in which they were made.
-select job, since_at, until_at, missed, reason, paused_by
+select job, since_at, until_at, missed, reason, paused_by, resumed_by
   from pause where job in (select value from json_each(?)) order by seq;
 
 -- adjustments_of_jobs --
@@ -489,7 +489,7 @@ select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.ret
 
 -- running_pauses --
 -- The pauses that hold now, in the order in which they were made.
-select job, since_at, until_at, missed, reason, paused_by
+select job, since_at, until_at, missed, reason, paused_by, resumed_by
   from pause where (until_at is null or until_at > ?) and job in (select value from json_each(?)) order by seq;
 
 -- running_pause --
@@ -511,7 +511,7 @@ update occurrence indexed by occurrence_active set status = 3, updated_at = ?
 
 -- end_pause --
 -- The pause ends now.
-update pause set until_at = ? where seq = ?;
+update pause set until_at = ?, resumed_by = ? where seq = ?;
 
 -- open_request --
 -- The payload of a request that waits for a plan, if there is one of this key.

@@ -294,7 +294,7 @@ def request(row: Columns) -> Request:
 
 def pause(row: Columns) -> Pause:
     """Return a pause, from its columns after the job."""
-    return Pause(moment(row[0]), moment_or_none(row[1]), Missed(row[2]), row[3], row[4])
+    return Pause(moment(row[0]), moment_or_none(row[1]), Missed(row[2]), row[3], row[4], row[5])
 
 
 def adjustment(row: Columns) -> Adjustment:

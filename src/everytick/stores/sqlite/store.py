@@ -303,7 +303,7 @@ class SqliteStore:
 
     async def resume(self, job_id: str, *, by: str = "") -> bool:
         """End a pause now; return whether there was one."""
-        return await self._write(lambda writing: jobs.resume(writing, job_id))
+        return await self._write(lambda writing: jobs.resume(writing, job_id, by))
 
     async def request(self, job_id: str, request: Request, *, within: Any = None) -> str:
         """Ask for an occurrence and return its id; the same key again answers with the same one.

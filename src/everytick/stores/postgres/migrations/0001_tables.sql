@@ -103,6 +103,7 @@ create table everytick.pause (
     missed     text not null,
     reason     text not null,
     paused_by  text not null,
+    resumed_by text not null default '',
     primary key (job, seq)
 );
 

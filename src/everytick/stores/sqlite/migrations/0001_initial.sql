@@ -95,7 +95,8 @@ create table pause (
   until_at integer,
   missed text not null,
   reason text not null,
-  paused_by text not null
+  paused_by text not null,
+  resumed_by text not null default ''
 ) strict;
 create index pause_job on pause (job);
 
