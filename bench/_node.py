@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
 
-from everytick.app.foreground import calm_collector
+from everytick.app.foreground import calm_collector, share_interpreter
 from everytick.domain.job import Job, define_job, define_task
 from everytick.node.node import Node
 from everytick.node.settings import node_settings
@@ -61,9 +61,10 @@ async def running(
 ) -> AsyncIterator[Node]:
     """Give a node that runs the body for every task; everything it did is written afterwards.
 
-    The garbage collector is set as `tick.run()` sets it for the process it owns.
+    The garbage collector and the turns of threads are set as `tick.run()` sets them for the process it owns.
     """
     calm_collector()
+    share_interpreter()
     node = Node(store, OneBody(body, tasks), node_settings(slots=slots))
     await node.start()
     try:

@@ -170,7 +170,8 @@ class Claimer:
         self._is_behind = self._is_behind or load.unwritten > _UNWRITTEN
         if self._is_behind or self._is_resting or self._health.silent_for > self._timeout:
             return 0
-        ahead = min(int(AHEAD / load.pace * slots), 8 * slots, _AT_ONCE) if 0 < load.pace < AHEAD else 0
+        # Two answers' worth: while one is carried out, the store writes its ends and fetches the next.
+        ahead = min(int(AHEAD / load.pace * slots), 20 * slots, 2 * _AT_ONCE) if 0 < load.pace < AHEAD else 0
         # Asked for while half of it is left: whoever runs dry first waits for the answer.
         self._low = max(slots, ahead // 2)
         free = slots + ahead - load.busy - load.waiting - self._offered
