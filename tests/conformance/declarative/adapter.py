@@ -75,6 +75,37 @@ class Scheduler(ABC):
         return [told.name for told in self.heard if told.task == task]
 
 
+class Forwarding(Scheduler):
+    """Asks an object of Python that has the specification's names; what is left to say is who it is, and `crash`."""
+
+    own: Any
+
+    @property
+    def subject(self) -> object:
+        return self.own
+
+    def initialize(self, registrations: Any) -> Awaitable[None]:
+        begun: Awaitable[None] = self.own.initialize(registrations)
+        return begun
+
+    def stop(self) -> Awaitable[None]:
+        stopping: Awaitable[None] = self.own.stop()
+        return stopping
+
+    @property
+    def state(self) -> str:
+        return str(self.own.state)
+
+    @property
+    def polling(self) -> str:
+        return str(self.own.polling)
+
+    @property
+    def identifier(self) -> str | None:
+        known: str | None = self.own.identifier
+        return known
+
+
 class World(ABC):
     """One store, its clock, and the instances on it."""
 

@@ -16,7 +16,7 @@ from everytick.stores.memory import MemoryStore
 from everytick.stores.postgres.store import PostgresStore
 from everytick.stores.sqlite.store import SqliteStore
 from everytick.testing.virtual import VirtualLoop
-from tests.conformance.declarative.adapter import NOON, Adapter, Scheduler, Story, T, TaskState, Told, World
+from tests.conformance.declarative.adapter import NOON, Adapter, Forwarding, Scheduler, Story, T, TaskState, Told, World
 from tests.conformance.declarative.documents import INVALID
 from tests.conformance.declarative.host import host_in
 
@@ -85,13 +85,13 @@ class Line:
             await self._loop.create_future()
 
 
-class EverytickScheduler(Scheduler):
+class EverytickScheduler(Forwarding):
     """One `DeclarativeScheduler` on a line of its own."""
 
     def __init__(self, line: Line, listener: Callable[[Told], None] | None) -> None:
         self._line, self._listener = line, listener
         self.heard = []
-        self._own = declarative.DeclarativeScheduler(store=line, listener=self._hear)  # type: ignore[arg-type]
+        self.own = declarative.DeclarativeScheduler(store=line, listener=self._hear)  # type: ignore[arg-type]
 
     def _hear(self, event: declarative.DeclarativeEvent) -> None:
         if self._line.is_cut:
@@ -100,28 +100,6 @@ class EverytickScheduler(Scheduler):
         self.heard.append(told)
         if self._listener is not None:
             self._listener(told)
-
-    @property
-    def subject(self) -> object:
-        return self._own
-
-    def initialize(self, registrations: Any) -> Awaitable[None]:
-        return self._own.initialize(registrations)
-
-    def stop(self) -> Awaitable[None]:
-        return self._own.stop()
-
-    @property
-    def state(self) -> str:
-        return self._own.state
-
-    @property
-    def polling(self) -> str:
-        return self._own.polling
-
-    @property
-    def identifier(self) -> str | None:
-        return self._own.identifier
 
     def crash(self) -> None:
         self._line.is_cut = True

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from everytick.testing.virtual import VirtualLoop
 from tests.conformance.declarative import cron_model
-from tests.conformance.declarative.adapter import NOON, Adapter, Scheduler, Story, T, TaskState, Told, World
+from tests.conformance.declarative.adapter import NOON, Adapter, Forwarding, Scheduler, Story, T, TaskState, Told, World
 from tests.conformance.declarative.documents import FIELDS, INVALID
 from tests.conformance.declarative.host import host_in
 
@@ -225,6 +225,10 @@ class Reference:
     def polling(self) -> str:
         return self._polling
 
+    @property
+    def identifier(self) -> str | None:
+        return self._identifier
+
     def _tell(self, name: str, task: str | None = None) -> None:
         if self._is_dead:
             return
@@ -412,7 +416,7 @@ class Reference:
 # -------------------------------------------------------------------------------------------------------------- adapter
 
 
-class ReferenceScheduler(Scheduler):
+class ReferenceScheduler(Forwarding):
     """One instance of the reference."""
 
     def __init__(self, kept: Kept, now: Callable[[], datetime], listener: Callable[[Told], None] | None) -> None:
@@ -423,32 +427,10 @@ class ReferenceScheduler(Scheduler):
             if listener is not None:
                 listener(told)
 
-        self._own = Reference(kept, now, hear)
-
-    @property
-    def subject(self) -> object:
-        return self._own
-
-    def initialize(self, registrations: Any) -> Awaitable[None]:
-        return self._own.initialize(registrations)
-
-    def stop(self) -> Awaitable[None]:
-        return self._own.stop()
-
-    @property
-    def state(self) -> str:
-        return self._own.state
-
-    @property
-    def polling(self) -> str:
-        return self._own.polling
-
-    @property
-    def identifier(self) -> str | None:
-        return self._own._identifier
+        self.own: Reference = Reference(kept, now, hear)
 
     def crash(self) -> None:
-        self._own._die()
+        self.own._die()
 
 
 class ReferenceWorld(World):
