@@ -120,13 +120,12 @@ class DeclarativeScheduler:
             beginning = Beginning(
                 self._name, registrations, store, self._teller, identifier=identifier, clock=self._clock
             )
-            self._time = beginning.node.clock
+            self._time, self._is_callback = beginning.node.clock, beginning.callbacks.is_running_here
             await beginning.run()
         except BaseException as error:  # noqa: BLE001, also a cancel of whoever awaits this
             await self._undo(beginning)
             self._fail(error)
         self._starting, self._lateness = None, beginning.lateness
-        self._is_callback = beginning.callbacks.is_running_here
         if registrations:
             self._node, self._polling = beginning.node, PollingState.ACTIVE
             succession = Succession(store, beginning.node, owner_of(self._name))

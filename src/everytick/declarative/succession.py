@@ -54,7 +54,7 @@ class Succession:
     async def look(self) -> None:
         """Rest if there is a newer instance, go on if there is none any more."""
         nodes = await self._store.nodes()
-        found = successor(nodes, self._node.name, self._application, await self._store.now())
+        found = successor(nodes, self._node.name, self._application, self._node.clock.now())
         if found == self._newer:
             return
         self._newer = found

@@ -18,8 +18,9 @@ from everytick.declarative import (
 )
 from everytick.declarative.succession import Succession
 from everytick.errors import NotFound, StoreUnavailable
-from everytick.testing import ManualClock
-from tests.acceptance.declarative.world import Counting, World
+from everytick.stores.base import Claim
+from everytick.testing import ManualClock, MemoryStore
+from tests.acceptance.declarative.world import PATIENCE, Counting, World
 
 
 async def test_a_task_runs_in_its_minute_and_is_a_job_of_the_core(world: World) -> None:
@@ -350,6 +351,41 @@ async def test_a_callback_can_ask_for_a_stop_and_cannot_wait_for_it(world: World
     await asking[0]
     assert "would wait for itself" in str(refused[0])
     assert world.names.count("TaskRunCompleted a") == 1
+
+
+class LateClaims(MemoryStore):
+    """Answers the first claim, which is a part of the initialization, when another one has started a callback."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(clock)
+        self.begun = asyncio.Event()
+        self._claims = 0
+
+    async def claim(self, *given: Any) -> list[Claim]:
+        self._claims += 1
+        if self._claims > 1:
+            return await super().claim(*given)
+        await self.begun.wait()
+        return []
+
+
+async def test_a_callback_cannot_wait_for_a_stop_while_the_scheduler_initializes(clock: ManualClock) -> None:
+    """S2-063, S2-064: neither would ever end."""
+    store, refused = LateClaims(clock), list[BaseException]()
+    scheduler = DeclarativeScheduler(store, clock=clock)
+
+    async def callback() -> None:
+        assert scheduler.state == "Initializing"
+        store.begun.set()
+        try:
+            await scheduler.stop()
+        except UnexpectedError as error:
+            refused.append(error)
+
+    async with asyncio.timeout(PATIENCE):
+        await scheduler.initialize([("a", "* * * * *", callback, "5m")])
+        await scheduler.stop()
+    assert "would wait for itself" in str(refused[0])
 
 
 def test_without_a_loop_nothing_begins() -> None:
