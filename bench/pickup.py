@@ -60,7 +60,7 @@ async def pgqueuer(address: str) -> Figures:
     """Ask an idle pgqueuer."""
     peer = importlib.import_module("pgqueuer")
     pool = await asyncpg.create_pool(address, min_size=4, max_size=8)
-    await pool.execute("drop schema public cascade; create schema public")
+    await pool.execute("drop schema if exists everytick cascade; drop schema public cascade; create schema public")
     driver = peer.AsyncpgPoolDriver(pool)
     queries = peer.Queries(driver)
     await queries.install()
