@@ -1,6 +1,7 @@
 """Definitions, read once: a job's version never changes, so whoever has compiled it need not read it again."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 
 from everytick.domain.job import Job
 from everytick.domain.snapshots import Edition
@@ -13,6 +14,7 @@ from everytick.stores.postgres.door import Connection
 Key = tuple[int, int]
 """A job's inner key and a version."""
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ASKED_FOR = 1_000
 _UNREADABLE = (EverytickError, ValueError, KeyError, TypeError, AttributeError, IndexError)
 
@@ -80,7 +82,12 @@ def _compile(row: Connection) -> Kept:
         row["definition"],
         id=row["id"],
         version=row["version"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
+        created_at=_moment(row["created_at"]),
+        updated_at=_moment(row["updated_at"]),
     )
-    return Kept(job, rules_of(job), Edition(job, row["in_force_after"]), (NOT_STARTED,) * len(job.tasks))
+    since = None if row["in_force_after"] is None else _moment(row["in_force_after"])
+    return Kept(job, rules_of(job), Edition(job, since), (NOT_STARTED,) * len(job.tasks))
+
+
+def _moment(micros: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=micros)

@@ -32,6 +32,9 @@ Connection: TypeAlias = Any
 Taken = asyncpg.UniqueViolationError
 """Somebody else took a name between our look and our write."""
 
+Locked = asyncpg.LockNotAvailableError
+"""Somebody else held what was waited for longer than was to be waited."""
+
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _SILENT = (
     OSError,
@@ -138,6 +141,7 @@ class Door:
         self._clock = clock
         self._settings = settings or {}
         self._told: datetime | None = None
+        self.identity: str | None = None
         self._pool: Any = None
 
     async def open(self) -> None:

@@ -1,4 +1,4 @@
-"""put, rename, remove, pause, request and the rest: what people and definitions do to jobs.
+"""put, rename, remove, pause and the rest: what people and definitions do to jobs.
 
 Each verb locks where its job stands, so that it comes wholly before or after a plan's
 commit; a planner that merely looks at the job does not make it wait.
@@ -8,42 +8,36 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count, takewhile
-from typing import Any
 
 from everytick.domain import ids
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
-from everytick.domain.payload import Payload
 from everytick.domain.policies import FirstSight
 from everytick.domain.snapshots import Adjustment, Missed, Request
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import (
     DuplicateDefinition,
-    JobDisabled,
     NotFound,
-    OccurrenceExists,
     VersionConflict,
 )
 from everytick.stores.base import REMEMBERED, Edits, JobRecord, Stored
 from everytick.stores.beginnings import (
-    as_stored,
     first_watermark,
     forgettable,
     has_room,
     refuse_edit,
-    requested_id,
     under_id,
 )
 from everytick.stores.definitions import write_definition
 from everytick.stores.postgres import rows
-from everytick.stores.postgres.base import Base, occurrence_key
+from everytick.stores.postgres.asking import Asking
+from everytick.stores.postgres.base import occurrence_key
 from everytick.stores.postgres.defining import definition_row
 from everytick.stores.postgres.door import Connection, Contended, Taken, patiently
-from everytick.stores.postgres.lending import lent
 from everytick.stores.postgres.rows import FIRST_ENDED, STATUS_CODE, Row
 
 
-class Jobs(Base):
+class Jobs(Asking):
     """What people and definitions ask of jobs."""
 
     # ------------------------------------------------------------------------------------------------ definitions
@@ -308,76 +302,6 @@ class Jobs(Base):
         await self._revise(db, row["job"], row["now"])
         return True
 
-    async def request(self, job_id: str, request: Request, *, within: Any = None) -> str:
-        """Ask for an occurrence and return its id; the same key again answers with the same one.
-
-        `within` is an asyncpg connection to the same database, used on its own loop.
-        """
-        if within is not None:
-            async with lent(within, self._door) as db:
-                return await self._ask(db, await self._look_at(db, job_id), request)
-        return await self._request(job_id, request)
-
-    @patiently
-    async def _request(self, job_id: str, request: Request) -> str:
-        if (known := self._compiled.newest(job_id)) is not None:
-            async with self._door.connection() as db:
-                # A plan may have come in between: hardly twice.
-                asked = await self._ask_known(db, *known, request) or await self._ask_known(db, *known, request)
-            if asked is not None:
-                return asked
-        async with self._door.transaction() as db:
-            return await self._ask(db, await self._hold(db, job_id), request)
-
-    async def _ask_known(self, db: Connection, seq: int, job: Job, request: Request) -> str | None:
-        """Ask by one statement; None says that nothing was written, as the job has changed or the key is known."""
-        asked = as_stored(job, request, request.requested_at)
-        id_ = requested_id(job, asked)
-        made = None if asked.cause is Cause.BACKFILL else occurrence_key(id_)
-        known = job.id, seq, job.version, made
-        return id_ if await db.fetch(self._sql.ask, *known, *rows.request_row(seq, asked)[1:]) else None
-
-    async def _ask(self, db: Connection, row: Row, request: Request) -> str:
-        job = await self._taking_requests(db, row)
-        request = as_stored(job, request, row["now"])
-        id_ = requested_id(job, request)
-        before = await self._asked_before(db, row["job"], id_, request)
-        if before is not None:
-            if before[0] != request.payload:
-                raise OccurrenceExists(id_)
-            return id_
-        if await db.fetchval(self._sql.add_request, *rows.request_row(row["job"], request)) is None:
-            # Somebody's own transaction has asked by this key, and was waited for.
-            return await self._ask(db, row, request)
-        await self._wake(db, row["job"], row["now"])
-        return id_
-
-    async def _look_at(self, db: Connection, job_id: str) -> Row:
-        """Return where a job stands without a lock, which would last as long as somebody else's transaction."""
-        row = await db.fetchrow(self._sql.stand_of_job, job_id)
-        if row is None:
-            raise NotFound("job", job_id)
-        return row
-
-    async def _taking_requests(self, db: Connection, held: Row) -> Job:
-        newest = await db.fetchrow(self._sql.newest, held["job"])
-        if held["removed_at"] is not None:
-            raise NotFound("job", newest["name"])
-        job = (await self._definition(db, held["job"], newest["version"])).job
-        if not job.enabled:
-            raise JobDisabled(newest["name"])
-        self._compiled.remember_newest(held["job"], job)
-        return job
-
-    async def _asked_before(self, db: Connection, job: int, id_: str, request: Request) -> tuple[Payload | None] | None:
-        """Return the payload that the same key was asked with, or None where it is new."""
-        found = await db.fetchrow(self._sql.open_request, job, request.key)
-        if found is None and request.cause is not Cause.BACKFILL:
-            found = await db.fetchrow(self._sql.occurrence_payload, occurrence_key(id_))
-        if found is None:
-            return None
-        return (None if found["payload"] is None else Payload(found["payload"]),)
-
     @patiently
     async def adjust(self, job_id: str, adjustment: Adjustment) -> None:
         """Skip or move one single future instant; what was said of it before is replaced."""
@@ -427,16 +351,6 @@ class Jobs(Base):
             return True
 
     # --------------------------------------------------------------------------------------------------- the parts
-
-    async def _hold(self, db: Connection, job_id: str) -> Row:
-        row = await db.fetchrow(self._sql.hold_job, job_id)
-        if row is None:
-            raise NotFound("job", job_id)
-        return row
-
-    async def _wake(self, db: Connection, job: int, now: datetime) -> None:
-        await db.execute(self._sql.wake, job, now)
-        await db.execute(self._sql.ring)
 
     async def _revise(self, db: Connection, job: int, now: datetime) -> None:
         await db.execute(self._sql.revise, job)

@@ -21,7 +21,8 @@ create table if not exists everytick.migration (
 async def migrate(door: Door, known: Sequence[Migration] | None = None) -> None:
     """Afterwards the schema is exactly what the migrations make; of nodes that start together one does it.
 
-    All of it is one transaction: a node that dies in it leaves nothing behind.
+    All of it is one transaction: a node that dies in it leaves nothing behind. And the door
+    knows which tables it leads to.
     """
     wanted = migrations() if known is None else known
     with door.answering():
@@ -30,6 +31,8 @@ async def migrate(door: Door, known: Sequence[Migration] | None = None) -> None:
             if len(await _applied(door, db, wanted)) < len(wanted):
                 async with db.transaction():
                     await _apply_missing(door, db, wanted)
+            if known is None:
+                door.identity = await db.fetchval(door.sql.identity)
         finally:
             await db.close()
 

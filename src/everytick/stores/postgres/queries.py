@@ -67,7 +67,8 @@ class Queries:
     reports: str
     reported: str
     hold_job: str
-    stand_of_job: str
+    stand_within: str
+    identity: str
     hold_name: str
     forgotten: str
     newest: str
@@ -94,6 +95,9 @@ class Queries:
     add_pause: str
     put_back_in_line: str
     ask: str
+    hold_key: str
+    wait_for_key: str
+    ask_within: str
     open_request: str
     occurrence_payload: str
     adjust: str

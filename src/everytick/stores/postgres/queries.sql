@@ -166,8 +166,10 @@ select v.job, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.first_version
  cross join lateral (select * from everytick.job_standing v where v.id = a.id offset 0) v;
 
 -- definitions --
--- Returns the versions asked for that exist.
-select d.job, d.version, d.definition, d.in_force_after, d.updated_at, j.id, j.created_at
+-- Returns the versions asked for that exist, their times in microseconds: the connection may be somebody else's.
+select d.job, d.version, d.definition, (extract(epoch from d.in_force_after) * 1000000)::bigint as in_force_after,
+       (extract(epoch from d.updated_at) * 1000000)::bigint as updated_at, j.id,
+       (extract(epoch from j.created_at) * 1000000)::bigint as created_at
   from unnest($1::int[], $2::int[]) a(job, version)
  cross join lateral (select * from everytick.definition d where d.job = a.job and d.version = a.version offset 0) d
  cross join lateral (select j.id, j.created_at from everytick.job j where j.seq = a.job offset 0) j;
@@ -875,11 +877,16 @@ select s.job, s.removed_at, everytick.everytick_now() as now
  where j.id = $1
    for no key update of s;
 
--- stand_of_job --
--- Returns the same and locks nothing.
-select s.job, s.removed_at, everytick.everytick_now() as now
-  from everytick.job j join everytick.job_state s on s.job = j.seq
- where j.id = $1;
+-- identity --
+-- Returns what tells these tables from any others: those of another server, and a copy of these in another database.
+select everytick.identity();
+
+-- stand_within --
+-- Returns where the connection leads, and where a job stands there, if it does; locks nothing.
+select everytick.identity() as identity, current_database()::text as database, s.job, s.version, j.name,
+       s.removed_at is not null as is_removed
+  from (values (1)) one
+  left join (everytick.job j join everytick.job_state s on s.job = j.seq) on j.id = $1;
 
 -- hold_name --
 -- Locks where the job of this name stands.
@@ -1044,12 +1051,15 @@ update everytick.occurrence o set status = 1, updated_at = $2
 
 -- ask --
 -- Keeps a request, as of now at the latest, and makes its job worth a look, all in one, and returns a row, where
--- everything is as expected: the job is in service, its newest version is the one that is known, no plan has come in between since the statement
--- began, and the key is new. Else it writes nothing, and whoever asks looks closer.
-with held as materialized (
+-- everything is as expected: nobody else is asking by this key, the job is in service, its newest version is the one
+-- that is known, no plan has come in between since the statement began, and the key is new. Else it writes nothing, and
+-- whoever asks looks closer.
+with free as materialized (
+    select pg_try_advisory_xact_lock(everytick.request_key($1, $5)) as is_free
+), held as materialized (
     select s.job, s.revision, everytick.everytick_now() as now
       from everytick.job j join everytick.job_state s on s.job = j.seq
-     where j.id = $1 and j.seq = $2 and s.version = $3 and s.removed_at is null
+     where (select is_free from free) and j.id = $1 and j.seq = $2 and s.version = $3 and s.removed_at is null
        for no key update of s
 ), asked as (
     insert into everytick.request (job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
@@ -1065,13 +1075,44 @@ with held as materialized (
 )
 select everytick.ring() from asked;
 
+-- hold_key --
+-- Holds the key of a request until the transaction ends: whoever asks by it comes before or after.
+select pg_advisory_xact_lock(everytick.request_key($1, $2));
+
+-- wait_for_key --
+-- Does the same, and fails after $3.
+with before as materialized (
+    select current_setting('lock_timeout') as lock_timeout
+)
+select set_config('lock_timeout', $3, true), pg_advisory_xact_lock(everytick.request_key($1, $2)),
+       set_config('lock_timeout', before.lock_timeout, true)
+  from before;
+
+-- ask_within --
+-- Keeps a request, as of now at the latest, and makes its job worth a look, in a transaction that holds its key. Times
+-- come in words.
+with moment as materialized (
+    select everytick.everytick_now() as now
+), asked as (
+    insert into everytick.request (job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
+                                   scheduled_for, covers_after, covers_through, after_at, through_at, again, keeps)
+    select $1, $2, $3, least($4::text::timestamptz, moment.now), $5, $6, $7, $8, $9, $10::text::timestamptz,
+           $11::text::timestamptz, $12::text::timestamptz, $13::text::timestamptz, $14::text::timestamptz, $15, $16
+      from moment
+    on conflict (job, key) do nothing
+    returning job
+), woken as (
+    insert into everytick.wake (job, at) select asked.job, moment.now from asked, moment
+)
+select everytick.ring() from asked;
+
 -- open_request --
 -- Returns the payload of the open request of this key.
 select payload from everytick.request where job = $1 and key = $2;
 
 -- occurrence_payload --
 -- Returns what an occurrence was made with, if it exists.
-select payload, overrides from everytick.occurrence where id = $1;
+select payload, overrides from everytick.occurrence where id = $1::text::uuid;
 
 -- adjust --
 -- Says what becomes of one instant; what was said before is replaced and keeps its place.

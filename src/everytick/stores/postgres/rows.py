@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeAlias, TypeVar
 
@@ -243,6 +243,11 @@ def request_row(job: int, asked: Request) -> tuple[object, ...]:
         asked.again,
         list(asked.keeps) or None,
     )
+
+
+def request_words(job: int, asked: Request) -> tuple[object, ...]:
+    """Return a request as `ask_within` takes it: its times in words, which every connection can write."""
+    return tuple(each.isoformat() if isinstance(each, datetime) else each for each in request_row(job, asked))
 
 
 def span(row: Row) -> Span:

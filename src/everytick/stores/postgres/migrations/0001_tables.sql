@@ -19,6 +19,19 @@ create function everytick.ring() returns void
 create function everytick.throughout(sent anyarray, own anyelement) returns anyelement
     language sql immutable as $$ select case when cardinality(sent) = 1 then sent[1] else own end $$;
 
+-- Which store this is. A copy of it elsewhere has the same number, and tables with other ones.
+create table everytick.store (id uuid not null);
+insert into everytick.store values (gen_random_uuid());
+
+create function everytick.identity() returns text
+    language sql stable as $$
+    select concat_ws(' ', id, 'everytick.store'::regclass::oid, d.oid)
+      from everytick.store, pg_database d where d.datname = current_database() $$;
+
+-- What stands for the key of a request where it is held: no row of it is there to lock before it is committed.
+create function everytick.request_key(job text, key text) returns bigint
+    language sql immutable as $$ select hashtextextended('everytick request ' || job || ' ' || key, 0) $$;
+
 -- --------------------------------------------------------------------------------------------- jobs
 
 -- Who a job is. A planner holds this row while it decides, so that verbs on job_state need not wait for it.

@@ -1,0 +1,131 @@
+"""request: something is asked for once per key, alone or together with what a caller commits.
+
+Whoever asks by a key holds that key until its transaction ends (an advisory lock), and
+takes it before anything else: a caller's transaction may stay open for long, and whoever
+waits for it must not keep the job from everybody else meanwhile.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from everytick.domain.job import Job
+from everytick.domain.occurrence import Cause
+from everytick.domain.snapshots import Request
+from everytick.errors import Conflict, JobDisabled, NotFound, OccurrenceExists, shown
+from everytick.stores.beginnings import as_stored, requested_id
+from everytick.stores.postgres import rows
+from everytick.stores.postgres.base import Base, occurrence_key
+from everytick.stores.postgres.door import Connection, Locked, patiently
+from everytick.stores.postgres.lending import lent
+from everytick.stores.postgres.rows import Row
+
+KEY_WITHIN = "5s"
+"""So long a request waits for another one of its key whose transaction is still open."""
+
+
+class Asking(Base):
+    """Requests, and what every verb on a job stands on."""
+
+    key_within = KEY_WITHIN
+
+    async def request(self, job_id: str, request: Request, *, within: Any = None) -> str:
+        """Ask for an occurrence and return its id; the same key again answers with the same one.
+
+        `within` is an asyncpg connection to the same database, used on its own loop.
+        """
+        return await (self._request(job_id, request) if within is None else self._within(within, job_id, request))
+
+    @patiently
+    async def _request(self, job_id: str, request: Request) -> str:
+        if (known := self._compiled.newest(job_id)) is not None:
+            async with self._door.connection() as db:
+                # A plan may have come in between: hardly twice.
+                made = await self._ask_known(db, *known, request) or await self._ask_known(db, *known, request)
+            if made is not None:
+                return made
+        async with self._door.transaction() as db:
+            await self._wait_for_key(db, job_id, request.key)
+            row = await self._hold(db, job_id)
+            newest = await db.fetchrow(self._sql.newest, row["job"])
+            if row["removed_at"] is not None:
+                raise NotFound("job", newest["name"])
+            job = self._taking_requests((await self._definition(db, row["job"], newest["version"])).job)
+            self._compiled.remember_newest(row["job"], job)
+            asked = as_stored(job, request, row["now"])
+            id_, is_known = await self._asked_before(db, row["job"], job, asked)
+            if not is_known:
+                await db.execute(self._sql.add_request, *rows.request_row(row["job"], asked))
+                await self._wake(db, row["job"], row["now"])
+            return id_
+
+    async def _ask_known(self, db: Connection, seq: int, job: Job, request: Request) -> str | None:
+        """Ask by one statement; None says that nothing was written, as the job has changed or the key is known."""
+        asked = as_stored(job, request, request.requested_at)
+        id_ = requested_id(job, asked)
+        made = None if asked.cause is Cause.BACKFILL else occurrence_key(id_)
+        known = job.id, seq, job.version, made
+        return id_ if await db.fetch(self._sql.ask, *known, *rows.request_row(seq, asked)[1:]) else None
+
+    async def _wait_for_key(self, db: Connection, job_id: str, key: str) -> None:
+        try:
+            await db.execute(self._sql.wait_for_key, job_id, key, self.key_within)
+        except Locked as error:
+            text = f"the key '{shown(key)}' is being asked for in a transaction that is still open: "
+            raise Conflict(text + "commit it or roll it back, or ask again later") from error
+
+    # ------------------------------------------------------------------------------------------- callers' transactions
+
+    async def _within(self, within: Any, job_id: str, request: Request) -> str:
+        """Ask on the caller's connection: without a lock on the job, and without a time on the wire.
+
+        The lock would last as long as the caller's transaction; how times are read and
+        written on this connection is the caller's own.
+        """
+        async with lent(within, self._door) as db:
+            row = await db.fetchrow(self._sql.stand_within, job_id)
+            self._refuse_stranger(row)
+            if row["job"] is None or row["is_removed"]:
+                raise NotFound("job", job_id if row["name"] is None else row["name"])
+            job = self._taking_requests((await self._definition(db, row["job"], row["version"])).job)
+            asked = as_stored(job, request, request.requested_at)
+            await db.execute(self._sql.hold_key, job_id, asked.key)
+            id_, is_known = await self._asked_before(db, row["job"], job, asked)
+            if not is_known:
+                await db.execute(self._sql.ask_within, *rows.request_words(row["job"], asked))
+            return id_
+
+    def _refuse_stranger(self, row: Row) -> None:
+        """Return if the caller's connection leads to the tables of this store, and not to others of the same name."""
+        if self._door.identity != row["identity"]:
+            schema = self._door.address.schema
+            raise Conflict(
+                f"the connection given as within leads to the schema {schema} of another database, {row['database']}, "
+                "which has a store of its own: give a connection to the database of this store"
+            )
+
+    # --------------------------------------------------------------------------------------------------- the parts
+
+    def _taking_requests(self, job: Job) -> Job:
+        if not job.enabled:
+            raise JobDisabled(job.name)
+        return job
+
+    async def _asked_before(self, db: Connection, seq: int, job: Job, asked: Request) -> tuple[str, bool]:
+        """Return the id, and whether the same was asked for before; with another payload it is refused."""
+        id_ = requested_id(job, asked)
+        found = await db.fetchrow(self._sql.open_request, seq, asked.key)
+        if found is None and asked.cause is not Cause.BACKFILL:
+            found = await db.fetchrow(self._sql.occurrence_payload, occurrence_key(id_))
+        if found is not None and found["payload"] != (None if asked.payload is None else asked.payload.text):
+            raise OccurrenceExists(id_)
+        return id_, found is not None
+
+    async def _hold(self, db: Connection, job_id: str) -> Row:
+        row = await db.fetchrow(self._sql.hold_job, job_id)
+        if row is None:
+            raise NotFound("job", job_id)
+        return row
+
+    async def _wake(self, db: Connection, job: int, now: datetime) -> None:
+        await db.execute(self._sql.wake, job, now)
+        await db.execute(self._sql.ring)

@@ -1,0 +1,149 @@
+"""Requests on callers' connections: they hold nobody up, ask nowhere else, and mind no codec."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+import asyncpg
+import pytest
+
+from everytick.domain.occurrence import Cause
+from everytick.domain.payload import payload
+from everytick.domain.snapshots import ASKED_NOW, Request
+from everytick.errors import Conflict, OccurrenceExists
+from everytick.stores.postgres.store import PostgresStore
+from tests.servers.launch import Server
+from tests.stores.acting import job, occurrences, plan_once, statuses
+from tests.stores.clock import ManualClock
+
+
+def ask(key: str, what: object = None) -> Request:
+    return Request(key, Cause.TRIGGER, ASKED_NOW, None if what is None else payload(what))
+
+
+@pytest.fixture(params=["known", "new"])
+async def job_id(request: pytest.FixtureRequest, store: PostgresStore) -> str:
+    """A job that was asked for before, by one statement, or that was not."""
+    stored = await store.put(job(overlap="allow"))
+    await plan_once(store)
+    if request.param == "known":
+        await store.request(stored.job_id, ask("first"))
+        await plan_once(store)
+    return stored.job_id
+
+
+@pytest.fixture
+async def own(store: PostgresStore) -> AsyncIterator[Any]:
+    made = await asyncpg.connect(store.url)
+    yield made
+    await made.close()
+
+
+async def until_it_waits(db: Any) -> None:
+    waits = "select exists (select from pg_locks where locktype = 'advisory' and not granted)"
+    async with asyncio.timeout(20):
+        while not await db.fetchval(waits):
+            pass
+
+
+async def test_a_key_in_an_open_transaction_of_a_caller_keeps_nobody_else_from_the_job(
+    store: PostgresStore, other: PostgresStore, db: Any, own: Any, job_id: str
+) -> None:
+    """S0-057: a web request that is sent again waits alone; other keys, plans and pauses of the job go on."""
+    begun = own.transaction()
+    await begun.start()
+    id_ = await store.request(job_id, ask("k", 1), within=own)
+    again = asyncio.create_task(store.request(job_id, ask("k", 1)))
+    await until_it_waits(db)
+    async with asyncio.timeout(20):
+        await other.request(job_id, ask("another"))
+        await plan_once(other)
+        await other.pause(job_id)
+        await other.resume(job_id)
+    assert not again.done()
+    await begun.commit()
+    assert await again == id_
+    await plan_once(store)
+    assert [each.id for each in await occurrences(store)].count(id_) == 1
+
+
+async def test_a_key_that_is_given_up_by_its_transaction_is_asked_for_by_whoever_waited(
+    store: PostgresStore, db: Any, own: Any, job_id: str
+) -> None:
+    begun = own.transaction()
+    await begun.start()
+    await store.request(job_id, ask("k", 1), within=own)
+    again = asyncio.create_task(store.request(job_id, ask("k", 2)))
+    await until_it_waits(db)
+    await begun.rollback()
+    id_ = await again
+    await plan_once(store)
+    [made] = [each for each in await occurrences(store) if each.id == id_]
+    assert made.overrides.get("payload") == payload(2)
+
+
+async def test_a_key_whose_transaction_stays_open_is_refused_in_words(
+    store: PostgresStore, own: Any, job_id: str
+) -> None:
+    store.key_within = "10ms"
+    async with own.transaction():
+        await store.request(job_id, ask("k", 1), within=own)
+        with pytest.raises(Conflict, match="key 'k' is being asked for in a transaction that is still open: commit it"):
+            await store.request(job_id, ask("k", 1))
+    with pytest.raises(OccurrenceExists):
+        await store.request(job_id, ask("k", 2))
+
+
+@asynccontextmanager
+async def another_database(store: PostgresStore, server: Server, how: str) -> AsyncIterator[Any]:
+    """Give a connection to a database beside the store's, which has tables of the same names."""
+    plain = await asyncpg.connect(server.address)
+    name = f"beside_{store.schema}"
+    await plain.execute(f"create database {name}")
+    address = server.address.rpartition("/")[0] + f"/{name}"
+    made = PostgresStore(address, schema=store.schema)
+    await made.open()
+    await made.put(job(overlap="allow"))
+    await made.close()
+    db = await asyncpg.connect(address)
+    try:
+        if how == "a copy":
+            number = await plain.fetchval(f"select id from {store.schema}.store")
+            await db.execute(f"update {store.schema}.store set id = $1", number)
+        yield db
+    finally:
+        await db.close()
+        await plain.execute(f"drop database {name} with (force)")
+        await plain.close()
+
+
+@pytest.mark.parametrize("how", ["a store", "a copy"])
+async def test_a_connection_to_another_database_with_a_store_of_its_own_is_refused(
+    store: PostgresStore, postgres: Server, job_id: str, how: str
+) -> None:
+    """As staging is beside production: the occurrence would be asked for there, and nobody would tell."""
+    async with another_database(store, postgres, how) as db:
+        with pytest.raises(Conflict, match=f"of another database, beside_{store.schema}, which has a store of its own"):
+            await store.request(job_id, ask("k"), within=db)
+        assert await db.fetchval(f"select count(*) from {store.schema}.request") == 0
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_what_a_caller_makes_of_times_does_not_matter(
+    store: PostgresStore, other: PostgresStore, clock: ManualClock, own: Any, job_id: str, known: bool
+) -> None:
+    """A connection may read and write times in its own way, also those of a definition that is not known yet."""
+    text = {"encoder": str, "decoder": str, "schema": "pg_catalog", "format": "text"}
+    await own.set_type_codec("timestamptz", **text)
+    asking = store if known else other
+    original = Request("k", Cause.REPLAY, clock.time, replay_of="occ_1", scheduled_for=clock.time, reason="again")
+    async with own.transaction():
+        id_ = await asking.request(job_id, original, within=own)
+    [kept] = (await asking.look([job_id]))[job_id].requests
+    assert (kept.requested_at, kept.scheduled_for, kept.reason) == (clock.time, clock.time, "again")
+    assert isinstance((await asking.get([job_id]))[job_id].job.created_at, datetime)
+    await plan_once(asking)
+    assert id_ in [each.id for each in await occurrences(store)]
+    assert "pending" in await statuses(store)
