@@ -18,6 +18,7 @@ FACTS = NodeFacts(
     started_at=datetime(2026, 3, 1, 12, tzinfo=UTC),
     application="shop",
     clock_offset=timedelta(seconds=-1.5),
+    unknown_targets=(("job_1", "there is no \ud800 module\x00"),),
     broken_files=(("jobs/a.yaml", "line 3: \ud800 'schedul' is not a key\x00"),),
 )
 

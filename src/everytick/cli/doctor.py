@@ -15,7 +15,7 @@ from everytick.cli.output import length, show_json, show_table
 from everytick.cli.session import ask, store_of_app
 from everytick.cli.state import Verb
 from everytick.cli.times import Times
-from everytick.errors import SchemaMismatch, StoreUnavailable
+from everytick.errors import SchemaMismatch, StoreUnavailable, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from everytick.app import Everytick
     from everytick.stores.addresses import AnyStore
-    from everytick.stores.base import NodeRecord
+    from everytick.stores.base import JobRecord, NodeRecord
 
 MOST_OFFSET = timedelta(seconds=1)
 
@@ -172,9 +172,19 @@ async def _node_checks(app: Everytick, store: AnyStore) -> list[Check]:
         names = ", ".join(f"{each.id} ({each.holds})" for each in holding)
         after = "another node takes over" if alive else "nobody is there to take over: start one"
         return [Check("nodes", False, f"silent, and holding occurrences: {names}; {after}")]
-    if not alive and any(each.job.enabled for each in await store.list()):
+    records = await store.list()
+    if not alive and any(each.job.enabled for each in records):
         return [Check("nodes", False, "there are enabled jobs and no node is alive: everytick run starts one")]
-    return [Check("nodes", True, f"{len(alive)} alive"), *agreement_checks(alive)]
+    return [Check("nodes", True, f"{len(alive)} alive"), *agreement_checks(alive), *target_checks(alive, records)]
+
+
+def target_checks(alive: Sequence[NodeRecord], records: Sequence[JobRecord]) -> Iterator[Check]:
+    """Give the jobs that no living node knows how to run."""
+    from everytick.domain.nodes import unknown_targets
+
+    told = [each.facts for each in alive if each.facts is not None]
+    for name, reason in unknown_targets((each.job for each in records), told).items():
+        yield Check("unknown target", False, f"no living node can run '{shown(name)}': {reason}")
 
 
 def agreement_checks(alive: Sequence[NodeRecord]) -> Iterator[Check]:

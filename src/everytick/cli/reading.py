@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from everytick.stores.base import JobRecord, NodeRecord, Whole
 
 _PAGE = 1000
+UNKNOWN = "unknown target"
 FAILED = ("failed", "failed_stale", "completed_with_errors")
 
 
@@ -40,7 +41,8 @@ def list_verb(contains: str | None, tag: str | None, failed: bool, as_json: bool
     """List the jobs in the store."""
 
     async def asked(app: Everytick) -> tuple[list[tuple[JobRecord, JobStatus]], int, Broken]:
-        records, broken = await app.jobs(), await broken_files(app)
+        records = await app.jobs()
+        broken = await told_by_nodes(app, records)
         stored = {each.job.name for each in records}
         missing = sum(definition.name not in stored for definition in app.definitions)
         chosen = [each for each in records if _is_chosen(each, contains, tag, failed)]
@@ -51,7 +53,7 @@ def list_verb(contains: str | None, tag: str | None, failed: bool, as_json: bool
         say(f"{missing} of the application's jobs are not in the store yet: its first run brings them there")
     tell_broken(broken)
     if as_json:
-        show_json([job_data(*each) | {"definition_error": broken.of_job.get(each[0].job.name)} for each in found])
+        show_json([job_data(*each, broken) for each in found])
         return
     times = Times(utc)
     headings = ["job", "status", "schedule", times.heading("next run"), "last run", "last end", "broken file"]
@@ -60,7 +62,7 @@ def list_verb(contains: str | None, tag: str | None, failed: bool, as_json: bool
     rows = [
         (
             each.job.name,
-            word(each, status),
+            word(each, status, broken.unknown.get(each.job.name)),
             each.job.schedule,
             status.next_run,
             status.last_run,
@@ -75,26 +77,36 @@ def list_verb(contains: str | None, tag: str | None, failed: bool, as_json: bool
 
 
 class Broken(NamedTuple):
-    """The files of jobs that living nodes cannot read, with what is wrong, and the same by the jobs they keep."""
+    """The files of jobs that living nodes cannot read, with what is wrong, and the same by the jobs they keep.
+
+    `unknown` are the jobs that no living node knows how to run, with the reason.
+    """
 
     files: dict[str, str]
     of_job: dict[str, str]
+    unknown: dict[str, str]
 
 
-async def broken_files(app: Everytick) -> Broken:
-    """Return what living nodes say of their files; whatever a silent one said may be long mended."""
-    found = Broken({}, {})
+async def told_by_nodes(app: Everytick, records: Iterable[JobRecord]) -> Broken:
+    """Return what living nodes say of their files and of jobs; whatever a silent one said may be long mended."""
+    from everytick.domain.nodes import unknown_targets
+
+    found = Broken({}, {}, {})
     now = await (await store_of_app(app)).now()
-    for node in await app.nodes():
-        if node.facts is not None and now - node.beat_at <= app.settings.node_timeout:
-            found.files.update(node.facts.broken_files)
-            known = dict(node.facts.broken_files)
-            found.of_job.update((job, known.get(file, f"{file}: broken")) for job, file in node.facts.stale_jobs)
+    alive = [each for each in await app.nodes() if now - each.beat_at <= app.settings.node_timeout]
+    told = [each.facts for each in alive if each.facts is not None]
+    for facts in told:
+        found.files.update(facts.broken_files)
+        known = dict(facts.broken_files)
+        found.of_job.update((job, known.get(file, f"{file}: broken")) for job, file in facts.stale_jobs)
+    found.unknown.update(unknown_targets((each.job for each in records), told))
     return found
 
 
 def tell_broken(broken: Broken) -> None:
-    """Say which files are broken, and which jobs go on as they were."""
+    """Say which files are broken, which jobs go on as they were, and which nobody can run."""
+    for job, reason in sorted(broken.unknown.items()):
+        say(f"no living node can run {shown(job)}: {shown(reason, 300)}", mark="red")
     for file, wrong in sorted(broken.files.items()):
         kept = sorted(job for job, reason in broken.of_job.items() if reason == wrong)
         after = f"; as they were before: {shown(', '.join(kept), 300)}" if kept else ""
@@ -124,24 +136,29 @@ def _last(record: JobRecord) -> str | None:
     return "success" if success is not None and success.ended_at >= end.ended_at else "failed"
 
 
-def word(record: JobRecord, status: JobStatus) -> str:
-    """Return how a job stands, in one word."""
+def word(record: JobRecord, status: JobStatus, unknown: str | None = None) -> str:
+    """Return how a job stands, in a word or two; `unknown` is why nobody can run it."""
     if not record.job.enabled:
         return "disabled"
     if record.pause is not None:
         return "paused"
+    if unknown is not None:
+        return UNKNOWN
     if status.is_running:
         return "running"
     return "enabled" if status.is_active else "over"
 
 
-def job_data(record: JobRecord, status: JobStatus) -> dict[str, Any]:
+def job_data(record: JobRecord, status: JobStatus, broken: Broken) -> dict[str, Any]:
     """Return a job as data."""
     job = record.job
+    unknown = broken.unknown.get(job.name)
     return {
         "name": job.name,
         "id": job.id,
-        "status": word(record, status),
+        "status": word(record, status, unknown),
+        "unknown_target": unknown,
+        "definition_error": broken.of_job.get(job.name),
         "schedule": str(job.schedule),
         "schedule_words": job.schedule.describe(),
         "next_run": status.next_run,
@@ -176,14 +193,16 @@ def show_verb(job_or_occurrence: str, as_json: bool, utc: bool) -> None:
         return
 
     async def asked(app: Everytick) -> tuple[JobRecord, JobStatus, list[datetime], Broken]:
-        return await app.job(job), await app.status(job), await app.next_runs(job, 5), await broken_files(app)
+        record = await app.job(job)
+        broken = await told_by_nodes(app, [record])
+        return record, await app.status(job), await app.next_runs(job, 5), broken
 
     record, status, following, broken = ask(asked)
-    wrong = broken.of_job.get(record.job.name)
+    wrong, unknown = broken.of_job.get(record.job.name), broken.unknown.get(record.job.name)
     if as_json:
-        show_json(job_data(record, status) | {"definition_error": wrong} | _details(record, following))
+        show_json(job_data(record, status, broken) | _details(record, following))
         return
-    pairs = _pairs(record, status, following, times)
+    pairs = _pairs(record, status, following, times, unknown)
     show_pairs([*pairs, *listed("broken file", (wrong or "").splitlines())], times)
 
 
@@ -216,11 +235,13 @@ def _policies(record: JobRecord) -> list[tuple[str, object, str]]:
 
 
 def _pairs(
-    record: JobRecord, status: JobStatus, following: list[datetime], times: Times
+    record: JobRecord, status: JobStatus, following: list[datetime], times: Times, unknown: str | None
 ) -> Iterable[tuple[str, object]]:
     job, pause = record.job, record.pause
     yield "job", job.name
-    yield "status", word(record, status)
+    yield "status", word(record, status, unknown)
+    if unknown is not None:
+        yield "nobody can run it", unknown
     yield "description", job.settings.description
     yield "schedule", str(job.schedule)
     yield "in words", job.schedule.describe()

@@ -1,9 +1,10 @@
 """What is known of a node beside that it lives: for people, and to find nodes that disagree."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from everytick.domain.job import Job
 from everytick.domain.values import value
 
 _MOST_FILES = 100
@@ -18,7 +19,8 @@ class NodeFacts:
     `zone_data` is the edition of its zone tables. `clock_offset` is how far its host's clock
     was ahead of the store's when it last looked. `broken_files` are the files of jobs that it
     cannot read as they are now, each with the reason; `stale_jobs` go on with what such a file
-    said before, each with the file.
+    said before, each with the file. `unknown_targets` are the jobs, by their ids, of which
+    something came that it did not know how to run, each with the reason.
     """
 
     version: str
@@ -33,6 +35,7 @@ class NodeFacts:
     clock_offset: timedelta = timedelta(0)
     broken_files: tuple[tuple[str, str], ...] = ()
     stale_jobs: tuple[tuple[str, str], ...] = ()
+    unknown_targets: tuple[tuple[str, str], ...] = ()
 
     def as_data(self) -> dict[str, Any]:
         """Return it as JSON can carry it."""
@@ -49,6 +52,7 @@ class NodeFacts:
             "clock_offset": self.clock_offset / timedelta(seconds=1),
             "broken_files": dict(self.broken_files),
             "stale_jobs": dict(self.stale_jobs),
+            "unknown_targets": dict(self.unknown_targets),
         }
 
 
@@ -67,7 +71,21 @@ def facts_from(data: Mapping[str, Any]) -> NodeFacts:
         clock_offset=timedelta(seconds=data.get("clock_offset", 0.0)),
         broken_files=tuple(sorted(data.get("broken_files", {}).items())),
         stale_jobs=tuple(sorted(data.get("stale_jobs", {}).items())),
+        unknown_targets=tuple(sorted(data.get("unknown_targets", {}).items())),
     )
+
+
+def unknown_targets(jobs: Iterable[Job], living: Iterable[NodeFacts]) -> dict[str, str]:
+    """Return the names of the jobs that all living nodes of their queues have said they cannot run, with a reason."""
+    told = [(facts.queues, dict(facts.unknown_targets)) for facts in living]
+    named = {id_ for _, reasons in told for id_ in reasons}
+    found: dict[str, str] = {}
+    for job in jobs:
+        if job.id in named:
+            reasons = [reasons.get(job.id) for queues, reasons in told if job.settings.queue in queues]
+            if reasons and all(reasons):
+                found[job.name] = str(reasons[0])
+    return found
 
 
 def bounded_files(broken: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -76,6 +94,6 @@ def bounded_files(broken: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple((file[:_MOST_TEXT], reason[:_MOST_TEXT]) for file, reason in named)
 
 
-def bounded_jobs(stale: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the first thousand jobs in order, each with its file."""
-    return tuple((job, file[:_MOST_TEXT]) for job, file in sorted(stale.items())[:_MOST_JOBS])
+def bounded_jobs(jobs: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the first thousand jobs in order, each with its file or reason."""
+    return tuple((job, text[:_MOST_TEXT]) for job, text in sorted(jobs.items())[:_MOST_JOBS])

@@ -69,6 +69,8 @@ class Claimer:
         self._low = settings.slots
         self._unknown: dict[str, None] = {}
         self._told: dict[str, str] = {}  # why which job cannot run here
+        self.refused: dict[str, str] = {}
+        """Why the last that came of which job could not be run here."""
         self._left: tuple[str, ...] = ()
         self._is_resting = False
         self._missing: dict[int, int] = {}
@@ -182,6 +184,9 @@ class Claimer:
         if self._missing:
             for claim in claims:
                 self._missing.pop(claim.handle, None)
+        if self.refused:
+            for claim in claims:
+                self.refused.pop(claim.job.id, None)
         self._load.take(claims)
 
     # ----------------------------------------------------------------------------------------- jobs of other nodes
@@ -191,11 +196,11 @@ class Claimer:
         # Many occurrences of one job may come with one claim, and again with each look: it is told once.
         if self._told.get(job.id) != why:
             _log.warning("job '%s' cannot run here and is left to other nodes: %s", job.name, why)
-        for kept in (self._unknown, self._told):
+        for kept in (self._unknown, self._told, self.refused):
             if len(kept) >= _UNKNOWN_KEPT:
                 kept.pop(next(iter(kept)))
         self._unknown[job.id] = None
-        self._told[job.id] = why
+        self._told[job.id] = self.refused[job.id] = why
 
     def rest(self, is_resting: bool) -> None:
         """Claim nothing until told to go on; what was claimed is carried out."""

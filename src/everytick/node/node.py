@@ -46,6 +46,7 @@ StopMode: TypeAlias = Literal["cancel", "drain"]
 
 _JANITOR_EVERY = 60.0
 _FACTS_EVERY = 60.0
+_REFUSED_EVERY = 5.0
 _LOCAL_EVERY = 1.0
 _OVERTIME_EVERY = 30.0
 _FAR = 3600.0
@@ -81,6 +82,7 @@ class Node:
         self.name, self._application = name or node_name(), application
         self._facts: NodeFacts | None = None
         self._broken_files: Mapping[str, str] = {}
+        self._refused: Mapping[str, str] = {}
         self._stale_jobs: Mapping[str, str] = {}
         self.events = events or Events()
         bound = 3 * max(settings.heartbeat, settings.poll)
@@ -191,6 +193,7 @@ class Node:
         self._spawn("janitor", self._loop("janitor", self._every(_JANITOR_EVERY, self.janitor.round)))
         self._spawn("reports", self._loop("reports", self.reporter.run))
         self._spawn("facts", self._loop("facts", self._every(_FACTS_EVERY, self.register)))
+        self._spawn("refused", self._loop("refused", self._every(_REFUSED_EVERY, self._tell_refused)))
         if self.local is not None:
             self._spawn("local", self._loop("local", self._every(_LOCAL_EVERY, self.local.look)))
         self._spawn("unknown", self._loop("unknown", self._every(_LOOK_AGAIN_AT_UNKNOWN, self._learn_again)))
@@ -213,12 +216,22 @@ class Node:
             self._broken_files, self._stale_jobs = dict(broken_files), dict(stale_jobs or {})
         known = self._facts or facts_of_this_node(self._settings, self._application, self.clock.now())
         offset = timedelta(seconds=round(self.offset.newest.total_seconds(), 1))
-        broken, stale = bounded_files(self._broken_files), bounded_jobs(self._stale_jobs)
-        facts = replace(known, clock_offset=offset, broken_files=broken, stale_jobs=stale)
+        self._refused = dict(self.executor.claimer.refused)
+        facts = replace(
+            known,
+            clock_offset=offset,
+            broken_files=bounded_files(self._broken_files),
+            stale_jobs=bounded_jobs(self._stale_jobs),
+            unknown_targets=bounded_jobs(self._refused),
+        )
         if facts != self._facts:
             await self._store.register(self.name, facts)
             self._facts = facts
         return 0
+
+    async def _tell_refused(self) -> int:
+        """Tell the store soon of a job that could not be run here: perhaps nobody can."""
+        return 0 if self._refused == self.executor.claimer.refused else await self.register()
 
     async def _look_once(self) -> None:
         try:
@@ -244,7 +257,9 @@ class Node:
             self._catalogue.close()
 
     async def _wind_down(self, mode: StopMode) -> None:
-        await self._end("bell", "planner", "reaper", "overtime", "janitor", "reports", "facts", "local", "unknown")
+        await self._end(
+            "bell", "planner", "reaper", "overtime", "janitor", "reports", "facts", "refused", "local", "unknown"
+        )
         if self.local is not None:
             await self.local.stop(mode)
         self.executor.stop(drain=mode == "drain")

@@ -273,3 +273,36 @@ def test_what_a_silent_node_said_of_its_files_is_not_shown(cli: Cli, shop: Every
     (Path.cwd() / "everytick.toml").write_text('heartbeat = "10ms"\nnode_timeout = "30ms"\npoll = "10ms"\n')
 
     assert cli("list").err == ""
+
+
+def test_a_job_that_no_living_node_can_run_is_shown_as_an_unknown_target(
+    cli: Cli, shop: Everytick, address: str
+) -> None:
+    """C-21: a node of its queue that has not said so may well run it."""
+    facts = NodeFacts("1.0", "3.11.4", "2025b (system)", "h", 7, 50, ("default",), datetime(2026, 1, 1, tzinfo=UTC))
+    id_ = next(each.job.id for each in shop.definitions if each.name == "nightly")
+    ignorant = replace(facts, unknown_targets=((id_, "task 'x': there is no \x1bmodule"), ("job_gone", "whatever")))
+
+    async def register(**nodes: NodeFacts) -> None:
+        store = store_of(address)
+        await store.open()
+        for node, facts in nodes.items():
+            await store.register(node, facts)
+        await store.close()
+
+    asyncio.run(register(one=ignorant, mails=replace(facts, queues=("mail",))))
+    listed = cli("list")
+    assert {row[0]: row[1] for row in listed.rows}["nightly"] == "unknown target"
+    assert listed.err.splitlines() == ["no living node can run nightly: task 'x': there is no \\x1bmodule"]
+    [told] = [each for each in json.loads(cli("list", "--json").out) if each["name"] == "nightly"]
+    assert (told["status"], told["unknown_target"]) == ("unknown target", "task 'x': there is no \x1bmodule")
+    assert ["status", "unknown target"] in cli("show", "nightly").rows
+    assert ["nobody can run it", "task 'x': there is no \\x1bmodule"] in cli("show", "nightly").rows
+    found = [row for row in cli("doctor").rows if row[0] == "unknown target"]
+    assert found == [
+        ["unknown target", "finding", "no living node can run 'nightly': task 'x': there is no \\x1bmodule"]
+    ]
+
+    asyncio.run(register(two=facts))
+    assert {row[1] for row in cli("list").rows} == {"enabled"}
+    assert not [row for row in cli("doctor").rows if row[0] == "unknown target"]

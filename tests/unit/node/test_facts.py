@@ -9,7 +9,7 @@ from everytick import __version__
 from everytick.domain.nodes import NodeFacts
 from everytick.schedules.timezones import zone_data
 from tests.unit.node.conftest import Live
-from tests.unit.node.worlds import NOON, World, pause
+from tests.unit.node.worlds import NOON, Function, World, pause
 
 
 async def _told(world: World) -> NodeFacts:
@@ -66,6 +66,35 @@ def test_broken_files_are_told_at_once_and_until_others_are(live: Live) -> None:
         assert len((await _told(world)).broken_files) == 2
         await node.register(broken_files={})
         assert (await _told(world)).broken_files == (await _told(world)).stale_jobs == ()
+        await node.stop()
+
+    live(story)
+
+
+def test_a_job_that_cannot_be_run_here_is_told_until_it_can(live: Live) -> None:
+    """C-21: whoever looks at the store can see that nobody knows what to call."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            return
+
+        job = await world.define("elsewhere", body)
+        knows: dict[str, dict[str, Function]] = {}
+        node = world.node(knows=knows)
+        await node.start()
+        assert (await _told(world)).unknown_targets == ()
+        asked = await world.trigger(job)
+        await pause("10s")
+        [(told, reason)] = (await _told(world)).unknown_targets
+        assert told == job.id
+        assert reason.startswith("task 'a': this application has no function")
+        await pause("5m")
+        assert (await _told(world)).unknown_targets == ((job.id, reason),)
+        knows[job.id] = {job.tasks[0].name: body}
+        node.learn()
+        await world.ended(asked)
+        await pause("10s")
+        assert (await _told(world)).unknown_targets == ()
         await node.stop()
 
     live(story)
