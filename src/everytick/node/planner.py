@@ -33,6 +33,8 @@ BATCH = 500
 """So many jobs are planned and committed together at most."""
 
 _LOOK_AGAIN = timedelta(minutes=1)
+_TRIED_AGAIN = 10
+_MOST_ASIDE = 20_000
 
 
 class Wakes(Protocol):
@@ -71,6 +73,8 @@ class Planner:
         self._at_once: tuple[PlansAtOnce, Takes] | None = None
         if isinstance(store, PlansAtOnce) and isinstance(executor, Takes):
             self._at_once = store, executor
+        # Jobs of which nothing at all can be written: at which revision, and when to try again.
+        self._aside: dict[str, tuple[int, datetime]] = {}
         self.useful = 0
 
     @property
@@ -85,7 +89,7 @@ class Planner:
         that end would keep those waiting that have not begun. `useful` counts the plans so far
         that made or changed anything.
         """
-        if (planned := await self._few()) is not None:
+        if not self._aside and (planned := await self._few()) is not None:
             return planned
         now = await self._store.now()
         self._clock.learn(now)
@@ -93,13 +97,22 @@ class Planner:
         planned = await self._batch(now)
         if planned >= BATCH:
             planned += await self._rest(now)
+        if self._aside and await self._works_again(now):
+            planned += await self._batch(now)
         return foreseen + planned
 
     async def _foreseen(self, now: datetime) -> int:
         """Write what was decided about this instant before it came; what changed since is planned as ever."""
         planned = 0
         for batch, plans in self.foresight.come(now, BATCH):
-            self._tell(batch, plans, await self._store.commit_plans(batch, plans), now)
+            try:
+                commits = await self._store.commit_plans(batch, plans)
+            except StoreUnavailable:
+                raise
+            except Exception:  # noqa: BLE001, whatever a driver raises; they are still due
+                _log.exception("what was decided ahead could not be written: it is decided again")
+                continue
+            self._tell(batch, plans, commits, now)
             planned += len(batch)
             await asyncio.sleep(0)
         return planned
@@ -127,7 +140,7 @@ class Planner:
 
     async def _rest(self, now: datetime) -> int:
         """Plan what else is due; where a batch is held, two at once: one is decided while the other is written."""
-        if not self._store.holds_due:
+        if not self._store.holds_due or self._aside:
             return await self._lane(now, BATCH)
         # One that is not full says little: the other may just have had what this one saw.
         lanes = [asyncio.ensure_future(self._lane(now, 1)) for _ in range(2)]
@@ -151,7 +164,7 @@ class Planner:
 
     async def _batch(self, now: datetime) -> int:
         try:
-            return await self._together(now)
+            return await (self._around(now) if self._aside else self._together(now))
         except StoreUnavailable:
             raise
         except Exception:  # noqa: BLE001, whatever a driver raises
@@ -163,32 +176,81 @@ class Planner:
 
     async def _alone(self, now: datetime) -> int:
         """Plan one job after another; one whose plan cannot be written is put off and disturbs no other."""
-        async with self._store.due(now, BATCH) as batch:
-            ids = [snapshot.job_id for snapshot in batch]
-        failures: list[Exception] = []
-        for id_ in ids:
-            for snapshot in (await self._store.look([id_])).values():
-                try:
-                    made = self._plan(snapshot, now)
-                    self._tell([snapshot], [made], await self._store.commit_plans([snapshot], [made]), now)
-                except StoreUnavailable:
-                    raise
-                except Exception as error:  # noqa: BLE001, whatever a driver raises about one plan
-                    _say_failed(snapshot, NOT_ENQUEUED)
-                    failures.append(error)
-                    await self._try_to_put_off(snapshot, now)
-        if failures and len(failures) == len(ids):
+        planned, failures = 0, list[Exception]()
+        while ids := await self._not_aside(now):
+            for id_ in ids:
+                for snapshot in (await self._store.look([id_])).values():
+                    error = await self._failure_of(snapshot, now)
+                    failures += [] if error is None else [error]
+            planned += len(ids)
+            if len(failures) < planned:
+                # Those that were put aside stay there for a while: it is about them, and not about the store.
+                later = now + _LOOK_AGAIN
+                self._aside = {id_: (revision, max(at, later)) for id_, (revision, at) in self._aside.items()}
+                return planned
+            if len(self._aside) >= _MOST_ASIDE:
+                break
+        if failures:
             # Not one could be written: this is about the store, and not about a job.
             raise failures[0]
-        return len(ids)
+        return planned
 
-    async def _try_to_put_off(self, snapshot: JobSnapshot, now: datetime) -> None:
+    async def _failure_of(self, snapshot: JobSnapshot, now: datetime) -> Exception | None:
+        """Plan one job; return why that could not be written, None where it could."""
+        try:
+            made = self._plan(snapshot, now)
+            self._tell([snapshot], [made], await self._store.commit_plans([snapshot], [made]), now)
+        except StoreUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001, whatever a driver raises about one plan
+            _say_failed(snapshot, NOT_ENQUEUED)
+            if not await self._is_put_off(snapshot, now) and len(self._aside) < _MOST_ASIDE:
+                self._aside[snapshot.job_id] = snapshot.revision, now
+            return error
+        return None
+
+    async def _is_put_off(self, snapshot: JobSnapshot, now: datetime) -> bool:
+        """Let it be looked at again later; say whether that could be written."""
         try:
             await self._store.commit_plans([snapshot], [_put_off(snapshot, now)])
         except StoreUnavailable:
             raise
-        except Exception:  # noqa: BLE001, it is due again in the next round; the others are not held up by it
-            _log.debug("nor can it be put off")
+        except Exception:  # noqa: BLE001, it stays due, and is left out of what is planned together
+            return False
+        return True
+
+    async def _around(self, now: datetime) -> int:
+        """Plan what is due without the jobs of which nothing can be written: these stay due, and are first in line."""
+        ids = await self._not_aside(now)
+        if not ids:
+            return 0
+        batch = list((await self._store.look(ids)).values())
+        plans = [self._plan(snapshot, now) for snapshot in batch]
+        self._tell(batch, plans, await self._store.commit_plans(batch, plans), now)
+        return len(ids)
+
+    async def _not_aside(self, now: datetime) -> list[str]:
+        """Return the jobs that are due and not put aside; what was changed since is none of these any more."""
+        aside = self._aside
+        async with self._store.due(now, BATCH + len(aside)) as batch:
+            found = [
+                each.job_id for each in batch if each.job_id not in aside or aside[each.job_id][0] != each.revision
+            ]
+        for id_ in found[:BATCH]:
+            aside.pop(id_, None)
+        return found[:BATCH]
+
+    async def _works_again(self, now: datetime) -> bool:
+        """Try some of those again that were put aside; if one can be written, so may all of them."""
+        again = [id_ for id_, (_, at) in self._aside.items() if at <= now][:_TRIED_AGAIN]
+        for id_ in again:
+            del self._aside[id_]
+            for snapshot in (await self._store.look([id_])).values():
+                if await self._failure_of(snapshot, now) is None:
+                    self._aside.clear()
+                    return True
+                self._aside[id_] = snapshot.revision, now + _LOOK_AGAIN
+        return False
 
     async def _together(self, now: datetime) -> int:
         async with self._store.due(now, BATCH) as batch:

@@ -1,0 +1,103 @@
+"""Jobs of which nothing can be written: however many they are, they disturb no other."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from everytick import every
+from everytick.domain.job import Job, define_job, define_task
+from everytick.domain.schedule import Schedule
+from everytick.domain.snapshots import JobSnapshot
+from tests.unit.node.conftest import Live
+from tests.unit.node.worlds import NOON, World, pause
+
+
+class Picky:
+    """A store that can write nothing at all about jobs whose names begin with bad, as long as it is told not to."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.refuses = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def _read(self, batch: Sequence[JobSnapshot]) -> None:
+        if self.refuses and any(each.editions[-1].job.name.startswith("bad") for each in batch):
+            raise ValueError("no such column")
+
+    async def commit_plans(self, batch: Any, plans: Any) -> Any:
+        self._read(batch)
+        return await self._store.commit_plans(batch, plans)
+
+
+class PickyAtOnce(Picky):
+    """The same where plans bring along what they make."""
+
+    async def commit_and_claim(self, batch: Any, plans: Any, offer: Any) -> Any:
+        self._read(batch)
+        return await self._store.commit_and_claim(batch, plans, offer)
+
+
+async def _with_many_bad(world: World, count: int, good: Any, schedule: Schedule) -> tuple[Picky, Job]:
+    """So many bad jobs that are longer due than one good one."""
+
+    async def never() -> None:
+        raise AssertionError("it is never planned")
+
+    for first in range(0, count, 100):
+        named = [f"bad {number}" for number in range(first, first + 100)]
+        bad = [define_job(name, schedule, policies={}, tasks=[define_task(name, "a")]) for name in named]
+        await world.store.put_all(bad)
+        world.functions.update({job.id: {"a": never} for job in bad})
+    await pause("1s")
+    made = await world.define("good", good, schedule)
+    kind = PickyAtOnce if hasattr(world.store, "commit_and_claim") else Picky
+    picky = world.store = kind(world.store)
+    return picky, made
+
+
+def test_a_thousand_jobs_that_cannot_be_written_starve_nobody(live: Live) -> None:
+    """D7: they stay due, first in line, and fill no batch; what is due beside them is planned when it is due."""
+
+    async def story(world: World) -> None:
+        ran: list[datetime] = []
+
+        async def body() -> None:
+            ran.append(world.now())
+
+        _, job = await _with_many_bad(world, 1_000, body, every("1m", start=NOON))
+        node = world.node()
+        await node.start()
+        await pause("2m")
+        assert ran == [NOON + timedelta(minutes=n) for n in (1, 2)]
+        assert len(await world.history(job)) == 2
+        await node.stop()
+
+    live(story)
+
+
+def test_what_could_not_be_written_is_planned_soon_after_it_can_be(live: Live) -> None:
+    """D7, V3: whether it was the store or the jobs; the others need not wait for it."""
+
+    async def story(world: World) -> None:
+        ran: list[datetime] = []
+
+        async def body() -> None:
+            ran.append(world.now())
+
+        store, _ = await _with_many_bad(world, 100, body, every("1m", start=NOON))
+        bad = [record.job for record in await world.store.list() if record.job.name.startswith("bad")]
+        for job in bad:
+            world.functions[job.id] = {"a": body}
+        node = world.node(slots=200)
+        await node.start()
+        await pause("90s")
+        assert len(ran) == 1
+        store.refuses = False
+        await pause("2m")
+        last = NOON + timedelta(minutes=3)
+        assert ran.count(last) == 101
+        await node.stop()
+
+    live(story)
