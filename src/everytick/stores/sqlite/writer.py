@@ -20,6 +20,7 @@ from everytick.errors import StoreUnavailable
 from everytick.stores.sqlite.bell import Bell
 from everytick.stores.sqlite.calls import Answer, Call, call, deliver
 from everytick.stores.sqlite.clock import StoreClock
+from everytick.stores.sqlite.memory import give_back
 from everytick.stores.sqlite.opening import patiently, saying_which_file
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.turn import Turn
@@ -236,6 +237,7 @@ class Writer:
                 if is_idle:
                     # What it keeps in memory is given back: an idle node needs none of it.
                     connection.execute("pragma shrink_memory")
+                    give_back()
         except (sqlite3.Error, OSError):
             # The next call meets the same trouble and tells its caller.
             self._drop_connection()
