@@ -1,6 +1,6 @@
 """What an application's tasks do in a simulation: its functions, called on the loop, one after another."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from everytick.app import Everytick
@@ -12,22 +12,22 @@ from everytick.runners.signature import is_async
 Functions = Mapping[str, Callable[..., Any]]
 
 
-def functions_of(app: Everytick, instead: Functions) -> dict[str, dict[str, Callable[..., Any]]]:
-    """Return what to call, by job id and task; `instead` names a stand-in by job, or by `job.task`."""
-    known = {f"{each.name}.{task.name}" for each in app.definitions for task in each.job.tasks}
-    known |= {each.name for each in app.definitions}
+def functions_of(app: Everytick, jobs: Sequence[Job], instead: Functions) -> dict[str, dict[str, Callable[..., Any]]]:
+    """Return what to call for these jobs, by id and task; `instead` names a stand-in by job, or by `job.task`."""
+    own = {each.name: each.functions for each in app.definitions}
+    known = {f"{job.name}.{task.name}" for job in jobs for task in job.tasks} | {job.name for job in jobs}
     for name in instead:
         if name not in known:
             raise LookupError(
                 f"instead={{{name!r}: …}} names no job and no task; there are: {', '.join(sorted(known))}"
             )
     return {
-        definition.job.id: {
+        job.id: {
             task.name: found
-            for task in definition.job.tasks
-            if (found := _function(definition.name, task.name, definition.functions, instead)) is not None
+            for task in job.tasks
+            if (found := _function(job.name, task.name, own.get(job.name, {}), instead)) is not None
         }
-        for definition in app.definitions
+        for job in jobs
     }
 
 
@@ -38,20 +38,20 @@ def _function(job: str, task: str, own: Functions, instead: Functions) -> Callab
 class Inline:
     """Runs functions on the loop, where time is virtual: no threads, no processes, no chance."""
 
-    def __init__(self, app: Everytick, instead: Functions) -> None:
-        self._functions = functions_of(app, instead)
-        for definition in app.definitions:
-            for task in definition.job.tasks:
-                if task.name not in self._functions[definition.job.id]:
-                    name = f"{definition.name}.{task.name}"
+    def __init__(self, app: Everytick, jobs: Sequence[Job], instead: Functions) -> None:
+        self._functions = functions_of(app, jobs, instead)
+        for job in jobs:
+            for task in job.tasks:
+                if task.name not in self._functions[job.id]:
+                    name = f"{job.name}.{task.name}"
                     raise LookupError(
-                        f"task '{task.name}' of job '{definition.name}' is no function, and a simulation runs only "
+                        f"task '{task.name}' of job '{job.name}' is no function, and a simulation runs only "
                         f'those: say what to call in its place with instead={{"{name}": function}}'
                     )
         self._bodies: dict[str, tuple[Body, ...]] = {}
 
     def bodies(self, job: Job) -> tuple[Body, ...] | None:
-        """Return what the tasks of the job do, in their order; None for a job of another application."""
+        """Return what the tasks of the job do, in their order; None for a job that came later."""
         if job.id not in self._functions:
             return None
         if job.id not in self._bodies:
@@ -62,7 +62,7 @@ class Inline:
 
     def why(self, job: Job) -> str:
         """Say why the job cannot run here."""
-        return f"'{job.name}' is no job of this application"
+        return f"'{job.name}' was not there when the simulation began"
 
     def forget(self, occurrence_id: str) -> None:
         """Nothing was kept for it."""

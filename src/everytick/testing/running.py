@@ -8,7 +8,10 @@ from typing import Any
 
 from everytick.app import Everytick
 from everytick.domain.durations import instant
+from everytick.domain.job import Job
 from everytick.runners.catalogue import Catalogue
+from everytick.sources.files import Folder
+from everytick.sources.syncing import sync_loaded
 from everytick.stores.addresses import AnyStore
 from everytick.stores.memory import MemoryStore
 from everytick.testing.chronicle import Chronicle, chronicle_of
@@ -36,7 +39,8 @@ def on_store(app: Everytick, store: AnyStore) -> Iterator[None]:
 async def drain(app: Everytick, store: AnyStore | None = None, *, instead: Functions | None = None) -> Chronicle:
     """Plan and run what is due now, and what follows from it, until nothing is; return all that is known then.
 
-    Definitions are brought into the store first. Without `store` it is the application's own.
+    Definitions, and what stands in the application's folder of jobs, are brought into the store
+    first; what the store holds besides is run too. Without `store` it is the application's own.
     No time passes meanwhile: what waits for a retry is run by a later call, once the clock has
     been moved. Tasks run as they would on a node; `instead` names functions to call in the
     place of some, by job or by `job.task`.
@@ -44,11 +48,11 @@ async def drain(app: Everytick, store: AnyStore | None = None, *, instead: Funct
     if store is not None:
         with on_store(app, store):
             return await drain(app, instead=instead)
-    await app.sync()
     opened = await app._opened()
+    jobs = await _brought(app, opened)
     settings = app.settings
     catalogue = Catalogue(
-        functions_of(app, instead or {}),
+        functions_of(app, jobs, instead or {}),
         threads=settings.threads,
         grace=settings.grace_period,
         allow_calls=settings.allow_calls,
@@ -56,6 +60,19 @@ async def drain(app: Everytick, store: AnyStore | None = None, *, instead: Funct
     async with Engine(app, opened, catalogue, monotonic=lambda: 0.0) as engine:
         await engine.settle()
     return await chronicle_of(opened)
+
+
+async def _brought(app: Everytick, store: AnyStore) -> list[Job]:
+    """Bring the application's own jobs into the store, and return all that are there."""
+    await app.sync()
+    if app.jobs_folder is not None:
+        folder = Folder(app.jobs_folder, owner=app.jobs_owner)
+        # Not in a thread, as a node would: on virtual time nobody waits for one.
+        folder.load()
+        mistakes = (*folder.mistakes, *(await sync_loaded(store, folder)).mistakes)
+        if mistakes:
+            raise ValueError("\n".join(["the folder of jobs has mistakes:", *map(str, mistakes)]))
+    return [record.job for record in await store.list()]
 
 
 def simulate(
@@ -71,7 +88,8 @@ def simulate(
 
     Its real functions are called, one after another, on an event loop whose waits take no
     time: `asyncio.sleep(60)` is a minute of virtual time, while a plain function takes none.
-    The store is in memory and begins empty. `instead` names functions to call in the place of
+    The store is in memory and begins with the application's definitions and what stands in its
+    folder of jobs; what another store holds is not there. `instead` names functions to call in the place of
     tasks, by job or by `job.task`: commands and requests need one. During an outage no node
     runs; what ran when it began is canceled, as by a stop. What `at` holds is awaited at its
     moment, ten microseconds after whatever is due then:
@@ -116,9 +134,9 @@ async def _simulated(
 
     store = MemoryStore(clock)
     with on_store(app, store):
-        await app.sync()
+        jobs = await _brought(app, store)
         async with AsyncExitStack() as nodes:
-            engine: Engine | None = await nodes.enter_async_context(_engine(app, store, instead, loop))
+            engine: Engine | None = await nodes.enter_async_context(_engine(app, jobs, store, instead, loop))
             for moment, event in timeline:
                 if engine is not None:
                     await engine.run_until(moment)
@@ -128,7 +146,7 @@ async def _simulated(
                     await nodes.aclose()
                     engine = None
                 elif event is True:
-                    engine = await nodes.enter_async_context(_engine(app, store, instead, loop))
+                    engine = await nodes.enter_async_context(_engine(app, jobs, store, instead, loop))
                 elif event is not None:
                     await event()
             # Read before the node stops: what still runs is told so, and not as canceled.
@@ -136,6 +154,8 @@ async def _simulated(
 
 
 @asynccontextmanager
-async def _engine(app: Everytick, store: MemoryStore, instead: Functions, loop: VirtualLoop) -> AsyncIterator[Engine]:
-    async with Engine(app, store, Inline(app, instead), monotonic=loop.time) as engine:
+async def _engine(
+    app: Everytick, jobs: list[Job], store: MemoryStore, instead: Functions, loop: VirtualLoop
+) -> AsyncIterator[Engine]:
+    async with Engine(app, store, Inline(app, jobs, instead), monotonic=loop.time) as engine:
         yield engine

@@ -1,6 +1,7 @@
 """drain: what is due now runs, in any store, on the test's clock, and nothing waits."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from threading import current_thread, main_thread
 
 import pytest
@@ -15,6 +16,13 @@ HOUR = timedelta(hours=1)
 
 def application(**settings: int) -> Everytick:
     return Everytick("memory://", name="tested", **settings)  # type: ignore[arg-type]
+
+
+JOBS = """
+version: 1
+jobs:
+  filed: {schedule: "0 * * * *", command: "false"}
+"""
 
 
 async def test_what_is_due_runs_and_nothing_else(store: AnyStore, clock: ManualClock) -> None:
@@ -186,6 +194,34 @@ async def test_others_can_be_called_in_the_place_of_tasks(store: AnyStore, clock
 
     done.assert_ran("backup", times=1, status="completed")
     assert called == ["dump", "tidy"]
+
+
+async def test_what_the_store_holds_besides_is_run_and_can_be_stood_in_for(store: AnyStore, clock: ManualClock) -> None:
+    """Jobs of an API, or of another application: they are in the store, and a node would run them."""
+    other = Everytick(store, name="other")
+    other.define("remote", every("1h")).command("send", ["true"])
+    other.define("away", every("1h")).command("send", ["false"])
+    await other.sync()
+    called = list[str]()
+    await drain(application(), store)
+    clock.advance("1h")
+    done = await drain(application(), store, instead={"away.send": lambda: called.append("away")})
+    done.assert_ran("remote", times=1, status="completed")
+    done.assert_ran("away", times=1, status="completed")
+    assert called == ["away"]
+
+
+async def test_the_folder_of_jobs_is_brought_into_the_store_and_its_mistakes_are_told(
+    store: AnyStore, clock: ManualClock, tmp_path: Path
+) -> None:
+    (tmp_path / "jobs.yaml").write_text(JOBS)
+    tick = Everytick(store, name="tested", jobs=tmp_path)
+    await drain(tick)
+    clock.advance("1h")
+    (await drain(tick, instead={"filed": lambda: None})).assert_ran("filed", times=1, status="completed")
+    (tmp_path / "jobs.yaml").write_text(JOBS.replace("schedule", "shedule"))
+    with pytest.raises(ValueError, match=r"the folder of jobs has mistakes:\n.*shedule"):
+        await drain(Everytick(store, name="tested", jobs=tmp_path))
 
 
 async def test_without_a_store_it_is_the_applications_own(clock: ManualClock, everytick_store: AnyStore) -> None:

@@ -1,6 +1,7 @@
 """simulate: an application's real functions, on virtual time, with outages and deeds."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -200,3 +201,12 @@ async def test_it_may_be_called_where_a_loop_runs_and_leaves_the_applications_st
 def test_what_cannot_be_meant_is_refused(options: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         simulate(application(), DAY, **{"until": NEXT_DAY, **options})  # type: ignore[arg-type]
+
+
+def test_what_stands_in_the_folder_of_jobs_is_simulated_too(tmp_path: Path) -> None:
+    """As a node would run it; a command needs somebody to stand in for it."""
+    (tmp_path / "jobs.yaml").write_text('version: 1\njobs:\n  filed: {schedule: "0 * * * *", command: "false"}\n')
+    tick = Everytick("memory://", name="tested", jobs=tmp_path)
+    with pytest.raises(LookupError, match="of job 'filed' is no function"):
+        simulate(tick, DAY, NEXT_DAY)
+    simulate(tick, DAY, NEXT_DAY, instead={"filed": lambda: None}).assert_ran("filed", times=24)
