@@ -220,7 +220,7 @@ async def test_the_folder_of_jobs_is_brought_into_the_store_and_its_mistakes_are
     clock.advance("1h")
     (await drain(tick, instead={"filed": lambda: None})).assert_ran("filed", times=1, status="completed")
     (tmp_path / "jobs.yaml").write_text(JOBS.replace("schedule", "shedule"))
-    with pytest.raises(ValueError, match=r"the folder of jobs has mistakes:\n.*shedule"):
+    with pytest.raises(ValueError, match=r"(?s)the folder of jobs has mistakes:\n.*shedule"):
         await drain(Everytick(store, name="tested", jobs=tmp_path))
 
 
