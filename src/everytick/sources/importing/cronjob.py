@@ -1,8 +1,7 @@
 """Kubernetes CronJobs, from manifests: several documents, lists, and whatever else stands among them.
 
 A CronJob makes pods, and here the command itself is run on the node: what belongs to the pod is
-listed. Its schedule is read as the controller does: a day field of `*/2` counts as restricted,
-wall times that the clock skips are left out, and those that come twice come twice.
+listed. Its schedule is read as the controller does: see `cronjob_schedule.py`.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from everytick.domain.durations import duration, format_duration
-from everytick.errors import EverytickError, shown
+from everytick.domain.durations import format_duration
+from everytick.errors import shown
+from everytick.sources.importing.cronjob_schedule import read_schedule
 from everytick.sources.importing.found import Findings, Unreadable, Unsayable, decoded, refuse_template, seconds_of
-from everytick.sources.importing.wall_rule import DAYS, HOURS, MINUTES, MONTHS, WEEKDAYS
 from everytick.sources.yaml_reader import Node, read_yaml
 
 if TYPE_CHECKING:
@@ -26,11 +25,7 @@ DEFAULTS: Mapping[str, object] = {"overlap": "allow", "recovery": "execute_last"
 """What the controller does: runs may overlap, the latest one missed is made up, and nothing is stopped."""
 
 _OVERLAPS = {"Allow": "allow", "Forbid": "skip", "Replace": "cancel_running"}
-_MACROS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
-_SPANS = (MINUTES, HOURS, DAYS, MONTHS, WEEKDAYS)
-_STEP = re.compile(r"(\d+)/(\d+)", re.ASCII)
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
-_NO_CHANGES = ("UTC", "Etc/UTC")
 _BACKOFF = 6
 _POD = "pods are not made here: the command runs on the node as it is"
 _SPEC = ("jobTemplate", "spec")
@@ -69,7 +64,7 @@ def read_manifest(raw: bytes, file: str, *, timezone: str | None = None, taken: 
     found = Findings(file, defaults, taken)
     for root in _documents(decoded(raw, file), file):
         for path in _resources(root.data):
-            _read(root, path, found, timezone is not None)
+            _read(root, path, found, timezone)
     found.left.sort(key=lambda each: each.line)
     return found
 
@@ -103,14 +98,14 @@ def _resources(data: object) -> Iterator[tuple[Step, ...]]:
         yield ()
 
 
-def _read(root: Node, path: tuple[Step, ...], found: Findings, has_zone: bool) -> None:
+def _read(root: Node, path: tuple[Step, ...], found: Findings, timezone: str | None) -> None:
     data = _inside(root.data, path)
     line = root.place_of(path).line
     kind = data.get("kind") if isinstance(data, dict) else None
     if kind != "CronJob":
         found.leave(line, f"a {shown(kind) if kind else 'document without a kind'}", "not imported: it is no CronJob")
         return
-    _CronJob(root, path, found, has_zone).read()
+    _CronJob(root, path, found, timezone).read()
 
 
 def _inside(data: Any, path: tuple[Step, ...]) -> Any:
@@ -127,8 +122,8 @@ def _inside(data: Any, path: tuple[Step, ...]) -> Any:
 class _CronJob:
     """One CronJob, on its way to a job; whatever was looked at is not listed as left."""
 
-    def __init__(self, root: Node, path: tuple[Step, ...], found: Findings, has_zone: bool) -> None:
-        self._root, self._path, self._found, self._has_zone = root, path, found, has_zone
+    def __init__(self, root: Node, path: tuple[Step, ...], found: Findings, timezone: str | None) -> None:
+        self._root, self._path, self._found, self._timezone = root, path, found, timezone
         self._looked_at: set[tuple[Step, ...]] = set()
         self._left: list[tuple[tuple[Step, ...], str, str]] = []
 
@@ -153,17 +148,12 @@ class _CronJob:
         written = self._get("spec", "schedule")
         if not isinstance(written, str):
             raise Unsayable("it has no schedule")
-        zone = self._get("spec", "timeZone")
-        prefix = re.match(r"(?:CRON_)?TZ=(\S+)\s+", written)
-        if prefix is not None:
-            written, zone = written[prefix.end() :], prefix[1]
-        text = _schedule(written.strip(), zone)
-        if zone is not None or text.startswith("every"):
-            return text
-        if not self._has_zone:
+        found = read_schedule(written, self._get("spec", "timeZone"), self._timezone)
+        if not found.has_zone and self._timezone is None:
             why = "the controller means its own zone, which no manifest says, and here it is UTC: give --timezone"
             self._left.append((("spec", "schedule"), "the time zone", why))
-        return text
+        self._left += [(("spec", "schedule"), what, why) for what, why in found.left]
+        return found.text
 
     def _policies(self) -> dict[str, object]:
         parts: dict[str, object] = {}
@@ -285,38 +275,6 @@ class _CronJob:
             elif not self._is_usual(inner):
                 why = _LEFT.get(str(step), _POD)
                 self._found.leave(self._line(inner), f"{'.'.join(map(str, inner))} of '{named}'", why)
-
-
-def _schedule(written: str, zone: object) -> str:
-    tz = "" if zone is None else f"; tz={zone}"
-    if written.startswith("@every "):
-        try:
-            return f"every {format_duration(duration(written[7:].strip()))}"
-        except EverytickError as error:
-            raise Unsayable(str(error)) from None
-    if written.startswith("@"):
-        if written not in _MACROS:
-            raise Unsayable(f"there is no macro '{shown(written)}'")
-        return written + tz
-    fields = written.split()
-    if len(fields) != len(_SPANS):
-        raise Unsayable(f"'{shown(written)}' has not five fields")
-    read = [",".join(_part(part, span) for part in each.split(",")) for each, span in zip(fields, _SPANS, strict=True)]
-    days, weekdays = read[2], read[4]
-    if days.startswith("*/") and weekdays != "*":
-        read[2] = f"{DAYS[0]}-{DAYS[1]}{days[1:]}"
-    if weekdays.startswith("*/") and days != "*":
-        read[4] = f"{WEEKDAYS[0]}-{WEEKDAYS[1]}{weekdays[1:]}"
-    changes = "" if zone in _NO_CHANGES else "; dst_gap=skip; dst_fold=both"
-    return f"{' '.join(read)}{tz}{changes}"
-
-
-def _part(part: str, span: tuple[int, int]) -> str:
-    """One part of a field: `?` is `*`, and `5/15` goes through to the end."""
-    if part == "?" or part.startswith("?/"):
-        return "*" + part[1:]
-    step = _STEP.fullmatch(part)
-    return part if step is None else f"{step[1]}-{span[1]}/{step[2]}"
 
 
 def _referred(given: object, environment: Mapping[str, str], unknown: AbstractSet[str] | None) -> str:

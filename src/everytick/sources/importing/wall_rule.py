@@ -28,8 +28,9 @@ SECONDS = MINUTES = (0, 59)
 HOURS, DAYS, MONTHS, WEEKDAYS, YEARS = (0, 23), (1, 31), (1, 12), (0, 6), (1970, 2199)
 
 _WEEK = 7
-# Long enough for every zone to change its clocks, if it does.
-_SOME_YEARS = (datetime(2026, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UTC))
+SOME_YEARS = (datetime(2026, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UTC))
+"""Long enough for every zone to change its clocks, if it does."""
+
 _ON_THE_MINUTE = frozenset({0})
 _WEEKDAYS_AND_DAYS = "seconds, years or days from the end of the month cannot stand beside weekdays and days here"
 
@@ -160,4 +161,4 @@ def meets_clock_change(text: str, tz: str | None, *kinds: str) -> bool:
         # It is refused with its own words when the job is added.
         return False
     inside = found if tz is None else in_zone(found, zone(tz))
-    return isinstance(inside, Cron) and any(each.what in kinds for each in inside.clock_changes(*_SOME_YEARS))
+    return isinstance(inside, Cron) and any(each.what in kinds for each in inside.clock_changes(*SOME_YEARS))

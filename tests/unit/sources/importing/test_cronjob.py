@@ -1,12 +1,15 @@
 """CronJobs, one rule at a time."""
 
 import json
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+from everytick.schedules.codec import schedule
 from everytick.sources.importing.cronjob import read_manifest
 from everytick.sources.importing.found import Findings, Unreadable
+from tests.unit.sources.importing.kept import sample
 
 CONTAINER = {"name": "c", "image": "busybox", "command": ["date"]}
 
@@ -41,13 +44,73 @@ def why(**given: object) -> str:
         ("5/15 ? * * *", "5-59/15 * * * *; tz=UTC"),
         ("0 0 */2 * mon", "0 0 1-31/2 * mon; tz=UTC"),
         ("0 0 1 * */2", "0 0 1 * 0-6/2; tz=UTC"),
-        ("@hourly", "@hourly; tz=UTC"),
+        ("@hourly", "0 * * * *; tz=UTC"),
+        ("*/60 */24 * * *", "0 0 * * *; tz=UTC"),
+        ("0 0 */1 * mon", "0 0 * * mon; tz=UTC"),
+        ("@every 400ms", "every 1s"),
         ("@every 1h30m", "every 1h30m"),
         ("TZ=Asia/Tokyo 0 1 * * *", "0 1 * * *; tz=Asia/Tokyo; dst_gap=skip; dst_fold=both"),
     ],
 )
 def test_schedules_are_read_as_the_controller_does(written: str, schedule: str) -> None:
     assert parts(schedule=written)["schedule"] == schedule
+
+
+ANSWERS = json.loads(sample("cronjob_instants.json"))
+"""What robfig's cron 3.0.1, the library of the controller, answers: `ParseStandard` of the schedule with the zone
+before it, as the controller does it, and `Next` from the base on, six times; or that it refuses the schedule."""
+
+
+def instants(found: Findings, base: str, count: int) -> list[datetime]:
+    rule = schedule(str(dict(found.jobs[0].parts)["schedule"]))
+    begin = datetime.fromisoformat(base)
+    return list(rule.instants(begin, begin + timedelta(days=365 * 30), count))
+
+
+@pytest.mark.parametrize("case", ANSWERS, ids=lambda case: f"{case['schedule']} {case['zone']} {case['base']}")
+def test_a_schedule_names_the_instants_that_the_controller_names_or_the_difference_is_listed(case: Any) -> None:
+    found = imported(schedule=case["schedule"], timeZone=case["zone"])
+
+    if case.get("refused"):
+        assert not found.jobs
+        return
+    expected = [datetime.fromisoformat(each) for each in case["instants"]]
+    if instants(found, case["base"], len(expected)) != expected:
+        assert [each.what for each in found.left if "the phase of" in each.what or "clocks change" in each.what]
+
+
+MIDNIGHTS = ("Africa/Cairo", "America/Havana", "Asia/Beirut", "Australia/Lord_Howe")
+
+
+def test_what_is_compared_is_nearly_all_the_same_and_differs_only_where_the_controller_loses_runs() -> None:
+    """Periods without a phase, a zone that moves by half an hour, and midnights that the clock skips."""
+    differing = [
+        case for case in ANSWERS
+        if "instants" in case
+        and instants(imported(schedule=case["schedule"], timeZone=case["zone"]), case["base"], len(case["instants"]))
+        != [datetime.fromisoformat(each) for each in case["instants"]]
+    ]  # fmt: skip
+
+    assert all(case["schedule"].startswith("@every") or case["zone"] in MIDNIGHTS for case in differing)
+    assert len(differing) < len(ANSWERS) / 8
+
+
+@pytest.mark.parametrize(
+    ("zone", "when", "listed"),
+    [
+        ("Europe/Berlin", "30 2 * * 0", False),
+        ("Asia/Beirut", "0 6 * * 0", True),
+        ("Asia/Beirut", "0 6 * * *", False),
+        ("Australia/Lord_Howe", "0 12 * * *", True),
+        ("Asia/Kolkata", "0 6 * * 0", False),
+    ],
+)
+def test_where_the_controller_loses_runs_when_the_clocks_change_is_listed(zone: str, when: str, listed: bool) -> None:
+    for found in (
+        imported(schedule=when, timeZone=zone),
+        read_manifest(json.dumps(manifest(schedule=when, timeZone=None)).encode(), "m.yaml", timezone=zone),
+    ):
+        assert any("clocks change" in each.what for each in found.left) is listed
 
 
 @pytest.mark.parametrize(
