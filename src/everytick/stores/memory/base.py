@@ -1,0 +1,81 @@
+"""What the verbs of the store in memory share: its rows, its clock, its bell, and how an occurrence moves and ends."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+from itertools import count
+from typing import TYPE_CHECKING
+
+from everytick.domain.snapshots import Ended
+from everytick.domain.statuses import OccurrenceStatus, may_move
+from everytick.errors import NotFound
+from everytick.stores.memory.tables import JobRow, OccurrenceRow, Tables
+
+if TYPE_CHECKING:
+    from everytick.domain.nodes import NodeFacts
+
+_S = OccurrenceStatus
+_WELL = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS})
+
+UNSTARTED = frozenset({_S.PENDING, _S.QUEUED, _S.AWAITING_RETRY})
+"""What stands so may end without its owner: no attempt of it is running."""
+
+
+class Base:
+    """Rows in this process, under a clock that never goes back."""
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self._clock = clock
+        self._tables = Tables()
+        self._numbers = count(1)
+        self._beats: dict[str, datetime] = {}
+        self._facts: dict[str, NodeFacts] = {}
+        self._rung = asyncio.Event()
+
+    def _now(self) -> datetime:
+        now = self._clock()
+        if now > self._tables.time:
+            self._tables.pass_time(now)
+        return self._tables.time
+
+    def _ring(self) -> None:
+        self._rung.set()
+
+    def _job(self, job_id: str) -> JobRow:
+        row = self._tables.jobs.get(job_id)
+        if row is None:
+            raise NotFound("job", job_id)
+        return row
+
+    def _occurrence(self, occurrence_id: str) -> OccurrenceRow:
+        row = self._tables.occurrences.get(occurrence_id)
+        if row is None:
+            raise NotFound("occurrence", occurrence_id)
+        return row
+
+    def _status(self, occurrence_id: str) -> OccurrenceStatus:
+        """Where an occurrence stands; one that was pruned has ended, however it did."""
+        row = self._tables.occurrences.get(occurrence_id)
+        return _S.CANCELED if row is None else row.status
+
+    def _wake(self, row: JobRow, now: datetime) -> None:
+        row.woken += 1
+        self._tables.wake(row, now)
+        self._ring()
+
+    def _move(self, row: OccurrenceRow, to: OccurrenceStatus, now: datetime) -> None:
+        assert may_move(row.status, to), f"{row.id}: {row.status} cannot become {to}"
+        self._tables.change(row, status=to, updated_at=now)
+
+    def _end(self, row: OccurrenceRow, status: OccurrenceStatus, reason: str, now: datetime) -> None:
+        """End an occurrence without its owner: whoever still holds it is fenced out."""
+        assert may_move(row.status, status), f"{row.id}: {row.status} cannot become {status}"
+        job, _ = row.job.versions[row.version]
+        self._tables.end(row, status, now, reason, now, report_due=job.reports)
+        self._note_end(row, now)
+
+    def _note_end(self, row: OccurrenceRow, at: datetime) -> None:
+        job = row.job
+        job.last_end = Ended(row.made.scheduled_for, row.started_at, at)
+        if row.status in _WELL:
+            job.last_success = job.last_end

@@ -1,0 +1,133 @@
+"""What people ask of the past, and what is forgotten of it."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from heapq import merge
+from itertools import islice, takewhile
+
+from everytick.domain import ids
+from everytick.domain.decisions import Span
+from everytick.domain.occurrence import Cause, TaskRun
+from everytick.domain.statuses import ENDED, AttemptStatus, OccurrenceStatus
+from everytick.stores.base import NodeRecord, Page, Whole
+from everytick.stores.memory.base import Base
+from everytick.stores.memory.ordered import Place
+from everytick.stores.memory.tables import JobRow, OccurrenceRow
+
+_S = OccurrenceStatus
+_KEPT_AS_SUCCESS = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS, _S.SKIPPED})
+_FAILURES = frozenset({AttemptStatus.FAILED, AttemptStatus.TIMEOUT})
+_TICK = timedelta(microseconds=1)
+
+
+class History(Base):
+    """Occurrences, spans and nodes as they are shown."""
+
+    async def history(
+        self,
+        *,
+        job_id: str | None = None,
+        statuses: Collection[OccurrenceStatus] = (),
+        cause: Cause | None = None,
+        after: datetime | None = None,
+        through: datetime | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page:
+        """Return a page of occurrences, newest first."""
+        jobs = self._tables.jobs.values() if job_id is None else filter(None, [self._tables.jobs.get(job_id)])
+        bounds: list[Place] = []
+        if through is not None:
+            bounds.append((through + _TICK,))
+        if cursor is not None:
+            bounds.append(_read_cursor(cursor))
+        lines = [job.history.before(min(bounds)) if bounds else reversed(job.history) for job in jobs]
+        newest_first: Iterator[OccurrenceRow] = merge(*lines, key=_place, reverse=True)
+        if after is not None:
+            newest_first = takewhile(lambda row: row.made.scheduled_for > after, newest_first)
+        found = (
+            row
+            for row in newest_first
+            if (not statuses or row.status in statuses) and (cause is None or row.made.cause is cause)
+        )
+        page = list(islice(found, limit))
+        more = bool(page) and next(found, None) is not None
+        return Page(tuple(row.record() for row in page), _cursor(page[-1]) if more else None)
+
+    async def whole(self, occurrence_id: str) -> Whole:
+        """Return one occurrence with its runs and attempts."""
+        row = self._occurrence(occurrence_id)
+        job, _ = row.job.versions[row.version]
+        tasks = {task.name: task for task in job.tasks}
+        runs = tuple(
+            TaskRun(row.id, task.id, run.status, run.attempts, run.started_at, run.ended_at, run.error)
+            for task in job.tasks
+            if (run := row.runs.get(task.name)) is not None
+        )
+        attempts = sorted(row.attempts.items(), key=lambda item: (tasks[item[0][0]].order, item[0][1]))
+        return Whole(
+            row.record(),
+            runs,
+            tuple((task, each.record(ids.run_id(row.id, tasks[task].id), number)) for (task, number), each in attempts),
+        )
+
+    async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
+        """Return the spans of instants that did not run and touch `(after, through]`, in order."""
+        row = self._job(job_id)
+        return [span for span in row.spans if span.through > after and span.after < through]
+
+    async def last_failures(self, job_ids: Collection[str]) -> Mapping[str, datetime]:
+        """Return when an attempt of each of these jobs last failed or timed out, if one ever did."""
+        known = [row for id_ in job_ids if (row := self._tables.jobs.get(id_)) is not None]
+        latest = {row.id: max(_failures(row.history, row.forgotten_failure), default=None) for row in known}
+        return {id_: at for id_, at in latest.items() if at is not None}
+
+    async def nodes(self) -> Sequence[NodeRecord]:
+        """Return the nodes that were heard of."""
+        return [
+            NodeRecord(node, heard, len(self._tables.held.get(node, ())), self._facts.get(node))
+            for node, heard in sorted(self._beats.items())
+        ]
+
+    async def prune(self, limit: int = 1000) -> int:
+        """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""
+        now = self._now()
+        over = (row for job in self._tables.jobs.values() for row in _no_longer_kept(job, now))
+        forgotten = list(islice(over, limit))
+        for row in forgotten:
+            row.job.forgotten_failure = max(_failures([row], row.job.forgotten_failure), default=None)
+            self._tables.remove(row)
+        return len(forgotten)
+
+
+def _place(row: OccurrenceRow) -> tuple[datetime, str]:
+    return row.made.scheduled_for, row.id
+
+
+def _failures(rows: Iterable[OccurrenceRow], known: datetime | None) -> Iterator[datetime]:
+    """Give when attempts of these failed or timed out, and what was known before."""
+    if known is not None:
+        yield known
+    for row in rows:
+        for attempt in row.attempts.values():
+            if attempt.status in _FAILURES and attempt.ended_at is not None:
+                yield attempt.ended_at
+
+
+def _no_longer_kept(job: JobRow, now: datetime) -> Iterator[OccurrenceRow]:
+    """Give what the job's retention forgets, oldest first; a report that is due is delivered before."""
+    keep = job.job.settings.retention
+    ended = [row for row in job.history if row.status in ENDED]
+    for row in ended[: max(len(ended) - keep.keep_last, 0)]:
+        age = keep.success if row.status in _KEPT_AS_SUCCESS else keep.failure
+        if age is not None and row.ended_at is not None and now - row.ended_at > age and not row.report_due:
+            yield row
+
+
+def _cursor(row: OccurrenceRow) -> str:
+    return f"{row.made.scheduled_for.isoformat()} {row.id}"
+
+
+def _read_cursor(cursor: str) -> Place:
+    at, _, id_ = cursor.partition(" ")
+    return datetime.fromisoformat(at), id_

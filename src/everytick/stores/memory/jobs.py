@@ -1,0 +1,285 @@
+"""What people and definitions ask of jobs: each verb writes a fact and wakes the job; only a plan decides."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any
+
+from everytick.domain import ids
+from everytick.domain.job import Job
+from everytick.domain.occurrence import Cause
+from everytick.domain.policies import FirstSight
+from everytick.domain.snapshots import Adjustment, Edition, Missed, Pause, Request, Reschedule
+from everytick.domain.statuses import ENDED, OccurrenceStatus
+from everytick.domain.steps import rules_of
+from everytick.errors import (
+    DuplicateDefinition,
+    JobDisabled,
+    NotFound,
+    OccurrenceExists,
+    TransactionsUnsupported,
+    VersionConflict,
+)
+from everytick.stores.base import REMEMBERED, Edits, JobRecord, Stored
+from everytick.stores.beginnings import (
+    as_stored,
+    first_watermark,
+    forgettable,
+    has_room,
+    in_force_at,
+    refuse_edit,
+    refuse_purge,
+    requested_id,
+    under_id,
+)
+from everytick.stores.memory.base import UNSTARTED, Base
+from everytick.stores.memory.tables import JobRow
+
+_S = OccurrenceStatus
+
+
+class Jobs(Base):
+    """Definitions, and what was said about them."""
+
+    async def put(self, job: Job, *, expected_version: int | None = None, by: str = "") -> Stored:
+        """Create the job or make this its next version; an equal definition changes nothing."""
+        now = self._now()
+        row = self._tables.names.get(job.name)
+        gone = row is not None and row.removed_at is not None and now - row.removed_at > REMEMBERED
+        if row is None or gone:
+            if expected_version not in (None, 0):
+                raise NotFound("job", job.name)
+            if row is not None:
+                self._forget(row)
+            return self._create_job(job, now)
+        if expected_version is not None and expected_version != row.job.version:
+            raise VersionConflict(job.name, expected_version, row.job.version)
+        if row.removed_at is None and _same(row.job, job):
+            return Stored(row.id, row.job.version, changed=False)
+        return self._edit(row, job, now)
+
+    async def put_all(self, jobs: Sequence[Job], *, by: str = "") -> Sequence[Stored]:
+        """Do to each of these, no two of one name, what `put` does, all together or not at all."""
+        return await self.apply(Edits(tuple(jobs)), by=by)
+
+    async def apply(self, edits: Edits, *, by: str = "") -> Sequence[Stored]:
+        """Do everything that the edits say in one transaction, or nothing; return what came of each put."""
+        self._check(edits)
+        stored = [await self.put(job, by=by) for job in edits.puts]
+        for name, reason in edits.suspends.items():
+            id_ = self._tables.names[name].id
+            await self.pause(id_, missed=Missed.CATCH_UP, reason=reason, by=edits.held_by)
+        for name in edits.resumes:
+            await self.resume(self._tables.names[name].id, by=edits.held_by)
+        for name, retire_after in edits.removes.items():
+            await self.remove(self._tables.names[name].id, retire_after=retire_after, by=by)
+        return stored
+
+    def _check(self, edits: Edits) -> None:
+        """Refuse whatever could be refused half-way through."""
+        known = {name: row for name, row in self._tables.names.items() if row.removed_at is None}
+        for name, expected in edits.expected.items():
+            version = known[name].job.version if name in known else 0
+            if version != expected:
+                raise VersionConflict(name, expected, version)
+        for job in edits.puts:
+            row = self._tables.names.get(job.name)
+            if row is not None and not _same(row.job, job):
+                self._make_room(row, job)
+                refuse_edit(row.name, len(row.editions), job)
+        made = {job.name for job in edits.puts}
+        for name in (*edits.suspends, *edits.resumes, *edits.removes):
+            if name not in known and name not in made:
+                raise NotFound("job", name)
+
+    async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
+        """Return those of the jobs that exist."""
+        return {id_: self._record(self._tables.jobs[id_]) for id_ in job_ids if id_ in self._tables.jobs}
+
+    async def list(self) -> Sequence[JobRecord]:
+        """Return every job that is not removed, by name."""
+        return [self._record(row) for _, row in sorted(self._tables.names.items()) if row.removed_at is None]
+
+    async def editions(
+        self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
+    ) -> Sequence[Edition]:
+        """Return these versions of a job's definition, and the one in force at a moment, in order."""
+        made = [job for _, (job, _) in sorted(self._job(job_id).versions.items())]
+        # A first version was there from the beginning; every other has been in force since it was made.
+        known = [Edition(job, None if job.version == 1 else job.updated_at) for job in made]
+        wanted = {*versions, *([] if at is None else [in_force_at(known, at).job.version])}
+        return [each for each in known if each.job.version in wanted]
+
+    async def rename(self, job_id: str, name: str, *, by: str = "") -> None:
+        """Give the job another name; its id and history stay."""
+        row, now = self._job(job_id), self._now()
+        if name != row.name and name in self._tables.names:
+            raise DuplicateDefinition(f"there is a job named '{name}' already: remove or rename it first")
+        self._edit(row, replace(row.job, name=name), now)
+        self._tables.rename(row, name)
+
+    async def remove(self, job_id: str, *, retire_after: timedelta = timedelta(0), by: str = "") -> None:
+        """Take the job out of service: nothing new is created, what was not claimed is canceled."""
+        row, now = self._job(job_id), self._now()
+        row.removed_at, row.removed_by, row.retire_at = now, by, now + retire_after
+        row.revision += 1
+        self._wake(row, now)
+
+    async def purge(self, job_id: str, limit: int = 1000) -> bool:
+        """Forget up to `limit` occurrences of a removed job for good, and the job once none is left."""
+        row = self._job(job_id)
+        refuse_purge(row.name, row.removed_at, sum(1 for each in row.busy if each.owner is not None))
+        for each in list(islice(row.history, limit)):
+            self._tables.remove(each)
+        if row.history:
+            return False
+        self._tables.remove_job(row)
+        return True
+
+    async def pause(
+        self,
+        job_id: str,
+        *,
+        until: datetime | None = None,
+        missed: Missed = Missed.SKIP,
+        reason: str = "",
+        by: str = "",
+    ) -> None:
+        """Hold the schedule from now on; what was not claimed waits."""
+        row, now = self._job(job_id), self._now()
+        running = row.pause_at(now)
+        if running is not None:
+            row.pauses.remove(running)
+        row.pauses.append(Pause(running.since if running else now, until, missed, reason, by))
+        for each in list(row.busy):
+            if each.status is _S.PENDING and each.made.cause is Cause.SCHEDULE:
+                self._move(each, _S.QUEUED, now)
+        row.revision += 1
+        self._wake(row, now)
+
+    async def resume(self, job_id: str, *, by: str = "") -> bool:
+        """End a pause now; return whether there was one."""
+        row, now = self._job(job_id), self._now()
+        running = row.pause_at(now)
+        if running is None:
+            return False
+        row.pauses[row.pauses.index(running)] = replace(running, until=now, resumed_by=by)
+        row.revision += 1
+        self._wake(row, now)
+        return True
+
+    async def request(self, job_id: str, request: Request, *, within: Any = None) -> str:
+        """Ask for an occurrence and return its id; the same key again answers with the same one."""
+        if within is not None:
+            raise TransactionsUnsupported("memory")
+        row, now = self._job(job_id), self._now()
+        if row.removed_at is not None:
+            raise NotFound("job", row.name)
+        if not row.job.enabled:
+            raise JobDisabled(row.name)
+        request = as_stored(row.job, request, now)
+        id_ = requested_id(row.job, request)
+        open_ = row.requests.get(request.key)
+        made = self._tables.occurrences.get(id_)
+        if open_ is not None or (made is not None and request.cause is not Cause.BACKFILL):
+            if open_ is not None:
+                before = open_.payload
+            else:
+                before = made.overrides.get("payload") if made and made.overrides.items else None
+            if before != request.payload:
+                raise OccurrenceExists(id_)
+            return id_
+        row.requests[request.key] = request
+        self._wake(row, now)
+        return id_
+
+    async def adjust(self, job_id: str, adjustment: Adjustment) -> None:
+        """Skip or move one single future instant; what was said of it before is replaced."""
+        row, now = self._job(job_id), self._now()
+        row.adjustments[adjustment.at] = adjustment
+        row.revision += 1
+        self._wake(row, now)
+
+    async def reschedule(self, job_id: str, to: datetime, *, by: str = "") -> None:
+        """Set the next run; the instants before it give way."""
+        row, now = self._job(job_id), self._now()
+        row.reschedule = Reschedule(now, to, by)
+        row.revision += 1
+        self._wake(row, now)
+
+    async def cancel(self, occurrence_id: str, reason: str = "canceled") -> bool:
+        """End what nobody has claimed, or ask its owner to stop; return whether it was still active."""
+        row, now = self._occurrence(occurrence_id), self._now()
+        if row.status in ENDED:
+            return False
+        if row.owner is None and row.status in UNSTARTED:
+            self._end(row, _S.CANCELED, reason, now)
+            self._wake(row.job, now)
+        else:
+            row.cancel = reason
+            self._ring()
+        return True
+
+    def _record(self, row: JobRow) -> JobRecord:
+        return JobRecord(
+            row.job,
+            row.revision,
+            row.watermark,
+            row.wake_at,
+            row.pause_at(self._now()),
+            row.removed_at,
+            row.retire_at,
+            row.last_end,
+            row.last_success,
+            "" if row.removed_at is None else row.removed_by,
+        )
+
+    def _create_job(self, job: Job, now: datetime) -> Stored:
+        nth = 1
+        while (id_ := ids.job_id(job.name, nth)) in self._tables.jobs:
+            nth += 1
+        made = replace(under_id(job, id_), version=1, created_at=now, updated_at=now)
+        row = JobRow(id_, job.name, [Edition(made)], first_watermark(made, now), now)
+        row.versions[1] = made, rules_of(made)
+        if job.settings.on_create.begin is FirstSight.IMMEDIATELY:
+            row.requests["create"] = Request("create", Cause.CREATE, now)
+        self._tables.add_job(row)
+        self._wake(row, now)
+        return Stored(id_, 1, changed=True)
+
+    def _edit(self, row: JobRow, job: Job, now: datetime) -> Stored:
+        """A new version, in force after now; what was not claimed takes it, what has started keeps its own."""
+        self._make_room(row, job)
+        refuse_edit(row.name, len(row.editions), job)
+        version = row.job.version + 1
+        made = replace(under_id(job, row.id), version=version, created_at=row.created_at, updated_at=now)
+        row.editions.append(Edition(made, now))
+        row.versions[version] = made, rules_of(made)
+        row.removed_at = row.retire_at = None
+        for each in [*row.busy, *row.waiting]:
+            if each.status in (_S.PENDING, _S.QUEUED) and not each.runs:
+                own = made.settings.overridden_by(each.overrides) if each.overrides.items else made.settings
+                self._tables.change(each, version=version, priority=own.priority, queue=own.queue)
+        row.revision += 1
+        self._wake(row, now)
+        return Stored(row.id, version, changed=True)
+
+    def _make_room(self, row: JobRow, job: Job) -> None:
+        """Forget the oldest versions that nobody needs, if there is no room for one more."""
+        if not has_room(len(row.editions), job):
+            del row.editions[: forgettable([each.job for each in row.editions])]
+
+    def _forget(self, row: JobRow) -> None:
+        """Let a job that was removed long ago make room for a new one of its name; its history stays."""
+        self._tables.rename(row, f"{row.name} (removed {row.removed_at})")
+
+
+def _same(one: Job, other: Job) -> bool:
+    """Whether two definitions say the same, whatever their version and times."""
+    return _content(one) == _content(other)
+
+
+def _content(job: Job) -> tuple[object, ...]:
+    tasks = tuple((task.name, task.target, task.after, task.overrides) for task in job.tasks)
+    return job.name, job.schedule, job.owner, job.overrides, job.application, tasks, job.reports

@@ -1,0 +1,197 @@
+"""What the planner asks: what is due, and the commit of what was decided."""
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING
+
+from everytick.domain.config import Level, Overrides
+from everytick.domain.decisions import Answer, Creation, Plan
+from everytick.domain.occurrence import Cause
+from everytick.domain.snapshots import PLAN_LIMIT, Active, AdjustmentKind, JobSnapshot
+from everytick.domain.statuses import ACTIVE, ENDED, OccurrenceStatus, RunStatus
+from everytick.stores.base import Commit
+from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
+from everytick.stores.memory.base import UNSTARTED, Base
+from everytick.stores.memory.tables import JobRow, OccurrenceRow
+
+if TYPE_CHECKING:
+    from everytick.stores.memory.ordered import Ordered
+
+_S = OccurrenceStatus
+_NO_OVERRIDES = Overrides(Level.OCCURRENCE)
+_BUSY_SHOWN = 100
+
+
+class Planning(Base):
+    """Snapshots and plans."""
+
+    @asynccontextmanager
+    async def due(self, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
+        """Give up to `limit` jobs whose `wake_at` has come, longest-waiting first."""
+        yield [self._snapshot(row) for row in islice(self._tables.wakes.through(now), limit)]
+
+    async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
+        """Write each plan whole, on the condition that its job's revision is still the snapshot's."""
+        now = self._now()
+        commits = [self._commit_plan(plan, now) for plan in plans]
+        if Commit.COMMITTED in commits:
+            self._ring()
+        return commits
+
+    async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
+        """Return what a plan would see of those jobs that exist now, due or not, and hold nothing."""
+        return {id_: self._snapshot(self._tables.jobs[id_]) for id_ in job_ids if id_ in self._tables.jobs}
+
+    def _snapshot(self, row: JobRow) -> JobSnapshot:
+        busy, waiting = len(row.busy), len(row.waiting)
+        return JobSnapshot(
+            row.id,
+            row.revision,
+            row.woken,
+            row.watermark,
+            tuple(row.editions),
+            row.wake_at,
+            row.retire_at,
+            tuple(row.pauses) if row.pauses else (),
+            tuple(row.adjustments.values()) if row.adjustments else (),
+            row.reschedule,
+            tuple(islice(row.requests.values(), PLAN_LIMIT)) if row.requests else (),
+            len(row.requests) > PLAN_LIMIT,
+            tuple(map(_active, islice(row.busy, _BUSY_SHOWN))) if busy else (),
+            busy,
+            tuple(map(_active, self._shown(row))) if waiting else (),
+            waiting,
+            row.last_end,
+            row.last_success,
+            not busy or all(each.awaited for each in row.busy),
+        )
+
+    def _shown(self, row: JobRow) -> Sequence[OccurrenceRow]:
+        """Return the oldest in line, the newest, and the newest of the schedule's own."""
+        line: Ordered[OccurrenceRow] | list[OccurrenceRow] = row.waiting
+        if row.pause_at(self._now()) is not None:
+            # A pause holds the schedule and not people: what they asked for is in view, however long the line is.
+            line = [each for each in row.waiting if each.made.cause is not Cause.SCHEDULE]
+        shown = list(islice(line, PLAN_LIMIT))
+        if len(line) <= PLAN_LIMIT:
+            return shown
+        newest = next(reversed(line))
+        last = shown[-1]
+        behind = takewhile(lambda each: each is not last, reversed(line))
+        own = next((each for each in behind if each.made.cause is Cause.SCHEDULE), newest)
+        return [*shown, newest] if own is newest else [*shown, own, newest]
+
+    def _commit_plan(self, plan: Plan, now: datetime) -> Commit:
+        row = self._tables.jobs.get(plan.job_id)
+        if row is None or row.revision != plan.revision:
+            return Commit.STALE
+        assert plan.watermark >= row.watermark, f"{row.name}: the watermark moved back"
+        if plan.cancels_before is not None:
+            _ask_all_to_stop(row, plan.cancels_before)
+        for creation in plan.creations:
+            self._create(row, creation, now)
+        # What somebody canceled or claimed meanwhile stays as it is: these writes name what they expect.
+        for id_ in plan.releases:
+            if self._status(id_) is _S.QUEUED:
+                self._move(self._tables.occurrences[id_], _S.PENDING, now)
+        for ending in plan.endings:
+            if self._status(ending.id) in UNSTARTED:
+                reason = f"{ending.why} {ending.detail}".strip()
+                self._end(self._tables.occurrences[ending.id], ending.status, reason, now)
+        for id_ in plan.cancels:
+            if self._status(id_) in ACTIVE:
+                self._tables.occurrences[id_].cancel = "asked by the schedule"
+        if plan.awaits_ends:
+            for each in (*row.busy, *row.waiting):
+                each.awaited = True
+        row.spans += plan.spans
+        for answer in plan.answers:
+            _answer(row, answer, now)
+        _settle_facts(row, plan)
+        row.watermark = plan.watermark
+        row.revision += 1
+        # An ending, request or edit after the snapshot was read must not be slept through.
+        self._tables.wake(row, plan.wake_at if row.woken == plan.woken else now)
+        return Commit.COMMITTED
+
+    def _create(self, row: JobRow, creation: Creation, now: datetime) -> None:
+        """Make the occurrence if it is absent: its id is made of job and instant, so a repeat is harmless."""
+        if creation.id in self._tables.occurrences:
+            return
+        own, overrides = row.job.settings, _NO_OVERRIDES
+        if creation.overrides is not None or creation.payload is not None:
+            overrides = own_overrides(creation, own)
+            own = own.overridden_by(overrides)
+        made = OccurrenceRow(
+            next(self._numbers),
+            creation.id,
+            row,
+            creation,
+            overrides,
+            f"{creation.why}, {creation.detail}" if creation.detail else creation.why.value,
+            now,
+            creation.line_at,
+            creation.version,
+            creation.status,
+            own.priority,
+            own.queue,
+            creation.ready_at,
+            now,
+            now if creation.status in ENDED else None,
+        )
+        self._tables.add(made)
+        if creation.keeps and creation.status not in ENDED:
+            self._keep(made, creation, now)
+
+    def _keep(self, made: OccurrenceRow, creation: Creation, now: datetime) -> None:
+        """Take the results over that a replay keeps of its original."""
+        original = self._tables.occurrences.get(creation.replay_of or "")
+        runs = {} if original is None else original.runs
+        made.runs = {
+            task: runs[task].kept()
+            for task in creation.keeps
+            if task in runs and runs[task].status is RunStatus.SUCCESS
+        }
+        made.number = 1
+        if len(made.runs) < len(creation.keeps):
+            self._end(made, _S.CANCELED, NOTHING_TO_KEEP, now)
+
+
+def _active(row: OccurrenceRow) -> Active:
+    made = row.made
+    return Active(row.id, row.line_at, made.scheduled_for, row.status, made.cause, row.superseded_by_next)
+
+
+def _ask_all_to_stop(row: JobRow, before: datetime) -> None:
+    for each in row.busy.through(before):
+        if each.cancel is None and each.line_at < before:
+            each.cancel = "asked by the schedule"
+
+
+def _settle_facts(row: JobRow, plan: Plan) -> None:
+    """Forget the facts that are decided: nothing at or before the watermark is asked about again."""
+    for used in plan.used:
+        row.adjustments[used.at] = replace(row.adjustments[used.at], done=True)
+    if row.adjustments:
+        row.adjustments = {
+            at: each
+            for at, each in row.adjustments.items()
+            if at > plan.watermark or (each.kind is AdjustmentKind.MOVE and each.vacates and not each.done)
+        }
+    if plan.rescheduled:
+        row.reschedule = None
+    if row.pauses:
+        row.pauses = [pause for pause in row.pauses if pause.until is None or pause.until > plan.watermark]
+    if len(row.editions) > 1:
+        later = [each for each in row.editions if each.in_force_after and each.in_force_after > plan.watermark]
+        row.editions = [*row.editions[: len(row.editions) - len(later)][-1:], *later]
+
+
+def _answer(row: JobRow, answer: Answer, now: datetime) -> None:
+    """Forget a request that was dealt with; a backfill that was cut goes on behind the others."""
+    request = row.requests.pop(answer.key)
+    if answer.done_through is not None:
+        row.requests[answer.key] = replace(request, after=answer.done_through, requested_at=now)

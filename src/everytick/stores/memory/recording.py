@@ -1,0 +1,44 @@
+"""record: what a node fired while it could not reach this store, written down afterwards."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from everytick.domain.fired import Fired, FiredRun
+from everytick.stores.memory.planning import Planning
+from everytick.stores.memory.tables import AttemptRow, JobRow
+
+
+class Recording(Planning):
+    """Runs that began without this store."""
+
+    async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
+        """Write down what was fired without this store; return the handle of each run, None where another is there."""
+        row, now = self._job(job_id), self._now()
+        handles = [self._record_run(row, run, now) for run in fired.runs]
+        for ended_at, handle, _ in fired.ends(handles):
+            self._note_end(self._tables.handles[handle], ended_at)
+        row.spans += [span for span in fired.spans if span.after >= row.watermark]
+        if row.watermark >= fired.after:
+            row.watermark = max(row.watermark, fired.through)
+        row.revision += 1
+        self._wake(row, now)
+        return handles
+
+    def _record_run(self, job: JobRow, run: FiredRun, now: datetime) -> int | None:
+        known = self._tables.occurrences.get(run.creation.id)
+        if known is not None:
+            return known.handle if known.reason == run.reason else None
+        self._create(job, run.creation, now)
+        made = self._tables.occurrences[run.creation.id]
+        for row in run.rows:
+            made.runs[row.task] = row.run
+            if row.attempt is not None:
+                tried = AttemptRow(row.attempt, row.started_at, row.ended_at, row.error)
+                made.attempts[row.task, row.number] = tried
+        made.number, made.lost, made.claimed_at = run.number, run.lost, run.claimed_at
+        made.started_at, made.error, made.superseded_by_next = run.started_at, run.error, run.superseded_by_next
+        self._tables.change(made, owner=run.owner, fence=run.fence, ended_at=run.ended_at, report_due=run.report_due)
+        if run.owner is not None:
+            # Like a claim it is a sign of life: others must not take its owner for dead at once.
+            self._beats[run.owner] = now
+        return made.handle

@@ -1,0 +1,214 @@
+"""What the executor and the reaper ask: one owner at a time, and nothing written without its fence."""
+
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime, timedelta
+from heapq import merge
+from itertools import islice
+
+from everytick.domain.nodes import NodeFacts
+from everytick.domain.notes import Note
+from everytick.domain.occurrence import Cause
+from everytick.domain.statuses import ATTEMPT_ENDED, ENDED, AttemptStatus, OccurrenceStatus, may_move
+from everytick.domain.steps import OccurrenceSnapshot, Step, rules_of, runs_of
+from everytick.errors import TransactionsUnsupported
+from everytick.stores.base import NODES_KEPT, Claim, Commit, Orders, Transaction
+from everytick.stores.memory.base import Base
+from everytick.stores.memory.tables import AttemptRow, OccurrenceRow
+
+_S = OccurrenceStatus
+
+
+class Running(Base):
+    """Claims, steps, beats and reports."""
+
+    async def claim(self, node: str, queues: Collection[str], limit: int, unknown: Collection[str] = ()) -> list[Claim]:
+        """Give the node up to `limit` ready occurrences of these queues, by priority, then age."""
+        now = self._now()
+        lines = [self._tables.ready[queue] for queue in set(queues) if queue in self._tables.ready]
+        rows = lines[0] if len(lines) == 1 else merge(*lines, key=_turn)
+        ready = (row for row in rows if row.job.id not in unknown) if unknown else rows
+        return [self._own(row, node, now) for row in list(islice(ready, limit))]
+
+    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
+        """Write each step, on the condition that the claim's fence is still the occurrence's."""
+        now = self._now()
+        return [self._commit_step(claim, step, now) for claim, step in steps]
+
+    async def register(self, node: str, facts: NodeFacts) -> None:
+        """Keep what the node says of itself, which is a sign of life; nodes that are long gone are forgotten."""
+        now = self._beats[node] = self._now()
+        self._facts[node] = facts
+        for gone in [each for each, heard in self._beats.items() if now - heard > NODES_KEPT]:
+            if not self._tables.held.get(gone):
+                del self._beats[gone]
+                self._facts.pop(gone, None)
+
+    async def beat(self, node: str, held: Collection[int]) -> Orders:
+        """Say that the node lives and what it holds; the answer says what the store knows better."""
+        self._beats[node] = self._now()
+        known, own = set(held), self._tables.held[node]
+        return Orders(
+            cancel=tuple(
+                (row.handle, row.cancel) for row in own.values() if row.cancel is not None and row.handle in known
+            ),
+            gone=tuple(sorted(known - own.keys())),
+            adopt=tuple(self._claim_of(row) for row in own.values() if row.handle not in known),
+        )
+
+    async def orphans(self, node: str, limit: int, silence: timedelta) -> list[Claim]:
+        """Take over what silent nodes held, with a new fence: of many reapers one gets it."""
+        now = self._now()
+        silent = [owner for owner in self._tables.held if self._is_silent(owner, now, silence)]
+        return self._take_over([row for owner in silent for row in self._tables.held[owner].values()], node, limit, now)
+
+    async def take(
+        self, node: str, job_ids: Collection[str], limit: int, occurrence_ids: Collection[str] | None = None
+    ) -> list[Claim]:
+        """Take over what other nodes hold of these jobs, silent or not; with `occurrence_ids` only these."""
+        busy = [row for id_ in set(job_ids) if id_ in self._tables.jobs for row in self._tables.jobs[id_].busy]
+        others = [row for row in busy if row.owner not in (None, node)]
+        named = [row for row in others if occurrence_ids is None or row.id in occurrence_ids]
+        return self._take_over(named, node, limit, self._now())
+
+    def _take_over(self, rows: Iterable[OccurrenceRow], node: str, limit: int, now: datetime) -> list[Claim]:
+        """Fence the owners of these out, oldest first; a wait that one of them kept lost nothing and is only freed."""
+        taken = list[Claim]()
+        for row in sorted(rows, key=lambda row: row.handle):
+            if len(taken) >= limit:
+                break
+            waits = row.status is _S.AWAITING_RETRY
+            self._tables.change(row, owner=None if waits else node, fence=row.fence + 1, updated_at=now)
+            if waits:
+                self._ring()
+            else:
+                taken.append(self._claim_of(row))
+        return taken
+
+    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
+        """Show people what is running: make or change the attempt's row, under the claim's fence."""
+        for claim, note in notes:
+            row = self._tables.handles.get(claim.handle)
+            if row is not None:
+                _note(row, claim.fence, note)
+
+    def transaction(self, claim: Claim) -> AbstractAsyncContextManager[Transaction]:
+        """Refuse: what a task writes lies in no transaction of this store."""
+        raise TransactionsUnsupported("memory")
+
+    def apart(self) -> None:
+        """Return nothing: what lives in this process lives in one loop of it."""
+
+    async def reports(self, limit: int, unknown: Collection[str] = ()) -> list[OccurrenceSnapshot]:
+        """Return ended occurrences whose report was not delivered yet, oldest end first."""
+        owed = (row for row in self._tables.owed if row.job.id not in unknown)
+        return [self._claim_of(row).snapshot for row in islice(owed, limit)]
+
+    async def reported(self, occurrence_ids: Collection[str]) -> None:
+        """Note that these reports were delivered; a report may come twice, but never not at all."""
+        for id_ in occurrence_ids:
+            if id_ in self._tables.occurrences:
+                self._tables.change(self._tables.occurrences[id_], report_due=False)
+
+    def _is_silent(self, node: str, now: datetime, silence: timedelta) -> bool:
+        heard = self._beats.get(node)
+        return heard is None or now - heard > silence
+
+    def _own(self, row: OccurrenceRow, node: str, now: datetime) -> Claim:
+        self._tables.own(row, node, now)
+        # A claim is a sign of life: a node that was silent for long must not lose at once what it just took.
+        self._beats[node] = now
+        return self._claim_of(row)
+
+    def _claim_of(self, row: OccurrenceRow) -> Claim:
+        job, rules = row.job.versions[row.version]
+        if row.overrides.items:
+            rules = rules_of(job, row.overrides)
+        made = row.made
+        # By place, as everything that is made for each occurrence: it takes half as long.
+        seen = OccurrenceSnapshot(
+            row.id,
+            made.scheduled_for,
+            rules,
+            runs_of(rules, row.runs),
+            row.status,
+            row.number,
+            row.owner is not None,
+            row.ready_at,
+            row.started_at,
+            row.claimed_at,
+            row.ended_at,
+            row.error,
+            row.lost,
+            row.cancel,
+            made.late and made.cause is Cause.SCHEDULE,
+            job_id=row.job.id,
+        )
+        return Claim(row.handle, row.fence, row.record, seen, job)
+
+    def _commit_step(self, claim: Claim, step: Step, now: datetime) -> Commit:
+        row = self._tables.handles.get(claim.handle)
+        if row is None:
+            return Commit.STALE
+        if row.fence != claim.fence:
+            # An end raises the fence and keeps the number: its repeat finds its own effect.
+            again = row.status in ENDED and row.fence == claim.fence + 1 and row.number == step.number
+            return Commit.COMMITTED if again else Commit.STALE
+        if step.number <= row.number:
+            return Commit.COMMITTED
+        after = step.after
+        assert after.status is row.status or may_move(row.status, after.status), (
+            f"{row.id}: {row.status} cannot become {after.status}"
+        )
+        _write_rows(row, step)
+        row.number, row.lost = step.number, after.lost
+        row.superseded_by_next = step.superseded_by_next
+        if after.ended_at is not None:
+            row.ready_at = after.ready_at or row.ready_at
+            self._tables.end(row, after.status, after.ended_at, after.error, now, report_due=after.rules.reports)
+            self._note_end(row, after.ended_at)
+        else:
+            self._tables.change(
+                row,
+                status=after.status,
+                owner=None if step.resume_at is not None or step.release else row.owner,
+                ready_at=step.resume_at or after.ready_at or row.ready_at,
+                error=after.error,
+                updated_at=now,
+            )
+        # An end that nobody waits for is slept through; where something is ready later, a node must hear of it.
+        if row.awaited and (step.end is not None or step.resume_at is not None):
+            self._wake(row.job, now)
+        elif step.release or step.resume_at is not None:
+            self._ring()
+        return Commit.COMMITTED
+
+
+def _turn(row: OccurrenceRow) -> tuple[int, datetime, str]:
+    return -row.priority, row.line_at, row.id
+
+
+def _write_rows(row: OccurrenceRow, step: Step) -> None:
+    for written in step.rows:
+        row.runs[written.task] = written.run
+        if written.attempt is None:
+            continue
+        attempt = row.attempts.setdefault((written.task, written.number), AttemptRow())
+        if attempt.status in ATTEMPT_ENDED:
+            continue
+        attempt.status, attempt.error = written.attempt, written.error
+        attempt.started_at, attempt.ended_at = written.started_at, written.ended_at
+
+
+def _note(row: OccurrenceRow, fence: int, note: Note) -> None:
+    # An end raises the fence once more; had anybody taken over before it, twice.
+    ended = row.status in ENDED and row.fence == fence + 1
+    if row.fence != fence and not ended:
+        return
+    known = row.attempts.get((note.task, note.number))
+    if known is None:
+        if ended:
+            return
+        known = AttemptRow(AttemptStatus.RUNNING, note.started_at)
+        row.attempts[note.task, note.number] = known
+    known.progress, known.log = note.progress or known.progress, note.log or known.log
