@@ -54,6 +54,24 @@ def laid(world: World) -> Line:
     return line
 
 
+def noting(world: World) -> tuple[list[datetime], Any]:
+    """Return a list, and what to run that notes there when it was run."""
+    ran: list[datetime] = []
+
+    async def body() -> None:
+        ran.append(world.now())
+
+    return ran, body
+
+
+async def outage(line: Line, lasting: str = "45s") -> None:
+    """Let half a minute pass, and then an outage of this length."""
+    await pause("30s")
+    line.is_away = True
+    await pause(lasting)
+    line.is_away = False
+
+
 def test_a_job_that_says_so_is_fired_through_an_outage_and_recorded_afterwards(
     live: Live, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -111,10 +129,7 @@ def test_what_still_runs_when_the_store_is_back_is_this_nodes_there_and_ends_the
         job = await world.define("slow", slow, MINUTELY, **LOCAL)
         node = world.node()
         await node.start()
-        await pause("30s")
-        line.is_away = True
-        await pause("45s")
-        line.is_away = False
+        await outage(line)
         await pause("20s")
         [running] = await world.history(job)
         assert (running.status, running.owner) == (OccurrenceStatus.RUNNING, node.name)
@@ -153,10 +168,7 @@ def test_what_still_runs_when_its_node_dies_after_the_store_is_back_is_settled_b
         line = laid(world)
         node = world.node()
         await node.start()
-        await pause("30s")
-        line.is_away = True
-        await pause("45s")
-        line.is_away = False
+        await outage(line)
         await pause("10s")
         line.is_cut = True
         world.store = inner
@@ -299,10 +311,7 @@ def test_one_of_several_tasks_goes_on_from_where_it_stood(live: Live) -> None:
         await world.define("others", others, every("10s", start=NOON), **LOCAL)
         node = world.node()
         await node.start()
-        await pause("30s")
-        line.is_away = True
-        await pause("45s")
-        line.is_away = False
+        await outage(line)
         await pause("15s")
         [running] = await world.history(job)
         whole = await world.store.whole(running.id)
@@ -349,10 +358,7 @@ def test_what_was_handed_over_can_be_canceled_and_awaits_its_retry_like_any_othe
         again = await world.define("again", fails, hourly, retry={"max": 1, "interval": "1m"}, **LOCAL)
         node = world.node()
         await node.start()
-        await pause("30s")
-        line.is_away = True
-        await pause("45s")
-        line.is_away = False
+        await outage(line)
         await pause("20s")
         [running] = await world.history(stops)
         assert await world.store.cancel(running.id)
@@ -376,10 +382,7 @@ def test_two_nodes_that_both_fired_it_are_told_of_the_duplicate(live: Live) -> N
 
     async def story(world: World) -> None:
         line = laid(world)
-        ran: list[datetime] = []
-
-        async def body() -> None:
-            ran.append(world.now())
+        ran, body = noting(world)
 
         job = await world.define("both", body, MINUTELY, **LOCAL)
         nodes = [world.node(), world.node()]
@@ -387,10 +390,7 @@ def test_two_nodes_that_both_fired_it_are_told_of_the_duplicate(live: Live) -> N
         for node in nodes:
             node.events.listen(told.append)
             await node.start()
-        await pause("30s")
-        line.is_away = True
-        await pause("1m")
-        line.is_away = False
+        await outage(line, "1m")
         await pause("20s")
         [found] = await world.history(job)
         assert ran == [NOON + timedelta(minutes=1)] * 2
@@ -406,10 +406,7 @@ def test_two_nodes_that_both_fired_it_are_told_of_the_duplicate(live: Live) -> N
 def test_a_paused_job_and_a_short_absence_fire_nothing(live: Live) -> None:
     async def story(world: World) -> None:
         line = laid(world)
-        ran: list[datetime] = []
-
-        async def body() -> None:
-            ran.append(world.now())
+        ran, body = noting(world)
 
         job = await world.define("held", body, MINUTELY, **LOCAL)
         await world.store.pause(job.id)
@@ -475,10 +472,7 @@ def test_a_node_that_stops_ends_and_records_what_it_fired(live: Live) -> None:
         job = await world.define("last", body, MINUTELY, **LOCAL)
         node = world.node()
         await node.start()
-        await pause("30s")
-        line.is_away = True
-        await pause("1m")
-        line.is_away = False
+        await outage(line, "1m")
         await node.stop()
         assert [each.is_unverified for each in await world.history(job)] == [True]
 
