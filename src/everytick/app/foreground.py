@@ -99,6 +99,7 @@ def run(app: Runnable, *, drain: bool = False) -> None:
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("run() hears signals and needs the main thread: call start_background() here")
     gc.set_threshold(*_SELDOM)
+    share_interpreter()
     notices = Notices.asked_for()
     loop = asyncio.new_event_loop()
     try:

@@ -31,7 +31,7 @@ from everytick.domain.steps import (
 )
 from everytick.domain.texts import SHUTDOWN
 from everytick.node.alarms import Alarms
-from everytick.node.claimer import Claimer
+from everytick.node.claimer import AHEAD, Claimer
 from everytick.node.clock import NodeClock
 from everytick.node.events import Events, events_of, start_of
 from everytick.node.health import Health
@@ -91,7 +91,7 @@ class Executor:
         self.writer = writing(store, health, self._committed)
         if store.is_in_memory:
             # An end is not safer there for being written at once, and others wait to start.
-            self.writer.give_way(lambda: self._workers.has_ready)
+            self.writer.give_way(lambda: self._workers.has_ready and self._workers.pace < AHEAD)
         self.claimer = Claimer(store, node, settings, health, self)
 
     # ----------------------------------------------------------------------------------------------- what it holds

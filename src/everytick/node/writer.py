@@ -19,7 +19,8 @@ BATCH = 500
 """So many steps are committed together at most."""
 
 _PUT_OFF = 10_000
-"""So many may wait while others start, where they may."""
+_PUT_OFF_FOR = 0.25
+"""So many ends may wait for so many seconds while others start, where they may."""
 
 
 Committed: TypeAlias = Callable[[Held, Step, Commit | None], None]
@@ -35,6 +36,7 @@ class Writer:
     def __init__(self, store: RunStore, health: Health, committed: Committed) -> None:
         self._store, self._health, self._committed = store, health, committed
         self._is_starting: Callable[[], bool] | None = None
+        self._is_waited_for = False
         self._queue: deque[Held] = deque()
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
@@ -51,12 +53,13 @@ class Writer:
         return self.waiting - (_PUT_OFF if self._is_starting is not None else 0)
 
     def give_way(self, is_starting: Callable[[], bool]) -> None:
-        """From now on let steps wait as long as others start, up to a bound."""
+        """From now on let ends wait as long as others start, for a moment at most."""
         self._is_starting = is_starting
 
     def put(self, held: Held, step: Step) -> None:
         """Write the step behind those that wait."""
         held.steps = (*held.steps, step) if held.steps else (step,)
+        self._is_waited_for = self._is_waited_for or step.end is None
         if not held.is_queued:
             held.is_queued = True
             if not self._queue:
@@ -75,18 +78,27 @@ class Writer:
             while self._queue:
                 if self._is_starting is not None:
                     await self._others(self._is_starting)
-                batch = [self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))]
-                await self._write(batch)
+                await self._write_all()
             self._work.clear()
             self._idle.set()
 
     async def _others(self, is_starting: Callable[[], bool]) -> None:
-        """Let others start first, as long as what waits here may be put off."""
-        calm = 0
+        """Let others start first, for a moment: but not if something is to begin once its step is written."""
+        loop, calm = asyncio.get_running_loop(), 0
+        until = loop.time() + _PUT_OFF_FOR
         # Twice: in one turn somebody claims, in the next that begins.
-        while calm < 2 and len(self._queue) < _PUT_OFF:
+        while calm < 2 and not self._is_waited_for and len(self._queue) < _PUT_OFF and loop.time() < until:
             await asyncio.sleep(0)
             calm = 0 if is_starting() else calm + 1
+
+    async def _write_all(self) -> None:
+        """Write what waits now; what comes meanwhile is for the next round."""
+        waiting, self._is_waited_for = len(self._queue), False
+        for _ in range(0, waiting, BATCH):
+            batch = [self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))]
+            await self._write(batch)
+            # Not every store takes a turn of the loop to answer.
+            await asyncio.sleep(0)
 
     async def _write(self, batch: list[Held]) -> None:
         steps = [(held.claim, held.steps[0]) for held in batch]
@@ -94,6 +106,7 @@ class Writer:
             held.steps = held.steps[1:]
             if held.steps and commit is Commit.COMMITTED:
                 self._queue.append(held)
+                self._is_waited_for = True
             else:
                 held.is_queued = False
                 held.steps = ()

@@ -367,3 +367,24 @@ tick.run()
             assert process.stderr.readline() == "told\n"
         process.send_signal(signal.SIGTERM)
         assert process.wait(12) == 130
+
+
+def test_run_lets_the_threads_of_its_process_take_turns_often(tmp_path: Path) -> None:
+    """A store's thread must not wait for a busy loop longer than its statements take."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import os, signal, sys
+from everytick import Everytick, every
+tick = Everytick("memory://", name="test")
+
+@tick.job(every("1s"))
+async def tell():
+    print(sys.getswitchinterval(), flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+tick.run()
+"""
+    )
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=30, check=False)
+    assert done.stdout.split()[0] == "0.001", done.stderr
