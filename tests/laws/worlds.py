@@ -211,8 +211,8 @@ def request(cause: Cause, number: int, overlap: Overlap | None, reach: int, agai
     def fact(seen: JobSnapshot, now: datetime) -> JobSnapshot:
         if not seen.editions[-1].job.enabled:
             return seen
-        known = (*seen.requests, *seen.busy, *seen.waiting)
-        if cause is Cause.CREATE and any(each.cause is Cause.CREATE for each in known):
+        causes = {each.cause for each in seen.requests} | {each.cause for each in (*seen.busy, *seen.waiting)}
+        if cause is Cause.CREATE and cause in causes:
             # A job is created once, and its first run has the id of that moment.
             return seen
         key = f"{number}-{len(seen.requests)}-{seen.revision}"

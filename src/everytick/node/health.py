@@ -6,6 +6,10 @@ from collections.abc import Callable, Mapping
 _log = logging.getLogger("everytick.node")
 
 
+_MOMENT = 15.0
+"""A store that fails again within so many seconds was not well."""
+
+
 class Health:
     """What the loops have seen of the store.
 
@@ -16,6 +20,8 @@ class Health:
     def __init__(self, monotonic: Callable[[], float], gap: float, bound: float = 15.0) -> None:
         self._monotonic = monotonic
         self._failing_since: float | None = None
+        self._failed_at = self._well_at = float("-inf")
+        self._must_last = 0.0
         self._gap = gap
         self._beaten_at = monotonic()
         self._beating_since: float | None = None
@@ -44,11 +50,17 @@ class Health:
         return self._monotonic() - self._heard_at
 
     def answered(self) -> None:
-        """The store has answered; it is well again once it has also taken a beat, for a full disk can be read."""
+        """The store has answered; it is well again once it has also taken a beat, for a full disk can be read.
+
+        If it was well for a moment only the last time, nothing must have failed for a while: on
+        a disk that is full a beat may still find a place.
+        """
         self._heard_at = self._monotonic()
         if self._failing_since is None:
             return
-        if self._beaten_at >= self._failing_since:
+        now = self._heard_at
+        if self._beaten_at >= self._failing_since and now - self._failed_at >= self._must_last:
+            self._well_at = now
             _log.warning("the store answers again after %.1f seconds", self.failing_for)
             self._failing_since, self.reason = None, ""
             if self.listener is not None:
@@ -58,9 +70,11 @@ class Health:
 
     def failed(self, reason: str) -> None:
         """The store has not answered."""
+        now = self._failed_at = self._monotonic()
         if self._failing_since is None:
+            self._must_last = _MOMENT if now - self._well_at < _MOMENT else 0.0
             _log.error("nothing that waits for the store fires until it answers again: %s", reason)
-            self._failing_since, self.reason = self._monotonic(), reason
+            self._failing_since, self.reason = now, reason
             if self.listener is not None:
                 self.listener(False, reason)
 

@@ -1,0 +1,65 @@
+"""Health: what a node says of its store, to readiness and to its log."""
+
+import logging
+
+import pytest
+
+from everytick.node.health import Health
+
+
+class Reading:
+    """A clock that a test moves."""
+
+    seconds = 100.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def test_a_store_that_is_back_is_well_with_its_first_beat() -> None:
+    now, told = Reading(), list[bool]()
+    health = Health(now, gap=20.0)
+    health.listener = lambda answers, _: told.append(answers)
+    health.failed("away")
+    now.seconds += 10
+    health.answered()
+    assert (health.is_ready, health.failing_for) == (False, 10.0)
+    health.has_beaten()
+    health.answered()
+    assert (health.is_ready, health.failing_for) == (True, 0.0)
+    assert told == [False, True]
+
+
+def test_an_answer_without_a_beat_asks_for_one() -> None:
+    now, asked = Reading(), list[str]()
+    health = Health(now, gap=20.0)
+    health.wants_beat = lambda: asked.append("beat")
+    health.answered()
+    assert asked == []
+    health.failed("away")
+    now.seconds += 1
+    health.answered()
+    assert asked == ["beat"]
+
+
+def test_a_full_disk_that_takes_beats_is_told_once_and_is_well_once_nothing_fails(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """F-11: whatever still fits, a store is not well that fails every few seconds."""
+    now = Reading()
+    health = Health(now, gap=20.0)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(100):
+            health.failed("disk full")
+            now.seconds += 2
+            health.has_beaten()
+            health.answered()
+            now.seconds += 3
+        assert not health.is_ready
+        assert len(caplog.records) <= 3
+        for _ in range(4):
+            now.seconds += 5
+            health.has_beaten()
+            health.answered()
+        assert health.is_ready
+    assert "the store answers again" in caplog.records[-1].getMessage()
