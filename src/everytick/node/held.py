@@ -125,6 +125,15 @@ class Running:
         self.log_place: Log | None = None
         self.noted: tuple[Progress | None, Log | None] | None = None
 
+    def part(self) -> None:
+        """Let go of the context of an attempt that is over: each holds the other, and only the collector could tell.
+
+        The task's code may keep it, and say something through it that goes nowhere. While a
+        transaction is in its hands, both stay.
+        """
+        if self.lent is None:
+            del self.context
+
     @property
     def is_open(self) -> bool:
         """Whether it has not ended."""

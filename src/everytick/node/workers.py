@@ -110,6 +110,7 @@ class Workers:
                 reading = self._monotonic()
                 self.pace += (reading - running.since - self.pace) / 16
                 self._tell(running, outcome, reading)
+                running.part()
                 if worker.cancelling() or len(contextvars.copy_context()) > 1:
                     # It was canceled, or set a variable: neither may reach the next, who gets a fresh worker.
                     if self._ready:

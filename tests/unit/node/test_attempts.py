@@ -1,6 +1,7 @@
 """What becomes of attempts: timeouts, retries, order, results, what leaks and what does not."""
 
 import asyncio
+import gc
 import threading
 from contextvars import ContextVar
 from datetime import datetime, timedelta
@@ -15,7 +16,7 @@ from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.errors import GiveUp, TryAgain
 from everytick.runners.context import Context, current
 from tests.unit.node.conftest import Live
-from tests.unit.node.worlds import World, passing, pause
+from tests.unit.node.worlds import World, living, passing, pause
 
 
 def test_an_attempt_that_takes_too_long_is_ended_and_tried_again(live: Live) -> None:
@@ -459,3 +460,28 @@ async def test_waiting_for_a_thread_is_not_the_tasks_own_time() -> None:
         asked = [await tick.trigger(f"slow-{number}") for number in range(3)]
         ended = [await each.wait(timeout="20s") for each in asked]
     assert {each.status for each in ended} == {OccurrenceStatus.COMPLETED}
+
+
+def test_an_attempt_that_is_over_leaves_nothing_for_the_collector() -> None:
+    """Issue 4: to find what could have been freed at once takes longer than to run most bodies."""
+
+    async def story(world: World) -> None:
+        async def body(ctx: Context) -> None:
+            ctx.log.info("begun")
+
+        job = await world.define("job", body)
+        node = world.node()
+        await node.start()
+        gc.collect()
+        gc.disable()
+        try:
+            for number in range(20):
+                await world.ended(await world.trigger(job, str(number)))
+            left = sum(type(each) is Context for each in gc.get_objects())
+        finally:
+            gc.enable()
+        # The worker's own context keeps the last one.
+        assert left <= 2
+        await node.stop()
+
+    living(story)
