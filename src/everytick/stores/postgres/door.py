@@ -59,10 +59,16 @@ _CUT = (
 _CONTENDED = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 _PAUSES = (0.01, 0.05, 0.25)
 
-SESSION = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off"}
+SESSION = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "jit": "off",
+}
 """A statement is planned once, which takes longer than to carry it out, and by its indexes even while its tables are
 empty: a plan that reads them whole would be kept while they fill. Where it has to read one whole, that counts as so
-dear that the server would compile the statement first, which takes a second."""
+dear that the server would compile the statement first, which takes a second. By an index rows come, and are locked, in
+the order of their keys, and by a bitmap they do not."""
 
 _CLOCK = """
 create table if not exists everytick.clock (at timestamptz not null);

@@ -55,6 +55,7 @@ class Queries:
     runs: str
     give_back: str
     commit_steps: str
+    commit_plain: str
     step_marks: str
     wait_for_mark: str
     beat: str

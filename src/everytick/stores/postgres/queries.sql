@@ -727,6 +727,54 @@ select occurrence from held where move is not null
 union all
 select null from bell;
 
+-- commit_plain --
+-- Does the same, in less time, where every step is that one task has succeeded at its first try: the occurrence goes on
+-- or is completed. One row per step, by rising key, which is the order in which it locks, as our own sessions plan it.
+with sent as (
+    select s.occurrence, everytick.throughout($2, s.fence) as fence, everytick.throughout($3, s.number) as number,
+           everytick.throughout($4, s.is_end) as is_end, everytick.throughout($5, s.task) as task,
+           everytick.throughout($6, s.started_at) as started_at, everytick.throughout($7, s.ended_at) as ended_at,
+           everytick.throughout($8, s.result) as result, everytick.throughout($9, s.owed) as owed
+      from unnest($1::bigint[], $2::int[], $3::int[], $4::bool[], $5::text[], $6::timestamptz[], $7::timestamptz[],
+                  $8::text[], $9::bool[])
+           s(occurrence, fence, number, is_end, task, started_at, ended_at, result, owed)
+), moved as (
+    update everytick.occurrence o
+       set status = case when s.is_end then 4 else 2 end, number = s.number, lost = 0, superseded_by_next = false,
+           owner = case when not s.is_end then o.owner end, early = false,
+           fence = case when s.is_end then o.fence + 1 else o.fence end,
+           ended_at = case when s.is_end then s.ended_at end, error = null, updated_at = everytick.everytick_now()
+      from sent s
+     where o.seq = s.occurrence and o.fence = s.fence and o.number < s.number and o.seq = any($1)
+    returning o.seq, o.job, s.is_end, s.owed, o.awaited, o.scheduled_for, o.started_at as begun_at, o.updated_at,
+              s.task, s.started_at, s.ended_at, s.result
+), run as (
+    insert into everytick.task_run (occurrence, task, status, attempts, retries, last, out_of_time, started_at,
+                                    ended_at, result)
+    select seq, task, 2, 1, 0, 2, false, started_at, ended_at, result from moved
+    on conflict (occurrence, task) do update
+       set status = excluded.status, attempts = excluded.attempts, retries = excluded.retries, last = excluded.last,
+           out_of_time = excluded.out_of_time, resume_at = null, started_at = excluded.started_at,
+           attempt_started_at = null, ended_at = excluded.ended_at, error = null, because_of = null,
+           result = excluded.result, waits = null
+), try as (
+    insert into everytick.attempt as a (occurrence, task, number, status, started_at, ended_at)
+    select seq, task, 1, 2, started_at, ended_at from moved
+    on conflict (occurrence, task, number) do update
+       set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at, error = null
+     where a.status < 2
+), woken as (
+    insert into everytick.wake (job, at, wakes, scheduled_for, started_at, ended_at, well)
+    select job, updated_at, awaited, scheduled_for, begun_at, ended_at, true from moved where is_end order by seq
+), owed as (
+    insert into everytick.report (ended_at, occurrence) select ended_at, seq from moved where owed
+), bell as (
+    select everytick.ring() where exists (select from moved where is_end and awaited)
+)
+select seq from moved
+union all
+select null from bell;
+
 -- step_marks --
 -- Returns what tells a repeated commit from a lost race.
 select seq, fence, number, status from everytick.occurrence where seq = any($1::bigint[]);
