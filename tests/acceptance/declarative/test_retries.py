@@ -75,9 +75,11 @@ async def test_minutes_that_come_late_take_the_place_of_the_one_that_waits(world
     scheduler = world.scheduler()
     await scheduler.initialize([("a", "0,1,5,9 12 * * *", callback, "5m")])
     assert scheduler.node is not None
-    for minute in ("12:01:10", "12:07:00", "12:30:00"):
-        world.at(minute)
-        await scheduler.node.planner.round()
+    for time, decided in (("12:01:10", "12:01"), ("12:07:00", "12:05"), ("12:30:00", "12:09")):
+        world.at(time)
+        # The node looks too, and one look that began before the clock moved may take the place of this one.
+        while f"{(await world.store.history(limit=1)).occurrences[0].scheduled_for:%H:%M}" != decided:
+            await scheduler.node.planner.round()
     callback.go_on.set()
     await world.until("TaskRunCompleted a", 2)
     await scheduler.stop()
