@@ -9,6 +9,7 @@ from typing import Any
 
 from everytick.declarative import resuming
 from everytick.declarative.callbacks import Callbacks
+from everytick.declarative.errors import TaskInvalidStructureError
 from everytick.declarative.jobs import owner_of
 from everytick.declarative.lateness import Lateness
 from everytick.declarative.names import job_name, prefix_of, task_name
@@ -17,12 +18,12 @@ from everytick.declarative.resolution import Resolution, resolve
 from everytick.declarative.telling import Tasks, Teller
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.snapshots import Request
-from everytick.errors import StoreUnavailable, TooManyEditions
+from everytick.errors import StoreUnavailable, TooManyEditions, VersionConflict
 from everytick.node.events import Events
 from everytick.node.node import Node
 from everytick.node.settings import node_settings
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import JobRecord
+from everytick.stores.base import Edits, JobRecord
 
 _log = logging.getLogger("everytick.declarative")
 
@@ -76,12 +77,7 @@ class Beginning:
     async def run(self) -> None:
         """Resolve, put, settle what an earlier instance left, and start the node if there is anything to run."""
         self.node.clock.learn(await self._store.now())
-        try:
-            await self._bring_in()
-        except TooManyEditions:
-            # Initializations that failed have left more versions than may wait to be decided about: decide.
-            await self.node.planner.round()
-            await self._bring_in()
+        await self._bring_in()
         if self._registrations:
             await self._begin_to_tell()
             # Nothing is claimed before what is owed was asked for: a retry that is due might be.
@@ -91,6 +87,26 @@ class Beginning:
             await self._start_what_is_due()
 
     async def _bring_in(self) -> None:
+        """Bring in what is registered; others may do the same, and what they changed meanwhile is looked at again."""
+        failure: TooManyEditions | VersionConflict | None = None
+        for _ in range(_LOOKS):
+            try:
+                await self._try_to_bring_in()
+            except TooManyEditions as error:
+                failure = error
+                # Initializations that failed have left more versions than may wait to be decided about: decide.
+                await self.node.planner.round()
+            except VersionConflict as error:
+                failure = error
+            else:
+                return
+        assert failure is not None, "whoever is here has failed"
+        if isinstance(failure, VersionConflict) and failure.expected == 0:
+            # It is there and cannot be seen: its definition cannot be read.
+            raise TaskInvalidStructureError(f"an unreadable definition of job '{failure.job}'") from failure
+        raise failure
+
+    async def _try_to_bring_in(self) -> None:
         records, active = await self._seen()
         orphaned = {name for name, found in active.items() if any(map(resuming.is_running, found))}
         resolution = resolve(self._scheduler, self._registrations, records, orphaned, self._identifier)
@@ -167,22 +183,21 @@ class Beginning:
     async def _put(self, resolution: Resolution, records: Mapping[str, JobRecord]) -> None:
         self._ids = {name: record.job.id for name, record in records.items()}
         if resolution.puts:
-            stored = await self._store.put_all(resolution.puts, by=self._owner)
+            stored = await self._store.apply(resolution.edits, by=self._owner)
             self._undo.append(lambda: self._put_back(resolution))
             for job, each in zip(resolution.puts, stored, strict=True):
                 self._ids[self._task(job.name)] = each.job_id
         self._callbacks.update({self._ids[name]: each for name, each in self._registrations.items()})
 
     async def _put_back(self, resolution: Resolution) -> None:
-        """Restore every definition that was overridden and remove what was created (S2-062)."""
-        if resolution.before:
-            try:
-                await self._store.put_all(resolution.before, by=self._owner)
-            except TooManyEditions:
-                await self.node.planner.round()
-                await self._store.put_all(resolution.before, by=self._owner)
-        for name in resolution.created:
-            await self._store.remove(self._ids[name], by=self._owner)
+        """Restore every definition that was overridden and remove what was created, all at once (S2-062)."""
+        created = {job_name(self._scheduler, name): timedelta(0) for name in resolution.created}
+        back = Edits(resolution.before, removes=created)
+        try:
+            await self._store.apply(back, by=self._owner)
+        except TooManyEditions:
+            await self.node.planner.round()
+            await self._store.apply(back, by=self._owner)
 
     async def _settle(self, records: Mapping[str, JobRecord], active: Mapping[str, list[Occurrence]]) -> None:
         now = await self._store.now()

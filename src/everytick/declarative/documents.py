@@ -9,7 +9,6 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import lru_cache
-from math import isfinite
 
 from everytick.declarative.errors import (
     TaskInvalidStructureError,
@@ -80,11 +79,13 @@ def target_of(data: object) -> str:
 
 def data_of(job: Job) -> object:
     """Return the JSON value on the job, unchecked; text that is not JSON is returned as text."""
-    target = job.tasks[0].target if job.tasks else ""
+    target: object = job.tasks[0].target if job.tasks else ""
+    if not isinstance(target, str):
+        return target
     text = target.removeprefix(PREFIX)
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
@@ -138,7 +139,7 @@ def _expression(text: str) -> str:
 
 def _delay(given: int | float) -> timedelta:
     longest = milliseconds(timedelta.max)
-    if not isfinite(given) or not 0 <= given <= longest:
+    if not 0 <= given <= longest:
         raise TaskInvalidValueError("retryDelayMs", given, f"must be from 0 to {longest:.0f}")
     micros = given * 1000 if isinstance(given, int) else round(given * 1000)
     return timedelta(microseconds=min(micros, timedelta.max // timedelta(microseconds=1)))

@@ -11,7 +11,7 @@ from everytick.declarative.jobs import is_job_of, job_of, unscheduled
 from everytick.declarative.registrations import Registration
 from everytick.domain.job import Job
 from everytick.domain.values import value
-from everytick.stores.base import JobRecord
+from everytick.stores.base import Edits, JobRecord
 
 
 class Kind(StrEnum):
@@ -35,6 +35,12 @@ class Resolution:
     before: tuple[Job, ...]
     created: tuple[str, ...]
     edited: frozenset[str]
+
+    @property
+    def edits(self) -> Edits:
+        """All of it as one change, of exactly what was seen."""
+        seen = dict.fromkeys((job.name for job in self.puts), 0) | {job.name: job.version for job in self.before}
+        return Edits(self.puts, seen)
 
 
 def resolve(

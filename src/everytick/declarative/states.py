@@ -1,17 +1,18 @@
 """Questions about the tasks of a declarative scheduler, answered from the store alone (S2-013, S2-025)."""
 
 from collections.abc import Collection, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from everytick.declarative import resuming
 from everytick.declarative.documents import data_of, read_document
-from everytick.declarative.jobs import with_data
+from everytick.declarative.jobs import job_of, with_data
 from everytick.declarative.names import job_name, prefix_of
 from everytick.declarative.opening import reading
-from everytick.declarative.registrations import milliseconds
+from everytick.declarative.registrations import milliseconds, read_registrations
 from everytick.declarative.telling import TaskStatus
 from everytick.domain.ids import job_id
+from everytick.domain.job import Job
 from everytick.domain.occurrence import Occurrence
 from everytick.errors import NotFound
 from everytick.stores.addresses import AnyStore
@@ -75,9 +76,16 @@ async def state_document(store: "str | AnyStore", task: str, name: str = "defaul
 
 
 async def write_state_document(store: "str | AnyStore", task: str, document: object, name: str = "default") -> None:
-    """Write a JSON value in the place of the task's state document, unchecked: for repairs, and for tests of them."""
+    """Write a JSON value in the place of the task's state document, unchecked: for repairs, and for tests of them.
+
+    Where nothing that the store holds of the task can be read, the value must be a readable
+    document: the task is made anew by its words, with its history.
+    """
     async with reading(store) as opened:
-        await opened.put(with_data((await _record(opened, task, name)).job, document))
+        if await _is_unreadable(opened, task, name):
+            await opened.put(_made_anew(task, document, name))
+        else:
+            await opened.put(with_data((await _record(opened, task, name)).job, document))
 
 
 async def _record(store: AnyStore, task: str, name: str) -> JobRecord:
@@ -86,6 +94,25 @@ async def _record(store: AnyStore, task: str, name: str) -> JobRecord:
     if found is None or found.removed_at is not None:
         raise NotFound("task", task)
     return found
+
+
+async def _is_unreadable(store: AnyStore, task: str, name: str) -> bool:
+    """Whether the store has a job for the task, and cannot say what it is."""
+    job = job_id(job_name(name, task))
+    try:
+        await store.editions(job)
+    except NotFound:
+        return False
+    return not await store.get([job])
+
+
+def _made_anew(task: str, document: object, name: str) -> Job:
+    async def callback() -> None:
+        """Stand for a callback, which is no part of what is stored."""
+
+    read = read_document(document, task.__eq__)
+    given = (task, read.cron_expression, callback, read.retry_delay)
+    return job_of(name, read_registrations([given], lambda: datetime.now(UTC))[task], read)
 
 
 async def _state(

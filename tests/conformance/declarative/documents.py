@@ -22,7 +22,7 @@ WRONG_VALUES: dict[str, list[Any]] = {
     "version": [0, 2, -1],
     "name": ["another", ""],
     "cronExpression": ["@daily", "", "60 * * * *", "* * * *"],
-    "retryDelayMs": [-1],
+    "retryDelayMs": [-1, 10**400, 1e300],
     "schedulerIdentifier": [""],
 }
 NO_OBJECTS: list[Any] = [None, True, 7, "text", [], [{}]]

@@ -82,7 +82,10 @@ async def test_a_definition_that_cannot_be_read_is_parked_and_shown_and_disturbs
     store: PostgresStore, clock: ManualClock, db: Any
 ) -> None:
     """It is never deleted; the next good definition brings the job back."""
-    await store.put(job("bad"))
+    bad = await store.put(job("bad"))
+    clock.move(hours=1)
+    await plan_once(store)
+    await run_one(store)
     await store.put(job("good"))
     await db.execute("update definition set definition = '{' where job = (select seq from job where name = 'bad')")
     clock.move(hours=1)
@@ -96,6 +99,11 @@ async def test_a_definition_that_cannot_be_read_is_parked_and_shown_and_disturbs
 
     assert (await fresh.put(job("bad", "30 * * * *"))).version == 2
     assert await db.fetchval("select parked from jobs where name = 'bad'") is None
+    assert (await fresh.get([bad.job_id]))[bad.job_id].last_success is not None, "an end was not answered yet"
+    clock.move(minutes=30)
+    await plan_once(fresh)
+    assert await db.fetchval("select parked from jobs where name = 'bad'") is None
+    assert len(await occurrences(fresh, bad.job_id)) >= 2
     await fresh.close()
 
 

@@ -1,5 +1,6 @@
 """State documents: they read back, and what is wrong with one has a name."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +13,7 @@ from everytick.declarative import (
     TaskMissingFieldError,
     TaskTryDeserializeError,
 )
-from everytick.declarative.documents import data_of, document_of, read_document
+from everytick.declarative.documents import PREFIX, data_of, document_of, read_document
 from everytick.declarative.jobs import job_of, with_data
 from tests.unit.declarative.kit import registration
 
@@ -93,3 +94,12 @@ def test_what_is_no_document_is_told_whole(data: object) -> None:
     with pytest.raises(TaskInvalidStructureError) as caught:
         read_document(data_of(job), "a".__eq__)
     assert caught.value.details == {"value": data}
+
+
+@pytest.mark.parametrize("target", [None, 7, "no document", PREFIX, PREFIX + "[" * 100_000, PREFIX + "9" * 5000])
+def test_whatever_stands_in_its_place_is_looked_at_as_it_is(target: Any) -> None:
+    """S2-054: also what JSON cannot hold, or no reader of it."""
+    job = job_of("default", registration(), document_of(registration(), "first"))
+    broken = replace(job, tasks=(replace(job.tasks[0], target=target),))
+    with pytest.raises(TaskInvalidStructureError):
+        read_document(data_of(broken), "a".__eq__)

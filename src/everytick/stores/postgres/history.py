@@ -51,21 +51,26 @@ class History(Base):
             row = await db.fetchrow(self._sql.occurrence, occurrence_key(occurrence_id))
             if row is None:
                 raise NotFound("occurrence", occurrence_id)
-            job = (await self._definition(db, row["job"], row["version"])).job
+            known, _ = await self._compiled.read(db, [(row["job"], row["version"])])
             runs = (await self._runs(db, [row["seq"]])).get(row["seq"], {})
             attempts = await db.fetch(self._sql.attempts, row["seq"])
         record = rows.occurrence(row)
-        order = {task.name: task.order for task in job.tasks}
-        run_ids = {task.name: ids.run_id(record.id, task.id) for task in job.tasks}
-        attempts.sort(key=lambda each: (order[each["task"]], each["number"]))
+        # What became of it is told though its definition cannot be read any more: then in the order of the names.
+        names = [task.name for kept in known.values() for task in kept.job.tasks] or sorted(
+            {*runs, *(each["task"] for each in attempts)}
+        )
+        task_ids = {name: ids.task_id(record.job_id, name) for name in names}
+        attempts.sort(key=lambda each: (names.index(each["task"]), each["number"]))
         return Whole(
             record,
             tuple(
-                TaskRun(record.id, task.id, run.status, run.attempts, run.started_at, run.ended_at, run.error)
-                for task in job.tasks
-                if (run := runs.get(task.name)) is not None
+                TaskRun(record.id, task_id, run.status, run.attempts, run.started_at, run.ended_at, run.error)
+                for name, task_id in task_ids.items()
+                if (run := runs.get(name)) is not None
             ),
-            tuple((each["task"], rows.attempt(each, run_ids[each["task"]])) for each in attempts),
+            tuple(
+                (each["task"], rows.attempt(each, ids.run_id(record.id, task_ids[each["task"]]))) for each in attempts
+            ),
         )
 
     @patiently

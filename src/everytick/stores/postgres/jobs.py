@@ -98,7 +98,9 @@ class Jobs(Asking):
         settings = made.settings
         keep = settings.retention
         await db.execute(self._sql.add_definition, *definition_row(seq, made, version, now, now, by))
-        await db.execute(self._sql.edit_state, seq, version, keep.success, keep.failure, keep.keep_last)
+        _, broken = await self._compiled.read(db, [(seq, version - back) for back in range(waiting, 0, -1)])
+        kept = keep.success, keep.failure, keep.keep_last
+        await db.execute(self._sql.edit_state, seq, version, *kept, bool(broken))
         await db.execute(self._sql.edit_unclaimed, seq, version, settings.priority, settings.queue)
         await self._wake(db, seq, now)
         return Stored(newest["id"], version, changed=True)

@@ -217,8 +217,10 @@ select r.*
  order by r.job, r.seq;
 
 -- park_job --
--- Takes a job whose definition cannot be read out of planning and says why; an edit brings it back.
-with told as (delete from everytick.wake where job = $1)
+-- Takes a job whose definition cannot be read out of planning and says why; an edit brings it back, and the ends that
+-- nobody has answered yet are there for the plan that follows.
+with told as (delete from everytick.wake where job = $1 and ended_at is null),
+     kept as (update everytick.wake set wakes = false where job = $1 and ended_at is not null and wakes)
 update everytick.job_state set parked = $2, wake_at = null where job = $1;
 
 -- job_keys --
@@ -1004,9 +1006,10 @@ insert into everytick.job_state (job, id, version, first_version, revision, woke
 values ($1, $2, 1, 1, 1, 1, $3, $4, $5, $6);
 
 -- edit_state --
--- Makes a version the newest one and older snapshots stale; a job that was removed or parked is back.
+-- Makes a version the newest one and older snapshots stale; a job that was removed or parked is back. By versions that
+-- cannot be read nothing can be decided: then this one is in force for whatever is left.
 update everytick.job_state
-   set version = $2, revision = revision + 1, removed_at = null, removed_by = '', retire_at = null, parked = null,
+   set version = $2, first_version = case when $6 then $2 else first_version end, revision = revision + 1, removed_at = null, removed_by = '', retire_at = null, parked = null,
        keep_success = $3, keep_failure = $4, keep_last = $5
  where job = $1;
 
