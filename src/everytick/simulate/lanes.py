@@ -7,40 +7,58 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from everytick.domain.ids import occurrence_id
+from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import PLAN_LIMIT, Active, AdjustmentKind, Ended, JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.simulate.record import JobTally
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from everytick.domain.decisions import Creation, Plan
-    from everytick.domain.occurrence import Cause
 
 _S = OccurrenceStatus
 
+_AHEAD = 512
+"""So many instants are asked for at once: a schedule lists many for little more than one."""
+
 
 class Run:
-    """One occurrence on its way from its creation to its end."""
+    """One occurrence on its way from its creation to its end; its id is made when somebody asks for it."""
 
     __slots__ = (
-        "begun_at", "cause", "ends_at", "id", "is_running", "lane", "line_at", "ready_at", "scheduled_for",
-        "started_at", "turn",
+        "_id", "begun_at", "begun_in", "cause", "ends_at", "is_running", "lane", "line_at", "ready_at",
+        "scheduled_for", "started_at",
     )  # fmt: skip
 
     def __init__(
-        self, lane: Lane, id_: str, scheduled_for: datetime, line_at: datetime, ready_at: datetime, cause: Cause
+        self, lane: Lane, id_: str | None, scheduled_for: datetime, line_at: datetime, ready_at: datetime, cause: Cause
     ) -> None:
-        self.lane, self.id, self.scheduled_for, self.cause = lane, id_, scheduled_for, cause
+        self.lane, self._id, self.scheduled_for, self.cause = lane, id_, scheduled_for, cause
         self.line_at, self.ready_at = line_at, ready_at
         self.started_at: datetime | None = None
         self.begun_at: datetime | None = None
+        self.begun_in = 0
+        """The quarter of an hour in which it began."""
         self.ends_at: datetime | None = None
         self.is_running = False
-        # As stores give out what is ready: by priority, then by age.
-        self.turn = (lane.priority, line_at, id_)
+
+    @property
+    def id(self) -> str:
+        """The id of an occurrence of a schedule follows from its job and its instant."""
+        if self._id is None:
+            self._id = occurrence_id(self.lane.job.id, self.scheduled_for)
+        return self._id
 
     def __lt__(self, other: Run) -> bool:
-        return self.turn < other.turn
+        """As stores give out what is ready: by priority, then by age."""
+        mine, theirs = self.lane.priority, other.lane.priority
+        if mine != theirs:
+            return mine < theirs
+        if self.line_at != other.line_at:
+            return self.line_at < other.line_at
+        return self.id < other.id
 
     def active(self, status: OccurrenceStatus) -> Active:
         """Return it as a plan sees it."""
@@ -51,21 +69,29 @@ class Lane:
     """What is known of one job at a virtual moment."""
 
     __slots__ = (
-        "adjustments", "awaits_ends", "busy", "editions", "job", "last_end", "last_success", "length", "limit",
-        "pauses", "priority", "requests", "reschedule", "retire_at", "waiting", "wake_at", "watermark",
+        "_coming", "_ended", "_succeeded", "adjustments", "allowed", "awaits_ends", "busy", "editions", "is_too_long",
+        "job", "pauses", "priority", "requests", "reschedule", "retire_at", "tally", "upcoming", "waiting", "wake_at",
+        "watermark",
     )  # fmt: skip
 
     def __init__(self, snapshot: JobSnapshot, length: timedelta, limit: timedelta | None = None) -> None:
         self.job = snapshot.editions[-1].job
-        self.length, self.limit, self.priority = length, limit, -self.job.settings.priority
+        self.tally = JobTally(self.job.name, length)
+        self.is_too_long = limit is not None and length > limit
+        self.allowed = length if limit is None else min(length, limit)
+        self.priority = -self.job.settings.priority
         self.watermark, self.wake_at, self.retire_at = snapshot.watermark, snapshot.wake_at, snapshot.retire_at
         self.editions, self.pauses, self.reschedule = snapshot.editions, snapshot.pauses, snapshot.reschedule
         self.adjustments = {each.at: each for each in snapshot.adjustments}
         self.requests = {each.key: each for each in snapshot.requests}
-        self.last_end, self.last_success = snapshot.last_end, snapshot.last_success
-        self.busy = {each.id: self._known(each) for each in snapshot.busy}
+        self._ended: Ended | Run | None = snapshot.last_end
+        self._succeeded: Ended | Run | None = snapshot.last_success
+        self.busy: dict[Run, None] = {self._known(each): None for each in snapshot.busy}
         self.waiting = sorted(self._known(each) for each in snapshot.waiting)
         self.awaits_ends = True
+        self._coming: list[datetime] = []
+        self.upcoming: datetime | None = None
+        """The instant at which the plan is known beforehand, if nothing runs or waits then."""
 
     def _known(self, active: Active) -> Run:
         found = Run(self, active.id, active.scheduled_for, active.line_at, active.line_at, active.cause)
@@ -88,24 +114,24 @@ class Lane:
             self.reschedule,
             tuple(islice(self.requests.values(), PLAN_LIMIT)) if self.requests else (),
             len(self.requests) > PLAN_LIMIT,
-            tuple(
-                each.active(_S.RUNNING if each.is_running else _S.PENDING) for each in islice(busy.values(), PLAN_LIMIT)
-            )
+            tuple(each.active(_S.RUNNING if each.is_running else _S.PENDING) for each in islice(busy, PLAN_LIMIT))
             if busy
             else (),
             len(busy),
             self._shown() if waiting else (),
             len(waiting),
-            self.last_end,
-            self.last_success,
+            _ended(self._ended),
+            _ended(self._succeeded),
             True,
         )
 
     def _shown(self) -> tuple[Active, ...]:
-        """The oldest in line, and the newest."""
+        """The oldest in line, the newest, and the newest of the schedule's own."""
         shown = self.waiting[:PLAN_LIMIT]
         if len(self.waiting) > PLAN_LIMIT:
-            shown.append(self.waiting[-1])
+            own = (each for each in reversed(self.waiting[PLAN_LIMIT:]) if each.cause is Cause.SCHEDULE)
+            last = {self.waiting[-1], *islice(own, 1)}
+            shown += sorted(last)
         return tuple(each.active(_S.QUEUED) for each in shown)
 
     def settle(self, plan: Plan, now: datetime) -> None:
@@ -134,13 +160,34 @@ class Lane:
             if at > plan.watermark or (each.kind is AdjustmentKind.MOVE and each.vacates and not each.done)
         }
 
+    def look_ahead(self, through: datetime) -> None:
+        """Find the instant at which the plan will be as plain as the last one was; there is none after `through`."""
+        coming, watermark = self._coming, self.watermark
+        while coming and coming[-1] <= watermark:
+            coming.pop()
+        if not coming:
+            bound = self.job.bound(self.job.created_at)
+            self._coming = coming = list(bound.instants(watermark, through, _AHEAD))[::-1]
+        self.upcoming = coming[-1] if coming else None
+
+    def tick(self, through: datetime) -> Run:
+        """Take in the upcoming occurrence, as its plan would have it."""
+        instant = self.upcoming
+        assert instant is not None, f"{self.job.name} has nothing upcoming"
+        found = Run(self, None, instant, instant, instant, Cause.SCHEDULE)
+        self.busy[found] = None
+        self.watermark, self.awaits_ends = instant, False
+        self.look_ahead(through)
+        self.wake_at = self.upcoming
+        return found
+
     def enter(self, creation: Creation) -> Run:
         """Take in an occurrence that was created, among the busy or in the line."""
         found = Run(self, creation.id, creation.scheduled_for, creation.line_at, creation.ready_at, creation.cause)
         if creation.status is _S.QUEUED:
             insort(self.waiting, found)
         else:
-            self.busy[found.id] = found
+            self.busy[found] = None
         return found
 
     def release(self, id_: str) -> Run | None:
@@ -148,20 +195,31 @@ class Lane:
         for position, each in enumerate(self.waiting):
             if each.id == id_:
                 del self.waiting[position]
-                self.busy[id_] = each
+                self.busy[each] = None
                 return each
         return None
 
     def drop(self, id_: str) -> Run | None:
         """Forget one that has not begun."""
-        found = self.busy.get(id_)
-        if found is not None and not found.is_running:
-            return self.busy.pop(id_)
-        return None if found is not None or self.release(id_) is None else self.busy.pop(id_)
+        found = next((each for each in self.busy if each.id == id_), None)
+        if found is not None and found.is_running:
+            return None
+        if (found := found or self.release(id_)) is not None:
+            del self.busy[found]
+        return found
 
     def end(self, run: Run, now: datetime, *, well: bool) -> None:
         """Forget one that has ended, and remember that it did."""
-        self.busy.pop(run.id, None)
-        self.last_end = Ended(run.scheduled_for, run.started_at, now)
+        self.busy.pop(run, None)
+        run.ends_at = now
+        self._ended = run
         if well:
-            self.last_success = self.last_end
+            self._succeeded = run
+
+
+def _ended(last: Ended | Run | None) -> Ended | None:
+    """The last end as a plan sees it."""
+    if not isinstance(last, Run):
+        return last
+    assert last.ends_at is not None, f"{last.id} has ended at no time"
+    return Ended(last.scheduled_for, last.started_at, last.ends_at)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from everytick.domain.decisions import Creation, Why
+    from everytick.domain.decisions import Why
     from everytick.domain.statuses import OccurrenceStatus
     from everytick.simulate.lanes import Lane, Run
 
@@ -65,12 +65,13 @@ class Record:
 
     def know(self, lane: Lane) -> None:
         """Begin to count for a job."""
-        self.tallies[lane.job.id] = JobTally(lane.job.name, lane.length)
+        self.tallies[lane.job.id] = lane.tally
 
-    def created(self, lane: Lane, creation: Creation) -> None:
+    def created(self, lane: Lane, instant: datetime) -> None:
         """Count an occurrence that shall run, and see who else is to run at the same instant."""
-        self.tallies[lane.job.id].created += 1
-        instant, name = creation.scheduled_for, lane.job.name
+        tally = lane.tally
+        tally.created += 1
+        name = tally.name
         if instant in self.sharing:
             self.sharing[instant].append(name)
         elif (first := self._alone.setdefault(instant, name)) is not name:
@@ -78,17 +79,18 @@ class Record:
 
     def not_run(self, lane: Lane, status: OccurrenceStatus, why: Why, number: int | None) -> None:
         """Count instants that do not run; of very many nobody knows how many, and they count as one."""
-        self.tallies[lane.job.id].not_run[str(status), str(why)] += 1 if number is None else number
+        lane.tally.not_run[str(status), str(why)] += 1 if number is None else number
 
     def dropped(self, lane: Lane, status: OccurrenceStatus, why: Why) -> None:
         """Count one that was to run and then gave way."""
-        self.tallies[lane.job.id].not_run[str(status), str(why)] += 1
+        lane.tally.not_run[str(status), str(why)] += 1
 
     def started(self, run: Run, now: datetime, taken: int) -> None:
         """Count a start, and how late it is."""
-        tally = self.tallies[run.lane.job.id]
+        tally = run.lane.tally
         tally.runs += 1
-        self.starts[(now - EPOCH) // QUARTER] += 1
+        run.begun_in = quarter = (now - EPOCH) // QUARTER
+        self.starts[quarter] += 1
         if taken > self.peak:
             self.peak, self.peak_at = taken, now
         late = now - run.ready_at
@@ -110,7 +112,7 @@ class Record:
         """Lay the time that a run took over the quarters it touched."""
         begun = run.begun_at
         assert begun is not None, f"{run.id} has ended and never began"
-        first, last = (begun - EPOCH) // QUARTER, (now - EPOCH) // QUARTER
+        first, last = run.begun_in, (now - EPOCH) // QUARTER
         if first == last:
             self.busy[first] += now - begun
             return
@@ -126,8 +128,8 @@ class Record:
 
     def canceled(self, lane: Lane) -> None:
         """Count one that was stopped."""
-        self.tallies[lane.job.id].canceled += 1
+        lane.tally.canceled += 1
 
     def timed_out(self, lane: Lane) -> None:
         """Count one that runs longer than it may."""
-        self.tallies[lane.job.id].timed_out += 1
+        lane.tally.timed_out += 1

@@ -9,11 +9,12 @@ is planned or started; what ran when it began is canceled, or begins anew after 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from everytick.deciding.plan import plan
+from everytick.deciding.plan import plan_in_full
+from everytick.deciding.tick import plain_tick
 from everytick.domain.policies import OnOrphan
 from everytick.domain.snapshots import PLAN_LIMIT
 from everytick.domain.statuses import OccurrenceStatus
@@ -55,15 +56,18 @@ class World:
         self._moments: list[tuple[datetime, int, int, Any]] = []
         self._number = count()
         self._ready: list[Run] = []
+        self._in_order = False
+        """Whether what is ready is kept by priority and age: only while there are not slots for all of it."""
         self._taken = 0
         self._is_down = False
         self._tell = tell
+        self._through = start
         if tell is not None:
             self._at(start, _TELL, None)
         for lane in lanes:
             lane.wake_at = start
             self._at(start, _PLAN, lane)
-            for run in list(lane.busy.values()):
+            for run in list(lane.busy):
                 self._known(run, start)
         for down, up in outages:
             self._at(down, _DOWN, None)
@@ -79,7 +83,8 @@ class World:
 
     def run(self, through: datetime) -> None:
         """Let everything happen until this moment, its own included."""
-        moments, plan_job, end_run = self._moments, self._plan, self._end
+        self._through = through
+        moments, plan_job, tick, end_run = self._moments, self._plan, self._tick, self._end
         while moments and moments[0][0] <= through:
             now = moments[0][0]
             while moments and moments[0][0] == now:
@@ -93,7 +98,10 @@ class World:
                             self._start(now)
                 elif kind == _PLAN:
                     if about.wake_at == now and not self._is_down:
-                        plan_job(about, now)
+                        if about.upcoming == now and not about.busy and not about.waiting:
+                            tick(about, now)
+                        else:
+                            plan_job(about, now)
                 else:
                     self._happen(kind, about, now)
             if self._ready and not self._is_down:
@@ -104,7 +112,7 @@ class World:
 
     def _happen(self, kind: int, about: Any, now: datetime) -> None:
         if kind == _READY:
-            heappush(self._ready, about)
+            self._add(about)
         elif kind == _DOWN:
             self._go_down(now)
         elif kind == _UP:
@@ -118,13 +126,31 @@ class World:
         if run.ready_at > now:
             self._at(run.ready_at, _READY, run)
         else:
+            self._add(run)
+
+    def _add(self, run: Run) -> None:
+        if self._in_order:
             heappush(self._ready, run)
+        else:
+            self._ready.append(run)
 
     # ----------------------------------------------------------------------------------------------------- planning
 
+    def _tick(self, lane: Lane, now: datetime) -> None:
+        """Do what the plan of a job would say which nothing but its schedule concerns, at its instant, when it is free.
+
+        It has just said so of the instant before, and in a simulation nobody comes and asks for anything else.
+        """
+        self._add(lane.tick(self._through))
+        self._record.created(lane, now)
+        if lane.wake_at is not None:
+            heappush(self._moments, (lane.wake_at, _PLAN, next(self._number), lane))
+
     def _plan(self, lane: Lane, now: datetime) -> None:
-        made = plan(lane.snapshot(), now, self._limit)
-        before = list(lane.busy.values()) if made.cancels or made.cancels_before is not None else []
+        snapshot = lane.snapshot()
+        plain = plain_tick(snapshot, now)
+        made = plain or plan_in_full(snapshot, now, self._limit)
+        before = list(lane.busy) if made.cancels or made.cancels_before is not None else []
         for creation in made.creations:
             self._create(lane, creation, now)
         for id_ in made.releases:
@@ -136,6 +162,9 @@ class World:
         for span in made.spans:
             self._record.not_run(lane, span.status, span.why, span.count)
         lane.settle(made, now)
+        # Once plain, always plain: what would make it otherwise is either there from the start or never.
+        if lane.upcoming is not None or (plain is not None and lane.job.settings.grace):
+            lane.look_ahead(self._through)
         if lane.wake_at is not None:
             lane.wake_at = max(lane.wake_at, now)
             self._at(lane.wake_at, _PLAN, lane)
@@ -148,13 +177,13 @@ class World:
         if creation.status not in (_S.PENDING, _S.QUEUED):
             self._record.not_run(lane, creation.status, creation.why, 1)
             return
-        self._record.created(lane, creation)
+        self._record.created(lane, creation.scheduled_for)
         run = lane.enter(creation)
         if creation.status is _S.PENDING:
             self._is_ready(run, now)
 
     def _look_again(self, lane: Lane, now: datetime) -> None:
-        if lane.awaits_ends and (lane.wake_at is None or lane.wake_at > now):
+        if lane.wake_at is None or lane.wake_at > now:
             lane.wake_at = now
             self._at(now, _PLAN, lane)
 
@@ -162,12 +191,17 @@ class World:
 
     def _start(self, now: datetime) -> None:
         ready = self._ready
+        if not self._in_order and len(ready) > self._slots - self._taken:
+            heapify(ready)
+            self._in_order = True
         while ready and self._taken < self._slots:
-            run = heappop(ready)
-            if run.id in run.lane.busy and not run.is_running:
+            run = heappop(ready) if self._in_order else ready.pop()
+            if run in run.lane.busy and not run.is_running:
                 self._begin(run, now)
         if ready:
             self._record.waits(len(ready), now)
+        else:
+            self._in_order = False
 
     def _begin(self, run: Run, now: datetime) -> None:
         run.begun_at, run.is_running = now, True
@@ -176,21 +210,19 @@ class World:
         self._taken += 1
         self._record.started(run, now, self._taken)
         lane = run.lane
-        length = lane.length
-        if lane.limit is not None and length > lane.limit:
+        if lane.is_too_long:
             self._record.timed_out(lane)
-            length = lane.limit
-        run.ends_at = now + length
-        self._at(run.ends_at, _END, run)
+        run.ends_at = ends_at = now + lane.allowed
+        heappush(self._moments, (ends_at, _END, next(self._number), run))
 
     def _end(self, run: Run, now: datetime, *, well: bool) -> None:
         run.is_running = False
         self._taken -= 1
         lane = run.lane
-        in_time = lane.limit is None or lane.length <= lane.limit
-        lane.end(run, now, well=well and in_time)
+        lane.end(run, now, well=well and not lane.is_too_long)
         self._record.ended(run, now)
-        self._look_again(lane, now)
+        if lane.awaits_ends:
+            self._look_again(lane, now)
 
     def _cancel(self, run: Run, now: datetime) -> None:
         self._record.canceled(run.lane)
@@ -198,14 +230,15 @@ class World:
             self._end(run, now, well=False)
         else:
             run.lane.end(run, now, well=False)
-            self._look_again(run.lane, now)
+            if run.lane.awaits_ends:
+                self._look_again(run.lane, now)
 
     # ------------------------------------------------------------------------------------------------------ outages
 
     def _go_down(self, now: datetime) -> None:
         self._is_down = True
         for lane in self._lanes:
-            for run in [each for each in lane.busy.values() if each.is_running]:
+            for run in [each for each in lane.busy if each.is_running]:
                 if lane.job.settings.on_orphan is OnOrphan.FAIL:
                     self._cancel(run, now)
                 else:
@@ -216,7 +249,7 @@ class World:
         run.is_running = False
         self._taken -= 1
         self._record.put_back(run, now)
-        heappush(self._ready, run)
+        self._add(run)
 
     def _come_up(self, now: datetime) -> None:
         self._is_down = False
