@@ -38,6 +38,7 @@ MOST_JOBS = 1_000
 MOST_UNRECORDED = 10_000
 """With so many occurrences that are not written down, nothing more is fired until the store is back."""
 
+_ANSWER_WITHIN = 10.0
 _LIST_EVERY = 60.0
 _FIRST_LIST = 3.0
 
@@ -103,6 +104,15 @@ class Local:
             return 0
         if self.has_news:
             await self.record()
+        try:
+            async with asyncio.timeout(_ANSWER_WITHIN):
+                await self._stay_up_to_date()
+        except TimeoutError:
+            # One that hangs is as good as one that cannot be reached.
+            raise StoreUnavailable("the store", f"no answer within {_ANSWER_WITHIN:.0f} seconds") from None
+        return 0
+
+    async def _stay_up_to_date(self) -> None:
         now = self._clock.monotonic()
         if now - self._listed_at >= _LIST_EVERY:
             self._ids, self._listed_at = await self._local_jobs(), now
@@ -110,7 +120,6 @@ class Local:
         if now - self._looked_at >= self._refresh:
             self._known = await self._store.look(self._ids) if self._ids else {}
             self._looked_at = now
-        return 0
 
     async def record(self) -> None:
         """Hand over what was fired; whoever plans meanwhile would run it again."""

@@ -126,7 +126,10 @@ class Node:
             obey=self.obey,
             latest=lambda: self.executor.latest,
         )
-        self.local = self._made_local(hooks, monotonic) if falls_back else None
+        self.local = local = self._made_local(hooks, monotonic) if falls_back else None
+        if local is not None:
+            # A question that hung through an outage is answered with all that was fired meanwhile.
+            self.planner.is_held = lambda: local.has_news
         self._plan_now, self._planned = asyncio.Event(), asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.health.listener, self.health.wants_beat = self._tell_of_store, self._beat.nudge

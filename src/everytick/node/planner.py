@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol, runtime_checkable
@@ -75,6 +75,8 @@ class Planner:
             self._at_once = store, executor
         # Jobs of which nothing at all can be written: at which revision, and when to try again.
         self._aside: dict[str, tuple[int, datetime]] = {}
+        self.is_held: Callable[[], bool] = lambda: False
+        """Whether nothing may be planned now: asked again after each answer, for it may have been long in coming."""
         self.useful = 0
 
     @property
@@ -93,6 +95,8 @@ class Planner:
             return planned
         now = await self._store.now()
         self._clock.learn(now)
+        if self.is_held():
+            return 0
         foreseen = await self._foreseen(now)
         planned = await self._batch(now)
         if planned >= BATCH:
@@ -127,6 +131,8 @@ class Planner:
             return None
         now, batch = seen
         self._clock.learn(now)
+        if self.is_held():
+            return 0
         if batch:
             try:
                 plans = [self._plan(snapshot, now) for snapshot in batch]
@@ -254,7 +260,7 @@ class Planner:
 
     async def _together(self, now: datetime) -> int:
         async with self._store.due(now, BATCH) as batch:
-            if not batch:
+            if not batch or self.is_held():
                 return 0
             plans = [self._plan(snapshot, now) for snapshot in batch]
             commits = await self._store.commit_plans(batch, plans)

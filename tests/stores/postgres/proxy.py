@@ -32,6 +32,8 @@ class Proxy:
         self._meanwhile: Callable[[], None] = lambda: None
         self.cuts = 0
         self.port = 0
+        self._passes = asyncio.Event()
+        self._passes.set()
 
     def arm(self, cut: Cut, times: int = 1, meanwhile: Callable[[], None] = lambda: None, *, only: str = "QB") -> None:
         """Break the line at so many of the next commits; `meanwhile` is done before the client can notice.
@@ -39,6 +41,14 @@ class Proxy:
         `only` says at which: those in words (Q), or the statements that are one (B).
         """
         self._cut, self._left, self._meanwhile, self._only = cut, times, meanwhile, only.encode()
+
+    def hold(self) -> None:
+        """Hand on nothing any more that is said to the server, as if it were frozen."""
+        self._passes.clear()
+
+    def let_pass(self) -> None:
+        """Hand on what was held, and whatever comes."""
+        self._passes.set()
 
     @property
     def address(self) -> str:
@@ -48,6 +58,7 @@ class Proxy:
 
     async def serve(self, client: asyncio.StreamReader, answer: asyncio.StreamWriter) -> None:
         """Carry one connection until either side ends it or a commit breaks it."""
+        await self._passes.wait()
         server, forward = await asyncio.open_connection(self._target.hostname, self._target.port)
         back = asyncio.create_task(_hand_on(server, answer))
         try:
@@ -83,6 +94,7 @@ class Proxy:
                         message += await _message(client)
                     await self._break(message, forward, back, server)
                     return
+                await self._passes.wait()
                 forward.write(message)
                 await forward.drain()
 

@@ -1,6 +1,8 @@
 """The way to the server: addresses, and what it means when nobody answers."""
 
+import asyncio
 import socket
+from collections.abc import Callable
 
 import pytest
 
@@ -93,3 +95,47 @@ async def test_a_server_that_is_away_is_called_by_us_alone_and_no_traceback_is_l
             await node.now()
     await node.close()
     assert [record.getMessage() for record in caplog.records if record.name.startswith("asyncpg")] == []
+
+
+@pytest.mark.parametrize("kind", ["connection", "transaction"])
+async def test_whoever_stops_waiting_for_a_frozen_server_does_not_wait_for_it_to_hear_so(
+    postgres: Server, kind: str
+) -> None:
+    """C-28: a timeout that itself needs an answer would be none; afterwards connections can be had as ever."""
+    async with proxied(postgres) as proxy:
+        store = PostgresStore(proxy.address, connections=1)
+        await store.open()
+        asked = asyncio.Event()
+
+        async def ask(meanwhile: Callable[[], None]) -> object:
+            async with getattr(store._door, kind)() as db:
+                meanwhile()
+                asked.set()
+                return await db.fetchval("select 1")
+
+        asking = asyncio.ensure_future(ask(proxy.hold))
+        await asked.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        proxy.let_pass()
+        assert await ask(lambda: None) == 1
+        await store.close()
+
+
+async def test_a_transaction_commits_or_rolls_back_whole_whatever_ends_it(store: PostgresStore) -> None:
+    table = f"{store._door.address.schema}.noted"
+
+    async def note(word: str, error: BaseException | None) -> None:
+        async with store._door.transaction() as db:
+            await db.execute(f"create table if not exists {table} (word text)")
+            await db.execute(f"insert into {table} values ($1)", word)
+            if error is not None:
+                raise error
+
+    await note("kept", None)
+    for error in (ValueError("no"), asyncio.CancelledError()):
+        with pytest.raises(type(error)):
+            await note("lost", error)
+    async with store._door.connection() as db:
+        assert [row["word"] for row in await db.fetch(f"select word from {table}")] == ["kept"]

@@ -23,12 +23,22 @@ LOCAL: dict[str, Any] = {"overlap": "allow", "on_store_outage": "fire_local"}
 
 
 class Line:
-    """The way to a store: it can be down, lose the answers of one verb, or be cut with whoever is at its end."""
+    """The way to a store: down or silent for a while, losing the answers of one verb, or cut for good."""
 
     def __init__(self, store: Any) -> None:
         self._store = store
         self.is_away = self.is_cut = False
         self.loses = ""
+        self._answers = asyncio.Event()
+        self._answers.set()
+
+    def fall_silent(self) -> None:
+        """Let everybody wait who asks from now on."""
+        self._answers.clear()
+
+    def speak(self) -> None:
+        """Answer everybody, those who wait as well."""
+        self._answers.set()
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._store, name)
@@ -38,6 +48,7 @@ class Line:
         async def asked(*given: Any, **named: Any) -> Any:
             if self.is_cut:
                 await asyncio.Event().wait()
+            await self._answers.wait()
             if self.is_away:
                 raise StoreUnavailable("the store", "away")
             answer = await found(*given, **named)
@@ -107,6 +118,35 @@ def test_a_job_that_says_so_is_fired_through_an_outage_and_recorded_afterwards(
         assert [each.is_unverified for each in found] == [False, False, True, True, True, False, False]
         assert len([at for name, at in ran if name == "here"]) == 7
         assert len(await world.history(waits)) == 5
+        assert not [event for event in told if event.kind is Happening.DUPLICATE]
+        await node.stop()
+
+    with caplog.at_level(logging.ERROR):
+        live(story)
+
+
+def test_a_store_that_hangs_is_as_good_as_one_that_is_away(live: Live, caplog: pytest.LogCaptureFixture) -> None:
+    """C-28: a frozen server, or a network that swallows everything; who waits through it runs nothing anew."""
+
+    async def story(world: World) -> None:
+        line = laid(world)
+        ran, body = noting(world)
+        here = await world.define("here", body, MINUTELY, recovery="execute_all", **LOCAL)
+        node = world.node()
+        told: list[Event] = []
+        node.events.listen(told.append)
+        await node.start()
+        await pause("2m30s")
+        line.fall_silent()
+        await pause("3m")
+        assert ran == [NOON + timedelta(minutes=n) for n in range(1, 6)]
+        assert Happening.STORE_LOST in {event.kind for event in told}
+        line.speak()
+        await pause("100s")
+        found = await world.history(here)
+        assert [each.scheduled_for for each in found] == [NOON + timedelta(minutes=n) for n in range(1, 8)]
+        assert [each.is_unverified for each in found] == [False, False, True, True, True, False, False]
+        assert len(ran) == 7
         assert not [event for event in told if event.kind is Happening.DUPLICATE]
         await node.stop()
 

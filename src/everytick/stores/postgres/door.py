@@ -47,6 +47,9 @@ _SILENT = (
     asyncpg.InsufficientResourcesError,
     asyncpg.IdleInTransactionSessionTimeoutError,
 )
+_HEARD_WITHIN = 1.0
+"""So many seconds a server has to hear that somebody stopped waiting for a statement; then its connection is cut."""
+
 _CUT = (
     OSError,
     asyncpg.InternalClientError,
@@ -190,14 +193,37 @@ class Door:
         """Give a connection on which every statement commits by itself."""
         with self.answering():
             async with self._pooled().acquire() as db:
-                await self.tell_time(db)
-                yield db
+                try:
+                    await self.tell_time(db)
+                    yield db
+                except asyncio.CancelledError:
+                    await self._broken_off(db)
+                    raise
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
         """Give a connection whose statements commit together, or not at all."""
-        async with self.connection() as db, db.transaction():
-            yield db
+        async with self.connection() as db:
+            begun = db.transaction()
+            try:
+                await begun.start()
+                try:
+                    yield db
+                except asyncio.CancelledError:
+                    raise
+                except BaseException:
+                    await begun.rollback()
+                    raise
+                await begun.commit()
+            except asyncio.CancelledError:
+                # Not rolled back by a word, for which the server would have to answer: it does that to whoever is gone.
+                self.drop(db)
+                raise
+
+    async def _broken_off(self, db: Connection) -> None:
+        """Take a connection back on which somebody stopped waiting, and wait no longer for a server that may be why."""
+        with suppress(*_SILENT):
+            await self._pooled().release(db, timeout=_HEARD_WITHIN)
 
     async def borrow(self) -> Connection:
         """Return a connection that `give_back` must get again."""
