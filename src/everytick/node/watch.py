@@ -37,7 +37,7 @@ class Watch:
         time_out: Callable[[Running], None],
     ) -> None:
         self._store, self._clock, self._alarms, self._health, self._time_out = store, clock, alarms, health, time_out
-        self._young: list[Running] = []
+        self._young: dict[Running, None] = {}
         self._old: list[Running] = []
         self._notes: list[tuple[Claim, Note]] = []
         self._writing: asyncio.Task[None] | None = None
@@ -52,7 +52,7 @@ class Watch:
             running.until = None
         elif timeout is not None and timeout < _SHORT and running.until is not None:
             self._limit(running, running.until)
-        self._young.append(running)
+        self._young[running] = None
         self._wind()
 
     def timed(self, running: Running) -> None:
@@ -62,7 +62,9 @@ class Watch:
             self._limit(running, self._clock.now() + timeout)
 
     def ended(self, running: Running) -> None:
-        """Forget its alarm; what it said of itself is noted, even if it was over at once."""
+        """Forget it and its alarm; what it said of itself is noted, even if it was over at once."""
+        # Kept until the next round, thousands that are over would fill the memory that the next ones could use.
+        self._young.pop(running, None)
         if running.alarm is not None:
             self._alarms.turn_off(running.alarm)
         if running.log_place is not None or running.progress_made is not None:
