@@ -174,6 +174,7 @@ create table everytick.span (
 -- Status: 0 pending, 1 queued, 2 running, 3 awaiting_retry; from 4 on it is over and never changes again.
 -- One is early when its ready_at had not come as it was written: parked retries and jitter stand apart, in an index
 -- of their own, so that a claim does not walk past them; whoever finds that the time has come ends it.
+-- There is room for the steps of an occurrence beside it: one that changes nothing an index knows is written in place.
 create table everytick.occurrence (
     seq                bigint generated always as identity primary key,
     id                 uuid not null unique,
@@ -207,7 +208,7 @@ create table everytick.occurrence (
     overrides          text,
     payload            text,
     replay_of          text
-);
+) with (fillfactor = 70);
 
 create index occurrence_ready on everytick.occurrence (queue, priority desc, line_at, id)
     where not early and (status = 0 or (status = 3 and owner is null));
