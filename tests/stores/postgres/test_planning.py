@@ -10,6 +10,7 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import Request
 from everytick.stores.base import Commit
 from everytick.stores.postgres import planning
+from everytick.stores.postgres.due import UNHELD
 from everytick.stores.postgres.store import PostgresStore
 from tests.stores.acting import began as begun
 from tests.stores.acting import claim_one, ended, job, occurrences, plan_once, run_one, statuses
@@ -211,7 +212,7 @@ async def test_many_plans_do_not_hide_an_ending_that_came_in_between_either(
     assert (await store.get([stored.job_id]))[stored.job_id].wake_at == clock.time
 
 
-@pytest.mark.parametrize("unheld", [0, planning.UNHELD], ids=["held", "a few"])
+@pytest.mark.parametrize("unheld", [0, UNHELD], ids=["held", "a few"])
 async def test_one_that_ends_while_a_snapshot_is_read_is_either_busy_or_over(
     store: PostgresStore, other: PostgresStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, unheld: int
 ) -> None:

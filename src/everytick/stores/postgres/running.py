@@ -139,7 +139,13 @@ class Running(Base):
             await db.execute(self._sql.reported, [occurrence_key(id_) for id_ in occurrence_ids])
 
     async def _commit_round(self, db: Connection, steps: Steps) -> list[Commit]:
-        written = await self._write_steps(db, steps)
+        # A proxy's sessions plan as they like, and so do those that tasks write in: then nobody knows the order in
+        # which rows are locked.
+        plain = None if self._door.address.pooling else _plain_entries(sorted(steps, key=_handle))
+        if plain is None:
+            written = await self._write_steps(db, steps)
+        else:
+            written = {row[0] for row in await db.fetch(self._sql.commit_plain, *lean_columns(plain))}
         left = [claim.handle for claim, _ in steps if claim.handle not in written]
         marks = {row["seq"]: row for row in await db.fetch(self._sql.step_marks, left)} if left else {}
         return [
@@ -150,11 +156,7 @@ class Running(Base):
         ]
 
     async def _write_steps(self, db: Connection, steps: Steps) -> set[int]:
-        ordered = sorted(steps, key=_handle)
-        # A proxy's sessions plan as they like, and then the order in which rows are locked is not known.
-        if not self._door.address.pooling and (plain := _plain_entries(ordered)) is not None:
-            return {row[0] for row in await db.fetch(self._sql.commit_plain, *lean_columns(plain))}
-        entries = [entry for claim, step in ordered for entry in _entries(claim, step)]
+        entries = [entry for claim, step in sorted(steps, key=_handle) for entry in _entries(claim, step)]
         return {row[0] for row in await db.fetch(self._sql.commit_steps, *lean_columns(entries))}
 
 

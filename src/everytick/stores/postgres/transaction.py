@@ -12,7 +12,10 @@ from everytick.stores.postgres.marks import is_repeat
 Writer: TypeAlias = Callable[[Connection, Sequence[tuple[Claim, Step]]], Awaitable[set[int]]]
 """Writes steps on a connection as `commit_steps` does, and returns the handles of those that were written."""
 
-_AS_THE_SERVER_LIKES = "begin; set local plan_cache_mode = auto; set local enable_seqscan = on; set local jit = on"
+_AS_THE_SERVER_LIKES = (
+    "begin; set local plan_cache_mode = auto; set local enable_seqscan = on; set local enable_bitmapscan = on; "
+    "set local jit = on"
+)
 """A task's own statements are its own: what our sessions set for ours is not for them."""
 
 

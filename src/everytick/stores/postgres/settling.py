@@ -1,0 +1,218 @@
+"""The writing of plans: what each creates, moves, ends and answers, under the lock that its job is held by."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from everytick.domain.decisions import Creation, Plan, Span
+from everytick.domain.snapshots import JobSnapshot
+from everytick.domain.statuses import ENDED, OccurrenceStatus
+from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
+from everytick.stores.postgres import rows
+from everytick.stores.postgres.base import Base, columns, lean_columns, occurrence_key
+from everytick.stores.postgres.door import Connection
+from everytick.stores.postgres.rows import CAUSE_CODE, STATUS_CODE, Row
+
+_ASKED = "asked by the schedule"
+_WELL = (STATUS_CODE[OccurrenceStatus.COMPLETED], STATUS_CODE[OccurrenceStatus.COMPLETED_WITH_ERRORS])
+
+
+@dataclass(slots=True)
+class Ends:
+    """The last end and the last success to note for one job, each as scheduled_for, started_at and ended_at."""
+
+    end: tuple[datetime | None, datetime | None, datetime | None] = (None, None, None)
+    success: tuple[datetime | None, datetime | None, datetime | None] = (None, None, None)
+
+    def note(self, row: Row, well: bool) -> None:
+        """Keep what a row tells of an end."""
+        self.end = row["scheduled_for"], row["started_at"], row["ended_at"]
+        if well:
+            self.success = self.end
+
+
+@dataclass(slots=True)
+class Held:
+    """A plan whose job is locked and still is as the plan saw it."""
+
+    job: int
+    now: datetime
+    woken: int
+    plan: Plan
+    snapshot: JobSnapshot
+    ends: Ends
+    is_told: bool
+
+
+@dataclass(slots=True)
+class Moves:
+    """What plans change of occurrences that exist already, by their keys."""
+
+    stops: list[tuple[int, datetime]]
+    releases: list[str]
+    endings: list[tuple[str, int, str | None]]
+    cancels: list[str]
+    awaiting: list[int]
+
+    @classmethod
+    def of(cls, held: Sequence[Held]) -> "Moves":
+        """Return what these plans change."""
+        return cls(
+            [(each.job, each.plan.cancels_before) for each in held if each.plan.cancels_before is not None],
+            [occurrence_key(id_) for each in held for id_ in each.plan.releases],
+            [
+                (occurrence_key(end.id), STATUS_CODE[end.status], rows.text(f"{end.why} {end.detail}".strip()))
+                for each in held
+                for end in each.plan.endings
+            ],
+            [occurrence_key(id_) for each in held for id_ in each.plan.cancels],
+            [each.job for each in held if each.plan.awaits_ends],
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.stops or self.releases or self.endings or self.cancels or self.awaiting)
+
+    def ids(self) -> list[str]:
+        """Return the occurrences that are named one by one."""
+        return [*self.releases, *self.cancels, *(end[0] for end in self.endings)]
+
+
+class Settling(Base):
+    """What many plans write together."""
+
+    async def _write(self, db: Connection, held: Sequence[Held]) -> None:
+        await self._fold_wakes(db, held)
+        moved = Moves.of(held)
+        if moved:
+            await db.execute(self._sql.hold_occurrences, moved.ids(), *columns(moved.stops, 2), moved.awaiting)
+        if moved.stops:
+            await db.execute(self._sql.ask_all_to_stop, *columns(moved.stops, 2), _ASKED)
+        if created := [
+            created_row(each.job, each.snapshot, creation, each.plan.awaits_ends)
+            for each in held
+            for creation in each.plan.creations
+        ]:
+            await db.execute(self._sql.create_occurrences, held[0].now, *lean_columns(created))
+            for creation in (each for held_ in held for each in keeping(held_.plan)):
+                await self._keep(db, creation, moved)
+        await self._move_occurrences(db, held, moved)
+        if moved.awaiting:
+            await db.execute(self._sql.mark_awaited, moved.awaiting)
+        if spans := [_spanned(each.job, span) for each in held for span in each.plan.spans]:
+            await db.execute(self._sql.add_spans, *columns(spans, 8))
+        await self._answer(db, held)
+        await self._settle_facts(db, held)
+
+    async def _keep(self, db: Connection, creation: Creation, moved: "Moves") -> None:
+        """Take the results over that a replay keeps of its original; where they are gone it must not run at all."""
+        made, original = occurrence_key(creation.id), occurrence_key(creation.replay_of or "")
+        kept = await db.fetchval(self._sql.keep_runs, made, original, list(creation.keeps))
+        if kept is not None and kept < len(creation.keeps):
+            moved.endings.append((made, STATUS_CODE[OccurrenceStatus.CANCELED], NOTHING_TO_KEEP))
+
+    async def _fold_wakes(self, db: Connection, held: Sequence[Held]) -> None:
+        """Count the facts into `woken` and keep what the endings among them said.
+
+        Facts about a job that had none when it was read stay: they make it due again.
+        """
+        by_key = {each.job: each for each in held if each.is_told}
+        for row in await db.fetch(self._sql.fold_wakes, list(by_key)) if by_key else ():
+            each = by_key[row["job"]]
+            each.woken += row["wakes"]
+            if row["ended_at"] is not None:
+                each.ends.note(row, row["well"])
+
+    async def _move_occurrences(self, db: Connection, held: Sequence[Held], moved: "Moves") -> None:
+        now = held[0].now
+        if moved.releases:
+            await db.execute(self._sql.release, moved.releases, now)
+        if moved.endings:
+            by_key = {each.job: each for each in held}
+            found = await db.fetch(self._sql.end_unowned, *columns(moved.endings, 3), now)
+            ended = {str(row["id"]): row for row in found}
+            for row in [ended[end[0]] for end in moved.endings if end[0] in ended]:
+                by_key[row["job"]].ends.note(row, row["status"] in _WELL)
+        if moved.cancels:
+            await db.execute(self._sql.ask_to_stop, moved.cancels, _ASKED)
+
+    async def _answer(self, db: Connection, held: Sequence[Held]) -> None:
+        answers = [(each.job, a.key, a.done_through) for each in held for a in each.plan.answers]
+        if not answers:
+            return
+        for row in await db.fetch(self._sql.answer_requests, *columns(answers, 3)):
+            rest = replace(rows.request(row), after=row["done_through"], requested_at=held[0].now)
+            await db.execute(self._sql.add_request, *rows.request_row(row["job"], rest))
+
+    async def _settle_facts(self, db: Connection, held: Sequence[Held]) -> None:
+        """Forget the facts that are decided: nothing at or before the watermark is asked about again."""
+        used = [(each.job, adjustment.at) for each in held for adjustment in each.plan.used]
+        if used:
+            await db.execute(self._sql.mark_adjustments, *columns(used, 2))
+        if adjusted := [(each.job, each.plan.watermark) for each in held if each.snapshot.adjustments]:
+            await db.execute(self._sql.settle_adjustments, *columns(adjusted, 2))
+        if paused := [(each.job, each.plan.watermark) for each in held if each.snapshot.pauses]:
+            await db.execute(self._sql.settle_pauses, *columns(paused, 2))
+
+
+def keeping(plan: Plan) -> list[Creation]:
+    """Return what is to keep results of an original, which only something asked for does."""
+    return [each for each in plan.creations if each.keeps and each.status not in ENDED] if plan.answers else []
+
+
+def created_row(job: int, seen: JobSnapshot, creation: Creation, awaited: bool) -> tuple[object, ...]:
+    """Return an occurrence as it is made."""
+    own = seen.editions[-1].job.settings
+    overrides = payload = None
+    if creation.payload is not None or creation.overrides is not None:
+        given = own_overrides(creation, own)
+        overrides, payload = rows.write_overrides(given)
+        own = own.overridden_by(given) if given.items else own
+    return (
+        creation.id[4:],
+        job,
+        creation.version,
+        creation.scheduled_for,
+        STATUS_CODE[creation.status],
+        CAUSE_CODE[creation.cause],
+        own.priority,
+        creation.late,
+        creation.line_at,
+        creation.ready_at,
+        creation.covers_after,
+        creation.covers_through,
+        own.queue,
+        rows.text(f"{creation.why}, {creation.detail}" if creation.detail else str(creation.why)),
+        overrides,
+        payload,
+        creation.replay_of,
+        awaited,
+    )
+
+
+def _spanned(job: int, span: Span) -> tuple[object, ...]:
+    return (
+        job,
+        STATUS_CODE[span.status],
+        str(span.why),
+        rows.text(span.detail),
+        span.after,
+        span.through,
+        span.version,
+        span.count,
+    )
+
+
+def settled_row(held: Held) -> tuple[object, ...]:
+    """Return where a job stands after its plan."""
+    plan = held.plan
+    # An ending, request or edit after the snapshot was read must not be slept through.
+    wake_at = plan.wake_at if held.woken == plan.woken else held.now
+    return (
+        held.job,
+        held.woken,
+        plan.watermark,
+        wake_at,
+        plan.rescheduled,
+        *held.ends.end,
+        *held.ends.success,
+    )
