@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -112,7 +113,8 @@ class Beginning:
         resolution = resolve(self._scheduler, self._registrations, records, orphaned, self._identifier)
         await self._put(resolution, records)
         await self._settle(records, active)
-        await self._look_what_is_owed({name: records[name] for name in resolution.edited}, active)
+        changed = {name: records[name] for name in resolution.edited} | await self._changed_before(records, resolution)
+        await self._look_what_is_owed(changed, active)
         away = [records[name].job.id for name in active if name not in self._registrations]
         self.node.executor.claimer.leave(away)
 
@@ -217,6 +219,21 @@ class Beginning:
             if await resuming.was_attempted(self._store, each):
                 return True
         return False
+
+    async def _changed_before(self, records: Mapping[str, JobRecord], resolution: Resolution) -> dict[str, JobRecord]:
+        """Return tasks that were changed in this minute already, as they were before.
+
+        Whoever did that may have gone before it asked for what it owed them.
+        """
+        minute = (await self._store.now()).replace(second=0, microsecond=0)
+        found: dict[str, JobRecord] = {}
+        for name, record in records.items():
+            made_at, version = record.job.updated_at, record.job.version
+            is_fresh = version > 1 and made_at is not None and made_at >= minute
+            if is_fresh and name in self._registrations and name not in resolution.edited:
+                for edition in await self._store.editions(record.job.id, [version - 1]):
+                    found[name] = replace(record, job=edition.job)
+        return found
 
     async def _look_what_is_owed(self, edited: Mapping[str, JobRecord], active: Mapping[str, list[Occurrence]]) -> None:
         """Note the minutes that changed tasks are to run for; a retry that one of them waits for gives way to it."""

@@ -1,13 +1,14 @@
 """Persistence Semantics & Overrides: the four classes of a task, comparison, identifier, atomicity, state documents."""
 
 import copy
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
 
-from tests.conformance.declarative.adapter import Adapter, World
+from tests.conformance.declarative.adapter import Adapter, Registration, World
 from tests.conformance.declarative.tasks import EVERY_MINUTE, NEVER_NEAR, Task
 
 DELAY = timedelta(minutes=5)
@@ -415,6 +416,54 @@ async def one_request_fails_among_leftovers(answered: int, world: World) -> bool
     await scheduler.stop()
     assert (waiting.count, orphan.count) == (1, 1), f"after {answered} requests"
     return False
+
+
+def test_override_atomicity_a_crash_at_any_request_is_all_or_nothing(adapter: Adapter) -> None:
+    """S2-062, S2-067, S2-011: whatever an instance was about to do when it went, the next one does, once."""
+    for answered in range(16):
+        adapter.play(partial(one_life_ends_early, answered))
+
+
+async def one_life_ends_early(answered: int, world: World) -> None:
+    """Let an instance go after so many requests of its initialization, and another one begin with the same list."""
+    hanging = Task(world, gate=True)
+    first = await world.started(hanging.on(NEVER_NEAR.replace("0 0", "0 12"), name="orphan"), *unlike(world))
+    await first.stop()
+    orphaned = await world.started(hanging.on(name="orphan"), *unlike(world))
+    await world.advance(seconds=1)
+    orphaned.crash()
+    before = {name: configuration(await world.document(name)) for name in ("changed", "orphan")}
+
+    doomed, after = [Task(world) for _ in NAMES], [Task(world) for _ in NAMES]
+    scheduler = world.scheduler()
+    world.break_store(after=answered)
+    with suppress(Exception):
+        await scheduler.initialize(everyone(doomed))
+    scheduler.crash()
+    world.mend_store()
+    found = {name: configuration(await world.document(name)) for name in await world.task_states()}
+    assert {name: found[name] for name in before} == before or set(found) == set(NAMES), f"after {answered} requests"
+
+    last = await world.started(*everyone(after))
+    await world.advance(seconds=2)
+    await last.stop()
+    states = await world.task_states()
+    for name, ended, task in zip(NAMES, doomed, after, strict=True):
+        assert states[name]["state"] == "AwaitingRun", f"{name} after {answered} requests"
+        assert states[name]["lastSuccessAt"] is not None, f"{name} after {answered} requests"
+        assert task.count == 1 or (task.count, ended.count) == (0, 1), f"{name} after {answered} requests"
+
+
+NAMES = ("new", "changed", "orphan")
+
+
+def everyone(tasks: list[Task]) -> list[Registration]:
+    """Return one that is new, one that was overridden and one that was left running, all of them due."""
+    return [task.on("* * * * 0-6", name=name) for name, task in zip(NAMES, tasks, strict=True)]
+
+
+def unlike(world: World) -> list[Registration]:
+    return [Task(world).on(NEVER_NEAR, name="changed")]
 
 
 def test_override_atomicity_failures_do_not_add_up(adapter: Adapter) -> None:
