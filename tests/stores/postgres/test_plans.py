@@ -36,6 +36,7 @@ insert into request (job, key, cause, requested_at, reason, requested_by, again)
 select seq, 'k', 1, '2026-01-01', '', '', false from job;
 insert into wake (job, at, wakes, scheduled_for, started_at, ended_at, well)
 select seq, '2026-01-01', seq % 1000 = 0, '2026-01-01', '2026-01-01', '2026-01-01', true from job;
+insert into forgotten_failure (job, at) select seq, '2026-01-01' from job;
 insert into span (job, status, why, detail, after_at, through_at, version, count)
 select seq, 9, 'missed', '', '2026-01-01', '2026-01-02', 1, 1 from job;
 insert into occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, early,

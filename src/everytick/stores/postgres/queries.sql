@@ -1247,16 +1247,15 @@ select * from everytick.span where job = $1 and through_at > $2 and after_at < $
 
 -- last_failures --
 -- Returns when an attempt of each of these jobs last failed or timed out, remembered or to be seen.
-select j.id, max(f.at) as at
-  from (select job, at from everytick.forgotten_failure
-        union all
-        select o.job, a.ended_at
-          from everytick.attempt a
-          join everytick.occurrence o on o.seq = a.occurrence
-         where a.status in (3, 4)) f
-  join everytick.job j on j.seq = f.job
- where j.id = any($1::text[]) and f.at is not null
- group by j.id;
+select j.id, greatest(f.at, g.at) as at
+  from everytick.job j
+  left join (select o.job, max(a.ended_at) as at
+               from everytick.attempt a
+               join everytick.occurrence o on o.seq = a.occurrence
+              where a.status in (3, 4)
+              group by o.job) f on f.job = j.seq
+  left join lateral (select g.at from everytick.forgotten_failure g where g.job = j.seq offset 0) g on true
+ where j.id = any($1::text[]) and (f.at is not null or g.at is not null);
 
 -- job_key --
 -- Returns the inner key of a job.
