@@ -11,7 +11,7 @@ from everytick.domain.payload import payload
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.errors import NotFound
 from everytick.stores.memory.local import LocalStore
-from tests.stores.acting import FAILED, AnyStore, job, occurrences, plan_once, run_one, statuses
+from tests.stores.acting import FAILED, AnyStore, began, ended, job, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
 
 
@@ -74,7 +74,7 @@ async def test_what_is_recorded_is_not_planned_again(store: AnyStore, clock: Man
     assert record.watermark == clock.time
 
 
-async def test_what_another_node_has_recorded_stays_and_is_told_as_a_duplicate(
+async def test_what_another_node_has_begun_stays_and_is_told_as_a_duplicate(
     store: AnyStore, clock: ManualClock
 ) -> None:
     """S1-029."""
@@ -82,12 +82,61 @@ async def test_what_another_node_has_recorded_stays_and_is_told_as_a_duplicate(
     await plan_once(store)
     fired = await _fired(store, clock, stored.job_id, 1)
     await plan_once(store)
+    await store.claim("node-2", ["default"], 1)
     clock.move(hours=1)
     await plan_once(store)
     assert list(await store.record(stored.job_id, fired)) == [None]
-    assert await statuses(store) == ["pending", "pending"]
+    assert await statuses(store) == ["running", "pending"]
     assert not any(each.is_unverified for each in await occurrences(store))
     assert (await store.get([stored.job_id]))[stored.job_id].watermark == clock.time
+
+
+async def test_what_was_planned_meanwhile_and_begun_by_nobody_is_what_was_fired(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """C-28: it has run, so that nobody runs it again."""
+    stored = await store.put(job(overlap="allow", recovery="execute_all"))
+    await plan_once(store)
+    fired = await _fired(store, clock, stored.job_id, 2)
+    await plan_once(store)
+    assert await statuses(store) == ["pending", "pending"]
+    handles = list(await store.record(stored.job_id, fired))
+    assert None not in handles
+    assert list(await store.record(stored.job_id, fired)) == handles
+    assert await statuses(store) == ["completed", "failed"]
+    assert all(each.is_unverified for each in await occurrences(store))
+    assert await store.claim("node-2", ["default"], 10) == []
+    [good, _] = await occurrences(store)
+    assert [each.number for _, each in (await store.whole(good.id)).attempts] == [1]
+
+
+async def test_a_run_that_goes_on_is_its_nodes_as_if_it_had_claimed_it(store: AnyStore, clock: ManualClock) -> None:
+    """C-28: its steps hold under its fence, its silence makes it an orphan, and a lost answer changes nothing."""
+    stored = await store.put(job(overlap="allow", recovery="execute_all", on_orphan="restart"))
+    await plan_once(store)
+    local = LocalStore(clock, store)
+    local.adopt((await store.look([stored.job_id]))[stored.job_id], clock.time)
+    clock.move(hours=2)
+    await plan_once(local)
+    [claim] = await local.claim("node-1", ["default"], 1)
+    fired = _told(local, stored.job_id)
+    [running, pending] = handles = list(await store.record(stored.job_id, fired))
+    assert list(await store.record(stored.job_id, fired)) == handles
+    assert await statuses(store) == ["running", "pending"]
+    assert running is not None
+    assert pending is not None
+    orders = await store.beat("node-1", [running])
+    assert (orders.gone, orders.adopt) == ((), ())
+    local.settle(handles)
+    assert local.keys == {claim.handle: (running, claim.fence)}
+
+    clock.move(minutes=5)
+    [orphan] = await store.orphans("reaper", 10, timedelta(minutes=1))
+    assert (orphan.handle, orphan.fence) == (running, claim.fence + 1)
+    assert [
+        commit.value for commit in await local.commit_steps([(claim, ended(began(claim, clock.time), clock.time))])
+    ] == ["stale"]
+    assert (await store.beat("node-1", [running])).gone == (running,)
 
 
 async def test_a_plan_from_before_the_record_is_stale(store: AnyStore, clock: ManualClock) -> None:

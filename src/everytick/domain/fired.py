@@ -31,6 +31,11 @@ class FiredRun:
     report_due: bool = False
 
     @property
+    def is_begun(self) -> bool:
+        """Whether a node has begun it."""
+        return self.fence > 0
+
+    @property
     def reason(self) -> str:
         """Why it exists, as its record says it; a store knows by it what it was told before."""
         made = self.creation

@@ -378,7 +378,7 @@ class JobStore(Protocol):
         """Write down what was fired without this store; return the handle of each run, None where another is there.
 
         A run becomes an occurrence that stands where the run stands, unless there is one of its
-        id already: the same told again has the same handle, and what somebody else has made of
+        id already: the same told again has the same handle, and what somebody else has begun of
         the instant stays. A run with an owner is that node's, as if it had claimed it. The job is
         decided as far as it was there if it was decided here up to where that began, and no further.
         """

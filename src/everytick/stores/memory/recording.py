@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from everytick.domain.fired import Fired, FiredRun
+from everytick.domain.statuses import OccurrenceStatus
 from everytick.stores.memory.planning import Planning
 from everytick.stores.memory.tables import AttemptRow, JobRow
+
+_S = OccurrenceStatus
 
 
 class Recording(Planning):
@@ -26,8 +29,13 @@ class Recording(Planning):
 
     def _record_run(self, job: JobRow, run: FiredRun, now: datetime) -> int | None:
         known = self._tables.occurrences.get(run.creation.id)
+        if known is not None and known.reason == run.reason:
+            return known.handle
         if known is not None:
-            return known.handle if known.reason == run.reason else None
+            if not run.is_begun or known.fence or known.status not in (_S.PENDING, _S.QUEUED):
+                return None
+            # Planned here meanwhile, and begun by nobody: what was fired is its run.
+            self._tables.remove(known)
         self._create(job, run.creation, now)
         made = self._tables.occurrences[run.creation.id]
         for row in run.rows:

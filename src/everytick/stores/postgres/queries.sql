@@ -1274,14 +1274,24 @@ select n.id, n.beat_at, count(o.seq)::int as holds, n.facts
  order by n.id collate "C";
 
 -- record_occurrence --
--- Writes down what was created without this store, as it stands now, unless it is here already; returns its key.
+-- Writes down what was created without this store, as it stands now, and returns its key; not if it is here already,
+-- unless it was begun there and by nobody here.
 insert into everytick.occurrence (id, job, version, scheduled_for, status, cause, late, covers_after, covers_through,
                                   line_at, ready_at, started_at, ended_at, error, overrides, payload, reason, priority,
                                   queue, created_at, updated_at, owner, fence, number, claimed_at, lost,
                                   superseded_by_next, early)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $20, $21, $22, $23,
         $24, $25, $26, $13::timestamptz is null and $21::text is null and $11::timestamptz > $20::timestamptz)
-on conflict (id) do nothing
+on conflict (id) do update
+   set version = excluded.version, status = excluded.status, late = excluded.late, covers_after = excluded.covers_after,
+       covers_through = excluded.covers_through, line_at = excluded.line_at, ready_at = excluded.ready_at,
+       started_at = excluded.started_at, ended_at = excluded.ended_at, error = excluded.error,
+       overrides = excluded.overrides, payload = excluded.payload, reason = excluded.reason,
+       priority = excluded.priority, queue = excluded.queue, created_at = excluded.created_at,
+       updated_at = excluded.updated_at, owner = excluded.owner, fence = excluded.fence, number = excluded.number,
+       claimed_at = excluded.claimed_at, lost = excluded.lost, superseded_by_next = excluded.superseded_by_next,
+       early = excluded.early
+ where occurrence.fence = 0 and occurrence.status in (0, 1) and excluded.fence > 0
 returning seq;
 
 -- recorded_before --

@@ -583,12 +583,22 @@ select status, why, detail, covers_after, covers_through, version, count
 select n.id, n.beat_at, (select count(*) from occurrence o where o.owner = n.id), n.facts from node n order by n.id;
 
 -- record_occurrence --
--- What was created without this store, as it stands now, unless it is here already.
+-- What was created without this store, as it stands now, unless it is here already and was begun here or not there.
 insert into occurrence (id, job, version, scheduled_for, status, cause, late, covers_after, covers_through, line_at,
                         ready_at, started_at, ended_at, error, overrides, payload, reason, created_at, updated_at,
                         priority, queue, owner, fence, number, claimed_at, lost, superseded_by_next, report_due, later)
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-on conflict (id) do nothing returning seq;
+on conflict (id) do update
+   set version = excluded.version, status = excluded.status, late = excluded.late, covers_after = excluded.covers_after,
+       covers_through = excluded.covers_through, line_at = excluded.line_at, ready_at = excluded.ready_at,
+       started_at = excluded.started_at, ended_at = excluded.ended_at, error = excluded.error,
+       overrides = excluded.overrides, payload = excluded.payload, reason = excluded.reason,
+       created_at = excluded.created_at, updated_at = excluded.updated_at, priority = excluded.priority,
+       queue = excluded.queue, owner = excluded.owner, fence = excluded.fence, number = excluded.number,
+       claimed_at = excluded.claimed_at, lost = excluded.lost, superseded_by_next = excluded.superseded_by_next,
+       report_due = excluded.report_due, later = excluded.later
+ where occurrence.fence = 0 and occurrence.status in (0, 3) and excluded.fence > 0
+returning seq;
 
 -- recorded_before --
 -- The same, if it is here because it was told before.
