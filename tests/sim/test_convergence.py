@@ -67,17 +67,27 @@ async def require_nothing_lost(world: World) -> None:
         for instant in rule.instants(first, last, 100_000):
             skipped = sum(span.after < instant <= span.through for span in spans)
             ran = ids.occurrence_id(record.job.id, instant) in scheduled
-            assert skipped + ran == 1, f"{record.job.name} at {instant}: {skipped} skips and {ran} occurrences"
+            # One that does not wait for the store may have run what others, who could not know, have skipped.
+            is_right = skipped + ran >= 1 if record.job.name == "local" else skipped + ran == 1
+            assert is_right, f"{record.job.name} at {instant}: {skipped} skips and {ran} occurrences"
 
 
 async def require_nothing_doubled(world: World) -> None:
-    """No attempt was carried out twice, none outside of its owner's fence, and none that no record tells of."""
+    """No attempt was carried out twice, and none outside of its owner's fence, but of what needs no store to run."""
+    local = await unwaiting(world)
+    deeds = [deed for deed in world.deeds if deed.occurrence_id not in local]
     owners: dict[tuple[str, int], str] = {}
-    for deed in world.deeds:
+    for deed in deeds:
         assert owners.setdefault((deed.occurrence_id, deed.fence), deed.node) == deed.node, deed
-    tried = [(deed.occurrence_id, deed.task, deed.attempt) for deed in world.deeds]
+    tried = [(deed.occurrence_id, deed.task, deed.attempt) for deed in deeds]
     doubled = {each for each in tried if tried.count(each) > 1}
-    assert not doubled, [deed for deed in world.deeds if (deed.occurrence_id, deed.task, deed.attempt) in doubled]
+    assert not doubled, [deed for deed in deeds if (deed.occurrence_id, deed.task, deed.attempt) in doubled]
+
+
+async def unwaiting(world: World) -> set[str]:
+    """The occurrences of the job that does not wait for the store."""
+    job = defined("local")
+    return {each.id for each in (await world.store.history(job_id=job.id, limit=100_000)).occurrences}
 
 
 async def require_everything_over(world: World) -> None:
@@ -95,7 +105,10 @@ async def require_everything_over(world: World) -> None:
                 assert (each.id, task, attempt.number) in carried_out, (each, task, attempt)
         if each.status == "completed":
             assert {run.status for run in whole.runs} == {"success"}, (each, whole.runs)
-    assert begun <= known, f"carried out, and no record tells of it: {begun - known}"
+    # Of what was fired locally by one who died nobody knows, nor of a try that another has recorded otherwise.
+    local = await unwaiting(world)
+    untold = {each for each in begun - known if each[0] not in local}
+    assert not untold, f"carried out, and no record tells of it: {untold}"
 
 
 def test_the_same_seed_is_the_same_life() -> None:
