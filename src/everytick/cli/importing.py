@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 _STDIN = "-"
+
+
+class _Reader(Protocol):
+    """Finds the jobs in a file, and gives none of them a name that is taken."""
+
+    def __call__(self, raw: bytes, file: str, /, *, taken: set[str]) -> Findings: ...
 
 
 @click.group(
@@ -66,10 +73,7 @@ def crontab_verb(files: Sequence[Path], folder: Path | None, strict: bool, timez
     """Read crontabs."""
     from everytick.sources.importing.crontab import read_crontab
 
-    def read(raw: bytes, file: str, taken: set[str]) -> Findings:
-        return read_crontab(raw, file, system=system, timezone=timezone, taken=taken)
-
-    return _import("crontab", files, folder, strict, read)
+    return _import("crontab", files, folder, strict, partial(read_crontab, system=system, timezone=timezone))
 
 
 @import_verb.command(
@@ -89,7 +93,7 @@ def systemd_verb(
     """Read timers of systemd."""
     from everytick.sources.importing.systemd import Service, read_timer
 
-    def read(raw: bytes, file: str, taken: set[str]) -> Findings:
+    def read(raw: bytes, file: str, *, taken: set[str]) -> Findings:
         def service(name: str) -> Service | None:
             named = [each for each in services if each.name == name] or [Path(file).with_name(Path(name).name)]
             return (str(named[0]), _bytes(named[0])) if named[0].is_file() else None
@@ -121,10 +125,7 @@ def celery_beat_verb(
     """Read Celery's beat_schedule."""
     from everytick.sources.importing.celery_beat import read_beat
 
-    def read(raw: bytes, file: str, taken: set[str]) -> Findings:
-        return read_beat(raw, file, send_with=send_with, timezone=timezone, taken=taken)
-
-    return _import("celery beat", files, folder, strict, read)
+    return _import("celery beat", files, folder, strict, partial(read_beat, send_with=send_with, timezone=timezone))
 
 
 @import_verb.command(
@@ -142,11 +143,7 @@ def apscheduler_verb(files: Sequence[Path], folder: Path | None, strict: bool, w
     if wants_script:
         click.echo(script(), nl=False)
         return Exit.DONE
-
-    def read(raw: bytes, file: str, taken: set[str]) -> Findings:
-        return read_listing(raw, file, taken=taken)
-
-    return _import("apscheduler", files, folder, strict, read)
+    return _import("apscheduler", files, folder, strict, read_listing)
 
 
 @import_verb.command(
@@ -160,10 +157,7 @@ def cronjob_verb(files: Sequence[Path], folder: Path | None, strict: bool, timez
     """Read Kubernetes CronJobs."""
     from everytick.sources.importing.cronjob import read_manifest
 
-    def read(raw: bytes, file: str, taken: set[str]) -> Findings:
-        return read_manifest(raw, file, timezone=timezone, taken=taken)
-
-    return _import("cronjobs", files, folder, strict, read)
+    return _import("cronjobs", files, folder, strict, partial(read_manifest, timezone=timezone))
 
 
 # ----------------------------------------------------------------------------------------------------------- the common
@@ -174,7 +168,7 @@ def _import(
     files: Sequence[Path],
     folder: Path | None,
     strict: bool,
-    read: Callable[[bytes, str, set[str]], Findings],
+    read: _Reader,
 ) -> int:
     """Read all files, then write what they hold and list what they hold besides; one that is none ends it all."""
     from everytick.sources.importing.found import Unreadable
@@ -183,7 +177,7 @@ def _import(
         raise Refused("no file was named: give FILE, or - for what comes in on stdin")
     taken: set[str] = set()
     try:
-        findings = [read(_bytes(path), _shown(path), taken) for path in files]
+        findings = [read(_bytes(path), _shown(path), taken=taken) for path in files]
     except Unreadable as error:
         raise Refused(str(error), Exit.INVALID_FILE) from None
     if folder is None:

@@ -10,7 +10,7 @@ from everytick.domain.ids import job_id
 from everytick.domain.outcome import Failed
 from everytick.sources.syncing import sync_folder
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Commit, JobRecord
+from everytick.stores.base import Claim, Commit, JobRecord
 from tests.stores.acting import began, claim_one, ended, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import START, ManualClock
 from tests.unit.sources.writing import JobFolder
@@ -345,17 +345,23 @@ async def test_edge_case_16_two_planners_that_saw_the_same_start_nothing_twice(
     assert await created(store) == [at(10)]
 
 
-async def test_a_stop_schedule_stops_what_runs_and_is_never_caught_up(
-    store: AnyStore, folder: JobFolder, clock: ManualClock
-) -> None:
-    """S4-044: at its time, whatever is busy is asked to cancel; a stop that nobody saw in time is over."""
-    folder.write("a.yaml", a='stop_schedule: "30 * * * *"')
+async def running_at_half_past(store: AnyStore, folder: JobFolder, clock: ManualClock) -> Claim:
+    """One that began on the hour and is still running at half past, when everything due is decided."""
     await sync_folder(store, folder.folder)
     clock.move(hours=1)
     await decide(store)
     running = await claim_one(store)
     clock.move(minutes=30)
     await decide(store)
+    return running
+
+
+async def test_a_stop_schedule_stops_what_runs_and_is_never_caught_up(
+    store: AnyStore, folder: JobFolder, clock: ManualClock
+) -> None:
+    """S4-044: at its time, whatever is busy is asked to cancel; a stop that nobody saw in time is over."""
+    folder.write("a.yaml", a='stop_schedule: "30 * * * *"')
+    running = await running_at_half_past(store, folder, clock)
 
     orders = await store.beat("node-1", [running.handle])
     assert [handle for handle, _ in orders.cancel] == [running.handle]
@@ -375,12 +381,7 @@ async def test_a_restart_schedule_stops_what_runs_and_asks_for_another(
 ) -> None:
     """S4-044: the other waits until the stopped one has ended; late ones are not caught up."""
     folder.write("a.yaml", a='schedule: "0 10 * * *", restart_schedule: "30 * * * *"')
-    await sync_folder(store, folder.folder)
-    clock.move(hours=1)
-    await decide(store)
-    running = await claim_one(store)
-    clock.move(minutes=30)
-    await decide(store)
+    running = await running_at_half_past(store, folder, clock)
 
     assert [handle for handle, _ in (await store.beat("node-1", [running.handle])).cancel] == [running.handle]
     assert await statuses(store) == ["running", "queued"]

@@ -47,6 +47,7 @@ _NIGHTS = (
     "here it is right after the gap, and the first pass: see dst_gap and dst_fold"
 )
 _GRACE = timedelta(seconds=60)
+_MADE_UP = re.compile(r"[0-9a-f]{32}")
 
 
 def script() -> str:
@@ -77,8 +78,8 @@ class _Listed:
     def __init__(self, member: Member, found: Findings) -> None:
         self._line, self._found = member.line, found
         self._job: dict[str, Any] = member.value if isinstance(member.value, dict) else {}
-        self._named = str(self._job.get("id", "job"))
         self._left: list[tuple[str, str]] = []
+        self._named = self._name()
 
     def read(self) -> None:
         try:
@@ -93,6 +94,15 @@ class _Listed:
         if self._found.add(self._named, parts, self._line, notes=[f"{shown(self._found.file, 200)}:{self._line}"]):
             for what, why in self._left:
                 self._found.leave(self._line, f"{what} of '{self._named}'", why)
+
+    def _name(self) -> str:
+        """The id; where APScheduler made that up, the name of the function, which tells more."""
+        id_, function = str(self._job.get("id", "job")), self._job.get("func")
+        if not _MADE_UP.fullmatch(id_) or not isinstance(function, str):
+            return id_
+        name = function.rpartition(":")[2].replace(".", "-")
+        self._left.append((f"the id {id_}", f"APScheduler made it up, so the job is called '{shown(name)}'"))
+        return name
 
     def _work(self) -> dict[str, object]:
         job, function = self._job, self._job.get("func")
