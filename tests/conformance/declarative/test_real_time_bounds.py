@@ -89,19 +89,21 @@ def complaints(caplog: pytest.LogCaptureFixture, word: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_r1_scheduling_latency_target_for_a_hundred_thousand(quick: Adapter) -> None:
-    """S2-069: the specification allows ten minutes."""
+def test_r1_scheduling_latency_target_for_a_hundred_thousand(adapter: Adapter) -> None:
+    """S2-069: the specification allows ten minutes; ours is one, of the time that this process works."""
 
     async def story(world: World) -> float:
         scheduler = world.scheduler()
         await scheduler.initialize([(f"{number}", "1 * * * *", fine, timedelta(0)) for number in range(100_000)])
         await world.advance(seconds=45)
         before = time.process_time()
-        await world.advance(minutes=10)
+        await world.advance(seconds=59)
         took = time.process_time() - before
         completed = sum(1 for told in scheduler.heard if told.name == "TaskRunCompleted")
         assert completed == 100_000
         await scheduler.stop()
         return took
 
-    assert quick.play(story) < 600
+    took = adapter.play(story)
+    print(f"{took:.1f} s of the processor")
+    assert took < 60
