@@ -118,10 +118,14 @@ class World:
         wire = Wire(self.store, self.chance, self.loop.time)
         settings = node_settings(slots=4, grace_period="2s")
         node = Node(
-            cast("Any", FaultyStore(wire)), Bodies(self, name, wire), settings, name=name, monotonic=self.loop.time
+            cast("Any", FaultyStore(wire)),
+            Bodies(self, name, wire),
+            settings,
+            name=name,
+            monotonic=self.loop.time,
+            # What it says of its host's clock is said through the wire, too: the real clock would be a second chance.
+            offset=Offset(self.host_time),
         )
-        # What it says of its host's clock is said through the wire, too: the real clock would be a second chance.
-        node.offset = Offset(self.host_time)
         peer = Peer(name, node, wire)
         peer.begun = self.loop.create_task(self._begin(peer))
         self.peers.append(peer)

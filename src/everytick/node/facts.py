@@ -4,11 +4,47 @@ import os
 import platform
 import socket
 import sys
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
-from everytick.domain.nodes import NodeFacts
+from everytick.domain.nodes import NodeFacts, bounded_files, bounded_jobs
+from everytick.node.clock import NodeClock
+from everytick.node.offset import Offset
 from everytick.node.settings import NodeSettings
 from everytick.schedules.timezones import zone_data
+from everytick.stores.addresses import AnyStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Facts:
+    """What the store is told of this node, and again whenever it has changed."""
+
+    def __init__(
+        self, store: AnyStore, node: str, settings: NodeSettings, application: str, clock: NodeClock, offset: Offset
+    ) -> None:
+        self._store, self._node, self._settings, self._application = store, node, settings, application
+        self._clock, self._offset = clock, offset
+        self._told: NodeFacts | None = None
+        self.broken_files: Mapping[str, str] = {}
+        self.stale_jobs: Mapping[str, str] = {}
+        self.refused: Mapping[str, str] = {}
+
+    async def tell(self) -> None:
+        """Tell the store what it does not know yet."""
+        known = self._told or facts_of_this_node(self._settings, self._application, self._clock.now())
+        facts = replace(
+            known,
+            clock_offset=timedelta(seconds=round(self._offset.newest.total_seconds(), 1)),
+            broken_files=bounded_files(self.broken_files),
+            stale_jobs=bounded_jobs(self.stale_jobs),
+            unknown_targets=bounded_jobs(self.refused),
+        )
+        if facts != self._told:
+            await self._store.register(self._node, facts)
+            self._told = facts
 
 
 def facts_of_this_node(settings: NodeSettings, application: str, started_at: datetime) -> NodeFacts:

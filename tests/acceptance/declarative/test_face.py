@@ -187,7 +187,7 @@ async def test_what_was_in_flight_and_whose_minute_came_meanwhile_runs_once(worl
     await world.until("TaskRunStarted a")
     assert first.node is not None
     # It hangs: its callback does not end, and it neither plans nor claims any more.
-    await first.node._end("planner", "bell", "claims")
+    await first.node._loops.end("planner", "bell", "claims")
     world.at("12:40:00")
 
     await second.initialize([("a", "0,30 12 * * *", callback, "5m")])

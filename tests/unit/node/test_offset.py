@@ -44,8 +44,7 @@ def test_a_host_clock_that_is_set_changes_nothing_that_fires(live: Live, years: 
 
         await world.define("tick", body, every("10s", start=NOON))
         shown = timedelta(0)
-        node = world.node()
-        node.offset = Offset(lambda: world.now() + shown)
+        node = world.node(host=lambda: world.now() + shown)
         await node.start()
         await pause("25s")
         shown = timedelta(days=365 * years)

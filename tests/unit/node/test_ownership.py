@@ -71,7 +71,7 @@ class Unsteady(MemoryStore):
 async def _silence(node: Node) -> None:
     """Stop the beat and everything that would write, as if the process were frozen."""
     await node._beat.stop()
-    await node._end("bell", "planner", "reaper", "overtime", "janitor", "reports", "unknown", "claims", "writer")
+    await node._loops.end("bell", "planner", "reaper", "overtime", "janitor", "reports", "unknown", "claims", "writer")
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_an_owner_that_lives_but_lets_the_deadline_pass_loses_the_occurrence(liv
         await pause("5s")
         # A task that blocks the loop: neither alarms nor anything else happens on it, only the beat goes on.
         held_up._alarms.stop()
-        await held_up._end("writer", "claims", "planner", "bell", "reaper", "overtime")
+        await held_up._loops.end("writer", "claims", "planner", "bell", "reaper", "overtime")
         await other.start()
         await pause("50s")
         assert await world.status(asked) is OccurrenceStatus.RUNNING

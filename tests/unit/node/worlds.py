@@ -58,13 +58,25 @@ class World:
         self.functions[job.id] = dict(named)
         return job
 
-    def node(self, *, knows: Mapping[str, Mapping[str, Function]] | None = None, **settings: Any) -> Node:
-        """Return a node that has not been started; it knows every function unless told which."""
-        catalogue = Catalogue(self.functions if knows is None else knows, grace=timedelta(seconds=1))
-        node = Node(self.store, catalogue, node_settings(**settings), hooks=self.hooks, monotonic=self.loop.time)
-        # The host of this world shows the world's time.
-        node.offset = Offset(self.now)
-        return node
+    def node(
+        self,
+        *,
+        knows: Mapping[str, Mapping[str, Function]] | None = None,
+        host: Callable[[], datetime] | None = None,
+        **settings: Any,
+    ) -> Node:
+        """Return a node that has not been started; it knows every function unless told which.
+
+        Its host shows the world's time, unless `host` does.
+        """
+        return Node(
+            self.store,
+            Catalogue(self.functions if knows is None else knows, grace=timedelta(seconds=1)),
+            node_settings(**settings),
+            hooks=self.hooks,
+            monotonic=self.loop.time,
+            offset=Offset(host or self.now),
+        )
 
     async def trigger(self, job: Job, key: str = "k", **given: Any) -> str:
         asked: str = await self.store.request(job.id, Request(key, Cause.TRIGGER, self.now(), **given))

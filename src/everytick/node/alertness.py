@@ -1,0 +1,125 @@
+"""Alertness: a node sleeps until something may be due, and then plans first and claims next."""
+
+import asyncio
+from contextlib import suppress
+from datetime import datetime
+
+from everytick.errors import StoreUnavailable
+from everytick.node.beat import Beat
+from everytick.node.clock import NodeClock
+from everytick.node.executor import Executor
+from everytick.node.foresight import LEAD
+from everytick.node.health import Health
+from everytick.node.local import Local
+from everytick.node.offset import Offset
+from everytick.node.planner import Planner
+from everytick.node.settings import NodeSettings
+from everytick.stores.addresses import AnyStore
+from everytick.stores.base import Ahead
+
+_FAR = 3600.0
+_ANSWER_WITHIN = 10.0
+_MANY = 50
+_PLANNED_WITHIN = 0.02
+
+
+class Alertness:
+    """Knows when to look again: `listen` sleeps and wakes, `plan` does the rounds that it is woken for."""
+
+    def __init__(
+        self,
+        store: AnyStore,
+        settings: NodeSettings,
+        clock: NodeClock,
+        offset: Offset,
+        health: Health,
+        *,
+        planner: Planner,
+        executor: Executor,
+        beat: Beat,
+        local: Local | None,
+    ) -> None:
+        self._store, self._settings, self._clock, self._offset, self._health = store, settings, clock, offset, health
+        self._planner, self._executor, self._beat, self._local = planner, executor, beat, local
+        self._plan_now, self._planned = asyncio.Event(), asyncio.Event()
+
+    def wake(self) -> None:
+        """Look now."""
+        self._plan_now.set()
+        self._executor.claimer.wake()
+
+    async def plan(self) -> None:
+        """Plan whenever something may be due; endings that come by the thousand are answered together."""
+        while True:
+            await self._plan_now.wait()
+            self._plan_now.clear()
+            began = self._clock.monotonic()
+            useful = self._planner.useful
+            if self._local is not None and self._local.has_news:
+                # Else this round would plan again what was fired while the store was away.
+                await self._local.record()
+            planned = await self._planner.round()
+            self._planned.set()
+            self._health.answered()
+            if planned >= _MANY:
+                is_in_vain = (self._planner.useful - useful) * 10 < planned
+                await asyncio.sleep(_rest(self._clock.monotonic() - began, is_in_vain))
+
+    async def listen(self) -> None:
+        """Sleep until something is due, a bell or the poll; then let the others look."""
+        poll = self._settings.poll.total_seconds()
+        while True:
+            ahead = await self._ahead()
+            self._clock.learn(ahead.now)
+            self._offset.compare(ahead.now)
+            self._health.answered()
+            moments = [moment for moment in (ahead.wake_at, ahead.ready_at) if moment is not None]
+            # Counted from the answer: a store whose clock was set back stands still, and this node's clock does not.
+            until = min([_FAR, *((moment - ahead.now).total_seconds() for moment in moments)])
+            if self._store.is_in_memory and ahead.wake_at is not None:
+                until = await self._foresee(ahead.wake_at, until)
+            is_rung = await self._rung(until, poll)
+            self._plan_now.set()
+            if self._planner.claims_along:
+                await self._until_planned()
+            if is_rung:
+                self._beat.nudge()
+            self._executor.claimer.wake()
+
+    async def _until_planned(self) -> None:
+        """Let the planner go first: what it makes is claimed along, and to ask for more would only be in its way."""
+        self._planned.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PLANNED_WITHIN):
+                await self._planned.wait()
+
+    async def _foresee(self, at: datetime, until: float) -> float:
+        """Decide in an idle moment what the next instant brings, where no other node can; return how long to sleep."""
+        if until > LEAD:
+            return until - LEAD
+        if not self._executor.is_calm:
+            return min(until, LEAD / 4)
+        began = self._clock.monotonic()
+        await self._planner.foresight.look(at, lambda: self._executor.is_calm)
+        return max(0.0, until - (self._clock.monotonic() - began))
+
+    async def _ahead(self) -> Ahead:
+        """Return what is ahead; a store that does not answer in time is as good as one that cannot."""
+        try:
+            async with asyncio.timeout(_ANSWER_WITHIN):
+                return await self._store.ahead(self._settings.queues)
+        except TimeoutError:
+            raise StoreUnavailable("the store", f"no answer within {_ANSWER_WITHIN:.0f} seconds") from None
+
+    async def _rung(self, until: float, poll: float) -> bool:
+        """Wait for the bell, no longer than the poll; the store hears how soon something is expected."""
+        try:
+            async with asyncio.timeout(min(until, poll)):
+                return await self._store.bell(until)
+        except TimeoutError:
+            return False
+
+
+def _rest(took: float, is_in_vain: bool) -> float:
+    """Return how long to plan nothing after a long round, so that running has its share; in vain means longer."""
+    return min(20.0 * took, 1.0) if is_in_vain else min(4.0 * took, 0.25)
