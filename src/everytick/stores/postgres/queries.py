@@ -4,10 +4,11 @@ import re
 from functools import cache
 from importlib.resources import files
 
-from everytick.stores.queries import Migration, bind_queries, load_migrations, load_queries
+from everytick.stores.queries import Migration, bind_queries, load_migrations, load_queries, split_queries
 
 PACKAGE = "everytick.stores.postgres"
 _SCHEMA = re.compile(r"\beverytick\.")
+_PART = re.compile(r"«(\w*)»")
 
 
 class Queries:
@@ -134,8 +135,17 @@ load_queries(Queries, PACKAGE)
 @cache
 def queries_in(schema: str) -> Queries:
     """Return the queries for the tables of this schema."""
-    text = files(PACKAGE).joinpath("queries.sql").read_text("utf-8")
+    text = _PART.sub(_part, files(PACKAGE).joinpath("queries.sql").read_text("utf-8"))
     return bind_queries(Queries, in_schema(text, schema), f"{PACKAGE}/queries.sql")
+
+
+@cache
+def _parts() -> dict[str, str]:
+    return split_queries(files(PACKAGE).joinpath("parts.sql").read_text("utf-8"), f"{PACKAGE}/parts.sql")
+
+
+def _part(named: re.Match[str]) -> str:
+    return _parts()[named[1]] if named[1] else named[0]
 
 
 @cache

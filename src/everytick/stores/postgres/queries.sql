@@ -5,6 +5,8 @@
 --
 -- What comes in batches is found by key one by one, whatever the server believes about its tables: in a lateral part
 -- that ends in `offset 0` or takes a lock, or by an array of the keys beside the join that brings the values.
+--
+-- What several of them say alike stands in parts.sql, and its name in «» where it is said.
 
 -- now --
 -- Returns the store's time.
@@ -90,12 +92,7 @@ select count(*)::int, null from seen where (select count(*) from ripe) < $2;
 with moment as materialized (
     select greatest(everytick.everytick_now(), $1::timestamptz) as now
 )
-select v.job, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.first_version, v.version, v.retire_at,
-       v.reschedule_made_at, v.reschedule_to, v.reschedule_by, v.end_scheduled_for, v.end_started_at, v.end_at,
-       v.success_scheduled_for, v.success_started_at, v.success_at,
-       exists (select from everytick.occurrence o where o.job = v.job and o.status < 4 offset 0) as is_active,
-       exists (select from everytick.pause f where f.job = v.job offset 0) as has_pauses,
-       exists (select from everytick.adjustment f where f.job = v.job offset 0) as has_adjustments,
+select «standing»
        v.key is not null as has_requests,
        v.key, v.cause, v.requested_at, v.payload, v.overlap, v.reason, v.requested_by, v.replay_of, v.scheduled_for,
        v.covers_after, v.covers_through, v.after_at, v.through_at, v.again, v.keeps, v.is_only, moment.now
@@ -131,36 +128,21 @@ select s.job
 -- standing_of_ripe --
 -- Returns where these jobs stand, of which no facts are waiting and whose time has come, and whether there is more to
 -- know of them; one that another planner has just been at is left out.
-select s.job, s.id, s.revision, s.woken, s.watermark, s.wake_at, s.first_version, s.version, s.retire_at,
-       s.reschedule_made_at, s.reschedule_to, s.reschedule_by, s.end_scheduled_for, s.end_started_at, s.end_at,
-       s.success_scheduled_for, s.success_started_at, s.success_at,
-       exists (select from everytick.occurrence o where o.job = s.job and o.status < 4 offset 0) as is_active,
-       exists (select from everytick.pause f where f.job = s.job offset 0) as has_pauses,
-       exists (select from everytick.adjustment f where f.job = s.job offset 0) as has_adjustments,
-       exists (select from everytick.request f where f.job = s.job offset 0) as has_requests
+select «standing»
+       exists (select from everytick.request f where f.job = v.job offset 0) as has_requests
   from unnest($1::int[]) a(job)
- cross join lateral (select * from everytick.job_state s where s.job = a.job and s.wake_at <= $2 offset 0) s;
+ cross join lateral (select * from everytick.job_state s where s.job = a.job and s.wake_at <= $2 offset 0) v;
 
 -- standing_of_told --
 -- Returns where these jobs stand, facts that no plan has seen included, if their time has come.
-select v.job, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.first_version, v.version, v.retire_at,
-       v.reschedule_made_at, v.reschedule_to, v.reschedule_by, v.end_scheduled_for, v.end_started_at, v.end_at,
-       v.success_scheduled_for, v.success_started_at, v.success_at,
-       exists (select from everytick.occurrence o where o.job = v.job and o.status < 4 offset 0) as is_active,
-       exists (select from everytick.pause f where f.job = v.job offset 0) as has_pauses,
-       exists (select from everytick.adjustment f where f.job = v.job offset 0) as has_adjustments,
+select «standing»
        exists (select from everytick.request f where f.job = v.job offset 0) as has_requests
   from unnest($1::int[]) a(job)
  cross join lateral (select * from everytick.job_standing v where v.job = a.job and v.wake_at <= $2 offset 0) v;
 
 -- standing_by_id --
 -- Returns where the jobs of these ids stand, due or not.
-select v.job, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.first_version, v.version, v.retire_at,
-       v.reschedule_made_at, v.reschedule_to, v.reschedule_by, v.end_scheduled_for, v.end_started_at, v.end_at,
-       v.success_scheduled_for, v.success_started_at, v.success_at,
-       exists (select from everytick.occurrence o where o.job = v.job and o.status < 4 offset 0) as is_active,
-       exists (select from everytick.pause f where f.job = v.job offset 0) as has_pauses,
-       exists (select from everytick.adjustment f where f.job = v.job offset 0) as has_adjustments,
+select «standing»
        exists (select from everytick.request f where f.job = v.job offset 0) as has_requests
   from unnest($1::text[]) a(id)
  cross join lateral (select * from everytick.job_standing v where v.id = a.id offset 0) v;
@@ -397,19 +379,8 @@ delete from everytick.pause a
 -- Moves the watermark on under the lock that hold_plans took; the revision makes every older snapshot stale.
 update everytick.job_state s
    set revision = s.revision + 1, woken = p.woken, watermark = p.watermark, wake_at = p.wake_at,
-       first_version = case when s.first_version = s.version then s.version else
-           (select max(d.version) from everytick.definition d
-             where d.job = s.job and (d.in_force_after is null or d.in_force_after <= p.watermark)) end,
-       reschedule_made_at = case when p.rescheduled then null else s.reschedule_made_at end,
-       reschedule_to = case when p.rescheduled then null else s.reschedule_to end,
-       reschedule_by = case when p.rescheduled then null else s.reschedule_by end,
-       end_scheduled_for = case when p.end_at is null then s.end_scheduled_for else p.end_scheduled_for end,
-       end_started_at = case when p.end_at is null then s.end_started_at else p.end_started_at end,
-       end_at = coalesce(p.end_at, s.end_at),
-       success_scheduled_for =
-           case when p.success_at is null then s.success_scheduled_for else p.success_scheduled_for end,
-       success_started_at = case when p.success_at is null then s.success_started_at else p.success_started_at end,
-       success_at = coalesce(p.success_at, s.success_at)
+       «moved_on»,
+       «noted_ends»
   from (select u.job, everytick.throughout($2, u.woken) as woken, everytick.throughout($3, u.watermark) as watermark,
                everytick.throughout($4, u.wake_at) as wake_at,
                everytick.throughout($5, u.rescheduled) as rescheduled,
@@ -433,12 +404,7 @@ with moment as materialized (
 )
 update everytick.job_state s
    set revision = s.revision + 1, watermark = p.watermark, wake_at = p.wake_at,
-       first_version = case when s.first_version = s.version then s.version else
-           (select max(d.version) from everytick.definition d
-             where d.job = s.job and (d.in_force_after is null or d.in_force_after <= p.watermark)) end,
-       reschedule_made_at = case when p.rescheduled then null else s.reschedule_made_at end,
-       reschedule_to = case when p.rescheduled then null else s.reschedule_to end,
-       reschedule_by = case when p.rescheduled then null else s.reschedule_by end
+       «moved_on»
   from moment,
        (select u.job, everytick.throughout($2, u.revision) as revision,
                everytick.throughout($3, u.watermark) as watermark, everytick.throughout($4, u.wake_at) as wake_at,
@@ -494,7 +460,7 @@ with moment as materialized (
 ), folded as (
     delete from everytick.wake where job = any(array(select job from held))
 ), made as (
-    insert into everytick.occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
+    insert into everytick.occurrence as o (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
                                       covers_after, covers_through, queue, reason, overrides, payload, replay_of,
                                       awaited, created_at, updated_at, ended_at, early, owner, fence, started_at,
                                       claimed_at)
@@ -515,9 +481,7 @@ with moment as materialized (
                      covers_through, queue, reason, overrides, payload, replay_of, awaited, wanted)) c
      where c.job = any(array(select job from held))
     on conflict (id) do nothing
-    returning seq, id, job, version, scheduled_for, status, cause, late, covers_after, covers_through, line_at,
-              ready_at, owner, fence, started_at, ended_at, error, overrides, payload, replay_of, reason, created_at,
-              updated_at, number, claimed_at, lost, cancel, priority
+    returning «claim»
 ), known as (
     insert into everytick.node (id, beat_at)
     select $30, moment.now from moment where exists (select from made where owner is not null)
@@ -537,24 +501,13 @@ with moment as materialized (
               for no key update))
 ), settled as (
     update everytick.job_state s
-       set revision = s.revision + 1, woken = s.woken + h.facts, watermark = h.watermark,
-           wake_at = case when s.woken + h.facts = h.woken then h.wake_at else moment.now end,
-           first_version = case when s.first_version = s.version then s.version else
-               (select max(d.version) from everytick.definition d
-                 where d.job = s.job and (d.in_force_after is null or d.in_force_after <= h.watermark)) end,
-           reschedule_made_at = case when h.rescheduled then null else s.reschedule_made_at end,
-           reschedule_to = case when h.rescheduled then null else s.reschedule_to end,
-           reschedule_by = case when h.rescheduled then null else s.reschedule_by end,
-           end_scheduled_for = case when h.end_at is null then s.end_scheduled_for else h.end_scheduled_for end,
-           end_started_at = case when h.end_at is null then s.end_started_at else h.end_started_at end,
-           end_at = coalesce(h.end_at, s.end_at),
-           success_scheduled_for =
-               case when h.success_at is null then s.success_scheduled_for else h.success_scheduled_for end,
-           success_started_at = case when h.success_at is null then s.success_started_at else h.success_started_at end,
-           success_at = coalesce(h.success_at, s.success_at), mark = $29
-      from moment, held h
-     where s.job = h.job and s.job = any(array(select job from held))
-    returning s.job, s.wake_at is distinct from h.known_wake_at as is_moved
+       set revision = s.revision + 1, woken = s.woken + p.facts, watermark = p.watermark,
+           wake_at = case when s.woken + p.facts = p.woken then p.wake_at else moment.now end,
+           «moved_on»,
+           «noted_ends», mark = $29
+      from moment, held p
+     where s.job = p.job and s.job = any(array(select job from held))
+    returning s.job, s.wake_at is distinct from p.known_wake_at as is_moved
 ), bell as (
     select everytick.ring()
      where exists (select from settled where is_moved) or exists (select from made where owner is null)
@@ -598,9 +551,7 @@ with moment as materialized (
                      for update skip locked) r
             order by r.priority desc, r.line_at, r.id
             limit $3))
-    returning o.seq, o.id, o.job, o.version, o.scheduled_for, o.status, o.cause, o.late, o.covers_after, o.covers_through,
-              o.line_at, o.ready_at, o.owner, o.fence, o.started_at, o.ended_at, o.error, o.overrides, o.payload, o.replay_of,
-              o.reason, o.created_at, o.updated_at, o.number, o.claimed_at, o.lost, o.cancel, o.priority
+    returning «claim»
 ), known as (
     insert into everytick.node (id, beat_at)
     select $1, moment.now from moment where exists (select from taken)
@@ -795,12 +746,10 @@ select seq, cancel from everytick.occurrence where status < 4 and owner = $1 ord
 
 -- claims_of --
 -- Returns these occurrences as their owner needs them, in the columns of a claim.
-select seq, id, job, version, scheduled_for, status, cause, late, covers_after, covers_through,
-       line_at, ready_at, owner, fence, started_at, ended_at, error, overrides, payload, replay_of,
-       reason, created_at, updated_at, number, claimed_at, lost, cancel, priority
-  from everytick.occurrence
- where seq = any($1::bigint[]) and owner = $2
- order by seq;
+select «claim»
+  from everytick.occurrence o
+ where o.seq = any($1::bigint[]) and o.owner = $2
+ order by o.seq;
 
 -- release_waits --
 -- Frees what silent nodes only waited with: no attempt of it was running. Returns how many.
@@ -898,9 +847,7 @@ on conflict (occurrence, task, number) do update
 
 -- reports --
 -- Returns ended occurrences whose report nobody delivered yet, oldest end first, in the columns of a claim.
-select o.seq, o.id, o.job, o.version, o.scheduled_for, o.status, o.cause, o.late, o.covers_after, o.covers_through,
-       o.line_at, o.ready_at, o.owner, o.fence, o.started_at, o.ended_at, o.error, o.overrides, o.payload, o.replay_of,
-       o.reason, o.created_at, o.updated_at, o.number, o.claimed_at, o.lost, o.cancel, o.priority
+select «claim»
   from everytick.report r
   join everytick.occurrence o on o.seq = r.occurrence
  where o.job <> all(array(select j.seq from everytick.job j where j.id = any($2::text[])))

@@ -1,0 +1,36 @@
+-- What several statements of queries.sql say alike. Each has a name and says what it stands for.
+
+-- standing --
+-- Where a job `v` stands, in the columns that a snapshot is made from, up to whether anybody asks for it.
+v.job, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.first_version, v.version, v.retire_at,
+       v.reschedule_made_at, v.reschedule_to, v.reschedule_by, v.end_scheduled_for, v.end_started_at, v.end_at,
+       v.success_scheduled_for, v.success_started_at, v.success_at,
+       exists (select from everytick.occurrence o where o.job = v.job and o.status < 4 offset 0) as is_active,
+       exists (select from everytick.pause f where f.job = v.job offset 0) as has_pauses,
+       exists (select from everytick.adjustment f where f.job = v.job offset 0) as has_adjustments,
+
+-- moved_on --
+-- What a plan `p` says of where its job `s` stands, besides the watermark: the versions that are still to be decided, and
+-- whether the next run was set for the last time.
+first_version = case when s.first_version = s.version then s.version else
+           (select max(d.version) from everytick.definition d
+             where d.job = s.job and (d.in_force_after is null or d.in_force_after <= p.watermark)) end,
+       reschedule_made_at = case when p.rescheduled then null else s.reschedule_made_at end,
+       reschedule_to = case when p.rescheduled then null else s.reschedule_to end,
+       reschedule_by = case when p.rescheduled then null else s.reschedule_by end
+
+-- noted_ends --
+-- The last end and the last success that a plan `p` found, for its job `s`.
+end_scheduled_for = case when p.end_at is null then s.end_scheduled_for else p.end_scheduled_for end,
+       end_started_at = case when p.end_at is null then s.end_started_at else p.end_started_at end,
+       end_at = coalesce(p.end_at, s.end_at),
+       success_scheduled_for =
+           case when p.success_at is null then s.success_scheduled_for else p.success_scheduled_for end,
+       success_started_at = case when p.success_at is null then s.success_started_at else p.success_started_at end,
+       success_at = coalesce(p.success_at, s.success_at)
+
+-- claim --
+-- The columns of a claim of an occurrence `o`, which are read by their place.
+o.seq, o.id, o.job, o.version, o.scheduled_for, o.status, o.cause, o.late, o.covers_after, o.covers_through,
+       o.line_at, o.ready_at, o.owner, o.fence, o.started_at, o.ended_at, o.error, o.overrides, o.payload, o.replay_of,
+       o.reason, o.created_at, o.updated_at, o.number, o.claimed_at, o.lost, o.cancel, o.priority
