@@ -38,9 +38,9 @@ class Resolution:
 
     @property
     def edits(self) -> Edits:
-        """All of it as one change, of exactly what was seen."""
-        seen = dict.fromkeys((job.name for job in self.puts), 0) | {job.name: job.version for job in self.before}
-        return Edits(self.puts, seen)
+        """All of it as one change. What is new must not be there; of several who change a task the last one wins."""
+        known = {job.name for job in self.before}
+        return Edits(self.puts, {job.name: 0 for job in self.puts if job.name not in known})
 
 
 def resolve(

@@ -313,6 +313,22 @@ async def test_a_document_that_cannot_be_read_stops_the_initialization_and_nothi
         await state_document(world.store, "b")
 
 
+async def test_instances_that_begin_at_the_same_time_with_other_words_all_begin(world: World) -> None:
+    """S2-063: of several who change a task the last one wins."""
+    callback = Counting()
+    for expression in ("* * * * *", "* * * * 0-6"):
+        instances = [world.scheduler() for _ in range(8)]
+        begun = [
+            each.initialize([(f"{name}", expression, callback, f"{number + 1}m") for name in range(5)])
+            for number, each in enumerate(instances)
+        ]
+        await asyncio.gather(*begun)
+        for name in range(5):
+            await world.until(f"TaskRunCompleted {name}")
+        await asyncio.gather(*(each.stop() for each in instances))
+    assert {state.cronExpression for state in (await task_states(world.store)).values()} == {"* * * * 0-6"}
+
+
 async def test_two_schedulers_of_other_names_do_not_meet(world: World) -> None:
     one, other = Counting(), Counting()
     first, second = world.scheduler(), world.scheduler(name="nightly")

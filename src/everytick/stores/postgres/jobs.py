@@ -121,7 +121,9 @@ class Jobs(Asking):
     async def apply(self, edits: Edits, *, by: str = "") -> Sequence[Stored]:
         """Do everything that the edits say in one transaction, or nothing; return what came of each put."""
         async with self._door.transaction() as db:
-            held = await db.fetch(self._sql.hold_names, [*{*edits.names, *edits.expected}])
+            names = [*{*edits.names, *edits.expected}]
+            await db.fetch(self._sql.lock_names, names)
+            held = await db.fetch(self._sql.hold_names, names)
             known = {row["name"]: row for row in held}
             _expect(edits, known)
             stored = await self._put_held(db, known, edits.puts, by)

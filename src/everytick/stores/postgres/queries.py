@@ -74,6 +74,7 @@ class Queries:
     hold_name: str
     forgotten: str
     newest: str
+    lock_names: str
     hold_names: str
     forget_editions: str
     ids_taken: str

@@ -906,6 +906,16 @@ select d.definition, d.version, s.version - s.first_version + 1 as editions, j.i
   join everytick.definition d on d.job = s.job and d.version = s.version
  where s.job = $1;
 
+-- lock_names --
+-- Locks where the jobs of these names stand, by rising key. Whoever waits here for another's edit must look for the
+-- definitions afterwards: by a statement that began before, the newest one cannot be seen.
+select s.job
+  from everytick.job j
+  join everytick.job_state s on s.job = j.seq
+ where j.name = any($1::text[])
+ order by j.seq
+   for no key update of s;
+
 -- hold_names --
 -- Locks where the jobs of these names stand, by rising key, and returns the newest definition of each.
 select j.name, s.job, s.removed_at, everytick.everytick_now() as now, d.definition, d.version,
