@@ -45,6 +45,11 @@ class Health:
         return 0.0 if self._failing_since is None else self._monotonic() - self._failing_since
 
     @property
+    def is_back(self) -> bool:
+        """Whether it has answered and taken a beat since anything failed; perhaps for a moment only."""
+        return min(self._heard_at, self._beaten_at) > self._failed_at
+
+    @property
     def unheard_for(self) -> float:
         """For how many seconds nothing was heard of the store."""
         return self._monotonic() - self._heard_at

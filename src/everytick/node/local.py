@@ -170,7 +170,7 @@ class Local:
                 local.rest()
             return
         away_for = min(self._health.failing_for, self._clock.monotonic() - self._settled_at)
-        if not self._known or away_for < self._patience:
+        if not self._known or away_for < self._patience or self._health.is_back:
             return
         if local is not None and local.unrecorded >= MOST_UNRECORDED:
             return

@@ -154,6 +154,31 @@ def test_a_store_that_hangs_is_as_good_as_one_that_is_away(live: Live, caplog: p
         live(story)
 
 
+def test_a_store_that_is_back_after_a_second_outage_is_not_replaced_again(
+    live: Live, caplog: pytest.LogCaptureFixture
+) -> None:
+    """C-28: though it must last a while before it counts as well, other nodes plan by it, and all would run twice."""
+
+    async def story(world: World) -> None:
+        line = laid(world)
+        ran, body = noting(world)
+        job = await world.define("here", body, every("5s", start=NOON), recovery="execute_all", **LOCAL)
+        node = world.node()
+        await node.start()
+        await pause("61s")
+        for back in ("8s", "60s"):
+            line.is_away = True
+            await pause("12s")
+            line.is_away = False
+            await pause(back)
+        assert len(await world.history(job)) == len(ran)
+        await node.stop()
+
+    with caplog.at_level(logging.ERROR):
+        live(story)
+    assert len([record for record in caplog.records if FALLING_BACK in record.getMessage()]) == 2
+
+
 def test_what_still_runs_when_the_store_is_back_is_this_nodes_there_and_ends_there(live: Live) -> None:
     """C-28: it is recorded as running at once, under its fence, and its end is an ordinary one."""
 
