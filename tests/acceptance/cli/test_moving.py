@@ -28,8 +28,9 @@ def test_a_crontab_is_imported_checked_applied_foreseen_and_exported(tmp_path: P
 
     foreseen = json.loads(everytick(tmp_path, "simulate", "--days", "7", "--json", *store).stdout)
     runs = {job["job"]: job["runs"] for job in foreseen["jobs"]}
-    # A quarter of an hour that passed between `apply` and `simulate` is late by then, and runs too.
-    assert runs in ({"echo": 7 * 24 * 4, "echo-2": 5}, {"echo": 7 * 24 * 4 + 1, "echo-2": 5})
+    # What passed between `apply` and `simulate` is late by then, and runs too.
+    assert runs.keys() == {"echo", "echo-2"}
+    assert (runs["echo"] - 7 * 24 * 4, runs["echo-2"] - 5) in ((0, 0), (1, 0), (1, 1), (0, 1))
 
     assert everytick(tmp_path, "export", "jobs", "-o", "out", *store).returncode == 0
     assert everytick(tmp_path, "diff", "out", *store).stdout == ""

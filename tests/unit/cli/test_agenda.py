@@ -20,9 +20,10 @@ def test_next_is_an_agenda_of_all_jobs_in_order(cli: Cli, shop: Everytick) -> No
 
 
 def test_next_shows_times_in_the_zone_that_was_asked_for(cli: Cli, shop: Everytick) -> None:
-    [row] = cli("next", "nightly", "-n", "1", "--tz", "Europe/Berlin").rows
+    rows = cli("next", "nightly", "-n", "2", "--tz", "Europe/Berlin").rows
 
-    assert "T02:30:00+0" in row[0]
+    # One of two nights may be the one on which the clock has no half past two.
+    assert [row[0] for row in rows if "T02:30:00+0" in row[0]]
 
 
 def test_next_marks_what_the_clock_moves(cli: Cli, shop: Everytick) -> None:
