@@ -109,6 +109,10 @@ class Planner:
         """Write what was decided about this instant before it came; what changed since is planned as ever."""
         planned = 0
         for batch, plans in self.foresight.come(now, BATCH):
+            if planned:
+                # Those written so far may start. Not after the last: of the same instant the rest is still to be
+                # planned, and may have to come first.
+                await asyncio.sleep(0)
             try:
                 commits = await self._store.commit_plans(batch, plans)
             except StoreUnavailable:
@@ -118,7 +122,6 @@ class Planner:
                 continue
             self._tell(batch, plans, commits, now)
             planned += len(batch)
-            await asyncio.sleep(0)
         return planned
 
     async def _few(self) -> int | None:

@@ -102,3 +102,29 @@ def test_what_changes_in_the_last_moment_before_an_instant_counts(deed: str) -> 
         assert set(world.store.committed_at) == {SOON}
 
     living(story, Counting)
+
+
+def test_of_one_instant_the_first_in_line_starts_first_though_only_others_were_foreseen() -> None:
+    """S0-104: one that overlaps with itself is decided at the instant, and comes first by its priority."""
+
+    async def story(world: World) -> None:
+        begun: list[str] = []
+
+        async def plain() -> None:
+            begun.append("plain")
+
+        async def long() -> None:
+            begun.append("long")
+            await pause("3h")
+
+        await world.define("plain", plain, every("1h", start=SOON))
+        await world.define("long", long, every("1h", start=SOON), overlap="allow", priority=1, task_timeout=None)
+        node = world.node(slots=2)
+        await node.start()
+        await pause("1h")
+        assert begun == ["long", "plain"]
+        await pause("1h")
+        assert begun == ["long", "plain", "long"]
+        await node.stop()
+
+    living(story)
