@@ -79,6 +79,28 @@ async def test_an_ending_waits_for_nobody_who_holds_its_job(store: PostgresStore
     assert (await store.get([stored.job_id]))[stored.job_id].last_success == record.last_success
 
 
+@pytest.mark.parametrize("unheld", [20, 0], ids=["glanced", "held"])
+async def test_a_job_that_one_node_cannot_read_is_planned_by_those_that_can(
+    store: PostgresStore, clock: ManualClock, db: Any, unheld: int
+) -> None:
+    """C-21: a newer everytick, or a schedule of somebody's own, must not stop where an older node looks at it."""
+    stored = await store.put(job("bad", overlap="allow"))
+    await plan_once(store)
+    # Who has read it before goes on with what was read.
+    await db.execute("update definition set definition = '{' where job = (select seq from job where name = 'bad')")
+    unable = PostgresStore(store.url, schema=store.schema, clock=clock)
+    unable.unheld = unheld
+    await unable.open()
+    for hour in range(1, 3):
+        clock.move(hours=1)
+        await store.request(stored.job_id, Request(f"k{hour}", Cause.TRIGGER, clock.time))
+        assert await plan_once(unable) == []
+        assert await plan_once(unable) == []
+        assert await plan_once(store) == [Commit.COMMITTED]
+    assert {each.cause for each in await occurrences(store, stored.job_id)} == {Cause.SCHEDULE, Cause.TRIGGER}
+    await unable.close()
+
+
 async def test_a_definition_that_cannot_be_read_is_parked_and_shown_and_disturbs_nobody(
     store: PostgresStore, clock: ManualClock, db: Any
 ) -> None:

@@ -129,8 +129,8 @@ keys = list(range(1, BATCH + 1))
 times = [START] * BATCH
 CUSTOM: dict[str, tuple[Any, ...]] = {
     "ahead": (["default"],),
-    "hold_due": (START, BATCH, 2 * BATCH, START.replace(year=2000), ""),
-    "glance": (START, 20),
+    "hold_due": (START, BATCH, 2 * BATCH, START.replace(year=2000), "", [1]),
+    "glance": (START, 20, [1]),
     "marked_plans": (keys, 1),
     "standing_of_ripe": (keys, START),
     "standing_of_told": (keys, START),

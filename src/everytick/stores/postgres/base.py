@@ -25,6 +25,8 @@ class Base:
         self._sql = door.sql
         self._compiled = Compiled(self._sql.definitions, definitions_kept)
         self._latest: datetime | None = None
+        self._unreadable: dict[int, datetime] = {}
+        """The jobs that this process cannot read and leaves to others, and since when."""
 
     def _never_back(self, now: datetime) -> datetime:
         """Return the server's time; one that was set back stands still until it has caught up."""

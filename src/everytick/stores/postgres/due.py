@@ -20,6 +20,7 @@ HELD_FOR = timedelta(seconds=5)
 UNHELD = 20
 """So many due jobs are not worth holding: to plan them twice costs less than the way to the server and back."""
 
+_TRIED_AGAIN = timedelta(seconds=10)
 _BUSY_SHOWN = 100
 _Line: TypeAlias = tuple[tuple[Active, ...], int, tuple[Active, ...], int, bool]
 _NO_LINE: _Line = ((), 0, (), 0, True)
@@ -55,6 +56,7 @@ class Due(Base):
         `held_for`; people may change them meanwhile, and then the plan is stale.
         """
         broken: dict[int, str] = {}
+        self._look_again(now)
         glanced = None if self._are_many or not self.unheld else await self._glanced(now, limit, broken)
         if glanced is not None:
             yield glanced[1]
@@ -62,7 +64,7 @@ class Due(Base):
             async with self._held(now, limit, broken) as batch:
                 self._are_many = len(batch) >= min(limit, self.unheld + 1)
                 yield batch
-        await self._park(broken)
+        await self._park(broken, now)
 
     @patiently
     async def glance(self, limit: int) -> tuple[datetime, Sequence[JobSnapshot]] | None:
@@ -72,15 +74,19 @@ class Due(Base):
         broken: dict[int, str] = {}
         found = await self._glanced(self._latest, limit, broken)
         self._are_many = found is None
-        await self._park(broken)
-        return None if found is None else (self._never_back(found[0]), found[1])
+        if found is None:
+            return None
+        now = self._never_back(found[0])
+        await self._park(broken, now)
+        self._look_again(now)
+        return now, found[1]
 
     async def _glanced(
         self, now: datetime | None, limit: int, broken: dict[int, str]
     ) -> "tuple[datetime, Batch] | None":
         """Return what is due if it is little: the time until it is planned is what counts then."""
         async with self._door.connection() as db:
-            found = await db.fetch(self._sql.glance, now, self.unheld)
+            found = await db.fetch(self._sql.glance, now, self.unheld, list(self._unreadable))
             if len(found) > self.unheld:
                 return None
             standing = [row for row in found if row[0] is not None]
@@ -134,11 +140,19 @@ class Due(Base):
             self._door.drop(db)
             raise
 
-    async def _park(self, broken: dict[int, str]) -> None:
+    async def _park(self, broken: dict[int, str], now: datetime) -> None:
+        """Leave what cannot be read here to others, and let people see why; nobody else is kept from it."""
         if broken:
+            self._unreadable.update(dict.fromkeys(broken, now))
             async with self._door.transaction() as db:
                 for job, reason in sorted(broken.items()):
                     await db.execute(self._sql.park_job, job, rows.text(reason))
+
+    def _look_again(self, now: datetime) -> None:
+        """Try those again after a while that could not be read: somebody may have edited them."""
+        if self._unreadable:
+            later = now - _TRIED_AGAIN
+            self._unreadable = {job: since for job, since in self._unreadable.items() if since > later}
 
     # ------------------------------------------------------------------------------------------------- the snapshots
 
@@ -169,7 +183,7 @@ class Due(Base):
         window = limit * 2
         after = self._reached[1:] if self._reached[0] == now else _BEGINNING
         while True:
-            held = await db.fetch(self._sql.hold_due, now, limit, window, *after)
+            held = await db.fetch(self._sql.hold_due, now, limit, window, *after, list(self._unreadable))
             ripe, told, [seen] = ([job for job, kind in held if kind is wanted] for wanted in (False, True, None))
             if seen < window or len(ripe) == limit:
                 return ripe, told

@@ -103,6 +103,7 @@ class Jobs(Asking):
         await db.execute(self._sql.edit_state, seq, version, *kept, bool(broken))
         await db.execute(self._sql.edit_unclaimed, seq, version, settings.priority, settings.queue)
         await self._wake(db, seq, now)
+        self._unreadable.pop(seq, None)
         return Stored(newest["id"], version, changed=True)
 
     async def _make_room(self, db: Connection, seq: int, newest: int, waiting: int) -> int:

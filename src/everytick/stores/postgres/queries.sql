@@ -56,11 +56,12 @@ select moment.now,
 -- hold most of them, and one has to ask for more. It begins behind ($4, $5), where the batch before has ended: what was
 -- planned since is still in the index, for as long as somebody may see it there.
 -- Jobs that facts make due come from the oldest thousand facts, or $3. A job is `told` of which any facts are waiting.
+-- Of the jobs $6 nothing is seen: this node cannot read them, and others may.
 with seen as materialized (
     select s.job, f.wakes is not null as told
       from everytick.job_state s
      cross join lateral (select bool_or(w.wakes) as wakes from everytick.wake w where w.job = s.job) f
-     where s.wake_at <= $1 and (s.wake_at, s.id) > ($4, $5) and f.wakes is not true
+     where s.wake_at <= $1 and (s.wake_at, s.id) > ($4, $5) and f.wakes is not true and s.job <> all($6::int[])
      order by s.wake_at, s.id
      limit $3
 ), ripe as materialized (
@@ -73,7 +74,8 @@ with seen as materialized (
       from (select w.job
               from (select w.job, max(w.at) as at
                       from (select w.job, w.at from everytick.wake w
-                             where w.wakes and w.at <= $1 order by w.at limit greatest($3, 1000)) w
+                             where w.wakes and w.at <= $1 and w.job <> all($6::int[])
+                             order by w.at limit greatest($3, 1000)) w
                      group by w.job) w
              cross join lateral (select j.id from everytick.job j where j.seq = w.job offset 0) j
              order by w.at, j.id) w
@@ -89,6 +91,7 @@ select count(*)::int, null from seen where (select count(*) from ripe) < $2;
 -- glance --
 -- Returns the store's time, or $1 where that is later, and where jobs stand whose time has come by then, facts
 -- included, and holds nothing: all of them, or else more than $2. The request of a job that has only one comes along.
+-- Of the jobs $3 nothing is seen.
 with moment as materialized (
     select greatest(everytick.everytick_now(), $1::timestamptz) as now
 )
@@ -102,13 +105,14 @@ select «standing»
          from ((select s.job
                   from everytick.job_state s
                  cross join lateral (select bool_or(w.wakes) as wakes from everytick.wake w where w.job = s.job) f
-                 where s.wake_at <= moment.now and f.wakes is not true
+                 where s.wake_at <= moment.now and f.wakes is not true and s.job <> all($3::int[])
                  order by s.wake_at
                  limit $2 + 1)
                union all
                (select distinct w.job
                   from (select w.job from everytick.wake w
-                         where w.wakes and w.at <= moment.now order by w.at limit 1000) w
+                         where w.wakes and w.at <= moment.now and w.job <> all($3::int[])
+                         order by w.at limit 1000) w
                  limit $2 + 1)) a(due)
         cross join lateral (select * from everytick.job_standing v
                              where v.job = a.due and v.wake_at <= moment.now offset 0) v
@@ -199,11 +203,8 @@ select r.*
  order by r.job, r.seq;
 
 -- park_job --
--- Takes a job whose definition cannot be read out of planning and says why; an edit brings it back, and the ends that
--- nobody has answered yet are there for the plan that follows.
-with told as (delete from everytick.wake where job = $1 and ended_at is null),
-     kept as (update everytick.wake set wakes = false where job = $1 and ended_at is not null and wakes)
-update everytick.job_state set parked = $2, wake_at = null where job = $1;
+-- Says why the definition of a job cannot be read by some node; those that can go on with it, and an edit ends it.
+update everytick.job_state set parked = $2 where job = $1 and parked is distinct from $2;
 
 -- job_keys --
 -- Returns the inner keys of jobs.
