@@ -105,5 +105,4 @@ def test_r1_scheduling_latency_target_for_a_hundred_thousand(adapter: Adapter) -
         return took
 
     took = adapter.play(story)
-    print(f"{took:.1f} s of the processor")
     assert took < 60
