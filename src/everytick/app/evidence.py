@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from everytick.app.history import versions
 from everytick.deciding.explain import Evidence
 from everytick.domain.ids import occurrence_id
+from everytick.domain.nodes import unknown_targets
+from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
 
 if TYPE_CHECKING:
@@ -17,8 +19,11 @@ if TYPE_CHECKING:
 _TICK = timedelta(microseconds=1)
 
 
-async def evidence_of(store: AnyStore, record: JobRecord, at: datetime) -> Evidence:
-    """Return what is stored about the instant, and the job as a plan would see it now."""
+async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_timeout: timedelta) -> Evidence:
+    """Return what is stored about the instant, and the job as a plan would see it now.
+
+    A node that was not heard of for `node_timeout` is not asked what it can run.
+    """
     job_id = record.job.id
     page = await store.history(job_id=job_id, after=at - _TICK, through=at, limit=100)
     found = list(page.occurrences)
@@ -37,9 +42,11 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime) -> Evide
     older = await store.editions(job_id, [each.version for each in spans if each.version < oldest], at=at)
     older = [each for each in older if each.job.version < oldest]
     known |= {each.job.version: each.job for each in older}
+    now = await store.now()
+    waits = any(each.status is OccurrenceStatus.PENDING for each in found)
     return Evidence(
         at=at,
-        now=await store.now(),
+        now=now,
         snapshot=snapshot,
         definitions=tuple(known[version] for version in sorted(known)),
         occurrences=tuple(found),
@@ -47,4 +54,11 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime) -> Evide
         removed_at=record.removed_at,
         removed_by=record.removed_by,
         older=tuple(older),
+        refused=await _refused(store, record, now - node_timeout) if waits else "",
     )
+
+
+async def _refused(store: AnyStore, record: JobRecord, since: datetime) -> str:
+    """Why no node that lives can run the job; nothing where one may."""
+    living = [each.facts for each in await store.nodes() if each.beat_at >= since and each.facts is not None]
+    return unknown_targets([record.job], living).get(record.job.name, "")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from everytick.deciding.explain import Explanation
     from everytick.domain.snapshots import JobSnapshot
     from everytick.node.events import Listener
+    from everytick.node.settings import NodeSettings
     from everytick.stores.base import JobRecord, NodeRecord, Whole
 
 L = TypeVar("L", bound="Listener")
@@ -42,6 +43,8 @@ class JobStatus:
 
 class Questions(Opened):
     """The questions; none of them changes anything."""
+
+    settings: NodeSettings
 
     async def jobs(self) -> Sequence[JobRecord]:
         """Return every job in the store, whoever owns it, by name."""
@@ -130,7 +133,7 @@ class Questions(Opened):
 
         store = await self._opened()
         record = await self._find(store, name, removed=True)
-        return explain(await evidence_of(store, record, moment_of(at)))
+        return explain(await evidence_of(store, record, moment_of(at), self.settings.node_timeout))
 
     def events(self, name: str | None = None) -> Stream:
         """Give what this node does from now on, for one job or for all: `async for event in tick.events()`."""

@@ -32,6 +32,7 @@ class Verdict(StrEnum):
     WILL_RUN = "will run"
     WAITING_FOR_A_SLOT = "waiting for a slot"
     WAITING_IN_LINE = "waiting in line"
+    UNKNOWN_TARGET = "unknown target"
     NOT_DECIDED_YET = "not decided yet"
     CANCELED = "canceled"
     SUPERSEDED = "superseded"
@@ -95,7 +96,8 @@ class Evidence:
     """What is known about one instant of a job: its definitions, and what was stored about that instant.
 
     `definitions` are those at hand; the newest is always there. `older` are editions of before
-    the snapshot's. `occurrences` stand at this very time, `spans` hold it.
+    the snapshot's. `occurrences` stand at this very time, `spans` hold it. `refused` says why no
+    living node can run the job, if that is so.
     """
 
     at: datetime
@@ -107,6 +109,7 @@ class Evidence:
     removed_at: datetime | None = None
     removed_by: str = ""
     older: tuple[Edition, ...] = ()
+    refused: str = ""
 
 
 @value
@@ -187,6 +190,8 @@ def _of_occurrence(evidence: Evidence, found: Occurrence) -> Explanation:
 
 
 def _verdict_of(evidence: Evidence, found: Occurrence) -> Verdict:
+    if found.status is _S.PENDING and evidence.refused:
+        return Verdict.UNKNOWN_TARGET
     if found.status in _OF_STATUS:
         return _OF_STATUS[found.status]
     if found.status in (_S.SKIPPED, _S.MISSED):
@@ -198,6 +203,8 @@ def _story_of(evidence: Evidence, found: Occurrence) -> str:
     match found.status:
         case _S.PENDING if found.ready_at is not None and found.ready_at > evidence.now:
             return f"it is pending and may start at {found.ready_at.isoformat()}"
+        case _S.PENDING if evidence.refused:
+            return f"it is pending, and no living node can run it: {evidence.refused}"
         case _S.PENDING:
             return "it is pending, and no node with a free slot of its queue has claimed it yet"
         case _S.QUEUED:

@@ -1,5 +1,6 @@
 """explain: a test per verdict, through the public API, on memory and on SQLite."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -8,6 +9,7 @@ import pytest
 
 from everytick.app import Everytick
 from everytick.deciding.explain import Explanation, Verdict
+from everytick.domain.nodes import NodeFacts
 from everytick.errors import NotFound
 from everytick.schedules.calendars import calendar
 from everytick.schedules.cron import cron
@@ -61,6 +63,22 @@ def told(tick: Everytick, store: AnyStore, clock: ManualClock) -> Told:
 
 
 # --------------------------------------------------------------------------------------------------- what happened
+
+
+async def test_what_no_living_node_can_run_is_told_with_the_reason(told: Told) -> None:
+    """C-21: whoever waits for it hears that waiting is in vain."""
+    await told.define()
+    await told.until(at(10))
+    [record] = await told.tick.jobs()
+    facts = NodeFacts("1.0", "3.11.4", "2025b (system)", "h", 7, 50, ("default",), START)
+    await told.store.register("one", replace(facts, unknown_targets=((record.job.id, "there is no module x"),)))
+
+    found = await told.asked(at(10))
+    assert found.verdict is Verdict.UNKNOWN_TARGET
+    assert "it is pending, and no living node can run it: there is no module x" in found.text
+
+    await told.store.register("two", facts)
+    assert (await told.asked(at(10))).verdict is Verdict.WAITING_FOR_A_SLOT
 
 
 async def test_what_ran_is_told_with_its_occurrence_and_status(told: Told) -> None:
