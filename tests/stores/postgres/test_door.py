@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 
@@ -139,3 +140,17 @@ async def test_a_transaction_commits_or_rolls_back_whole_whatever_ends_it(store:
             await note("lost", error)
     async with store._door.connection() as db:
         assert [row["word"] for row in await db.fetch(f"select word from {table}")] == ["kept"]
+
+
+async def test_whoever_is_told_twice_to_stop_stops_at_whatever_turns_of_the_loop_that_is(store: PostgresStore) -> None:
+    """G1: a cancellation that came out as `StoreUnavailable` would be taken for an outage, and waited out for ever."""
+    became = []
+    for before, between in product(range(12), range(1, 6)):
+        asking = asyncio.create_task(store.nodes())
+        for turns in (before, between):
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            asking.cancel()
+        [became_of] = await asyncio.gather(asking, return_exceptions=True)
+        became.append(became_of)
+    assert all(isinstance(each, (asyncio.CancelledError, list)) for each in became), became

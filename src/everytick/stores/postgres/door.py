@@ -192,13 +192,19 @@ class Door:
     async def connection(self) -> AsyncIterator[Connection]:
         """Give a connection on which every statement commits by itself."""
         with self.answering():
-            async with self._pooled().acquire() as db:
-                try:
-                    await self.tell_time(db)
-                    yield db
-                except asyncio.CancelledError:
-                    await self._broken_off(db)
-                    raise
+            pool = self._pooled()
+            db = await pool.acquire()
+            try:
+                await self.tell_time(db)
+                yield db
+            except asyncio.CancelledError:
+                # Given back once and no more: what a second time would raise stood in the place of the cancellation.
+                await self._broken_off(db)
+                raise
+            except BaseException:
+                await pool.release(db)
+                raise
+            await pool.release(db)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
