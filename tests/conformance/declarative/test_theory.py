@@ -40,7 +40,6 @@ def test_formal_theory_every_test_of_the_suite_holds_a_statement() -> None:
         "test_registration_format_takes_lists_and_tuples_and_every_form_of_a_duration",
         "test_registration_format_every_async_callable_is_a_callback",
         "test_states_are_only_read",
-        "test_dst_transition_behavior_on_every_store",
     }
 
     assert {test for test in suite() if not test.startswith("test_formal_theory")} - named == about_forms
