@@ -88,6 +88,17 @@ def connect(path: Path) -> sqlite3.Connection:
         raise translated(error) from error
 
 
+def connect_to_look(address: str, patience: float) -> sqlite3.Connection:
+    """Return a connection to an address that says it is only for reading; it waits so many seconds for others."""
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    try:
+        connection = ApswConnection(address, flags=flags)
+        connection.set_busy_timeout(int(patience * 1000))
+    except apsw.Error as error:
+        raise translated(error) from error
+    return cast("sqlite3.Connection", connection)
+
+
 def library_version() -> str:
     """Return which SQLite apsw brings along."""
     return apsw.sqlite_lib_version()

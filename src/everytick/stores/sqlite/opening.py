@@ -6,9 +6,10 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
 from typing import Literal, TypeVar
 
@@ -42,6 +43,7 @@ MIGRATIONS = load_migrations("everytick.stores.sqlite")
 _APPLICATION = 0x65767469  # "evti": tells our files from other people's
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.0001, 0.002
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_making = Lock()
 
 
 def connect(
@@ -145,7 +147,7 @@ def prepare(path: Path, migrations: tuple[Migration, ...] = MIGRATIONS, driver: 
             path,
         )
     with saying_which_file(path):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        _make(path)
         try:
             with closing(connect(path, driver=driver)) as connection:
                 _refuse_strangers(connection, path)
@@ -158,17 +160,40 @@ def prepare(path: Path, migrations: tuple[Migration, ...] = MIGRATIONS, driver: 
             raise
 
 
-def applied(path: Path) -> int:
-    """Return the number of the newest migration of a file, or 0; nothing is made and nothing is changed."""
+def _make(path: Path) -> None:
+    """Make an empty file, readable by its owner alone, where there is none.
+
+    A file that exists is never opened here: closing any descriptor of a file releases every POSIX
+    lock that this process holds on it, and another store of this process may have it open. Two
+    stores that begin at once take turns, so that one does not close what the other has just locked.
+    """
+    with _making, suppress(FileExistsError):
+        os.close(os.open(os.path.realpath(path), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def applied(path: Path, driver: Driver = "sqlite3") -> int:
+    """Return the number of the newest migration of a file, or 0; nothing is made and nothing is changed.
+
+    It is asked through the store's own driver: each SQLite library in a process knows only its own
+    locks, and releases the other's when it closes the file.
+    """
     if not path.exists() or not path.stat().st_size:
         return 0
-    address = f"{path.absolute().as_uri()}?mode=ro"
-    with saying_which_file(path), closing(sqlite3.connect(address, uri=True, timeout=PATIENCE)) as connection:
+    with saying_which_file(path), closing(_connect_to_look(path, driver)) as connection:
         _refuse_strangers(connection, path)
         if not connection.execute("select 1 from sqlite_schema where name = 'migration'").fetchone():
             return 0
         found: int = connection.execute("select coalesce(max(number), 0) from migration").fetchone()[0]
         return found
+
+
+def _connect_to_look(path: Path, driver: Driver) -> sqlite3.Connection:
+    """Return a connection that changes nothing, not even the file's settings."""
+    address = f"{path.absolute().as_uri()}?mode=ro"
+    if driver == "apsw":
+        looking: sqlite3.Connection = apsw_driver().connect_to_look(address, PATIENCE)
+        return looking
+    return sqlite3.connect(address, uri=True, timeout=PATIENCE)
 
 
 def _refuse_strangers(connection: sqlite3.Connection, path: Path) -> None:

@@ -88,7 +88,9 @@ class SqliteStore:
 
     async def migrated(self) -> int:
         """Return the number of the newest migration that was applied, without opening or changing anything."""
-        return await in_own_thread(partial(applied, self._path), f"everytick looking at {self._path.name}")
+        return await in_own_thread(
+            partial(applied, self._path, self._driver), f"everytick looking at {self._path.name}"
+        )
 
     async def open(self) -> None:
         """Make the file if it is not there, migrate it, or refuse it with a reason."""
