@@ -79,6 +79,8 @@ class Executor:
         self._reporter, self._logs = reporter, logs
         self._held: dict[int, Held] = {}
         self._backlog: deque[Held] = deque()
+        self._lingering: dict[int, Held] = {}  # no longer ours, and a body of it has not ended
+        self._behind: dict[int, Held] = {}  # claimed anew: begins when what lingers under its handle has ended
         self._unwritable: dict[int, int] = {}
         self.unwritable: Callable[[Claim], None] | None = None
         self._busy = 0
@@ -159,8 +161,10 @@ class Executor:
         learned = None
         for claim in claims:
             known = self._held.get(claim.handle)
-            if known is not None and known.claim.fence >= claim.fence:
-                continue
+            if known is not None:
+                if known.claim.fence >= claim.fence:
+                    continue
+                self._lose(known)
             claimed_at = claim.snapshot.claimed_at
             if claimed_at is not None and claimed_at is not learned:
                 learned = claimed_at
@@ -171,6 +175,8 @@ class Executor:
             held = self._held[claim.handle] = Held(claim, bodies or ())
             if bodies is None or self._stop is not None:
                 self.feed(held, Stopping())
+            elif claim.handle in self._lingering:
+                self._behind[claim.handle] = held
             else:
                 self._backlog.append(held)
         if self._backlog:
@@ -284,6 +290,8 @@ class Executor:
             del held.open[running.place]
         self._logs.close(running)
         self._watch.ended(running)
+        if held.is_gone and not held.open:
+            self._linger_no_more(held)
         if running.is_settled:
             return
         self.feed(held, AttemptEnded(running.task, running.number, outcome), self._clock.at(reading))
@@ -321,14 +329,33 @@ class Executor:
         held.is_gone = True
         if self._held.get(held.claim.handle) is held:
             del self._held[held.claim.handle]
+        if self._behind.get(held.claim.handle) is held:
+            del self._behind[held.claim.handle]
         self._catalogue.forget(held.claim.snapshot.id)
-        if not self._held:
+        self._look_if_empty()
+
+    def _look_if_empty(self) -> None:
+        if not self._held and not self._lingering:
             self._empty.set()
 
     def _let_go(self, held: Held) -> None:
         held.is_gone = True
+        if held.open:
+            self._lingering[held.claim.handle] = held
         self._free(held, self._clock.now())
         self._halt_all(held, Halt.CANCEL, "no longer this node's")
+
+    def _linger_no_more(self, held: Held) -> None:
+        """Begin what was claimed anew while a body of the older claim had not ended (S2-007)."""
+        handle = held.claim.handle
+        if self._lingering.get(handle) is not held:
+            return
+        del self._lingering[handle]
+        behind = self._behind.pop(handle, None)
+        if behind is not None:
+            self._backlog.append(behind)
+            self._fill(self._clock.now())
+        self._look_if_empty()
 
     def _lose(self, held: Held) -> None:
         """Another node has it now: stop what runs, record nothing."""
@@ -405,6 +432,7 @@ class Executor:
     def _cancel(self, held: Held, reason: str) -> None:
         if held in self._backlog:
             self._backlog.remove(held)
+        self._behind.pop(held.claim.handle, None)
         if held.deferred is not None:
             self._halt_all(held, Halt.CANCEL, reason)
         self.feed(held, CancelRequested(reason))
@@ -415,6 +443,8 @@ class Executor:
         """Claim nothing more; give back what has not begun, and tell the rest to stop unless it may finish."""
         self._stop = Stopping(drain)
         self.claimer.stop()
+        self._backlog.extend(self._behind.values())
+        self._behind.clear()
         while self._backlog:
             self.feed(self._backlog.popleft(), Stopping())
         for held in list(self._held.values()):

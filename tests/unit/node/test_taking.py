@@ -2,9 +2,11 @@
 
 import asyncio
 
+import pytest
+
 from everytick.domain.statuses import OccurrenceStatus
 from tests.unit.node.conftest import Live
-from tests.unit.node.worlds import World, pause
+from tests.unit.node.worlds import World, passing, pause
 
 
 def test_what_a_living_node_runs_can_be_taken_and_restarted(live: Live) -> None:
@@ -60,6 +62,83 @@ def test_what_a_living_node_runs_can_be_taken_and_ended(live: Live) -> None:
         assert [str(attempt.status) for _, attempt in whole.attempts] == ["lost"]
         await stopped.wait()
         await owner.stop()
+
+    live(story)
+
+
+@pytest.mark.parametrize("takes", [0, 3, 300])
+def test_a_node_that_claims_anew_what_it_still_runs_lets_that_end_first(live: Live, takes: float) -> None:
+    """S2-007, L2: the body that lost its claim is stopped, and the next begins when it has ended or was left behind."""
+
+    async def story(world: World) -> None:
+        open_bodies, most = 0, 0
+        ends: list[str] = []
+
+        async def body() -> None:
+            nonlocal open_bodies, most
+            open_bodies += 1
+            most = max(most, open_bodies)
+            try:
+                if not ends:
+                    ends.append("canceled")
+                    await asyncio.Event().wait()
+                ends.append("done")
+            finally:
+                if ends == ["canceled"]:
+                    # It cleans up for a while, or for longer than anybody waits.
+                    await passing(takes)
+                    ends.insert(0, "cleaned up")
+                open_bodies -= 1
+
+        job = await world.define("long", body, on_orphan="restart", max_lost=None)
+        owner, taker = world.node(grace_period="30s"), world.node()
+        await owner.start()
+        asked = await world.trigger(job)
+        await pause("2s")
+        taker.clock.learn(await world.store.now())
+        assert await taker.reaper.take_over([job.id], [asked]) == 1
+        ended = await world.ended(asked)
+        assert ended.status is OccurrenceStatus.COMPLETED
+        is_left_behind = takes > 30
+        assert ends == (["canceled", "done"] if is_left_behind else ["cleaned up", "canceled", "done"])
+        assert most == (2 if is_left_behind else 1)
+        assert (owner.executor.busy, owner.executor.waiting) == (0, 0)
+        whole = await world.store.whole(asked)
+        assert [str(attempt.status) for _, attempt in whole.attempts] == ["lost", "success"]
+        await owner.stop()
+
+    live(story)
+
+
+def test_a_node_that_stops_gives_back_what_waits_for_its_own_older_body(live: Live) -> None:
+    """S2-064, L2: what was claimed anew and has not begun is nobody's again, and is run once."""
+
+    async def story(world: World) -> None:
+        calls: list[str] = []
+
+        async def body() -> None:
+            calls.append("called")
+            if len(calls) == 1:
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    await passing(5)
+
+        job = await world.define("long", body, on_orphan="restart", max_lost=None)
+        owner, taker = world.node(), world.node()
+        await owner.start()
+        asked = await world.trigger(job)
+        await pause("2s")
+        taker.clock.learn(await world.store.now())
+        assert await taker.reaper.take_over([job.id], [asked]) == 1
+        await pause("1s")
+        await owner.stop("drain")
+        assert await world.status(asked) is OccurrenceStatus.PENDING
+        assert calls == ["called"]
+        await taker.start()
+        assert (await world.ended(asked)).status is OccurrenceStatus.COMPLETED
+        assert len(calls) == 2
+        await taker.stop()
 
     live(story)
 
