@@ -148,9 +148,11 @@ def finish(nth: int, well: bool) -> Fact:
         if not seen.busy:
             return seen
         gone = seen.busy[nth % len(seen.busy)]
-        ended = Ended(gone.scheduled_for, now, now)
+        ended = Ended(gone.scheduled_for, now, now, gone.id)
         left = with_active(seen, [each for each in (*seen.busy, *seen.waiting) if each is not gone])
-        return replace(left, last_end=ended, last_success=ended if well else seen.last_success)
+        if not well:
+            return replace(left, last_end=ended)
+        return replace(left, last_end=ended, last_success=ended, other_success=seen.last_success)
 
     return fact
 

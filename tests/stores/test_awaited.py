@@ -51,13 +51,16 @@ async def test_the_last_end_is_known_to_the_plans_that_follow(store: AnyStore, c
     stored = await store.put(job(skip_if_successful=True))
     clock.move(hours=1)
     await plan_once(store)
+    await run_one(store)
     clock.move(minutes=1)
+    await store.request(stored.job_id, Request("by-hand", Cause.TRIGGER, clock.time))
+    await plan_once(store)
     await run_one(store)
     clock.move(minutes=59)
 
     await plan_once(store)
 
-    assert await statuses(store) == ["completed"]
+    assert await statuses(store) == ["completed", "completed"]
     [span] = await store.spans(stored.job_id, clock.time - HOUR, clock.time)
     assert span.why == "already successful"
 

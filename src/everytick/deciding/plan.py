@@ -17,6 +17,7 @@ from everytick.deciding.spans import skips_of, spans_of, status_of
 from everytick.deciding.tick import plain_tick
 from everytick.domain.config import Settings, Unset
 from everytick.domain.decisions import Answer, Creation, Ending, Plan, Refusal, Span, Why
+from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import Payload
@@ -204,10 +205,16 @@ class _Decided:
         return self.line.admit(newcomer, newcomer.rule)
 
     def _already_successful(self, newcomer: Newcomer) -> Refusal | None:
-        last, before = self.snapshot.last_success, newcomer.covers_after
-        if last is None or last.started_at is None or (before is not None and last.started_at <= before):
-            return None
-        return Why.SUCCESSFUL, f"started {last.started_at.isoformat()}"
+        """Why it need not run: a success started since the previous instant, other than that instant's own run."""
+        before = newcomer.covers_after
+        # The run of an instant starts a moment after it, and is no reason to leave the next one out.
+        own = None if before is None else occurrence_id(self.job.id, before)
+        for success in (self.snapshot.last_success, self.snapshot.other_success):
+            if success is None or success.started_at is None or success.id == own:
+                continue
+            if before is None or success.started_at > before:
+                return Why.SUCCESSFUL, f"started {success.started_at.isoformat()}"
+        return None
 
     def _write_down(self, newcomer: Newcomer, verdict: OccurrenceStatus | Refusal, behind: str) -> None:
         candidate = newcomer.candidate

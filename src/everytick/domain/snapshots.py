@@ -144,6 +144,7 @@ class Ended:
     scheduled_for: datetime
     started_at: datetime | None
     ended_at: datetime
+    id: str = ""
 
 
 @value
@@ -153,7 +154,8 @@ class JobSnapshot:
     `editions` are in order, the last one being the newest; `busy` holds at most 100 and
     `waiting` the oldest PLAN_LIMIT in line, the newest, and the newest of the schedule's own,
     while the counts are whole.
-    `awaited` says that the end of every busy one wakes the job.
+    `awaited` says that the end of every busy one wakes the job. `other_success` is the success
+    before the last one.
     """
 
     job_id: str
@@ -175,3 +177,4 @@ class JobSnapshot:
     last_end: Ended | None = None
     last_success: Ended | None = None
     awaited: bool = True
+    other_success: Ended | None = None

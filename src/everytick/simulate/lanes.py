@@ -69,9 +69,9 @@ class Lane:
     """What is known of one job at a virtual moment."""
 
     __slots__ = (
-        "_coming", "_ended", "_succeeded", "adjustments", "allowed", "awaits_ends", "busy", "editions", "is_too_long",
-        "job", "pauses", "priority", "requests", "reschedule", "retire_at", "tally", "upcoming", "waiting", "wake_at",
-        "watermark",
+        "_coming", "_ended", "_succeeded", "_succeeded_before", "adjustments", "allowed", "awaits_ends", "busy",
+        "editions", "is_too_long", "job", "pauses", "priority", "requests", "reschedule", "retire_at", "tally",
+        "upcoming", "waiting", "wake_at", "watermark",
     )  # fmt: skip
 
     def __init__(self, snapshot: JobSnapshot, length: timedelta, limit: timedelta | None = None) -> None:
@@ -86,6 +86,7 @@ class Lane:
         self.requests = {each.key: each for each in snapshot.requests}
         self._ended: Ended | Run | None = snapshot.last_end
         self._succeeded: Ended | Run | None = snapshot.last_success
+        self._succeeded_before: Ended | Run | None = snapshot.other_success
         self.busy: dict[Run, None] = {self._known(each): None for each in snapshot.busy}
         self.waiting = sorted(self._known(each) for each in snapshot.waiting)
         self.awaits_ends = True
@@ -123,6 +124,7 @@ class Lane:
             _ended(self._ended),
             _ended(self._succeeded),
             True,
+            _ended(self._succeeded_before),
         )
 
     def _shown(self) -> tuple[Active, ...]:
@@ -214,7 +216,7 @@ class Lane:
         run.ends_at = now
         self._ended = run
         if well:
-            self._succeeded = run
+            self._succeeded, self._succeeded_before = run, self._succeeded
 
 
 def _ended(last: Ended | Run | None) -> Ended | None:
@@ -222,4 +224,4 @@ def _ended(last: Ended | Run | None) -> Ended | None:
     if not isinstance(last, Run):
         return last
     assert last.ends_at is not None, f"{last.id} has ended at no time"
-    return Ended(last.scheduled_for, last.started_at, last.ends_at)
+    return Ended(last.scheduled_for, last.started_at, last.ends_at, last.id)

@@ -143,7 +143,7 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
     "create_occurrences": (START, ids, keys, *[None] * 16),
     "hold_occurrences": (ids, keys, times, keys),
     "end_unowned": (ids, [4] * BATCH, [""] * BATCH, START),
-    "settle_plans": (keys, keys, times, times, *[None] * 7),
+    "settle_plans": (keys, keys, times, times, *[None] * 13),
     "settle_plain": (keys, keys, times, times, None),
     "settle_few": (
         keys,

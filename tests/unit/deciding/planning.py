@@ -16,8 +16,8 @@ DAY = datetime(2026, 11, 16, tzinfo=UTC)
 def at(text: str) -> datetime:
     """Return a moment of the test's day: `09:00`, or days before and after it as `-1 09:00`."""
     day, _, clock = text.rpartition(" ")
-    hour, minute, *second = map(int, clock.split(":"))
-    return DAY + timedelta(days=int(day or 0), hours=hour, minutes=minute, seconds=second[0] if second else 0)
+    hour, minute, second, *_ = [*map(float, clock.split(":")), 0.0]
+    return DAY + timedelta(days=int(day or 0), hours=hour, minutes=minute, seconds=second)
 
 
 def job(when: str = "0 * * * *", **policies: Any) -> Job:

@@ -8,7 +8,7 @@ import pytest
 
 from everytick.deciding.plan import plan
 from everytick.domain.config import Level, overrides
-from everytick.domain.ids import occurrence_id
+from everytick.domain.ids import occurrence_id, replay_id, trigger_id
 from everytick.domain.job import Job
 from everytick.domain.payload import payload
 from everytick.domain.policies import bounded_window
@@ -649,13 +649,25 @@ def test_a_move_to_a_time_before_the_reschedules_target_gives_way_to_it() -> Non
 # ------------------------------------------------------------------------------------------- skip_if_successful
 
 
+NINE, BY_HAND = occurrence_id(job().id, at("09:00")), trigger_id(job().id, "by hand")
+
+
 @pytest.mark.parametrize(
-    ("started", "runs"),
-    [("09:00:00", True), ("09:00:01", False), ("09:59", False), ("08:30", True)],
+    ("who", "started", "runs"),
+    [
+        (NINE, "09:00:00.003", True),
+        (NINE, "09:40", True),
+        (BY_HAND, "09:00:00", True),
+        (BY_HAND, "09:00:01", False),
+        (BY_HAND, "09:59", False),
+        (BY_HAND, "10:00:00.5", False),
+        (BY_HAND, "08:30", True),
+        (replay_id(job().id, "again"), "09:40", False),
+    ],
 )
-def test_what_was_successful_since_the_previous_instant_is_not_run_again(started: str, runs: bool) -> None:
-    """S4-022: skipped if the last success started after the previous instant."""
-    success = Ended(at("09:00"), at(started), at("09:59:30"))
+def test_what_was_successful_since_the_previous_instant_is_not_run_again(who: str, started: str, runs: bool) -> None:
+    """F3, S4-021, S4-022: a success since the previous instant counts, unless it is that instant's own run."""
+    success = Ended(at("09:00"), at(started), at("09:59:30"), who)
 
     decided = plan(snapshot_of(job(skip_if_successful=True), at("09:30"), last_success=success), at("10:00:01"))
 
@@ -663,9 +675,25 @@ def test_what_was_successful_since_the_previous_instant_is_not_run_again(started
     assert [str(each.why) for each in decided.spans] == ([] if runs else ["already successful"])
 
 
+@pytest.mark.parametrize("own_is_last", [True, False])
+def test_the_run_of_the_previous_instant_hides_no_other_success(own_is_last: bool) -> None:
+    """F3, S4-022: of the last two successes either may be the run of the previous instant itself."""
+    own = Ended(at("09:00"), at("09:00:00.003"), at("09:50"), NINE)
+    by_hand = Ended(at("09:10"), at("09:10"), at("09:20"), BY_HAND)
+    last, other = (own, by_hand) if own_is_last else (by_hand, own)
+    seen = snapshot_of(job(skip_if_successful=True), at("09:30"), last_success=last, other_success=other)
+
+    decided = plan(seen, at("10:00:01"))
+
+    assert decided.creations == ()
+    assert [(str(each.why), each.detail) for each in decided.spans] == [
+        ("already successful", f"started {at('09:10').isoformat()}")
+    ]
+
+
 def test_skip_if_successful_is_for_the_one_on_time() -> None:
     """S4-023: late ones obey overlap only, and without a success there is nothing to skip for."""
-    success = Ended(at("09:00"), at("09:50"), at("09:59:30"))
+    success = Ended(at("09:00"), at("09:50"), at("09:59:30"), BY_HAND)
     once_more = job(skip_if_successful=True)
 
     late = plan(snapshot_of(once_more, at("09:30"), last_success=success), at("10:30"))
@@ -679,6 +707,6 @@ def test_skip_if_successful_is_for_the_one_on_time() -> None:
 
 def test_the_first_instant_of_all_is_skipped_after_any_success() -> None:
     young = job("once: 2026-11-16T10:00:00Z", skip_if_successful=True)
-    success = Ended(at("09:00"), at("09:50"), at("09:55"))
+    success = Ended(at("09:00"), at("09:50"), at("09:55"), BY_HAND)
 
     assert plan(snapshot_of(young, at("09:30"), last_success=success), at("10:00:01")).creations == ()

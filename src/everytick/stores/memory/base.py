@@ -76,6 +76,6 @@ class Base:
 
     def _note_end(self, row: OccurrenceRow, at: datetime) -> None:
         job = row.job
-        job.last_end = Ended(row.made.scheduled_for, row.started_at, at)
-        if row.status in _WELL:
-            job.last_success = job.last_end
+        job.last_end = Ended(row.made.scheduled_for, row.started_at, at, row.id)
+        if row.status in _WELL and (job.last_success is None or job.last_success.id != row.id):
+            job.last_success, job.other_success = job.last_end, job.last_success

@@ -79,7 +79,8 @@ class LocalStore(MemoryStore):
         row.watermark = self._after[row.id] = self._told[row.id] = max(row.watermark, after)
         row.retire_at, row.pauses = snapshot.retire_at, list(snapshot.pauses)
         row.adjustments = {each.at: each for each in snapshot.adjustments}
-        row.reschedule, row.last_end, row.last_success = snapshot.reschedule, snapshot.last_end, snapshot.last_success
+        row.reschedule, row.last_end = snapshot.reschedule, snapshot.last_end
+        row.last_success, row.other_success = snapshot.last_success, snapshot.other_success
         row.revision += 1
         self._resting.pop(row.id, None)
         self._tables.wake(row, snapshot.wake_at)

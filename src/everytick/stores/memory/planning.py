@@ -67,6 +67,7 @@ class Planning(Base):
             row.last_end,
             row.last_success,
             not busy or all(each.awaited for each in row.busy),
+            row.other_success,
         )
 
     def _shown(self, row: JobRow) -> Sequence[OccurrenceRow]:

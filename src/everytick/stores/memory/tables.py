@@ -76,6 +76,7 @@ class JobRow:
     spans: list[Span] = field(default_factory=list)
     last_end: Ended | None = None
     last_success: Ended | None = None
+    other_success: Ended | None = None
     forgotten_failure: datetime | None = None
     busy: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
     waiting: Ordered["OccurrenceRow"] = field(default_factory=Ordered)

@@ -262,9 +262,10 @@ def _snapshot(row: Row, definitions: dict[Key, Kept], facts: _Facts) -> JobSnaps
         busy_count,
         waiting,
         waiting_count,
-        None if ends[14] is None else Ended(ends[12], ends[13], ends[14]),
-        None if ends[17] is None else Ended(ends[15], ends[16], ends[17]),
+        None if ends[14] is None else Ended(ends[12], ends[13], ends[14], f"occ_{ends[15]}"),
+        None if ends[18] is None else Ended(ends[16], ends[17], ends[18], f"occ_{ends[19]}"),
         awaited,
+        None if ends[22] is None else Ended(ends[20], ends[21], ends[22], f"occ_{ends[23]}"),
     )
 
 

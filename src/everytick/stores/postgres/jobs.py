@@ -349,7 +349,7 @@ class Jobs(Asking):
                 canceled = STATUS_CODE[OccurrenceStatus.CANCELED]
                 [over] = await db.fetch(self._sql.end_unowned, [key], [canceled], [why], row["now"])
                 times = row["now"], over["scheduled_for"], over["started_at"]
-                await db.execute(self._sql.note_end, row["job"], *times)
+                await db.execute(self._sql.note_end, row["job"], *times, over["id"])
             else:
                 await db.execute(self._sql.ask_to_stop, [key], why)
             await db.execute(self._sql.ring)

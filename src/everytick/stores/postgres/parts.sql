@@ -4,7 +4,8 @@
 -- Where a job `v` stands, in the columns that a snapshot is made from, up to whether anybody asks for it.
 v.job, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.first_version, v.version, v.retire_at,
        v.reschedule_made_at, v.reschedule_to, v.reschedule_by, v.end_scheduled_for, v.end_started_at, v.end_at,
-       v.success_scheduled_for, v.success_started_at, v.success_at,
+       v.end_id, v.success_scheduled_for, v.success_started_at, v.success_at, v.success_id,
+       v.other_scheduled_for, v.other_started_at, v.other_at, v.other_id,
        exists (select from everytick.occurrence o where o.job = v.job and o.status < 4 offset 0) as is_active,
        exists (select from everytick.pause f where f.job = v.job offset 0) as has_pauses,
        exists (select from everytick.adjustment f where f.job = v.job offset 0) as has_adjustments,
@@ -20,14 +21,22 @@ first_version = case when s.first_version = s.version then s.version else
        reschedule_by = case when p.rescheduled then null else s.reschedule_by end
 
 -- noted_ends --
--- The last end and the last success that a plan `p` found, for its job `s`.
+-- The last end and the last two successes that a plan `p` found, for its job `s`.
 end_scheduled_for = case when p.end_at is null then s.end_scheduled_for else p.end_scheduled_for end,
        end_started_at = case when p.end_at is null then s.end_started_at else p.end_started_at end,
        end_at = coalesce(p.end_at, s.end_at),
+       end_id = coalesce(p.end_id, s.end_id),
        success_scheduled_for =
            case when p.success_at is null then s.success_scheduled_for else p.success_scheduled_for end,
        success_started_at = case when p.success_at is null then s.success_started_at else p.success_started_at end,
-       success_at = coalesce(p.success_at, s.success_at)
+       success_at = coalesce(p.success_at, s.success_at),
+       success_id = coalesce(p.success_id, s.success_id),
+       other_scheduled_for = case when p.success_at is null then s.other_scheduled_for
+                                  else coalesce(p.other_scheduled_for, s.success_scheduled_for) end,
+       other_started_at = case when p.success_at is null then s.other_started_at
+                               when p.other_at is null then s.success_started_at else p.other_started_at end,
+       other_at = case when p.success_at is null then s.other_at else coalesce(p.other_at, s.success_at) end,
+       other_id = case when p.success_at is null then s.other_id else coalesce(p.other_id, s.success_id) end
 
 -- claim --
 -- The columns of a claim of an occurrence `o`, which are read by their place.

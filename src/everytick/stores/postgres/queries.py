@@ -120,6 +120,7 @@ class Queries:
     record_run: str
     record_attempt: str
     record_watermark: str
+    record_success: str
     watermark_of: str
     held_of_job: str
     purge_occurrences: str

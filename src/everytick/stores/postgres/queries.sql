@@ -387,14 +387,21 @@ update everytick.job_state s
                everytick.throughout($5, u.rescheduled) as rescheduled,
                everytick.throughout($6, u.end_scheduled_for) as end_scheduled_for,
                everytick.throughout($7, u.end_started_at) as end_started_at,
-               everytick.throughout($8, u.end_at) as end_at,
-               everytick.throughout($9, u.success_scheduled_for) as success_scheduled_for,
-               everytick.throughout($10, u.success_started_at) as success_started_at,
-               everytick.throughout($11, u.success_at) as success_at
+               everytick.throughout($8, u.end_at) as end_at, everytick.throughout($9, u.end_id) as end_id,
+               everytick.throughout($10, u.success_scheduled_for) as success_scheduled_for,
+               everytick.throughout($11, u.success_started_at) as success_started_at,
+               everytick.throughout($12, u.success_at) as success_at,
+               everytick.throughout($13, u.success_id) as success_id,
+               everytick.throughout($14, u.other_scheduled_for) as other_scheduled_for,
+               everytick.throughout($15, u.other_started_at) as other_started_at,
+               everytick.throughout($16, u.other_at) as other_at, everytick.throughout($17, u.other_id) as other_id
           from unnest($1::int[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::bool[], $6::timestamptz[],
-                      $7::timestamptz[], $8::timestamptz[], $9::timestamptz[], $10::timestamptz[], $11::timestamptz[])
-               u(job, woken, watermark, wake_at, rescheduled, end_scheduled_for, end_started_at, end_at,
-                 success_scheduled_for, success_started_at, success_at)) p
+                      $7::timestamptz[], $8::timestamptz[], $9::uuid[], $10::timestamptz[], $11::timestamptz[],
+                      $12::timestamptz[], $13::uuid[], $14::timestamptz[], $15::timestamptz[], $16::timestamptz[],
+                      $17::uuid[])
+               u(job, woken, watermark, wake_at, rescheduled, end_scheduled_for, end_started_at, end_at, end_id,
+                 success_scheduled_for, success_started_at, success_at, success_id, other_scheduled_for,
+                 other_started_at, other_at, other_id)) p
  where s.job = p.job and s.job = any(array(select unnest($1::int[])));
 
 -- settle_plain --
@@ -439,9 +446,15 @@ with moment as materialized (
                   (array_agg(w.started_at order by w.seq desc) filter (where w.ended_at is not null))[1]
                       as end_started_at,
                   (array_agg(w.ended_at order by w.seq desc) filter (where w.ended_at is not null))[1] as end_at,
+                  (array_agg(w.id order by w.seq desc) filter (where w.ended_at is not null))[1] as end_id,
                   (array_agg(w.scheduled_for order by w.seq desc) filter (where w.well))[1] as success_scheduled_for,
                   (array_agg(w.started_at order by w.seq desc) filter (where w.well))[1] as success_started_at,
-                  (array_agg(w.ended_at order by w.seq desc) filter (where w.well))[1] as success_at
+                  (array_agg(w.ended_at order by w.seq desc) filter (where w.well))[1] as success_at,
+                  (array_agg(w.id order by w.seq desc) filter (where w.well))[1] as success_id,
+                  (array_agg(w.scheduled_for order by w.seq desc) filter (where w.well))[2] as other_scheduled_for,
+                  (array_agg(w.started_at order by w.seq desc) filter (where w.well))[2] as other_started_at,
+                  (array_agg(w.ended_at order by w.seq desc) filter (where w.well))[2] as other_at,
+                  (array_agg(w.id order by w.seq desc) filter (where w.well))[2] as other_id
              from everytick.wake w
             where w.job = p.job) f
 ), line as materialized (
@@ -665,11 +678,11 @@ with sent as (
       from held h
      where h.move is not null and o.seq = h.occurrence and o.seq = any(array(select occurrence from held))
     returning o.seq, o.job, h.move, h.owed, h.awaited, o.status, o.scheduled_for, o.started_at, o.ended_at,
-              o.updated_at
+              o.updated_at, o.id
 ), woken as (
-    insert into everytick.wake (job, at, wakes, scheduled_for, started_at, ended_at, well)
+    insert into everytick.wake (job, at, wakes, scheduled_for, started_at, ended_at, well, id)
     select job, updated_at, awaited, case when move = 3 then scheduled_for end, case when move = 3 then started_at end,
-           case when move = 3 then ended_at end, move = 3 and status in (4, 5)
+           case when move = 3 then ended_at end, move = 3 and status in (4, 5), case when move = 3 then id end
       from moved where move = 3 or (move = 2 and awaited)
      order by seq
 ), owed as (
@@ -701,7 +714,7 @@ with sent as (
       from sent s
      where o.seq = s.occurrence and o.fence = s.fence and o.number < s.number and o.seq = any($1)
     returning o.seq, o.job, s.is_end, s.owed, o.awaited, o.scheduled_for, o.started_at as begun_at, o.updated_at,
-              s.task, s.started_at, s.ended_at, s.result
+              o.id, s.task, s.started_at, s.ended_at, s.result
 ), run as (
     insert into everytick.task_run (occurrence, task, status, attempts, retries, last, out_of_time, started_at,
                                     ended_at, result)
@@ -718,8 +731,8 @@ with sent as (
        set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at, error = null
      where a.status < 2
 ), woken as (
-    insert into everytick.wake (job, at, wakes, scheduled_for, started_at, ended_at, well)
-    select job, updated_at, awaited, scheduled_for, begun_at, ended_at, true from moved where is_end order by seq
+    insert into everytick.wake (job, at, wakes, scheduled_for, started_at, ended_at, well, id)
+    select job, updated_at, awaited, scheduled_for, begun_at, ended_at, true, id from moved where is_end order by seq
 ), owed as (
     insert into everytick.report (ended_at, occurrence) select ended_at, seq from moved where owed
 ), bell as (
@@ -989,7 +1002,8 @@ insert into everytick.wake (job, at) values ($1, $2);
 
 -- note_end --
 -- Makes a job worth a look now because one of its occurrences ended.
-insert into everytick.wake (job, at, scheduled_for, started_at, ended_at, well) values ($1, $2, $3, $4, $2, false);
+insert into everytick.wake (job, at, scheduled_for, started_at, ended_at, well, id)
+values ($1, $2, $3, $4, $2, false, $5);
 
 -- revise --
 -- Makes older snapshots of a job stale.
@@ -1277,9 +1291,16 @@ values ($1, $2, $3, $4, $5, $6, $7);
 update everytick.job_state
    set watermark = greatest(watermark, $2), revision = revision + 1,
        end_scheduled_for = coalesce($3, end_scheduled_for), end_started_at = coalesce($4, end_started_at),
-       end_at = coalesce($5, end_at), success_scheduled_for = coalesce($6, success_scheduled_for),
-       success_started_at = coalesce($7, success_started_at), success_at = coalesce($8, success_at)
+       end_at = coalesce($5, end_at), end_id = coalesce($6, end_id)
  where job = $1;
+
+-- record_success --
+-- Notes the last success of a job; the one that was the last stays known, unless it is the same.
+update everytick.job_state
+   set success_scheduled_for = $2, success_started_at = $3, success_at = $4, success_id = $5,
+       other_scheduled_for = success_scheduled_for, other_started_at = success_started_at, other_at = success_at,
+       other_id = success_id
+ where job = $1 and success_id is distinct from $5;
 
 -- watermark_of --
 -- Returns how far a job is decided.

@@ -34,9 +34,10 @@ class Recording(Purging):
             if spans:
                 await db.execute(self._sql.add_spans, *columns(spans, 8))
             ended = [run for _, _, run in fired.ends(handles)]
-            ends, successes = _last(ended), _last([run for run in ended if run.creation.status in _WELL])
             through = fired.through if watermark >= fired.after else watermark
-            await db.execute(self._sql.record_watermark, job, through, *ends, *successes)
+            await db.execute(self._sql.record_watermark, job, through, *(_end(ended[-1]) if ended else [None] * 4))
+            for run in [run for run in ended if run.creation.status in _WELL][-2:]:
+                await db.execute(self._sql.record_success, job, *_end(run))
             for owner in {run.owner for run in fired.runs if run.owner is not None}:
                 # Like a claim it is a sign of life: others must not take its owner for dead at once.
                 await db.execute(self._sql.beat, owner)
@@ -77,9 +78,6 @@ class Recording(Purging):
         return int(seq)
 
 
-def _last(runs: list[FiredRun]) -> tuple[datetime | None, datetime | None, datetime | None]:
-    """The last of these that ended, as a job remembers it."""
-    if not runs:
-        return None, None, None
-    last = runs[-1]
-    return last.creation.scheduled_for, last.started_at, last.ended_at
+def _end(run: FiredRun) -> tuple[datetime, datetime | None, datetime | None, str]:
+    """An end as a job remembers it."""
+    return run.creation.scheduled_for, run.started_at, run.ended_at, occurrence_key(run.creation.id)

@@ -169,7 +169,8 @@ def ended(row: Row, which: str) -> Ended | None:
     """Return the last end or the last success of a job."""
     if row[f"{which}_at"] is None:
         return None
-    return Ended(row[f"{which}_scheduled_for"], row[f"{which}_started_at"], row[f"{which}_at"])
+    times = row[f"{which}_scheduled_for"], row[f"{which}_started_at"], row[f"{which}_at"]
+    return Ended(*times, f"occ_{row[f'{which}_id']}")
 
 
 def pause(row: Row) -> Pause:

@@ -17,18 +17,22 @@ _ASKED = "asked by the schedule"
 _WELL = (STATUS_CODE[OccurrenceStatus.COMPLETED], STATUS_CODE[OccurrenceStatus.COMPLETED_WITH_ERRORS])
 
 
+_NO_END = (None, None, None, None)
+
+
 @dataclass(slots=True)
 class Ends:
-    """The last end and the last success to note for one job, each as scheduled_for, started_at and ended_at."""
+    """The last end and the last two successes to note for one job: scheduled_for, started_at, ended_at and id."""
 
-    end: tuple[datetime | None, datetime | None, datetime | None] = (None, None, None)
-    success: tuple[datetime | None, datetime | None, datetime | None] = (None, None, None)
+    end: tuple[object, ...] = _NO_END
+    success: tuple[object, ...] = _NO_END
+    other: tuple[object, ...] = _NO_END
 
     def note(self, row: Row, well: bool) -> None:
         """Keep what a row tells of an end."""
-        self.end = row["scheduled_for"], row["started_at"], row["ended_at"]
+        self.end = row["scheduled_for"], row["started_at"], row["ended_at"], row["id"]
         if well:
-            self.success = self.end
+            self.success, self.other = self.end, self.success
 
 
 @dataclass(slots=True)
@@ -215,4 +219,5 @@ def settled_row(held: Held) -> tuple[object, ...]:
         plan.rescheduled,
         *held.ends.end,
         *held.ends.success,
+        *held.ends.other,
     )

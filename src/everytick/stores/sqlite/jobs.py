@@ -324,7 +324,7 @@ def _records(
     for row in found:
         compiled = definitions.get(connection, row[0], row[1])
         if compiled is not None:
-            records[row[13]] = JobRecord(
+            records[row[15]] = JobRecord(
                 compiled.job,
                 row[2],
                 rows.moment(row[3]),
@@ -332,9 +332,9 @@ def _records(
                 pauses.get(row[0]),
                 rows.moment_or_none(row[5]),
                 rows.moment_or_none(row[6]),
-                rows.ended(row[7:10]),
-                rows.ended(row[10:13]),
-                row[14],
+                rows.ended(row[7:11]),
+                rows.ended(row[11:15]),
+                row[16],
             )
     return records
 

@@ -118,9 +118,10 @@ def _snapshot(row: Columns, editions: tuple[Edition, ...], facts: _Facts) -> Job
         busy_count=line.busy_count,
         waiting=line.waiting,
         waiting_count=line.waiting_count,
-        last_end=rows.ended(row[12:15]),
-        last_success=rows.ended(row[15:18]),
+        last_end=rows.ended(row[12:16]),
+        last_success=rows.ended(row[16:20]),
         awaited=line.awaited,
+        other_success=rows.ended(row[20:24]),
     )
 
 
@@ -282,5 +283,5 @@ def end(transaction: Transaction, id_: bytes | None, status: OccurrenceStatus, r
     if ended is None:
         return None
     job, scheduled_for, started_at = ended
-    transaction.execute(Q.note_end, (scheduled_for, started_at, now, job))
+    transaction.execute(Q.note_end, (scheduled_for, started_at, now, id_, job))
     return int(job)

@@ -16,7 +16,8 @@ update store_clock set latest = ?;
 -- Jobs whose wake_at has come, longest-waiting first; those whose definition this process cannot read are left out.
 select s.job, s.id, s.version, s.oldest_edition, s.revision, s.woken, s.watermark, s.wake_at, s.retire_at,
        s.rescheduled_at, s.rescheduled_for, s.rescheduled_by, s.last_end_for, s.last_end_started_at, s.last_end_at,
-       s.last_success_for, s.last_success_started_at, s.last_success_at
+       s.last_end_id, s.last_success_for, s.last_success_started_at, s.last_success_at, s.last_success_id,
+       s.other_success_for, s.other_success_started_at, s.other_success_at, s.other_success_id
   from job_state s
  where s.wake_at <= ? and (s.job || ':' || s.version) not in (select value from json_each(?))
  order by s.wake_at, s.id limit ?;
@@ -25,7 +26,8 @@ select s.job, s.id, s.version, s.oldest_edition, s.revision, s.woken, s.watermar
 -- The same columns for these jobs, due or not.
 select s.job, s.id, s.version, s.oldest_edition, s.revision, s.woken, s.watermark, s.wake_at, s.retire_at,
        s.rescheduled_at, s.rescheduled_for, s.rescheduled_by, s.last_end_for, s.last_end_started_at, s.last_end_at,
-       s.last_success_for, s.last_success_started_at, s.last_success_at
+       s.last_end_id, s.last_success_for, s.last_success_started_at, s.last_success_at, s.last_success_id,
+       s.other_success_for, s.other_success_started_at, s.other_success_at, s.other_success_id
   from job_state s where s.id in (select value from json_each(?));
 
 -- next_wake --
@@ -333,33 +335,43 @@ update job_state set woken = woken + 1, revision = revision + 1, wake_at = ? whe
 
 -- note_end --
 -- The job's last end.
-update job_state set last_end_for = ?, last_end_started_at = ?, last_end_at = ? where job = ?;
+update job_state set last_end_for = ?, last_end_started_at = ?, last_end_at = ?, last_end_id = ? where job = ?;
 
 -- note_last_ends --
 -- The last end of each job, of these occurrences.
 update job_state
-   set last_end_for = o.scheduled_for, last_end_started_at = o.started_at, last_end_at = o.ended_at
+   set last_end_for = o.scheduled_for, last_end_started_at = o.started_at, last_end_at = o.ended_at, last_end_id = o.id
   from occurrence o where o.seq in (select value from json_each(?)) and job_state.job = o.job;
 
 -- note_last_successes --
--- The last good end of each job, of these occurrences.
+-- The last good end of each job, of these occurrences; the one that was the last stays known, unless it is the same.
 update job_state
-   set last_success_for = o.scheduled_for, last_success_started_at = o.started_at, last_success_at = o.ended_at
-  from occurrence o where o.seq in (select value from json_each(?)) and job_state.job = o.job;
+   set last_success_for = o.scheduled_for, last_success_started_at = o.started_at, last_success_at = o.ended_at,
+       last_success_id = o.id, other_success_for = last_success_for,
+       other_success_started_at = last_success_started_at, other_success_at = last_success_at,
+       other_success_id = last_success_id
+  from occurrence o
+ where o.seq in (select value from json_each(?)) and job_state.job = o.job and last_success_id is not o.id;
 
 -- note_last_good_ends --
 -- Both at once, where the last end of each job is a good one.
 update job_state
-   set last_end_for = o.scheduled_for, last_end_started_at = o.started_at, last_end_at = o.ended_at,
-       last_success_for = o.scheduled_for, last_success_started_at = o.started_at, last_success_at = o.ended_at
+   set last_end_for = o.scheduled_for, last_end_started_at = o.started_at, last_end_at = o.ended_at, last_end_id = o.id,
+       last_success_for = o.scheduled_for, last_success_started_at = o.started_at, last_success_at = o.ended_at,
+       last_success_id = o.id, other_success_for = last_success_for,
+       other_success_started_at = last_success_started_at, other_success_at = last_success_at,
+       other_success_id = last_success_id
   from occurrence o where o.seq in (select value from json_each(?)) and job_state.job = o.job;
 
 -- note_good_end --
 -- The same for one occurrence.
 update job_state
-   set (last_end_for, last_end_started_at, last_end_at, last_success_for, last_success_started_at, last_success_at)
-         = (select o.scheduled_for, o.started_at, o.ended_at, o.scheduled_for, o.started_at, o.ended_at
-              from occurrence o where o.seq = ?)
+   set (last_end_for, last_end_started_at, last_end_at, last_end_id, last_success_for, last_success_started_at,
+        last_success_at, last_success_id)
+         = (select o.scheduled_for, o.started_at, o.ended_at, o.id, o.scheduled_for, o.started_at, o.ended_at, o.id
+              from occurrence o where o.seq = ?),
+       other_success_for = last_success_for, other_success_started_at = last_success_started_at,
+       other_success_at = last_success_at, other_success_id = last_success_id
  where job = (select o.job from occurrence o where o.seq = ?);
 
 -- wake_jobs_of --
@@ -476,15 +488,15 @@ update job_state set retire_at = ? where job = ?;
 -- jobs_by_id --
 -- Jobs with where they stand, those of these ids.
 select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_for,
-       s.last_end_started_at, s.last_end_at, s.last_success_for, s.last_success_started_at, s.last_success_at, s.id,
-       j.removed_by
+       s.last_end_started_at, s.last_end_at, s.last_end_id, s.last_success_for, s.last_success_started_at,
+       s.last_success_at, s.last_success_id, s.id, j.removed_by
   from job j join job_state s on s.job = j.job where j.id in (select value from json_each(?));
 
 -- jobs_by_name --
 -- Every job that is not removed with where it stands, by name.
 select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_for,
-       s.last_end_started_at, s.last_end_at, s.last_success_for, s.last_success_started_at, s.last_success_at, s.id,
-       j.removed_by
+       s.last_end_started_at, s.last_end_at, s.last_end_id, s.last_success_for, s.last_success_started_at,
+       s.last_success_at, s.last_success_id, s.id, j.removed_by
   from job j join job_state s on s.job = j.job where j.removed_at is null order by j.name;
 
 -- running_pauses --

@@ -1,7 +1,6 @@
 """record: what a node fired while it could not reach this file, written down afterwards."""
 
 import json
-from collections.abc import Sequence
 
 from everytick.domain.fired import Fired, FiredRun
 from everytick.domain.job import Job
@@ -42,19 +41,16 @@ def record(transaction: Transaction, job_id: str, fired: Fired) -> list[int | No
     through = micros(fired.through) if watermark >= micros(fired.after) else watermark
     execute(Q.record_watermark, (through, transaction.now, job))
     ends = fired.ends(handles)
-    _note_last(transaction, Q.note_last_ends, [seq for _, seq, _ in ends])
+    for _, seq, _ in ends[-1:]:
+        execute(Q.note_last_ends, (json.dumps([seq]),))
     good = [seq for _, seq, run in ends if run.creation.status in _WELL]
-    _note_last(transaction, Q.note_last_successes, good)
+    for seq in good[-2:]:
+        execute(Q.note_last_successes, (json.dumps([seq]),))
     for owner in {run.owner for run in fired.runs if run.owner is not None}:
         # Like a claim it is a sign of life: others must not take its owner for dead at once.
         execute(Q.beat, (owner, transaction.now))
     transaction.rang = True
     return handles
-
-
-def _note_last(transaction: Transaction, query: str, handles: Sequence[int]) -> None:
-    if handles:
-        transaction.execute(query, (json.dumps(handles[-1:]),))
 
 
 def _record(transaction: Transaction, job: int, job_id: str, run: FiredRun) -> int | None:

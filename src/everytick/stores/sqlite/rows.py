@@ -317,8 +317,8 @@ def span(row: Columns) -> Span:
 
 
 def ended(row: Columns) -> Ended | None:
-    """Return an end, from (scheduled_for, started_at, ended_at)."""
-    return None if row[2] is None else Ended(moment(row[0]), moment_or_none(row[1]), moment(row[2]))
+    """Return an end, from (scheduled_for, started_at, ended_at, id)."""
+    return None if row[2] is None else Ended(moment(row[0]), moment_or_none(row[1]), moment(row[2]), id_text(row[3]))
 
 
 def reschedule(row: Columns) -> Reschedule | None:

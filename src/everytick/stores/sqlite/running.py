@@ -281,6 +281,7 @@ class _Writing:
         self._first_successes: list[Columns] = []
         self._last_ends: dict[str, int] = {}
         self._last_good_ends: dict[str, int] = {}
+        self._good_ends_before: dict[str, int] = {}
         self._wakes: list[int] = []
         self._rings = False
 
@@ -301,6 +302,8 @@ class _Writing:
         self._last_ends[job_id] = handle
         status = after.status
         if status is _COMPLETED or status in _WELL:
+            if job_id in self._last_good_ends:
+                self._good_ends_before[job_id] = self._last_good_ends[job_id]
             self._last_good_ends[job_id] = handle
         self._wakes.append(handle)
         reports = 1 if after.rules.reports else 0
@@ -349,6 +352,8 @@ class _Writing:
     def _tell_jobs(self, transaction: Transaction) -> None:
         """Note the last end of each job and the last good one; wake it for each awaited one that ended or parked."""
         execute, last, good = transaction.execute, self._last_ends, self._last_good_ends
+        if self._good_ends_before:
+            execute(Q.note_last_successes, (str(list(self._good_ends_before.values())),))
         if last != good:
             execute(Q.note_last_ends, (str(list(last.values())),))
             execute(Q.note_last_successes, (str(list(good.values())),))

@@ -78,9 +78,15 @@ create table everytick.job_state (
     end_scheduled_for      timestamptz,
     end_started_at         timestamptz,
     end_at                 timestamptz,
+    end_id                 uuid,
     success_scheduled_for  timestamptz,
     success_started_at     timestamptz,
     success_at             timestamptz,
+    success_id             uuid,
+    other_scheduled_for    timestamptz,
+    other_started_at       timestamptz,
+    other_at               timestamptz,
+    other_id               uuid,
     keep_success           interval,
     keep_failure           interval,
     keep_last              integer not null,
@@ -103,6 +109,7 @@ create table everytick.wake (
     started_at    timestamptz,
     ended_at      timestamptz,
     well          boolean,
+    id            uuid,
     primary key (job, seq)
 );
 
@@ -298,16 +305,26 @@ select j.seq as job, j.id, j.name, j.created_at, s.version, s.first_version, s.r
        coalesce(e.scheduled_for, s.end_scheduled_for) as end_scheduled_for,
        case when e.ended_at is null then s.end_started_at else e.started_at end as end_started_at,
        coalesce(e.ended_at, s.end_at) as end_at,
+       coalesce(e.id, s.end_id) as end_id,
        coalesce(g.scheduled_for, s.success_scheduled_for) as success_scheduled_for,
        case when g.ended_at is null then s.success_started_at else g.started_at end as success_started_at,
-       coalesce(g.ended_at, s.success_at) as success_at
+       coalesce(g.ended_at, s.success_at) as success_at,
+       coalesce(g.id, s.success_id) as success_id,
+       case when g.ended_at is null then s.other_scheduled_for
+            else coalesce(b.scheduled_for, s.success_scheduled_for) end as other_scheduled_for,
+       case when g.ended_at is null then s.other_started_at
+            when b.ended_at is null then s.success_started_at else b.started_at end as other_started_at,
+       case when g.ended_at is null then s.other_at else coalesce(b.ended_at, s.success_at) end as other_at,
+       case when g.ended_at is null then s.other_id else coalesce(b.id, s.success_id) end as other_id
   from everytick.job j
   join everytick.job_state s on s.job = j.seq
   cross join lateral (select count(*) as facts, max(at) as at from everytick.wake where job = j.seq and wakes) w
   left join lateral (select * from everytick.wake where job = j.seq and ended_at is not null
                       order by seq desc limit 1) e on true
   left join lateral (select * from everytick.wake where job = j.seq and well
-                      order by seq desc limit 1) g on true;
+                      order by seq desc limit 1) g on true
+  left join lateral (select * from everytick.wake where job = j.seq and well and g.seq is not null
+                      order by seq desc offset 1 limit 1) b on true;
 
 -- Jobs as people ask for them; parked says why a definition cannot be read, else it is empty.
 create view everytick.jobs as

@@ -73,9 +73,15 @@ create table job_state (
   last_end_for integer,
   last_end_started_at integer,
   last_end_at integer,
+  last_end_id blob,
   last_success_for integer,
   last_success_started_at integer,
-  last_success_at integer
+  last_success_at integer,
+  last_success_id blob,
+  other_success_for integer,
+  other_success_started_at integer,
+  other_success_at integer,
+  other_success_id blob
 ) strict;
 create index job_due on job_state (wake_at, id) where wake_at is not null;
 

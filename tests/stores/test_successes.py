@@ -1,0 +1,116 @@
+"""The last two successes of a job, with their ids: a plan tells by them what ran since the previous instant."""
+
+from datetime import timedelta
+
+from everytick.domain.occurrence import Cause
+from everytick.domain.outcome import Failed
+from everytick.domain.snapshots import JobSnapshot, Request
+from tests.stores.acting import QUEUES, AnyStore, began, ended, job, plan_once, run_one, statuses
+from tests.stores.clock import ManualClock
+
+
+async def seen(store: AnyStore, job_id: str) -> JobSnapshot:
+    return (await store.look([job_id]))[job_id]
+
+
+async def tick(store: AnyStore, clock: ManualClock, minutes: int = 60) -> None:
+    """Move to a later instant, plan it, and let what is ready run a moment after it."""
+    clock.move(minutes=minutes)
+    await plan_once(store)
+    clock.move(milliseconds=3)
+
+
+async def test_a_run_that_starts_a_moment_late_skips_nothing(store: AnyStore, clock: ManualClock) -> None:
+    """F3, S4-022: the run of the previous instant starts after it and is no reason to skip the next one."""
+    stored = await store.put(job(skip_if_successful=True))
+    for _ in range(4):
+        await tick(store, clock)
+        await run_one(store)
+
+    assert await statuses(store, stored.job_id) == ["completed"] * 4
+
+
+async def test_a_run_by_hand_since_the_previous_instant_skips_the_next(store: AnyStore, clock: ManualClock) -> None:
+    """F3, S4-021, S4-022: what somebody ran in between counts, whichever of the two ended last."""
+    stored = await store.put(job(skip_if_successful=True))
+    await tick(store, clock)
+    await run_one(store)
+    clock.move(minutes=20)
+    await store.request(stored.job_id, Request("by-hand", Cause.TRIGGER, clock.time))
+    await plan_once(store)
+    await run_one(store)
+
+    clock.move(minutes=40)
+    await plan_once(store)
+
+    assert await statuses(store, stored.job_id) == ["completed", "completed"]
+    [span] = await store.spans(stored.job_id, clock.time - timedelta(hours=2), clock.time)
+    assert str(span.why) == "already successful"
+
+
+async def test_both_successes_are_known_by_their_ids(store: AnyStore, clock: ManualClock) -> None:
+    """F3: the last success and the one before it, whatever failed in between."""
+    stored = await store.put(job())
+    assert (await seen(store, stored.job_id)).other_success is None
+    ids = []
+    for outcome in (None, Failed("boom"), None, None):
+        await tick(store, clock)
+        ids.append((await run_one(store, outcome)).occurrence.id)
+        before = await seen(store, stored.job_id)
+        assert before.last_end is not None
+        assert before.last_end.id == ids[-1]
+
+    found = await seen(store, stored.job_id)
+
+    assert found.last_success is not None
+    assert found.other_success is not None
+    assert [found.last_success.id, found.other_success.id] == [ids[3], ids[2]]
+    # Once a plan has taken the ends in, they are as they were.
+    await tick(store, clock)
+    again = await seen(store, stored.job_id)
+    assert (again.last_success, again.other_success) == (found.last_success, found.other_success)
+    await run_one(store, Failed("boom"))
+    clock.move(minutes=30)
+    await plan_once(store)
+    last = await seen(store, stored.job_id)
+    assert (last.last_success, last.other_success) == (found.last_success, found.other_success)
+
+
+async def test_two_successes_of_one_batch_are_both_known(store: AnyStore, clock: ManualClock) -> None:
+    """F3: ends are written many at a time; the last two of one job are both kept."""
+    stored = await store.put(job(overlap="allow", recovery="execute_all"))
+    clock.move(hours=3)
+    await plan_once(store)
+    claims = await store.claim("node-1", QUEUES, 10)
+    assert len(claims) == 3
+    steps = [(claim, ended(began(claim, clock.time), clock.time)) for claim in claims]
+
+    await store.commit_steps(steps)
+
+    found = await seen(store, stored.job_id)
+    assert found.last_success is not None
+    assert found.other_success is not None
+    kept = {found.last_success.id, found.other_success.id}
+    assert len(kept) == 2
+    assert kept <= {claim.occurrence.id for claim in claims}
+    clock.move(hours=1)
+    await plan_once(store)
+    after = await seen(store, stored.job_id)
+    assert (after.last_success, after.other_success) == (found.last_success, found.other_success)
+
+
+async def test_what_ends_without_a_run_is_the_last_end_by_its_id(store: AnyStore, clock: ManualClock) -> None:
+    """F3: an end by hand is told with its id, and is no success."""
+    stored = await store.put(job())
+    await tick(store, clock)
+    await run_one(store)
+    await tick(store, clock)
+    claimed = (await store.history(job_id=stored.job_id, limit=1)).occurrences[0]
+    await store.cancel(claimed.id)
+
+    found = await seen(store, stored.job_id)
+
+    assert found.last_end is not None
+    assert found.last_end.id == claimed.id
+    assert found.last_success is not None
+    assert found.last_success.id != claimed.id
