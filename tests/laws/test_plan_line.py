@@ -4,11 +4,11 @@ from datetime import datetime, timedelta
 
 from hypothesis import given, settings
 
-from everytick.deciding.candidates import in_force
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import LateOverlap, Overlap
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.upcoming import in_force
 from tests.laws.worlds import History, committed, histories, named, settled
 
 

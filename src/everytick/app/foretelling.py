@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from everytick.deciding.revise import Revision, resumed, revise, suspended, with_edit
-from everytick.deciding.upcoming import upcoming
+from everytick.domain.upcoming import upcoming
 from everytick.stores.beginnings import under_id
 
 if TYPE_CHECKING:

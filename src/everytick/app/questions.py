@@ -85,7 +85,7 @@ class Questions(Opened):
 
     async def next_runs(self, name: str, n: int = 10) -> list[datetime]:
         """Return when the job runs next, up to `n` times: pauses, skips, moves and reschedules are seen."""
-        from everytick.deciding.upcoming import upcoming
+        from everytick.domain.upcoming import upcoming
 
         store = await self._opened()
         job_id = (await self._find(store, name)).job.id
@@ -148,7 +148,8 @@ class Questions(Opened):
 
 
 def _status(record: JobRecord, snapshot: JobSnapshot, now: datetime, *, is_running: bool) -> JobStatus:
-    from everytick.deciding.upcoming import is_active, upcoming
+    from everytick.deciding.activity import is_active
+    from everytick.domain.upcoming import next_run
 
     job, active = record.job, is_active(snapshot, now)
     return JobStatus(
@@ -158,6 +159,6 @@ def _status(record: JobRecord, snapshot: JobSnapshot, now: datetime, *, is_runni
         is_paused=record.pause is not None,
         is_enabled=active and job.enabled and record.pause is None,
         is_running=is_running,
-        next_run=next(iter(upcoming(snapshot, now, 1)), None),
+        next_run=next_run(snapshot, now),
         last_run=None if record.last_end is None else record.last_end.started_at,
     )

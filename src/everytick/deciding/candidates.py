@@ -6,15 +6,14 @@ to the oldest, and whoever asks stops when he has enough.
 """
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from everytick.domain.decisions import Refusal, Why
 from everytick.domain.job import Job
-from everytick.domain.schedule import Schedule, waits_for_end
-from everytick.domain.snapshots import Adjustment, Edition, JobSnapshot, Missed
+from everytick.domain.schedule import Schedule
+from everytick.domain.snapshots import Adjustment, JobSnapshot, Missed
+from everytick.domain.upcoming import TICK, bound_schedule, in_force
 from everytick.domain.values import value
-
-TICK = timedelta(microseconds=1)
 
 
 @value
@@ -44,47 +43,6 @@ class Candidate:
     adjustment: Adjustment | None = None
     by_hand: bool = False
     refusal: Refusal | None = None
-
-
-def in_force(editions: tuple[Edition, ...], moment: datetime) -> Job:
-    """Return the definition in force right after a moment; an instant at that very moment is still the old one's."""
-    found = editions[0]
-    for edition in editions[1:]:
-        if edition.in_force_after is None or edition.in_force_after <= moment:
-            found = edition
-    return found.job
-
-
-def bound_schedule(snapshot: JobSnapshot, job: Job, after: datetime, *, idle: bool) -> Schedule:
-    """Return the schedule as the job has it now; one that follows an end names nothing unless the job is idle."""
-    if not idle:
-        return job.bound(None)
-    end = snapshot.last_end.ended_at if snapshot.last_end is not None else job.created_at
-    schedule = job.bound(end)
-    return _going_on(schedule, job, end, after) if end is not None and waits_for_end(job.schedule) else schedule
-
-
-def _going_on(schedule: Schedule, job: Job, end: datetime, after: datetime) -> Schedule:
-    """What follows an end must not fall silent because its instant was skipped: it goes on as if that had ended."""
-    named = None if schedule.next_after(after) is not None else schedule.next_after(end - TICK)
-    if named is None:
-        return schedule
-    delay = named - end
-    return job.bound(end + (after - end) // delay * delay if delay else after + TICK)
-
-
-def next_instant(snapshot: JobSnapshot, after: datetime, *, idle: bool) -> datetime | None:
-    """Return the first instant after a moment, by the definition in force at it."""
-    editions = snapshot.editions
-    for place, edition in enumerate(editions):
-        until = editions[place + 1].in_force_after if place + 1 < len(editions) else None
-        if not edition.job.settings.enabled or (until is not None and until <= after):
-            continue
-        begin = after if edition.in_force_after is None else max(after, edition.in_force_after)
-        found = bound_schedule(snapshot, edition.job, after, idle=idle).next_after(begin)
-        if found is not None and (until is None or found <= until):
-            return found
-    return None
 
 
 def segments_of(snapshot: JobSnapshot, now: datetime, *, idle: bool) -> list[Segment]:

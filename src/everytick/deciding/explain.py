@@ -8,10 +8,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from everytick.deciding.candidates import TICK, bound_schedule, in_force
 from everytick.deciding.plan import plan
 from everytick.deciding.unnamed import Taken, moved_here, names, why_unnamed
-from everytick.deciding.upcoming import pause_at
 from everytick.domain.decisions import Creation, Plan, Span, Why
 from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
@@ -19,6 +17,7 @@ from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.schedule import Schedule, waits_for_end
 from everytick.domain.snapshots import Edition, JobSnapshot, Missed, Pause
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.upcoming import TICK, bound_schedule, in_force, pause_at
 from everytick.domain.values import value
 
 _S = OccurrenceStatus

@@ -5,7 +5,7 @@ from datetime import datetime
 from heapq import merge
 from typing import ClassVar
 
-from everytick.deciding.candidates import TICK, Candidate, bound_schedule
+from everytick.deciding.candidates import Candidate
 from everytick.deciding.recovery import Due
 from everytick.domain import ids
 from everytick.domain.decisions import Refusal
@@ -14,6 +14,7 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.policies import LateOverlap, Overlap
 from everytick.domain.snapshots import JobSnapshot, Request
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.upcoming import TICK, bound_schedule
 from everytick.domain.values import value
 
 _LATE_RULES = {

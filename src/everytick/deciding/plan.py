@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 
 from everytick.deciding.admission import Line
-from everytick.deciding.candidates import TICK, Candidate, Segment, in_force, next_instant, segments_of
+from everytick.deciding.candidates import Candidate, Segment, segments_of
 from everytick.deciding.newcomers import Newcomer, Newcomers, requested, restarting
 from everytick.deciding.recovery import Due, due
 from everytick.deciding.spans import skips_of, spans_of, status_of
@@ -24,6 +24,7 @@ from everytick.domain.payload import Payload
 from everytick.domain.schedule import Schedule, waits_for_end
 from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, JobSnapshot, Request, Reschedule
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.upcoming import TICK, in_force, next_instant, next_run
 
 EDITIONS_KEPT = 8
 """While a schedule is held, so many versions of its definition wait for the end of that; with more, some is decided."""
@@ -73,7 +74,15 @@ def _disabled(snapshot: JobSnapshot, now: datetime) -> Plan:
     held = _held(snapshot, now)
     watermark = held.segments[-1].through if held.segments else snapshot.watermark
     spans = tuple(spans_of(held, watermark))
-    return Plan(snapshot.job_id, snapshot.revision, snapshot.woken, watermark, wake_at, spans=spans)
+    return Plan(
+        snapshot.job_id,
+        snapshot.revision,
+        snapshot.woken,
+        watermark,
+        wake_at,
+        spans=spans,
+        next_run=next_run(snapshot, now),
+    )
 
 
 def _held(snapshot: JobSnapshot, now: datetime) -> Due:
@@ -254,6 +263,7 @@ class _Decided:
             snapshot.reschedule is not None and self._is_done(snapshot.reschedule, watermark),
             line.cancels_before,
             awaits_ends,
+            next_run(snapshot, self.now, idle=not line.busy_count and not line.waiting_count),
         )
 
     def _awaits_ends(self) -> bool:

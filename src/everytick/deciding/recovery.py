@@ -8,20 +8,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from heapq import merge
 
-from everytick.deciding.candidates import (
-    TICK,
-    Candidate,
-    Segment,
-    asked_by_hand,
-    backwards,
-    next_instant,
-    segments_of,
-)
+from everytick.deciding.candidates import Candidate, Segment, asked_by_hand, backwards, segments_of
 from everytick.domain.decisions import Refusal, Why
 from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
 from everytick.domain.policies import FirstSight, Strategy
 from everytick.domain.snapshots import Adjustment, JobSnapshot
+from everytick.domain.upcoming import TICK, next_instant
 from everytick.domain.values import value
 
 MINUTE = timedelta(minutes=1)

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import datetime
 
-from everytick.deciding.upcoming import upcoming
 from everytick.domain.job import Job
 from everytick.domain.snapshots import Edition, JobSnapshot, Missed, Pause
+from everytick.domain.upcoming import upcoming
 from everytick.domain.values import value
 
 LOOKS = 100

@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from everytick.deciding.candidates import TICK, Candidate, Segment
+from everytick.deciding.candidates import Candidate, Segment
 from everytick.deciding.recovery import Due
 from everytick.domain.decisions import Refusal, Span, Why
 from everytick.domain.schedule import Schedule
 from everytick.domain.snapshots import Adjustment
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.upcoming import TICK
 
 COUNTED = 10_000
 """So many skipped instants are counted; more are "more than 10,000"."""

@@ -7,7 +7,6 @@ what `plan` says in full.
 
 from datetime import datetime
 
-from everytick.deciding.candidates import TICK
 from everytick.deciding.recovery import MINUTE, has_never_run
 from everytick.domain.decisions import Creation, Plan, Why
 from everytick.domain.ids import occurrence_id
@@ -15,6 +14,7 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.schedule import waits_for_end
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.upcoming import TICK
 
 
 def plain_tick(snapshot: JobSnapshot, now: datetime) -> Plan | None:
@@ -26,7 +26,7 @@ def plain_tick(snapshot: JobSnapshot, now: datetime) -> Plan | None:
     instant = schedule.next_after(snapshot.watermark)
     if instant is None or instant > now:
         through = max(now, snapshot.watermark)
-        return Plan(snapshot.job_id, snapshot.revision, snapshot.woken, through, instant)
+        return Plan(snapshot.job_id, snapshot.revision, snapshot.woken, through, instant, next_run=instant)
     wake_at = schedule.next_after(instant)
     if snapshot.busy_count or now >= instant + job.settings.grace or (wake_at is not None and wake_at <= now):
         return None
@@ -47,7 +47,7 @@ def plain_tick(snapshot: JobSnapshot, now: datetime) -> Plan | None:
         "",
         job.settings.payload,
     )
-    return Plan(snapshot.job_id, snapshot.revision, snapshot.woken, now, wake_at, (created,))
+    return Plan(snapshot.job_id, snapshot.revision, snapshot.woken, now, wake_at, (created,), next_run=wake_at)
 
 
 def _is_plain(snapshot: JobSnapshot) -> bool:

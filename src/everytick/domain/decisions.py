@@ -110,6 +110,8 @@ class Plan:
 
     `awaits_ends` says that somebody waits for the end of one that is active: from now on, every
     end and every park of those that are active wakes the job. Other ends make nobody look.
+
+    `next_run` is the first time after this look at which the job will run, as far as is known.
     """
 
     job_id: str
@@ -127,3 +129,4 @@ class Plan:
     rescheduled: bool = False
     cancels_before: datetime | None = None
     awaits_ends: bool = False
+    next_run: datetime | None = None

@@ -103,7 +103,10 @@ class Transaction(Protocol):
 
 @value
 class JobRecord:
-    """A job as the store holds it: the newest definition and what has happened to it."""
+    """A job as the store holds it: the newest definition and what has happened to it.
+
+    `next_run` is what the last plan or verb said; one that has passed is due and waits for a node.
+    """
 
     job: Job
     revision: int
@@ -115,6 +118,7 @@ class JobRecord:
     last_end: Ended | None = None
     last_success: Ended | None = None
     removed_by: str = ""
+    next_run: datetime | None = None
 
 
 @value

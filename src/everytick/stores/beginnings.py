@@ -11,7 +11,8 @@ from everytick.domain.decisions import Creation
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
-from everytick.domain.snapshots import Edition, Request
+from everytick.domain.snapshots import Edition, JobSnapshot, Request
+from everytick.domain.upcoming import next_run
 from everytick.errors import Conflict, TooManyEditions, shown
 from everytick.stores.base import MAX_EDITIONS
 
@@ -72,6 +73,12 @@ def in_force_at(editions: Sequence[Edition], at: datetime) -> Edition:
     """Return the edition that names the instants at this moment; one at the moment of an edit is the old one's."""
     since = [each for each in editions if each.in_force_after is None or each.in_force_after < at]
     return since[-1] if since else editions[0]
+
+
+def first_run(job: Job, now: datetime) -> datetime | None:
+    """Return when a job that is made now runs first."""
+    made = replace(job, created_at=now)
+    return next_run(JobSnapshot(job.id, 1, 1, now, (Edition(made),)), now)
 
 
 def first_watermark(job: Job, now: datetime) -> datetime:

@@ -13,6 +13,7 @@ from everytick.domain.policies import FirstSight
 from everytick.domain.snapshots import Adjustment, Edition, Missed, Pause, Request, Reschedule
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.steps import rules_of
+from everytick.domain.upcoming import next_run
 from everytick.errors import (
     DuplicateDefinition,
     JobDisabled,
@@ -24,6 +25,7 @@ from everytick.errors import (
 from everytick.stores.base import REMEMBERED, Edits, JobRecord, Stored
 from everytick.stores.beginnings import (
     as_stored,
+    first_run,
     first_watermark,
     forgettable,
     has_room,
@@ -33,13 +35,14 @@ from everytick.stores.beginnings import (
     requested_id,
     under_id,
 )
-from everytick.stores.memory.base import UNSTARTED, Base
+from everytick.stores.memory.base import UNSTARTED
+from everytick.stores.memory.planning import Planning
 from everytick.stores.memory.tables import JobRow
 
 _S = OccurrenceStatus
 
 
-class Jobs(Base):
+class Jobs(Planning):
     """Definitions, and what was said about them."""
 
     async def put(self, job: Job, *, expected_version: int | None = None, by: str = "") -> Stored:
@@ -123,8 +126,7 @@ class Jobs(Base):
         """Take the job out of service: nothing new is created, what was not claimed is canceled."""
         row, now = self._job(job_id), self._now()
         row.removed_at, row.removed_by, row.retire_at = now, by, now + retire_after
-        row.revision += 1
-        self._wake(row, now)
+        self._revise(row, now)
 
     async def purge(self, job_id: str, limit: int = 1000) -> bool:
         """Forget up to `limit` occurrences of a removed job for good, and the job once none is left."""
@@ -155,8 +157,7 @@ class Jobs(Base):
         for each in list(row.busy):
             if each.status is _S.PENDING and each.made.cause is Cause.SCHEDULE:
                 self._move(each, _S.QUEUED, now)
-        row.revision += 1
-        self._wake(row, now)
+        self._revise(row, now)
 
     async def resume(self, job_id: str, *, by: str = "") -> bool:
         """End a pause now; return whether there was one."""
@@ -165,8 +166,7 @@ class Jobs(Base):
         if running is None:
             return False
         row.pauses[row.pauses.index(running)] = replace(running, until=now, resumed_by=by)
-        row.revision += 1
-        self._wake(row, now)
+        self._revise(row, now)
         return True
 
     async def request(self, job_id: str, request: Request, *, within: Any = None) -> str:
@@ -198,15 +198,13 @@ class Jobs(Base):
         """Skip or move one single future instant; what was said of it before is replaced."""
         row, now = self._job(job_id), self._now()
         row.adjustments[adjustment.at] = adjustment
-        row.revision += 1
-        self._wake(row, now)
+        self._revise(row, now)
 
     async def reschedule(self, job_id: str, to: datetime, *, by: str = "") -> None:
         """Set the next run; the instants before it give way."""
         row, now = self._job(job_id), self._now()
         row.reschedule = Reschedule(now, to, by)
-        row.revision += 1
-        self._wake(row, now)
+        self._revise(row, now)
 
     async def cancel(self, occurrence_id: str, reason: str = "canceled") -> bool:
         """End what nobody has claimed, or ask its owner to stop; return whether it was still active."""
@@ -221,6 +219,12 @@ class Jobs(Base):
             self._ring()
         return True
 
+    def _revise(self, row: JobRow, now: datetime) -> None:
+        """Make older snapshots stale, let the job be looked at, and say when it runs next by what is true now."""
+        row.revision += 1
+        row.next_run = next_run(self._snapshot(row), now)
+        self._wake(row, now)
+
     def _record(self, row: JobRow) -> JobRecord:
         return JobRecord(
             row.job,
@@ -233,6 +237,7 @@ class Jobs(Base):
             row.last_end,
             row.last_success,
             "" if row.removed_at is None else row.removed_by,
+            row.next_run,
         )
 
     def _create_job(self, job: Job, now: datetime) -> Stored:
@@ -245,6 +250,7 @@ class Jobs(Base):
         if job.settings.on_create.begin is FirstSight.IMMEDIATELY:
             row.requests["create"] = Request("create", Cause.CREATE, now)
         self._tables.add_job(row)
+        row.next_run = first_run(made, now)
         self._wake(row, now)
         return Stored(id_, 1, changed=True)
 
@@ -261,8 +267,7 @@ class Jobs(Base):
             if each.status in (_S.PENDING, _S.QUEUED) and not each.runs:
                 own = made.settings.overridden_by(each.overrides) if each.overrides.items else made.settings
                 self._tables.change(each, version=version, priority=own.priority, queue=own.queue)
-        row.revision += 1
-        self._wake(row, now)
+        self._revise(row, now)
         return Stored(row.id, version, changed=True)
 
     def _make_room(self, row: JobRow, job: Job) -> None:

@@ -113,6 +113,7 @@ class Planning(Base):
             _answer(row, answer, now)
         _settle_facts(row, plan)
         row.watermark = plan.watermark
+        row.next_run = plan.next_run
         row.revision += 1
         # An ending, request or edit after the snapshot was read must not be slept through.
         self._tables.wake(row, plan.wake_at if row.woken == plan.woken else now)

@@ -65,6 +65,7 @@ class JobRow:
     revision: int = 1
     woken: int = 1
     wake_at: datetime | None = None
+    next_run: datetime | None = None
     removed_at: datetime | None = None
     removed_by: str = ""
     retire_at: datetime | None = None

@@ -15,6 +15,7 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
 from everytick.domain.snapshots import Adjustment, Missed, Request
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.upcoming import next_run
 from everytick.errors import (
     DuplicateDefinition,
     NotFound,
@@ -22,6 +23,7 @@ from everytick.errors import (
 )
 from everytick.stores.base import REMEMBERED, Edits, JobRecord, Stored
 from everytick.stores.beginnings import (
+    first_run,
     first_watermark,
     forgettable,
     has_room,
@@ -34,10 +36,11 @@ from everytick.stores.postgres.asking import Asking
 from everytick.stores.postgres.base import occurrence_key
 from everytick.stores.postgres.defining import definition_row
 from everytick.stores.postgres.door import Connection, Contended, Taken, patiently
+from everytick.stores.postgres.due import Due
 from everytick.stores.postgres.rows import FIRST_ENDED, STATUS_CODE, Row
 
 
-class Jobs(Asking):
+class Jobs(Asking, Due):
     """What people and definitions ask of jobs."""
 
     # ------------------------------------------------------------------------------------------------ definitions
@@ -48,6 +51,8 @@ class Jobs(Asking):
         while True:
             async with self._door.transaction() as db:
                 stored = await self._put(db, job, expected_version, by)
+                if stored is not None and _is_changed(stored):
+                    await self._foretell(db, [stored.job_id])
             if stored is not None:
                 return stored
 
@@ -80,9 +85,8 @@ class Jobs(Asking):
         made = under_id(job, id_)
         keep = made.settings.retention
         await db.execute(self._sql.add_definition, *definition_row(seq, made, 1, None, now, by))
-        await db.execute(
-            self._sql.add_state, seq, id_, first_watermark(made, now), keep.success, keep.failure, keep.keep_last
-        )
+        begin, first = first_watermark(made, now), first_run(made, now)
+        await db.execute(self._sql.add_state, seq, id_, begin, first, keep.success, keep.failure, keep.keep_last)
         if made.settings.on_create.begin is FirstSight.IMMEDIATELY:
             await db.execute(self._sql.add_request, *rows.request_row(seq, Request("create", Cause.CREATE, now)))
         await self._wake(db, seq, now)
@@ -124,13 +128,16 @@ class Jobs(Asking):
         async with self._door.transaction() as db:
             names = [*{*edits.names, *edits.expected}]
             await db.fetch(self._sql.lock_names, names)
-            held = await db.fetch(self._sql.hold_names, names)
-            known = {row["name"]: row for row in held}
+            known = {row["name"]: row for row in await db.fetch(self._sql.hold_names, names)}
             _expect(edits, known)
             stored = await self._put_held(db, known, edits.puts, by)
-            await self._hold_schedules(db, edits, known, stored)
+            held = await self._hold_schedules(db, edits, known, stored)
             for name, retire_after in edits.removes.items():
                 await self._remove_held(db, await self._in_service(db, name, known, stored), retire_after, by)
+            changed = [known[name]["id"] for name in {*held, *edits.removes} if name not in stored]
+            # A new job has its first run already, unless it is held at once.
+            changed += [each.job_id for name, each in stored.items() if _is_changed(each) or name in held]
+            await self._foretell(db, changed)
         return [stored[job.name] for job in edits.puts]
 
     async def _put_held(
@@ -144,12 +151,16 @@ class Jobs(Asking):
 
     async def _hold_schedules(
         self, db: Connection, edits: Edits, known: Mapping[str, Row], stored: Mapping[str, Stored]
-    ) -> None:
+    ) -> set[str]:
+        """Return the names of the jobs whose schedules were held or let go."""
+        changed = {*edits.suspends}
         for name, reason in edits.suspends.items():
             row = await self._in_service(db, name, known, stored)
             await self._pause_held(db, row, None, Missed.CATCH_UP, reason, edits.held_by)
         for name in sorted(edits.resumes):
-            await self._resume_held(db, await self._in_service(db, name, known, stored), edits.held_by)
+            if await self._resume_held(db, await self._in_service(db, name, known, stored), edits.held_by):
+                changed.add(name)
+        return changed
 
     async def _in_service(
         self, db: Connection, name: str, known: Mapping[str, Row], stored: Mapping[str, Stored]
@@ -188,7 +199,7 @@ class Jobs(Asking):
         await db.executemany(self._sql.add_definition, definitions)
         keeps = [(seq, job, job.settings.retention) for seq, job in made]
         states = [
-            (seq, job.id, first_watermark(job, now), keep.success, keep.failure, keep.keep_last)
+            (seq, job.id, first_watermark(job, now), first_run(job, now), keep.success, keep.failure, keep.keep_last)
             for seq, job, keep in keeps
         ]
         await db.executemany(self._sql.add_state, states)
@@ -216,6 +227,7 @@ class Jobs(Asking):
             newest = await db.fetchrow(self._sql.newest, seq)
             kept = await self._definition(db, seq, newest["version"])
             await self._edit(db, seq, newest, replace(kept.job, name=name), row["now"], by)
+            await self._foretell(db, [job_id])
 
     async def _rename(self, db: Connection, seq: int, name: str) -> None:
         try:
@@ -253,6 +265,7 @@ class Jobs(Asking):
                 rows.ended(row, "end"),
                 rows.ended(row, "success"),
                 row["removed_by"],
+                row["next_run_at"],
             )
             for row in found
             if (row["job"], row["version"]) in definitions
@@ -263,6 +276,7 @@ class Jobs(Asking):
         """Take the job out of service: nothing new is created, what was not claimed is canceled."""
         async with self._door.transaction() as db:
             await self._remove_held(db, await self._hold(db, job_id), retire_after, by)
+            await self._foretell(db, [job_id])
 
     async def _remove_held(self, db: Connection, row: Row, retire_after: timedelta, by: str) -> None:
         retire_at = row["now"] + retire_after
@@ -284,6 +298,7 @@ class Jobs(Asking):
         """Hold the schedule from now on; what was not claimed waits."""
         async with self._door.transaction() as db:
             await self._pause_held(db, await self._hold(db, job_id), until, missed, reason, by)
+            await self._foretell(db, [job_id])
 
     async def _pause_held(
         self, db: Connection, row: Row, until: datetime | None, missed: Missed, reason: str, by: str
@@ -299,7 +314,10 @@ class Jobs(Asking):
     async def resume(self, job_id: str, *, by: str = "") -> bool:
         """End a pause now; return whether there was one."""
         async with self._door.transaction() as db:
-            return await self._resume_held(db, await self._hold(db, job_id), by)
+            if not await self._resume_held(db, await self._hold(db, job_id), by):
+                return False
+            await self._foretell(db, [job_id])
+            return True
 
     async def _resume_held(self, db: Connection, row: Row, by: str) -> bool:
         if await db.fetchval(self._sql.resume_pause, row["job"], row["now"], rows.text(by)) is None:
@@ -326,6 +344,7 @@ class Jobs(Asking):
                 payload,
             )
             await self._revise(db, row["job"], row["now"])
+            await self._foretell(db, [job_id])
 
     @patiently
     async def reschedule(self, job_id: str, to: datetime, *, by: str = "") -> None:
@@ -334,6 +353,7 @@ class Jobs(Asking):
             row = await self._hold(db, job_id)
             await db.execute(self._sql.reschedule_job, row["job"], row["now"], to, rows.text(by))
             await self._wake(db, row["job"], row["now"])
+            await self._foretell(db, [job_id])
 
     @patiently
     async def cancel(self, occurrence_id: str, reason: str = "canceled") -> bool:
@@ -357,6 +377,15 @@ class Jobs(Asking):
 
     # --------------------------------------------------------------------------------------------------- the parts
 
+    async def _foretell(self, db: Connection, job_ids: Collection[str]) -> None:
+        """Write down when these jobs run next by what is true now; of one that cannot be read here nothing is known."""
+        if not job_ids:
+            return
+        now = await db.fetchval(self._sql.now)
+        standing = await db.fetch(self._sql.standing_by_id, list(job_ids))
+        told = {seen.job_id: next_run(seen, now) for seen in await self._seen(db, standing, {})}
+        await db.execute(self._sql.foretell, [row[0] for row in standing], [told.get(row[1]) for row in standing])
+
     async def _revise(self, db: Connection, job: int, now: datetime) -> None:
         await db.execute(self._sql.revise, job)
         await self._wake(db, job, now)
@@ -369,6 +398,11 @@ def _expect(edits: Edits, known: Mapping[str, Row]) -> None:
         version = 0 if row is None or row["removed_at"] is not None else row["version"]
         if version != expected:
             raise VersionConflict(name, expected, version)
+
+
+def _is_changed(stored: Stored) -> bool:
+    """Whether a job that was there before is another now."""
+    return stored.changed and stored.version > 1
 
 
 def _key(pair: tuple[Row, Job]) -> int:

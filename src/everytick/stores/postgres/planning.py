@@ -167,6 +167,7 @@ class Planning(Due, Settling):
         alone = not db.is_in_transaction()
         written.mark, written.jobs = (mark, jobs) if alone else (None, [])
         settled, created, answered, awaiting = [], [], [], []
+        next_runs = [plan.next_run for plan in plans]
         for job, plan in zip(jobs, plans, strict=True):
             seen = snapshots[plan.job_id]
             _require_progress(plan, seen)
@@ -179,7 +180,7 @@ class Planning(Due, Settling):
         is_taking = offer is not None and 0 < sum(1 for made in created if made[-1]) <= offer.limit
         taker = (offer.node, offer.queues) if offer is not None and is_taking else (None, None)
         given = *columns(settled, 6), *columns(created, _CREATED), *columns(answered, 2), awaiting, mark
-        found = await db.fetch(self._sql.settle_few, *given, *taker)
+        found = await db.fetch(self._sql.settle_few, *given, *taker, next_runs)
         done = {row["settled"]: row["by"] for row in found}
         answers = [Commit.COMMITTED if job in done else Commit.STALE for job in jobs]
         if done and not alone:
@@ -198,7 +199,7 @@ class Planning(Due, Settling):
     ) -> dict[int, tuple[datetime, int]]:
         """Do the same and settle the plans at once: what else they say changes nothing about their jobs."""
         asked = [
-            (job, plan.revision, plan.watermark, plan.wake_at, plan.rescheduled)
+            (job, plan.revision, plan.watermark, plan.wake_at, plan.rescheduled, plan.next_run)
             for job, plan in zip(jobs, plans, strict=True)
         ]
         return {row[0]: (row[1], 0) for row in await db.fetch(self._sql.settle_plain, *lean_columns(asked))}

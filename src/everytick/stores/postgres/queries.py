@@ -83,6 +83,7 @@ class Queries:
     add_job: str
     add_definition: str
     add_state: str
+    foretell: str
     edit_state: str
     edit_unclaimed: str
     wake: str

@@ -380,6 +380,7 @@ delete from everytick.pause a
 -- Moves the watermark on under the lock that hold_plans took; the revision makes every older snapshot stale.
 update everytick.job_state s
    set revision = s.revision + 1, woken = p.woken, watermark = p.watermark, wake_at = p.wake_at,
+       next_run_at = p.next_run_at,
        «moved_on»,
        «noted_ends»
   from (select u.job, everytick.throughout($2, u.woken) as woken, everytick.throughout($3, u.watermark) as watermark,
@@ -394,14 +395,15 @@ update everytick.job_state s
                everytick.throughout($13, u.success_id) as success_id,
                everytick.throughout($14, u.other_scheduled_for) as other_scheduled_for,
                everytick.throughout($15, u.other_started_at) as other_started_at,
-               everytick.throughout($16, u.other_at) as other_at, everytick.throughout($17, u.other_id) as other_id
+               everytick.throughout($16, u.other_at) as other_at, everytick.throughout($17, u.other_id) as other_id,
+               everytick.throughout($18, u.next_run_at) as next_run_at
           from unnest($1::int[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::bool[], $6::timestamptz[],
                       $7::timestamptz[], $8::timestamptz[], $9::uuid[], $10::timestamptz[], $11::timestamptz[],
                       $12::timestamptz[], $13::uuid[], $14::timestamptz[], $15::timestamptz[], $16::timestamptz[],
-                      $17::uuid[])
+                      $17::uuid[], $18::timestamptz[])
                u(job, woken, watermark, wake_at, rescheduled, end_scheduled_for, end_started_at, end_at, end_id,
                  success_scheduled_for, success_started_at, success_at, success_id, other_scheduled_for,
-                 other_started_at, other_at, other_id)) p
+                 other_started_at, other_at, other_id, next_run_at)) p
  where s.job = p.job and s.job = any(array(select unnest($1::int[])));
 
 -- settle_plain --
@@ -411,14 +413,15 @@ with moment as materialized (
     select everytick.everytick_now() as now
 )
 update everytick.job_state s
-   set revision = s.revision + 1, watermark = p.watermark, wake_at = p.wake_at,
+   set revision = s.revision + 1, watermark = p.watermark, wake_at = p.wake_at, next_run_at = p.next_run_at,
        «moved_on»
   from moment,
        (select u.job, everytick.throughout($2, u.revision) as revision,
                everytick.throughout($3, u.watermark) as watermark, everytick.throughout($4, u.wake_at) as wake_at,
-               everytick.throughout($5, u.rescheduled) as rescheduled
-          from unnest($1::int[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::bool[])
-               u(job, revision, watermark, wake_at, rescheduled)) p
+               everytick.throughout($5, u.rescheduled) as rescheduled,
+               everytick.throughout($6, u.next_run_at) as next_run_at
+          from unnest($1::int[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::bool[], $6::timestamptz[])
+               u(job, revision, watermark, wake_at, rescheduled, next_run_at)) p
  where s.job = p.job and s.revision = p.revision and s.job = any(array(select unnest($1::int[])))
 returning s.job, moment.now;
 
@@ -433,8 +436,8 @@ with moment as materialized (
 ), held as materialized (
     select p.*, f.*, s.wake_at as known_wake_at
       from (select * from unnest($1::int[], $2::bigint[], $3::bigint[], $4::timestamptz[], $5::timestamptz[],
-                                 $6::bool[])
-                     u(job, revision, woken, watermark, wake_at, rescheduled)
+                                 $6::bool[], $32::timestamptz[])
+                     u(job, revision, woken, watermark, wake_at, rescheduled, next_run_at)
              order by u.job) p
      cross join lateral (select s.wake_at from everytick.job_state s
                           where s.job = p.job and s.revision = p.revision
@@ -517,6 +520,7 @@ with moment as materialized (
     update everytick.job_state s
        set revision = s.revision + 1, woken = s.woken + p.facts, watermark = p.watermark,
            wake_at = case when s.woken + p.facts = p.woken then p.wake_at else moment.now end,
+           next_run_at = p.next_run_at,
            «moved_on»,
            «noted_ends», mark = $29
       from moment, held p
@@ -972,9 +976,15 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
 -- add_state --
 -- Lets a new job begin at its watermark.
-insert into everytick.job_state (job, id, version, first_version, revision, woken, watermark, keep_success,
-                                 keep_failure, keep_last)
-values ($1, $2, 1, 1, 1, 1, $3, $4, $5, $6);
+insert into everytick.job_state (job, id, version, first_version, revision, woken, watermark, next_run_at,
+                                 keep_success, keep_failure, keep_last)
+values ($1, $2, 1, 1, 1, 1, $3, $4, $5, $6, $7);
+
+-- foretell --
+-- Says when these jobs run next, by what is true now.
+update everytick.job_state s set next_run_at = u.next_run_at
+  from unnest($1::int[], $2::timestamptz[]) u(job, next_run_at)
+ where s.job = u.job and s.job = any(array(select unnest($1::int[])));
 
 -- edit_state --
 -- Makes a version the newest one and older snapshots stale; a job that was removed or parked is back. By versions that

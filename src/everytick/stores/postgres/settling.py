@@ -220,4 +220,5 @@ def settled_row(held: Held) -> tuple[object, ...]:
         *held.ends.end,
         *held.ends.success,
         *held.ends.other,
+        plan.next_run,
     )

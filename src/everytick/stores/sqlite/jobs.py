@@ -16,6 +16,7 @@ from everytick.domain.policies import FirstSight
 from everytick.domain.reading import as_data
 from everytick.domain.snapshots import Adjustment, Missed, Request
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.upcoming import next_run
 from everytick.domain.values import value
 from everytick.errors import (
     DuplicateDefinition,
@@ -27,6 +28,7 @@ from everytick.errors import (
 from everytick.stores.base import REMEMBERED, Edits, JobRecord, Stored
 from everytick.stores.beginnings import (
     as_stored,
+    first_run,
     first_watermark,
     forgettable,
     has_room,
@@ -37,7 +39,7 @@ from everytick.stores.beginnings import (
 from everytick.stores.definitions import write_definition
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import Definitions, Unreadable
-from everytick.stores.sqlite.planning import end
+from everytick.stores.sqlite.planning import end, look
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import FIRST_END, STATUS_CODE, Columns, micros, micros_or_none
 from everytick.stores.sqlite.writer import Transaction
@@ -82,6 +84,13 @@ def _wake(transaction: Transaction, key: int, *, revise: bool) -> None:
 
 def put(transaction: Transaction, definitions: Definitions, job: Job, expected_version: int | None, by: str) -> Stored:
     """Create the job or make this its next version; an equal definition changes nothing."""
+    stored = _put(transaction, definitions, job, expected_version, by)
+    if stored.changed and stored.version > 1:
+        foretell(transaction, definitions, [stored.job_id])
+    return stored
+
+
+def _put(transaction: Transaction, definitions: Definitions, job: Job, expected_version: int | None, by: str) -> Stored:
     row = _by_name(transaction, job.name)
     if row is not None and row.removed_at is not None and transaction.now - row.removed_at > rows.length(REMEMBERED):
         # A job that was removed long ago makes room for a new one of its name; its history stays.
@@ -99,17 +108,31 @@ def put(transaction: Transaction, definitions: Definitions, job: Job, expected_v
     return _edit(transaction, definitions, row, job, by)
 
 
+def foretell(transaction: Transaction, definitions: Definitions, job_ids: Collection[str]) -> None:
+    """Write down when these jobs run next by what is true now; of one that cannot be read here nothing is known."""
+    seen = look(transaction.connection, definitions, job_ids, transaction.now)
+    now = rows.moment(transaction.now)
+    told = {id_: next_run(snapshot, now) for id_, snapshot in seen.items()}
+    transaction.executemany(Q.foretell, [(micros_or_none(told.get(id_)), id_) for id_ in job_ids])
+
+
 def apply(transaction: Transaction, definitions: Definitions, edits: Edits, by: str) -> Sequence[Stored]:
     """Do everything that the edits say; one that is refused undoes the others, for they are one call."""
     for name, expected in edits.expected.items():
         _expect(transaction, name, expected)
-    stored = [put(transaction, definitions, job, None, by) for job in edits.puts]
+    stored = [_put(transaction, definitions, job, None, by) for job in edits.puts]
+    # A new job has its first run already.
+    changed = {each.job_id for each in stored if each.changed and each.version > 1}
     for name, reason in edits.suspends.items():
-        pause(transaction, _in_service(transaction, name).id, None, Missed.CATCH_UP, reason, edits.held_by)
+        changed.add(id_ := _in_service(transaction, name).id)
+        pause(transaction, id_, None, Missed.CATCH_UP, reason, edits.held_by)
     for name in edits.resumes:
-        resume(transaction, _in_service(transaction, name).id, edits.held_by)
+        if resume(transaction, id_ := _in_service(transaction, name).id, edits.held_by):
+            changed.add(id_)
     for name, retire_after in edits.removes.items():
-        remove(transaction, _in_service(transaction, name).id, retire_after, by)
+        changed.add(id_ := _in_service(transaction, name).id)
+        remove(transaction, id_, retire_after, by)
+    foretell(transaction, definitions, changed)
     return stored
 
 
@@ -135,7 +158,8 @@ def _create(transaction: Transaction, job: Job, by: str) -> Stored:
     made = replace(under_id(job, id_), version=1)
     [key] = transaction.execute(Q.add_job, (id_, *_words(made), now)).fetchone()
     transaction.execute(Q.add_version, (key, 1, write_definition(made), _config(made), made.reports, None, now, by))
-    transaction.execute(Q.add_job_state, (key, id_, micros(first_watermark(made, rows.moment(now)))))
+    begin, moment = first_watermark(made, rows.moment(now)), rows.moment(now)
+    transaction.execute(Q.add_job_state, (key, id_, micros(begin), micros_or_none(first_run(made, moment))))
     if made.settings.on_create.begin is FirstSight.IMMEDIATELY:
         asked = Request("create", Cause.CREATE, rows.moment(now))
         transaction.execute(Q.add_request, rows.request_columns(key, asked))
@@ -335,6 +359,7 @@ def _records(
                 rows.ended(row[7:11]),
                 rows.ended(row[11:15]),
                 row[16],
+                rows.moment_or_none(row[17]),
             )
     return records
 

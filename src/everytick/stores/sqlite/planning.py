@@ -178,7 +178,8 @@ class _Writing:
              micros(each.through), each.count)
             for each in plan.spans
         ]  # fmt: skip
-        self._moves.append((through, plan.woken, micros_or_never(plan.wake_at), now, job))
+        wake_at, next_run = micros_or_never(plan.wake_at), micros_or_never(plan.next_run)
+        self._moves.append((through, plan.woken, wake_at, now, next_run, job))
         if oldest != version:
             self._editions.append((job,))
         if plan.awaits_ends:

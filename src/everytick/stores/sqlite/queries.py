@@ -26,6 +26,7 @@ class Queries:
     forget_parked_job: str
     states_of_jobs: str
     move_watermark: str
+    foretell: str
     create_occurrence: str
     release_occurrence: str
     end_occurrence: str

@@ -126,8 +126,13 @@ select id, job, revision, watermark, version, oldest_edition
 -- The plan is decided; a wake after its snapshot was read is not slept through.
 update job_state
    set revision = revision + 1, watermark = ?,
-       wake_at = case when woken = ? then nullif(?, -9223372036854775808) else ? end
+       wake_at = case when woken = ? then nullif(?, -9223372036854775808) else ? end,
+       next_run_at = nullif(?, -9223372036854775808)
  where job = ?;
+
+-- foretell --
+-- When a job runs next, by what is true now.
+update job_state set next_run_at = ? where id = ?;
 
 -- create_occurrence --
 -- Absent ones only: the id is made of job and instant, so a repeated commit is harmless.
@@ -445,7 +450,8 @@ values (?, ?, ?, ?, ?, ?, ?, ?, ?) returning job;
 
 -- add_job_state --
 -- Its planning begins at the watermark; it is due at once to be looked at.
-insert into job_state (job, id, version, oldest_edition, revision, woken, watermark) values (?, ?, 1, 1, 1, 1, ?);
+insert into job_state (job, id, version, oldest_edition, revision, woken, watermark, next_run_at)
+values (?, ?, 1, 1, 1, 1, ?, ?);
 
 -- add_version --
 -- One version, which never changes.
@@ -489,14 +495,14 @@ update job_state set retire_at = ? where job = ?;
 -- Jobs with where they stand, those of these ids.
 select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_for,
        s.last_end_started_at, s.last_end_at, s.last_end_id, s.last_success_for, s.last_success_started_at,
-       s.last_success_at, s.last_success_id, s.id, j.removed_by
+       s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at
   from job j join job_state s on s.job = j.job where j.id in (select value from json_each(?));
 
 -- jobs_by_name --
 -- Every job that is not removed with where it stands, by name.
 select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_for,
        s.last_end_started_at, s.last_end_at, s.last_end_id, s.last_success_for, s.last_success_started_at,
-       s.last_success_at, s.last_success_id, s.id, j.removed_by
+       s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at
   from job j join job_state s on s.job = j.job where j.removed_at is null order by j.name;
 
 -- running_pauses --

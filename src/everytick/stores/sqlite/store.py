@@ -155,6 +155,17 @@ class SqliteStore:
         await self._show_parked()
         return result
 
+    async def _change(self, job_id: str, work: Callable[[Transaction], T]) -> T:
+        """Do the work and, unless it answers that nothing changed, write down when the job runs next."""
+
+        def changing(writing: Transaction) -> T:
+            answer = work(writing)
+            if answer is not False:
+                jobs.foretell(writing, self._definitions, [job_id])
+            return answer
+
+        return await self._write(changing)
+
     async def _show_parked(self) -> None:
         if found := self._definitions.unshown():
             await self._writer.write(lambda transaction: jobs.show_parked(transaction, found))
@@ -281,11 +292,11 @@ class SqliteStore:
 
     async def rename(self, job_id: str, name: str, *, by: str = "") -> None:
         """Give the job another name; its id and history stay."""
-        await self._write(lambda writing: jobs.rename(writing, self._definitions, job_id, name, by))
+        await self._change(job_id, lambda writing: jobs.rename(writing, self._definitions, job_id, name, by))
 
     async def remove(self, job_id: str, *, retire_after: timedelta = timedelta(0), by: str = "") -> None:
         """Take the job out of service: nothing new is created, what was not claimed is canceled."""
-        await self._write(lambda writing: jobs.remove(writing, job_id, retire_after, by))
+        await self._change(job_id, lambda writing: jobs.remove(writing, job_id, retire_after, by))
 
     async def purge(self, job_id: str, limit: int = 1000) -> bool:
         """Forget up to `limit` occurrences of a removed job for good, and the job once none is left."""
@@ -301,11 +312,11 @@ class SqliteStore:
         by: str = "",
     ) -> None:
         """Hold the schedule from now on; what was not claimed waits."""
-        await self._write(lambda writing: jobs.pause(writing, job_id, until, missed, reason, by))
+        await self._change(job_id, lambda writing: jobs.pause(writing, job_id, until, missed, reason, by))
 
     async def resume(self, job_id: str, *, by: str = "") -> bool:
         """End a pause now; return whether there was one."""
-        return await self._write(lambda writing: jobs.resume(writing, job_id, by))
+        return await self._change(job_id, lambda writing: jobs.resume(writing, job_id, by))
 
     async def request(self, job_id: str, request: Request, *, within: Any = None) -> str:
         """Ask for an occurrence and return its id; the same key again answers with the same one.
@@ -319,11 +330,11 @@ class SqliteStore:
 
     async def adjust(self, job_id: str, adjustment: Adjustment) -> None:
         """Skip or move one single future instant; what was said of it before is replaced."""
-        await self._write(lambda writing: jobs.adjust(writing, job_id, adjustment))
+        await self._change(job_id, lambda writing: jobs.adjust(writing, job_id, adjustment))
 
     async def reschedule(self, job_id: str, to: datetime, *, by: str = "") -> None:
         """Set the next run; the instants before it give way."""
-        await self._write(lambda writing: jobs.reschedule(writing, job_id, to, by))
+        await self._change(job_id, lambda writing: jobs.reschedule(writing, job_id, to, by))
 
     async def cancel(self, occurrence_id: str, reason: str = "canceled") -> bool:
         """End what nobody has claimed, or ask its owner to stop; return whether it was still active."""

@@ -69,6 +69,7 @@ create table everytick.job_state (
     woken                  bigint not null,
     watermark              timestamptz not null,
     wake_at                timestamptz,
+    next_run_at            timestamptz,
     removed_at             timestamptz,
     removed_by             text not null default '',
     retire_at              timestamptz,
@@ -301,7 +302,7 @@ create view everytick.job_standing as
 select j.seq as job, j.id, j.name, j.created_at, s.version, s.first_version, s.revision, s.watermark,
        s.removed_at, s.removed_by, s.retire_at, s.reschedule_made_at, s.reschedule_to, s.reschedule_by, s.parked,
        s.woken + w.facts as woken,
-       coalesce(w.at, s.wake_at) as wake_at,
+       coalesce(w.at, s.wake_at) as wake_at, s.next_run_at,
        coalesce(e.scheduled_for, s.end_scheduled_for) as end_scheduled_for,
        case when e.ended_at is null then s.end_started_at else e.started_at end as end_started_at,
        coalesce(e.ended_at, s.end_at) as end_at,
@@ -329,7 +330,7 @@ select j.seq as job, j.id, j.name, j.created_at, s.version, s.first_version, s.r
 -- Jobs as people ask for them; parked says why a definition cannot be read, else it is empty.
 create view everytick.jobs as
 select v.id, v.name, d.kind, d.schedule, d.enabled and v.removed_at is null as enabled, v.version, v.revision,
-       v.wake_at as next_run, v.end_started_at as last_run, v.end_at as last_end,
+       v.next_run_at as next_run, v.end_started_at as last_run, v.end_at as last_end,
        greatest((select max(o.created_at) from everytick.occurrence o where o.job = v.job and o.status < 4),
                 (select max(o.created_at) from everytick.occurrence o where o.job = v.job and o.status >= 4))
            as last_enqueued,

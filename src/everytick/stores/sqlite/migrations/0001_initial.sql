@@ -66,6 +66,7 @@ create table job_state (
   woken integer not null,
   watermark integer not null,
   wake_at integer,
+  next_run_at integer,
   retire_at integer,
   rescheduled_at integer,
   rescheduled_for integer,
@@ -268,7 +269,7 @@ select o.seq, o.id, j.id as job_id, o.version, o.scheduled_for, o.status, o.caus
 
 create view jobs as
 select j.id, j.name, j.kind, j.schedule, j.enabled, s.version, s.revision,
-       datetime(s.wake_at / 1000000, 'unixepoch') as next_run,
+       datetime(s.next_run_at / 1000000, 'unixepoch') as next_run,
        datetime(s.last_end_started_at / 1000000, 'unixepoch') as last_run,
        datetime(s.last_success_at / 1000000, 'unixepoch') as last_success,
        (select datetime(o.created_at / 1000000, 'unixepoch') from occurrence o

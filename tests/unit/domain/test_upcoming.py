@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from everytick.deciding.upcoming import is_active, pause_at, upcoming
 from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition, Missed, Pause, Reschedule
-from tests.unit.deciding.planning import active, at, job, snapshot_of
+from everytick.domain.upcoming import next_run, pause_at, upcoming
+from tests.unit.deciding.planning import at, job, snapshot_of
 
 NOW = at("09:30")
 
@@ -67,15 +67,16 @@ def test_a_pause_begins_after_its_start_and_holds_through_its_end() -> None:
     assert [pause_at(snapshot, at(text)) for text in ("09:00", "10:00", "10:01")] == [None, pause, None]
 
 
-def test_a_job_is_active_while_its_schedule_has_something_to_come_inside_its_window() -> None:
-    """S0-045, S0-052; what runs or was set by hand keeps it active."""
-    over = job("once: 2026-11-16T09:00:00Z")
-    assert is_active(snapshot_of(job(), NOW), NOW)
-    assert not is_active(snapshot_of(job(start=at("10:00")), NOW), NOW)
-    assert not is_active(snapshot_of(job("cron: 0 * * * *; start=2026-11-16T10:00:00Z"), NOW), NOW)
-    assert not is_active(snapshot_of(job(), NOW, retire_at=at("10:00")), NOW)
-    assert not is_active(snapshot_of(over, NOW), NOW)
-    assert is_active(snapshot_of(over, NOW, active=(active("a", at("09:00")),)), NOW)
-    assert is_active(snapshot_of(over, NOW, reschedule=Reschedule(NOW, at("10:30"))), NOW)
-    assert is_active(snapshot_of(job("after: 10m"), NOW), NOW)
-    assert not is_active(snapshot_of(job("after: 10m", end=at("09:00")), NOW), NOW)
+def test_nothing_that_was_moved_or_rescheduled_runs_while_the_job_is_disabled() -> None:
+    """S1-024: what somebody set by hand is skipped like the instants of the schedule."""
+    off = job(enabled=False)
+    said = (Adjustment(at("10:00"), AdjustmentKind.MOVE, at("10:20")),)
+    assert upcoming(snapshot_of(off, NOW, adjustments=said), NOW, 2) == []
+    assert upcoming(snapshot_of(off, NOW, reschedule=Reschedule(NOW, at("10:30"))), NOW, 2) == []
+
+
+def test_the_next_run_of_what_follows_an_end_is_not_known_while_something_of_it_runs() -> None:
+    """S0-041: the caller may know better than the snapshot whether the job is idle."""
+    snapshot = snapshot_of(job("after: 10m"), NOW)
+    assert next_run(snapshot, NOW) == next(iter(upcoming(snapshot, NOW, 1)), None)
+    assert next_run(snapshot, NOW, idle=False) is None

@@ -1,0 +1,23 @@
+"""Whether a job is active: now lies inside its window, and something of its schedule is still to come."""
+
+from datetime import datetime
+
+from everytick.deciding.unnamed import window_of
+from everytick.domain.schedule import waits_for_end
+from everytick.domain.snapshots import JobSnapshot
+from everytick.domain.upcoming import in_force, set_by_hand
+
+
+def is_active(snapshot: JobSnapshot, now: datetime) -> bool:
+    """Tell whether now lies inside the job's window, and something of its schedule is still to come."""
+    if snapshot.retire_at is not None:
+        return False
+    job = in_force(snapshot.editions, now)
+    starts = [each for each in (job.settings.start, window_of(job.schedule)[0]) if each is not None]
+    if starts and now < max(starts):
+        return False
+    if set_by_hand(snapshot, now) or snapshot.busy_count or snapshot.waiting_count:
+        return True
+    if waits_for_end(job.schedule):
+        return job.settings.end is None or now <= job.settings.end
+    return job.bound(None).next_after(now) is not None

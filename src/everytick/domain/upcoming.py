@@ -1,0 +1,126 @@
+"""When a job runs next, as far as can be said now: its instants, with what people have said about them.
+
+Plans, questions and the stores' verbs ask the same function, so that they give one answer.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+from everytick.domain.job import Job
+from everytick.domain.schedule import Schedule, waits_for_end
+from everytick.domain.snapshots import Edition, JobSnapshot, Pause
+
+TICK = timedelta(microseconds=1)
+_NEVER = datetime.max.replace(tzinfo=UTC)
+# So many instants that somebody skipped or moved are passed by in one answer.
+_LOOKS = 10_000
+
+
+def in_force(editions: tuple[Edition, ...], moment: datetime) -> Job:
+    """Return the definition in force right after a moment; an instant at that very moment is still the old one's."""
+    found = editions[0]
+    for edition in editions[1:]:
+        if edition.in_force_after is None or edition.in_force_after <= moment:
+            found = edition
+    return found.job
+
+
+def bound_schedule(snapshot: JobSnapshot, job: Job, after: datetime, *, idle: bool) -> Schedule:
+    """Return the schedule as the job has it now; one that follows an end names nothing unless the job is idle."""
+    if not idle:
+        return job.bound(None)
+    end = snapshot.last_end.ended_at if snapshot.last_end is not None else job.created_at
+    schedule = job.bound(end)
+    return _going_on(schedule, job, end, after) if end is not None and waits_for_end(job.schedule) else schedule
+
+
+def _going_on(schedule: Schedule, job: Job, end: datetime, after: datetime) -> Schedule:
+    """What follows an end must not fall silent because its instant was skipped: it goes on as if that had ended."""
+    named = None if schedule.next_after(after) is not None else schedule.next_after(end - TICK)
+    if named is None:
+        return schedule
+    delay = named - end
+    return job.bound(end + (after - end) // delay * delay if delay else after + TICK)
+
+
+def next_instant(snapshot: JobSnapshot, after: datetime, *, idle: bool) -> datetime | None:
+    """Return the first instant after a moment, by the definition in force at it."""
+    editions = snapshot.editions
+    for place, edition in enumerate(editions):
+        until = editions[place + 1].in_force_after if place + 1 < len(editions) else None
+        if not edition.job.settings.enabled or (until is not None and until <= after):
+            continue
+        begin = after if edition.in_force_after is None else max(after, edition.in_force_after)
+        found = bound_schedule(snapshot, edition.job, after, idle=idle).next_after(begin)
+        if found is not None and (until is None or found <= until):
+            return found
+    return None
+
+
+def next_run(snapshot: JobSnapshot, now: datetime, *, idle: bool | None = None) -> datetime | None:
+    """Return the first of the times that `upcoming` gives; None where the job does not run again."""
+    return next(iter(upcoming(snapshot, now, 1, idle=idle)), None)
+
+
+def upcoming(snapshot: JobSnapshot, now: datetime, n: int, *, idle: bool | None = None) -> list[datetime]:
+    """Return up to `n` times after now at which the job will run, if a node is there and nobody says otherwise.
+
+    Pauses that skip, single instants that are skipped or moved, and a reschedule are seen;
+    what overlap and recovery will say then is not known before. `idle` says whether nothing of
+    the job is active, where that is no longer as the snapshot has it.
+    """
+    if snapshot.retire_at is not None:
+        return []
+    found = {each for each in set_by_hand(snapshot, now) if _may_run(snapshot, each)}
+    if idle is None:
+        idle = not snapshot.busy_count and not snapshot.waiting_count
+    away = {each.at for each in snapshot.adjustments if each.vacates}
+    at, named = now, 0
+    for _ in range(_LOOKS):
+        if named >= n or (instant := next_instant(snapshot, at, idle=idle)) is None:
+            break
+        at, held = instant, _held_until(snapshot, instant)
+        if held is None:
+            if instant not in away:
+                found.add(instant)
+                named += 1
+        elif held == _NEVER:
+            break
+        else:
+            at = held
+    return sorted(found)[:n]
+
+
+def _may_run(snapshot: JobSnapshot, target: datetime) -> bool:
+    """Whether the target of a move or a reschedule runs: no pause and no disabled definition is in force at it."""
+    return in_force(snapshot.editions, target - TICK).enabled and _pause_over(snapshot, target) is None
+
+
+def set_by_hand(snapshot: JobSnapshot, now: datetime) -> list[datetime]:
+    """Return the times after now that somebody set: targets of moves and of a reschedule."""
+    found = [each.to for each in snapshot.adjustments if each.to is not None and each.vacates and not each.done]
+    if snapshot.reschedule is not None:
+        found.append(snapshot.reschedule.to)
+    return [each for each in found if each > now]
+
+
+def _held_until(snapshot: JobSnapshot, instant: datetime) -> datetime | None:
+    """The end of what holds this instant back: a reschedule or a pause; None if nothing does."""
+    moved = snapshot.reschedule
+    if moved is not None and moved.made_at < instant < moved.to:
+        return moved.to - TICK
+    return _pause_over(snapshot, instant)
+
+
+def _pause_over(snapshot: JobSnapshot, instant: datetime) -> datetime | None:
+    pause = pause_at(snapshot, instant)
+    if pause is None:
+        return None
+    return pause.until or _NEVER
+
+
+def pause_at(snapshot: JobSnapshot, instant: datetime) -> Pause | None:
+    """Return the pause that covers an instant: a pause is `(since, until]`."""
+    for pause in snapshot.pauses:
+        if pause.since < instant and (pause.until is None or instant <= pause.until):
+            return pause
+    return None

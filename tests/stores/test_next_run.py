@@ -1,0 +1,90 @@
+"""next_run: every plan and every verb that changes it writes down when a job runs next, in its own transaction."""
+
+from datetime import timedelta
+
+from everytick.domain.snapshots import Adjustment, AdjustmentKind
+from everytick.domain.upcoming import next_run
+from everytick.stores.base import Edits
+from tests.stores.acting import AnyStore, job, plan_once
+from tests.stores.clock import ManualClock
+
+HOUR = timedelta(hours=1)
+
+
+async def _agreed(store: AnyStore, clock: ManualClock, name: str = "report") -> object:
+    """What the store says, which must be what follows from the facts."""
+    id_ = job(name).id
+    kept = (await store.get([id_]))[id_].next_run
+    assert kept == next_run((await store.look([id_]))[id_], clock.time)
+    return kept
+
+
+async def test_the_next_run_is_kept_by_every_verb_without_a_node(store: AnyStore, clock: ManualClock) -> None:
+    """W1, S1-023, S1-025: no plan is made between the verb and the question."""
+    id_ = (await store.put(job())).job_id
+    first = clock.time + HOUR
+    assert await _agreed(store, clock) == first
+
+    await store.reschedule(id_, first + timedelta(minutes=330))
+    assert await _agreed(store, clock) == first + timedelta(minutes=330)
+    await store.put(job(when="30 * * * *"))
+    await store.put(job())
+    assert await _agreed(store, clock) == first + timedelta(minutes=330)
+
+
+async def test_a_skipped_and_a_moved_instant_are_seen_at_once(store: AnyStore, clock: ManualClock) -> None:
+    """W1: a skip leaves the instant after it, a move leaves its target."""
+    id_ = (await store.put(job())).job_id
+    first = clock.time + HOUR
+    await store.adjust(id_, Adjustment(first, AdjustmentKind.SKIP))
+    assert await _agreed(store, clock) == first + HOUR
+    await store.adjust(id_, Adjustment(first, AdjustmentKind.MOVE, first + timedelta(minutes=40)))
+    assert await _agreed(store, clock) == first + timedelta(minutes=40)
+
+
+async def test_a_pause_a_disabled_and_a_removed_job_are_seen_at_once(store: AnyStore, clock: ManualClock) -> None:
+    """W1, S1-024: a pause with an end leaves the first instant after it; without one there is none."""
+    id_ = (await store.put(job())).job_id
+    first = clock.time + HOUR
+    await store.pause(id_, until=clock.time + timedelta(minutes=190))
+    assert await _agreed(store, clock) == first + 3 * HOUR
+    await store.pause(id_)
+    assert await _agreed(store, clock) is None
+    await store.resume(id_)
+    assert await _agreed(store, clock) == first
+    await store.put(job(enabled=False))
+    assert await _agreed(store, clock) is None
+    await store.put(job())
+    assert await _agreed(store, clock) == first
+    await store.rename(id_, "renamed")
+    assert (await store.get([id_]))[id_].next_run == first
+    await store.remove(id_)
+    assert (await store.get([id_]))[id_].next_run is None
+
+
+async def test_many_changes_together_leave_each_its_next_run(store: AnyStore, clock: ManualClock) -> None:
+    """W1: one transaction, one look at all that it changed."""
+    await store.put_all([job("a"), job("b"), job("c"), job("d")])
+    first = clock.time + HOUR
+    edits = Edits((job("a", "30 * * * *"), job("e")), suspends={"b": "held"}, held_by="me", removes={"c": timedelta(0)})
+    await store.apply(edits)
+    assert await _agreed(store, clock, "a") == first - timedelta(minutes=30)
+    assert [await _agreed(store, clock, name) for name in "bcde"] == [None, None, first, first]
+    await store.apply(Edits(resumes=frozenset("b"), held_by="me"))
+    assert await _agreed(store, clock, "b") == first
+
+
+async def test_every_plan_says_when_its_job_runs_next(store: AnyStore, clock: ManualClock) -> None:
+    """W1, S1-014: also where it decided nothing, and where the next instant was skipped by hand."""
+    id_ = (await store.put(job())).job_id
+    first = clock.time + HOUR
+    await plan_once(store)
+    assert await _agreed(store, clock) == first
+    await store.adjust(id_, Adjustment(first + HOUR, AdjustmentKind.SKIP))
+    clock.move(hours=1)
+    await plan_once(store)
+    assert await _agreed(store, clock) == first + 2 * HOUR
+    await store.pause(id_, until=first + timedelta(minutes=90))
+    clock.move(minutes=90)
+    await plan_once(store)
+    assert await _agreed(store, clock) == first + 2 * HOUR
