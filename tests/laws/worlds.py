@@ -80,7 +80,8 @@ def committed(seen: JobSnapshot, plan: Plan) -> JobSnapshot:
     lined = {each.id: each for each in (*seen.busy, *seen.waiting)}
     for each in plan.creations:
         if each.status in (OccurrenceStatus.PENDING, OccurrenceStatus.QUEUED):
-            lined.setdefault(each.id, Active(each.id, each.line_at, each.scheduled_for, each.status, each.cause))
+            made = Active(each.id, each.line_at, each.scheduled_for, each.status, each.cause, late=each.late)
+            lined.setdefault(each.id, made)
     for id_ in plan.releases:
         assert lined[id_].status is OccurrenceStatus.QUEUED, "only who waits is released"
         lined[id_] = replace(lined[id_], status=OccurrenceStatus.PENDING)

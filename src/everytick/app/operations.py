@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from everytick.app.definition import Definition
-    from everytick.domain.keywords import JobPolicies, OverlapWord
+    from everytick.domain.keywords import JobPolicies, LateOverlapWord, OverlapWord
     from everytick.domain.occurrence import Occurrence
     from everytick.domain.payload import Payload
     from everytick.domain.policies import Overlap
@@ -164,8 +164,9 @@ class Operations(Opened):
     ) -> Handle:
         """Ask for an occurrence now and return its handle; the schedule is not moved.
 
-        It waits in line unless `overlap` names another rule. The same `key` again answers
-        with the same occurrence; with another payload it is refused. `within` is a connection
+        It waits in line, or overlaps where the job does, unless `overlap` names another rule.
+        The same `key` again answers with the same occurrence; with another payload it is
+        refused. `within` is a connection
         of your own to the store's database, asyncpg's or sqlite3's: then it is asked for when
         your transaction commits, and never if that is rolled back.
         """
@@ -204,7 +205,8 @@ class Operations(Opened):
         """Ask for a new occurrence that does again what an ended one did, and return its handle.
 
         It keeps the original's time, the instants it covers and its payload, and runs under
-        the job's newest definition; it waits in line unless `overlap` names another rule.
+        the job's newest definition; it waits in line, or overlaps where the job does, unless
+        `overlap` names another rule.
         With `from_task` only that task and all that come after it are run again; the others
         keep their results, and those before it must have some.
         """
@@ -242,16 +244,19 @@ class Operations(Opened):
         through: datetime | str,
         *,
         again: bool = False,
+        overlap: LateOverlapWord | None = None,
         dry_run: bool = False,
         by: str | None = None,
     ) -> Backfill:
         """Ask for the past instants in `(after, through]`, one after the other, and return which these are.
 
-        Those that have an occurrence are left alone unless `again` says otherwise.
+        Those that have an occurrence are left alone unless `again` says otherwise. They wait in
+        line, or overlap where the job does, unless `overlap` names another rule.
         """
         from everytick.domain.occurrence import Cause
         from everytick.domain.snapshots import Request
 
+        rule = _filling_rule(overlap)
         store = await self._opened()
         record = await self._find(store, name)
         now, begin, end = await store.now(), moment_of(after), moment_of(through)
@@ -262,7 +267,8 @@ class Operations(Opened):
         if dry_run or not missing:
             return Backfill(None, tuple(missing), more)
         key = _key(None)
-        asked = Request(key, Cause.BACKFILL, now, by=self._by(by), after=begin, through=end, again=again)
+        who = self._by(by)
+        asked = Request(key, Cause.BACKFILL, now, overlap=rule, by=who, after=begin, through=end, again=again)
         await store.request(record.job.id, asked)
         return Backfill(key, tuple(missing), more)
 
@@ -460,6 +466,16 @@ def _rule(given: str | None) -> Overlap | None:
     from everytick.domain.reading import choice
 
     return choice("overlap", Overlap, given)
+
+
+def _filling_rule(given: str | None) -> Overlap | None:
+    """The rule of a backfill: as with late ones, there is none under which its instants push each other aside."""
+    if given is None:
+        return None
+    from everytick.domain.policies import LateOverlap, Overlap
+    from everytick.domain.reading import choice
+
+    return Overlap(choice("overlap", LateOverlap, given).value)
 
 
 def _key(given: str | None) -> str:

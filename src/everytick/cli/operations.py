@@ -39,7 +39,11 @@ def _requesting(function: F) -> F:
     for option in (
         click.option("--timeout", metavar="TIME", help="With --wait: give up after so long, like 10m; exit code 124."),
         click.option("--wait", is_flag=True, help="Wait for its end; exit code 1 if it does not end well."),
-        click.option("--overlap", metavar="RULE", help="How it goes with what runs; by default it waits in line."),
+        click.option(
+            "--overlap",
+            metavar="RULE",
+            help="How it goes with what runs; by default it waits in line, or overlaps where the job does.",
+        ),
         click.option("--key", metavar="TEXT", help="The same key again asks for the same occurrence."),
     ):
         function = option(function)
@@ -162,17 +166,22 @@ def cancel_verb(occurrence: str, reason: str, yes: bool) -> None:
 @click.option("--after", required=True, metavar="T", help="The instants after this moment.")
 @click.option("--through", required=True, metavar="T", help="And not later than this one.")
 @click.option("--again", is_flag=True, help="Also those that have an occurrence.")
+@click.option("--overlap", metavar="RULE", help="queue, skip or allow; by default they wait in line.")
 @click.option("--dry-run", is_flag=True, help="Only say how many.")
 @in_utc
 @sure
-def backfill_verb(job: str, after: str, through: str, again: bool, dry_run: bool, utc: bool, yes: bool) -> None:
+def backfill_verb(
+    job: str, after: str, through: str, again: bool, overlap: Any, dry_run: bool, utc: bool, yes: bool
+) -> None:
     """Ask for past instants that have no occurrence."""
     times = Times(utc)
     begin, end = times.read(after), times.read(through)
 
     def asked(dry: bool) -> Backfill:
         what = "looking for instants without an occurrence"
-        return ask(lambda app: app.backfill(job, begin, end, again=again, dry_run=dry, by=who()), telling=what)
+        return ask(
+            lambda app: app.backfill(job, begin, end, again=again, overlap=overlap, dry_run=dry, by=who()), telling=what
+        )
 
     found = asked(True)
     count = f"{len(found.instants):,}{' or more' if found.more else ''}"

@@ -53,6 +53,11 @@ class Lined(Protocol):
         """Whether the next instant ends its wait for a retry."""
         ...
 
+    @property
+    def late(self) -> bool:
+        """Whether it was created late."""
+        ...
+
 
 class Line:
     """The busy and the waiting of one job, as they change while a plan is made.
@@ -154,6 +159,9 @@ class Line:
                 return Why.OVERLAP, self.behind()
             case Overlap.QUEUE_LATEST:
                 scheduled = [each for each in self.waiting if each.cause is Cause.SCHEDULE]
+                if newcomer.cause is Cause.SCHEDULE:
+                    # A live instant takes no place of a catch-up: late ones keep theirs.
+                    scheduled = [each for each in scheduled if not each.late]
                 self._displace_from_line(scheduled, newcomer.scheduled_for)
             case Overlap.CANCEL_RUNNING:
                 before = self.freed

@@ -22,6 +22,8 @@ _LATE_RULES = {
     LateOverlap.SKIP: Overlap.SKIP,
     LateOverlap.ALLOW: Overlap.ALLOW,
 }
+_COSTLY = (Overlap.SKIP, Overlap.CANCEL_RUNNING)
+"""Under these rules one of two instants that meet is lost."""
 
 
 @value
@@ -68,12 +70,31 @@ class Newcomers:
 
     def in_order(self) -> Iterator[Newcomer]:
         """Give everybody by (line_at, id); ids are made for those only to whom it comes."""
-        job_id, job, found = self.snapshot.job_id, self.job, self.found
-        instants = (_due(job_id, job, found, each) for each in found.candidates)
+        job_id, found, rules = self.snapshot.job_id, self.found, self._rules()
+        instants = (_due(job_id, found, rules, each) for each in found.candidates)
         if not self.asked and not found.adjusted:
             return instants
         line = sorted(instants, key=_place) if found.adjusted else instants
         return merge(line, sorted(self.asked, key=_place), key=_place)
+
+    def _rules(self) -> tuple[Overlap, Overlap]:
+        """By which rule the instant on time comes in, and by which the late ones.
+
+        A catch-up costs no live instant: what would be refused, or would cancel, because of it stands
+        behind it; where late ones are skipped it is skipped as they are.
+        """
+        settings = self.job.settings
+        late = _LATE_RULES[settings.late_overlap]
+        if settings.overlap in _COSTLY and self._catches_up():
+            return (Overlap.SKIP if late is Overlap.SKIP else Overlap.QUEUE), late
+        return settings.overlap, late
+
+    def _catches_up(self) -> bool:
+        """Whether late ones of the schedule are kept now, or wait in line."""
+        kept, on_time = self.found.candidates, self.found.on_time
+        return any(each.refusal is None and each.instant != on_time for each in kept) or any(
+            each.late and each.cause is Cause.SCHEDULE for each in self.snapshot.waiting
+        )
 
     def _ask(self, limit: int) -> None:
         taken: set[str] = set()
@@ -95,7 +116,7 @@ class Newcomers:
             self.more[request.key] = found[-1] if found else None
         befores = [schedule.last_at(found[0] - TICK), *found] if found else []
         return [
-            _filling(self.snapshot.job_id, request, instant, before)
+            _filling(self.snapshot.job_id, self.job, request, instant, before)
             for instant, before in zip(found, befores, strict=False)
         ]
 
@@ -104,15 +125,15 @@ def _place(newcomer: Newcomer) -> tuple[datetime, str]:
     return newcomer.line_at, newcomer.id
 
 
-def _due(job_id: str, job: Job, found: Due, candidate: Candidate) -> Newcomer:
-    instant, named_for, settings = candidate.instant, candidate.named_for, job.settings
+def _due(job_id: str, found: Due, rules: tuple[Overlap, Overlap], candidate: Candidate) -> Newcomer:
+    instant, named_for = candidate.instant, candidate.named_for
     late = instant != found.on_time
     return Newcomer(
         ids.occurrence_id(job_id, named_for),
         instant,
         instant,
         Cause.SCHEDULE,
-        _LATE_RULES[settings.late_overlap] if late else settings.overlap,
+        rules[late],
         candidate.before,
         named_for,
         late,
@@ -123,7 +144,7 @@ def _due(job_id: str, job: Job, found: Due, candidate: Candidate) -> Newcomer:
 
 
 def requested(job_id: str, job: Job, request: Request, refusal: Refusal | None = None) -> Newcomer:
-    """Return what one request asks for; it waits in line unless another rule was named with it."""
+    """Return what one request asks for, under the rule that was named with it."""
     asked = request.requested_at
     scheduled_for = request.scheduled_for or asked
     return Newcomer(
@@ -131,7 +152,7 @@ def requested(job_id: str, job: Job, request: Request, refusal: Refusal | None =
         asked,
         scheduled_for,
         request.cause,
-        request.overlap or Overlap.QUEUE,
+        request.overlap or _asked_rule(job),
         request.covers_after,
         request.covers_through or scheduled_for,
         request=request,
@@ -152,7 +173,16 @@ def _id_of(job_id: str, job: Job, request: Request) -> str:
             return ids.trigger_id(job_id, request.key)
 
 
-def _filling(job_id: str, request: Request, instant: datetime, before: datetime | None) -> Newcomer:
+def _asked_rule(job: Job) -> Overlap:
+    """By which rule a request comes in that names none.
+
+    It waits in line, so that it is not dropped and does not overlap; a job that may overlap may
+    never be idle, so there it comes in at once.
+    """
+    return Overlap.ALLOW if job.settings.overlap is Overlap.ALLOW else Overlap.QUEUE
+
+
+def _filling(job_id: str, job: Job, request: Request, instant: datetime, before: datetime | None) -> Newcomer:
     if request.again:
         id_ = ids.backfill_again_id(job_id, request.key, instant)
     else:
@@ -160,7 +190,8 @@ def _filling(job_id: str, request: Request, instant: datetime, before: datetime 
     # With equal times in line their ids would decide, which are in no order; a microsecond for each
     # second keeps the order of time, and says the same however often the backfill is cut.
     line_at = request.requested_at - (_end_of(request) - instant) // 1_000_000
-    return Newcomer(id_, line_at, instant, Cause.BACKFILL, Overlap.QUEUE, before, instant, request=request)
+    rule = request.overlap or _asked_rule(job)
+    return Newcomer(id_, line_at, instant, Cause.BACKFILL, rule, before, instant, request=request)
 
 
 def _end_of(request: Request) -> datetime:
@@ -169,6 +200,7 @@ def _end_of(request: Request) -> datetime:
     return min(request.through, request.requested_at)
 
 
-def restarting(job_id: str, instant: datetime) -> Newcomer:
+def restarting(job: Job, instant: datetime) -> Newcomer:
     """Return what an instant of the restart schedule asks for."""
-    return Newcomer(ids.restart_id(job_id, instant), instant, instant, Cause.RESTART, Overlap.QUEUE, None, instant)
+    rule = _asked_rule(job)
+    return Newcomer(ids.restart_id(job.id, instant), instant, instant, Cause.RESTART, rule, None, instant)

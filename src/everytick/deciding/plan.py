@@ -15,7 +15,7 @@ from everytick.deciding.newcomers import Newcomer, Newcomers, requested, restart
 from everytick.deciding.recovery import Due, due
 from everytick.deciding.spans import skips_of, spans_of, status_of
 from everytick.deciding.tick import plain_tick
-from everytick.domain.config import Settings, Unset
+from everytick.domain.config import Unset
 from everytick.domain.decisions import Answer, Creation, Ending, Plan, Refusal, Span, Why
 from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
@@ -52,7 +52,7 @@ def plan_in_full(snapshot: JobSnapshot, now: datetime, limit: int = PLAN_LIMIT) 
     line = Line(snapshot, job.settings, paused=paused)
     newcomers = Newcomers(snapshot, job, found, limit)
     if not paused:
-        _stop_or_restart(snapshot, job.settings, now, line, newcomers)
+        _stop_or_restart(snapshot, job, now, line, newcomers)
     if snapshot.busy and (newest := _newest(found, line)) is not None:
         line.supersede_retries(newest)
     line.release(limit)
@@ -128,10 +128,9 @@ def _retired(snapshot: JobSnapshot, now: datetime, retire_at: datetime, limit: i
     )
 
 
-def _stop_or_restart(
-    snapshot: JobSnapshot, settings: Settings, now: datetime, line: Line, newcomers: Newcomers
-) -> None:
+def _stop_or_restart(snapshot: JobSnapshot, job: Job, now: datetime, line: Line, newcomers: Newcomers) -> None:
     """Ask the busy to stop if a stop or restart instant is on time; after a restart there is one more newcomer."""
+    settings = job.settings
     if settings.stop_schedule is None and settings.restart_schedule is None:
         return
     stop = _on_time(settings.stop_schedule, snapshot.watermark, now, settings.grace)
@@ -140,7 +139,7 @@ def _stop_or_restart(
         # Where the watermark waits, the same instant is seen again: what came after it is not meant.
         line.cancel_all(before=instant)
     if restart is not None:
-        newcomer = restarting(snapshot.job_id, restart)
+        newcomer = restarting(job, restart)
         if all(each.id != newcomer.id for each in (*snapshot.busy, *snapshot.waiting)):
             newcomers.asked.append(newcomer)
 

@@ -11,6 +11,7 @@ from everytick.domain.schedule import Schedule
 
 Duration: TypeAlias = timedelta | str
 OverlapWord: TypeAlias = Literal["skip", "queue", "queue_latest", "allow", "cancel_running"]
+LateOverlapWord: TypeAlias = Literal["queue", "skip", "allow"]
 FailureWord: TypeAlias = Literal["fail_fast", "continue", "retry_on_failure"]
 RecoveryWord: TypeAlias = Literal["execute_last", "execute_all", "mark_as_missed", "bounded_window", "compressed"]
 

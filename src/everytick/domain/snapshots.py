@@ -135,6 +135,7 @@ class Active:
     status: OccurrenceStatus
     cause: Cause = Cause.SCHEDULE
     superseded_by_next: bool = False
+    late: bool = False
 
 
 @value

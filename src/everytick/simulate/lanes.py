@@ -28,8 +28,8 @@ class Run:
     """One occurrence on its way from its creation to its end; its id is made when somebody asks for it."""
 
     __slots__ = (
-        "_id", "begun_at", "begun_in", "cause", "ends_at", "is_running", "lane", "line_at", "ready_at",
-        "scheduled_for", "started_at",
+        "_id", "begun_at", "begun_in", "cause", "ends_at", "is_running", "lane", "late", "line_at",
+        "ready_at", "scheduled_for", "started_at",
     )  # fmt: skip
 
     def __init__(
@@ -42,7 +42,7 @@ class Run:
         self.begun_in = 0
         """The quarter of an hour in which it began."""
         self.ends_at: datetime | None = None
-        self.is_running = False
+        self.is_running = self.late = False
 
     @property
     def id(self) -> str:
@@ -62,7 +62,7 @@ class Run:
 
     def active(self, status: OccurrenceStatus) -> Active:
         """Return it as a plan sees it."""
-        return Active(self.id, self.line_at, self.scheduled_for, status, self.cause)
+        return Active(self.id, self.line_at, self.scheduled_for, status, self.cause, late=self.late)
 
 
 class Lane:
@@ -96,7 +96,7 @@ class Lane:
 
     def _known(self, active: Active) -> Run:
         found = Run(self, active.id, active.scheduled_for, active.line_at, active.line_at, active.cause)
-        found.is_running = active.status in (_S.RUNNING, _S.AWAITING_RETRY)
+        found.is_running, found.late = active.status in (_S.RUNNING, _S.AWAITING_RETRY), active.late
         return found
 
     def snapshot(self) -> JobSnapshot:
@@ -186,6 +186,7 @@ class Lane:
     def enter(self, creation: Creation) -> Run:
         """Take in an occurrence that was created, among the busy or in the line."""
         found = Run(self, creation.id, creation.scheduled_for, creation.line_at, creation.ready_at, creation.cause)
+        found.late = creation.late
         if creation.status is _S.QUEUED:
             insort(self.waiting, found)
         else:

@@ -345,6 +345,17 @@ async def test_a_backfill_asks_for_the_past_instants_that_have_no_occurrence(
     assert again.instants == (at(10),)
 
 
+async def test_a_backfill_can_be_told_how_it_goes_with_what_runs(tick: Everytick, store: AnyStore, hourly: str) -> None:
+    """F7: at once, though the job itself would let them wait; and nothing that makes them push each other aside."""
+    with pytest.raises(InvalidPolicies, match="overlap 'cancel_running' is not known"):
+        await tick.backfill(hourly, at(6), at(8), overlap="cancel_running")  # type: ignore[arg-type]
+    await tick.backfill(hourly, at(6), at(8), overlap="allow")
+
+    await plan_once(store)
+
+    assert [str(each.status) for each in await occurrences(store)] == ["pending", "pending"]
+
+
 async def test_a_backfill_of_what_is_to_come_is_refused(tick: Everytick, hourly: str) -> None:
     """Or one whose end comes before its beginning."""
     for after, through in ((at(10), at(12)), (at(8), at(7))):

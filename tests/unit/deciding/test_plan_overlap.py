@@ -9,7 +9,7 @@ import pytest
 from everytick.deciding.plan import plan
 from everytick.domain.ids import occurrence_id
 from everytick.domain.policies import Overlap
-from everytick.domain.snapshots import Active, JobSnapshot
+from everytick.domain.snapshots import Active, Adjustment, AdjustmentKind, JobSnapshot
 from tests.laws.worlds import committed
 from tests.unit.deciding.planning import active, at, created, ended, instants, job, skipped, snapshot_of, trigger
 
@@ -143,15 +143,31 @@ def test_queue_latest_takes_the_place_of_those_who_wait() -> None:
 
 def test_queue_latest_creates_only_the_newest_of_one_plan() -> None:
     """The others are `skipped: superseded by <instant>`, not created and ended at once."""
-    latest = job(overlap="queue_latest", recovery="execute_all")
+    asked = Adjustment(at("08:00"), AdjustmentKind.MOVE, at("10:00"))
+    latest = job("0 8,10 * * *", overlap="queue_latest", recovery="execute_all", grace="3h")
+    seen = snapshot_of(latest, at("09:30"), active=(RUNS,), adjustments=(asked,))
 
-    decided = plan(snapshot_of(latest, at("08:30"), active=(RUNS,)), at("11:00:01"))
+    decided = plan(seen, at("10:00:01"))
 
-    assert created(decided) == [(at("11:00"), "queued")]
+    assert created(decided) == [(at("10:00"), "queued")]
     assert [(each.through, str(each.why), each.detail, each.count) for each in decided.spans] == [
-        (at("10:00"), "superseded", f"by {at('11:00').isoformat()}", 2)
+        (at("10:00"), "superseded", f"by {at('10:00').isoformat()}", 1)
     ]
     assert decided.endings == ()
+
+
+def test_queue_latest_supersedes_no_late_ones() -> None:
+    """F5: a live instant costs the catch-up nothing either."""
+    latest = job(overlap="queue_latest", recovery="execute_all")
+    late = active("late", at("07:00"), "queued", late=True)
+
+    decided = plan(snapshot_of(latest, at("08:30"), active=(RUNS, late)), at("11:00:01"))
+    later = plan(snapshot_of(latest, at("09:30"), active=(RUNS, late, WAITS)), NOW)
+
+    assert created(decided) == [(at(each), "queued") for each in ("09:00", "10:00", "11:00")]
+    assert (decided.endings, decided.spans) == ((), ())
+    assert [id_ for id_, _, _ in ended(later)] == ["waits"]
+    assert created(later) == [(at("10:00"), "queued")]
 
 
 def test_who_was_superseded_by_one_is_not_superseded_by_the_next() -> None:
@@ -209,17 +225,6 @@ def test_late_instants_never_cancel() -> None:
 
     assert decided.cancels == ()
     assert created(decided) == [(at("09:00"), "queued"), (at("10:00"), "queued")]
-
-
-def test_the_one_on_time_displaces_late_ones_of_the_same_plan_under_cancel_running() -> None:
-    """They never come to exist, and are recorded."""
-    late = job(overlap="cancel_running", recovery="execute_all")
-
-    decided = plan(snapshot_of(late, at("07:30")), at("10:00:01"))
-
-    assert created(decided) == [(at("10:00"), "pending")]
-    assert [(each.through, str(each.why), each.count) for each in decided.spans] == [(at("09:00"), "superseded", 2)]
-    assert (decided.endings, decided.cancels) == ((), ())
 
 
 # ------------------------------------------------------------------------------------------------- late_overlap
@@ -289,6 +294,50 @@ def test_the_one_on_time_waits_behind_late_ones_under_queue() -> None:
     decided = plan(snapshot_of(both, at("08:30")), at("10:00:01"))
 
     assert created(decided) == [(at("09:00"), "pending"), (at("10:00"), "queued")]
+
+
+@pytest.mark.parametrize("overlap", ["skip", "cancel_running", "queue", "queue_latest"])
+def test_a_catch_up_costs_no_live_instant_of_its_plan(overlap: str) -> None:
+    """F5, S0-092, S0-095, S4-017: the newest is not refused, and refuses nobody, because of its own catch-up."""
+    decided = plan(snapshot_of(job(overlap=overlap, recovery="execute_all"), at("06:30")), at("09:00:30"))
+
+    assert created(decided) == [
+        (at("07:00"), "pending"),
+        (at("08:00"), "queued"),
+        (at("09:00"), "queued"),
+    ]
+    assert (decided.spans, decided.cancels, decided.endings) == ((), (), ())
+
+
+@pytest.mark.parametrize("overlap", ["skip", "cancel_running"])
+def test_while_late_ones_wait_a_live_instant_waits_behind_them(overlap: str) -> None:
+    """F5, S4-017, edge case 12: deferred until the buffer is empty."""
+    late = active("late", at("08:00"), "queued", late=True)
+
+    behind = plan(due(RUNS, late, overlap=overlap), NOW)
+    alone = plan(due(RUNS, WAITS, overlap=overlap), NOW)
+
+    assert (created(behind), behind.cancels, behind.spans) == ([(at("10:00"), "queued")], (), ())
+    assert (created(alone) == [], bool(alone.cancels)) == (overlap == "skip", overlap == "cancel_running")
+
+
+@pytest.mark.parametrize("overlap", ["skip", "cancel_running"])
+def test_where_late_ones_are_skipped_the_live_one_behind_them_is_too(overlap: str) -> None:
+    """F5: `late_overlap="skip"` is S4's pop-and-discard for whatever finds the job busy with its catch-up."""
+    decided = plan(
+        snapshot_of(job(overlap=overlap, late_overlap="skip", recovery="execute_all"), at("07:30")), at("09:00:30")
+    )
+
+    assert created(decided) == [(at("08:00"), "pending")]
+    assert [(each.through, str(each.why)) for each in decided.spans] == [(at("09:00"), "overlap")]
+    assert decided.cancels == ()
+
+
+def test_one_late_run_that_waits_by_request_defers_nothing() -> None:
+    """F5: only late ones of cause schedule are a catch-up."""
+    asked = active("asked", at("08:00"), "queued", "backfill", late=True)
+
+    assert created(plan(due(RUNS, asked), NOW)) == []
 
 
 # ------------------------------------------------------------------------------------------------ other guards

@@ -43,9 +43,44 @@ def test_a_trigger_without_a_payload_has_the_jobs_own() -> None:
     assert decided.creations[0].payload == payload({"rows": 9})
 
 
+@pytest.mark.parametrize("cause", ["trigger", "replay", "create"])
+def test_where_the_schedule_overlaps_a_request_does_too(cause: str) -> None:
+    """F7, S0-102: else it could wait for ever for a job that is never idle."""
+    seen = snapshot_of(job(overlap="allow"), at("09:10"), active=(RUNS,), requests=(trigger(cause=cause),))
+    limited = snapshot_of(
+        job(overlap="allow", max_concurrent=1), at("09:10"), active=(RUNS,), requests=(trigger(cause=cause),)
+    )
+
+    assert created(plan(seen, at("09:45"))) == [(at("09:40"), "pending")]
+    assert created(plan(limited, at("09:45"))) == [(at("09:40"), "queued")]
+
+
+def test_a_backfill_has_the_rule_of_any_request_or_its_own() -> None:
+    """F7: allow where the schedule overlaps, and whatever is named with it."""
+    asked = backfill("06:00", "08:00")
+    busy = {"active": (RUNS,)}
+    beside = plan(snapshot_of(job(overlap="allow"), at("09:10"), requests=(asked,), **busy), at("09:45"))
+    named = replace(asked, overlap=Overlap.ALLOW)
+    told = plan(snapshot_of(job(), at("09:10"), requests=(named,), **busy), at("09:45"))
+    in_line = replace(asked, overlap=Overlap.QUEUE)
+    waits = plan(snapshot_of(job(overlap="allow"), at("09:10"), requests=(in_line,), **busy), at("09:45"))
+
+    assert created(beside) == created(told) == [(at("07:00"), "pending"), (at("08:00"), "pending")]
+    assert created(waits) == [(at("07:00"), "queued"), (at("08:00"), "queued")]
+
+
+def test_a_restart_of_a_job_that_overlaps_does_not_wait_for_it_to_be_idle() -> None:
+    """F7: live runs that come meanwhile would hold it up for ever."""
+    anew = job("0 0 * * *", overlap="allow", restart_schedule="30 * * * *")
+
+    decided = plan(snapshot_of(anew, at("09:10"), active=(RUNS,)), at("09:30:01"))
+
+    assert (created(decided), decided.cancels) == ([(at("09:30"), "pending")], ("runs",))
+
+
 def test_a_request_waits_in_line_unless_another_rule_is_named() -> None:
-    """F3: nobody's request is dropped and none overlaps, also where the schedule's rule is skip or allow."""
-    for overlap in ("skip", "queue", "queue_latest", "allow", "cancel_running"):
+    """F3: nobody's request is dropped and none overlaps, also where the schedule's rule is skip."""
+    for overlap in ("skip", "queue", "queue_latest", "cancel_running"):
         seen = snapshot_of(job(overlap=overlap), at("09:10"), active=(RUNS,), requests=(trigger(),))
 
         decided = plan(seen, at("09:45"))
@@ -157,8 +192,8 @@ def test_more_requests_than_a_snapshot_holds_bring_the_planner_back() -> None:
 
 
 def test_a_backfill_asks_for_every_instant_of_a_span_one_after_another() -> None:
-    """Always queue, ids of the instants, chronological."""
-    seen = snapshot_of(job(overlap="allow"), at("09:10"), requests=(backfill("-1 09:00", "-1 12:00"),))
+    """They wait in line, with the ids of the instants, chronological."""
+    seen = snapshot_of(job(), at("09:10"), requests=(backfill("-1 09:00", "-1 12:00"),))
 
     decided = plan(seen, at("09:45"))
 

@@ -164,7 +164,7 @@ class Planning(Base):
 
 def _active(row: OccurrenceRow) -> Active:
     made = row.made
-    return Active(row.id, row.line_at, made.scheduled_for, row.status, made.cause, row.superseded_by_next)
+    return Active(row.id, row.line_at, made.scheduled_for, row.status, made.cause, row.superseded_by_next, made.late)
 
 
 def _ask_all_to_stop(row: JobRow, before: datetime) -> None:

@@ -172,7 +172,7 @@ select *
                count(*) over (partition by s.job, s.waits, s.shown) as alike,
                count(*) over (partition by s.job, s.waits) as of,
                bool_and(s.awaited) over (partition by s.job, s.waits) as all_awaited
-          from (select o.job, o.id, o.line_at, o.scheduled_for, o.status, o.cause, o.superseded_by_next, o.awaited,
+          from (select o.job, o.id, o.line_at, o.scheduled_for, o.status, o.cause, o.superseded_by_next, o.awaited, o.late,
                        o.status = 1 as waits,
                        not (o.status = 1 and o.cause = 0 and o.job = any(array(
                            select p.job from everytick.pause p

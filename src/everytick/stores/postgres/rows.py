@@ -98,6 +98,7 @@ def active(row: Row) -> Active:
         STATUSES[row["status"]],
         CAUSES[row["cause"]],
         row["superseded_by_next"],
+        row["late"],
     )
 
 

@@ -72,9 +72,9 @@ def _crowds(found: Sequence[Columns]) -> Mapping[int, Line]:
     return {
         job: Line(
             _seen(busy, moments),
-            busy[0][8] if busy else 0,
-            _seen([row for row in waiting if not row[9]], moments),
-            waiting[0][8] if waiting else 0,
+            busy[0][9] if busy else 0,
+            _seen([row for row in waiting if not row[10]], moments),
+            waiting[0][9] if waiting else 0,
             all(row[7] for row in busy),
         )
         for job, (busy, waiting) in _sorted(found).items()
@@ -93,6 +93,6 @@ def _sorted(found: Sequence[Columns]) -> dict[int, tuple[list[Columns], list[Col
 
 def _seen(chosen: Sequence[Columns], at: Moments) -> tuple[Active, ...]:
     return tuple(
-        Active(id_text(id_), at[line_at], at[scheduled_for], STATUSES[status], CAUSES[cause], superseded == 1)
-        for _, id_, line_at, scheduled_for, status, cause, superseded, *_ in chosen
+        Active(id_text(id_), at[line_at], at[for_], STATUSES[status], CAUSES[cause], superseded == 1, late == 1)
+        for _, id_, line_at, for_, status, cause, superseded, _, late, *_ in chosen
     )

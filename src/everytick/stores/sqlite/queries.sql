@@ -42,7 +42,7 @@ select ready_at from occurrence
 
 -- active_of_jobs --
 -- Everybody busy or waiting of these jobs, in line; one more than is wanted says that it is a crowd.
-select job, id, line_at, scheduled_for, status, cause, superseded_by_next, awaited
+select job, id, line_at, scheduled_for, status, cause, superseded_by_next, awaited, late
   from occurrence indexed by occurrence_active
  where job in (select value from json_each(?)) and ended_at is null
  order by job, line_at, id limit ?;
@@ -56,13 +56,13 @@ select job, count(*) from occurrence indexed by occurrence_active
 -- Of each job's busy and waiting ones the first hundred in line, and the newest that waits, of the schedule's own and
 -- of all; the counts are whole, and so is whether all of them are awaited.
 -- What the schedule of a paused job put in line is hidden, but for one that brings the count along.
-select job, id, line_at, scheduled_for, status, cause, superseded_by_next, all_awaited, total, hidden
+select job, id, line_at, scheduled_for, status, cause, superseded_by_next, all_awaited, late, total, hidden
   from (select *, row_number() over (partition by job, status = 3, hidden order by line_at, id) as place,
                row_number() over (partition by job, status = 3, cause = 0 order by line_at desc, id desc) as newest,
                min(awaited) over (partition by job, status = 3) as all_awaited,
                count(*) over (partition by job, status = 3) as total,
                count(*) over (partition by job, status = 3, hidden) as alike
-          from (select job, id, line_at, scheduled_for, status, cause, superseded_by_next, awaited,
+          from (select job, id, line_at, scheduled_for, status, cause, superseded_by_next, awaited, late,
                        status = 3 and cause = 0 and exists (
                          select 1 from pause p
                           where p.job = o.job and (p.until_at is null or p.until_at > ?)) as hidden
