@@ -28,6 +28,9 @@
     ├── Fenced                                the occurrence was given to another node meanwhile
     ├── TransactionsUnsupported               the store has no transactions a task could share
     ├── StoreUnavailable                      the store does not answer; the loops try again
+    │   ├── Contended                         somebody else was in the way; the same call may succeed now
+    │   └── StoreBroken                       it answers with errors that do not pass by themselves
+    ├── RecoveryFailed (also a RuntimeError)  the first look at the store after a start went wrong
     └── SchemaMismatch                        the store's tables are not those this code knows
 
 Losing a race, a skip or a failed attempt are answers, not exceptions. What a task raises
@@ -361,11 +364,35 @@ class StoreUnavailable(EverytickError):
     code = "store_unavailable"
 
     def __init__(self, store: str, reason: str) -> None:
-        super().__init__(f"{shown(store)} does not answer: {shown(reason)}; try again once it does")
         self.store, self.reason = store, reason
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        return f"{shown(self.store)} does not answer: {shown(self.reason)}; try again once it does"
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.store, self.reason)
+
+
+class Contended(StoreUnavailable):
+    """Another session was in the way: nothing was written, and the same call may well succeed now."""
+
+    code = "contended"
+
+
+class StoreBroken(StoreUnavailable):
+    """The store answers with errors that do not pass by themselves: a table is missing, the file is damaged."""
+
+    code = "store_broken"
+
+    def _message(self) -> str:
+        return f"{shown(self.store)} answers with errors: {shown(self.reason)}; this does not pass by itself: mend it"
+
+
+class RecoveryFailed(EverytickError, RuntimeError):
+    """The first look at the store after a start went wrong, for another reason than a store that is away."""
+
+    code = "recovery_failed"
 
 
 class SchemaMismatch(EverytickError):

@@ -141,7 +141,8 @@ def _copy(source: Path, target: Path) -> None:
     import sqlite3
     from contextlib import closing
 
-    from everytick.stores.sqlite.opening import connect, patiently, saying_which_file
+    from everytick.stores.sqlite.failures import saying_which_file
+    from everytick.stores.sqlite.opening import connect, patiently
 
     with (
         saying_which_file(source),

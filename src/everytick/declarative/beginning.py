@@ -129,7 +129,7 @@ class Beginning:
                 await self.node.planner.round()
             await claimer.claim()
         except StoreUnavailable as error:
-            self.node.health.failed(str(error))
+            self.node.health.failed(error)
 
     async def _ask_for_what_is_owed(self) -> None:
         """Ask for one run of each; the retries that these tasks waited for give way last, when all runs are sure."""

@@ -140,7 +140,7 @@ class Beat:
                 obey(orders, named)
             except StoreUnavailable as error:
                 self._health.beat_failed(str(error))
-                wait = min(backoff.failed(), self._interval)
+                wait = min(backoff.failed(error), self._interval)
             except Exception:  # noqa: BLE001, a node that stops beating by mistake would lose all it runs
                 _log.exception("a beat failed")
                 self._health.beat_failed("a beat failed")

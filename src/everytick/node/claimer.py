@@ -115,8 +115,8 @@ class Claimer:
                 await self.claim()
                 backoff.succeeded()
             except StoreUnavailable as error:
-                self._health.failed(str(error))
-                await asyncio.sleep(backoff.failed())
+                self._health.failed(error)
+                await asyncio.sleep(backoff.failed(error))
                 self._wake.set()
         if self._offering is not None:
             await asyncio.wait([self._offering])

@@ -3,6 +3,9 @@
 import logging
 from collections.abc import Callable, Mapping
 
+from everytick.errors import Contended, StoreBroken, StoreUnavailable
+from everytick.node.backoff import BROKEN_EVERY
+
 _log = logging.getLogger("everytick.node")
 
 
@@ -22,6 +25,7 @@ class Health:
         self._failing_since: float | None = None
         self._failed_at = self._well_at = float("-inf")
         self._must_last = 0.0
+        self._is_broken = self._is_beat_failing = False
         self._gap = gap
         self._beaten_at = monotonic()
         self._beating_since: float | None = None
@@ -46,7 +50,13 @@ class Health:
 
     @property
     def is_back(self) -> bool:
-        """Whether it has answered and taken a beat since anything failed; perhaps for a moment only."""
+        """Whether it has answered and taken a beat since anything failed; perhaps for a moment only.
+
+        A broken store may do both for ever, and only some of its tables are missing: it is back once
+        nothing has failed for longer than it takes to try again.
+        """
+        if self._is_broken and self._monotonic() - self._failed_at < 2 * BROKEN_EVERY:
+            return False
         return min(self._heard_at, self._beaten_at) > self._failed_at
 
     @property
@@ -67,32 +77,53 @@ class Health:
         if self._beaten_at >= self._failing_since and now - self._failed_at >= self._must_last:
             self._well_at = now
             _log.warning("the store answers again after %.1f seconds", self.failing_for)
-            self._failing_since, self.reason = None, ""
+            self._failing_since, self._is_broken, self.reason = None, False, ""
             if self.listener is not None:
                 self.listener(True, "")
         elif self.wants_beat is not None:
             self.wants_beat()
 
-    def failed(self, reason: str) -> None:
-        """The store has not answered."""
-        now = self._failed_at = self._monotonic()
-        if self._failing_since is None:
-            self._must_last = _MOMENT if now - self._well_at < _MOMENT else 0.0
+    def has_failed_since(self, moment: float) -> bool:
+        """Say whether anything has failed since the monotonic clock showed this."""
+        return self._failed_at > moment
+
+    def failed(self, error: StoreUnavailable) -> None:
+        """The store has not answered, or answered with an error that is not about one item.
+
+        Another session that is in the way counts only while the beat, which is a bare write, fails too.
+        """
+        if isinstance(error, Contended) and not self._is_beat_failing:
+            _log.info("something waits for another session at the store, and is tried again: %s", error)
+            return
+        now, reason = self._monotonic(), str(error)
+        is_first, was_broken = self._failing_since is None, self._is_broken
+        self._failed_at, self._is_broken = now, was_broken or isinstance(error, StoreBroken)
+        if is_first:
+            self._must_last = _MOMENT if self._is_broken or now - self._well_at < _MOMENT else 0.0
+            self._failing_since = now
+        elif self._is_broken == was_broken:
+            return
+        self.reason = reason
+        if self._is_broken:
+            # Some of its tables may be well: it counts as well once nothing has failed for a while.
+            self._must_last = _MOMENT
+            text = "nothing that needs the store fires until it is mended, which is looked for every %.0f seconds: %s"
+            _log.error(text, BROKEN_EVERY, reason)
+        else:
             _log.error("nothing that waits for the store fires until it answers again: %s", reason)
-            self._failing_since, self.reason = now, reason
-            if self.listener is not None:
-                self.listener(False, reason)
+        if is_first and self.listener is not None:
+            self.listener(False, reason)
 
     def has_beaten(self) -> None:
         """The store has taken a beat; told by the beat's own thread."""
         now = self._monotonic()
         if now - self._beaten_at > self._gap:
             self._beating_since = now
-        self._beaten_at = now
+        self._beaten_at, self._is_beat_failing = now, False
 
     def beat_failed(self, reason: str) -> None:
         """The store has not taken a beat; told by the beat's own thread."""
-        self.reason = reason
+        self.reason, self._is_beat_failing = reason, True
 
     @property
     def silent_for(self) -> float:

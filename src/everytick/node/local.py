@@ -172,6 +172,8 @@ class Local:
         away_for = min(self._health.failing_for, self._clock.monotonic() - self._settled_at)
         if not self._known or away_for < self._patience or self._health.is_back:
             return
+        if not self._health.has_failed_since(self._settled_at):
+            return  # it has taken all that was fired, and nothing has failed since
         if local is not None and local.unrecorded >= MOST_UNRECORDED:
             return
         from everytick.stores.memory.local import LocalStore

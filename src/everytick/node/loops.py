@@ -58,13 +58,16 @@ class Loops:
         backoff = Backoff()
         while True:
             began = self._clock.monotonic()
+            met: Exception
             try:
                 await work()
                 return
             except StoreUnavailable as error:
-                self._health.failed(str(error))
-            except Exception:  # noqa: BLE001, the loop's edge
+                self._health.failed(error)
+                met = error
+            except Exception as error:  # noqa: BLE001, the loop's edge
                 _log.exception("the %s loop failed and goes on", name)
+                met = error
             if self._clock.monotonic() - began > _WELL_AFTER:
                 backoff.succeeded()
-            await asyncio.sleep(backoff.failed())
+            await asyncio.sleep(backoff.failed(met))

@@ -10,7 +10,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from everytick.domain.texts import RECOVERY_FAILED, STARTED, STOPPING
-from everytick.errors import StoreUnavailable
+from everytick.errors import RecoveryFailed, StoreBroken, StoreUnavailable
 from everytick.node.alarms import Alarms
 from everytick.node.alertness import Alertness
 from everytick.node.beat import Beat
@@ -229,12 +229,16 @@ class Node:
         return 0 if self._facts.refused == self.executor.claimer.refused else await self.register()
 
     async def _look_once(self) -> None:
+        """Plan once; only a store that is away is waited for."""
         try:
+            await self._store.check_writable()
             await self.planner.round()
+        except StoreBroken as error:
+            raise RecoveryFailed(RECOVERY_FAILED.format(cause=error)) from error
         except StoreUnavailable as error:
-            self.health.failed(str(error))
+            self.health.failed(error)
         except Exception as error:
-            raise RuntimeError(RECOVERY_FAILED.format(cause=error)) from error
+            raise RecoveryFailed(RECOVERY_FAILED.format(cause=error)) from error
 
     async def stop(self, mode: StopMode = "cancel") -> None:
         """Stop in order: planning, claiming, what runs, what is written, and the heartbeat last.

@@ -19,7 +19,7 @@ from everytick.domain.texts import (
     OVERLAP_SKIPPED,
     TAKEN_BY_ANOTHER,
 )
-from everytick.errors import StoreUnavailable
+from everytick.errors import Contended, StoreUnavailable
 from everytick.node.claimer import Commits
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
@@ -33,6 +33,7 @@ BATCH = 500
 """So many jobs are planned and committed together at most."""
 
 _LOOK_AGAIN = timedelta(minutes=1)
+_IN_THE_WAY = timedelta(seconds=2)
 _TRIED_AGAIN = 10
 _MOST_ASIDE = 20_000
 
@@ -140,6 +141,8 @@ class Planner:
             try:
                 plans = [self._plan(snapshot, now) for snapshot in batch]
                 commits, taken = await executor.offer(partial(store.commit_and_claim, batch, plans))
+            except Contended:
+                return await self._alone(now)
             except StoreUnavailable:
                 raise
             except Exception:  # noqa: BLE001, whatever a driver raises
@@ -174,6 +177,8 @@ class Planner:
     async def _batch(self, now: datetime) -> int:
         try:
             return await (self._around(now) if self._aside else self._together(now))
+        except Contended:
+            return await self._alone(now)
         except StoreUnavailable:
             raise
         except Exception:  # noqa: BLE001, whatever a driver raises
@@ -195,13 +200,18 @@ class Planner:
             if len(failures) < planned:
                 # Those that were put aside stay there for a while: it is about them, and not about the store.
                 later = now + _LOOK_AGAIN
-                self._aside = {id_: (revision, max(at, later)) for id_, (revision, at) in self._aside.items()}
+                self._aside = {
+                    id_: (revision, at if at > now else later) for id_, (revision, at) in self._aside.items()
+                }
                 return planned
             if len(self._aside) >= _MOST_ASIDE:
                 break
         if failures:
-            # Not one could be written: this is about the store, and not about a job.
-            raise failures[0]
+            # Not one could be written: this is about the store, unless other sessions are in the way of each.
+            await self._store.check_writable()
+            for error in failures:
+                if not isinstance(error, Contended):
+                    raise error
         return planned
 
     async def _failure_of(self, snapshot: JobSnapshot, now: datetime) -> Exception | None:
@@ -209,6 +219,11 @@ class Planner:
         try:
             made = self._plan(snapshot, now)
             self._tell([snapshot], [made], await self._store.commit_plans([snapshot], [made]), now)
+        except Contended as error:
+            name = snapshot.editions[-1].job.name
+            _log.warning("job '%s' is planned again in %.0f seconds: %s", name, _IN_THE_WAY.total_seconds(), error)
+            self._aside[snapshot.job_id] = snapshot.revision, now + _IN_THE_WAY
+            return error
         except StoreUnavailable:
             raise
         except Exception as error:  # noqa: BLE001, whatever a driver raises about one plan

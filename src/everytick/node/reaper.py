@@ -11,7 +11,7 @@ from everytick.domain.occurrence import Occurrence
 from everytick.domain.outcome import Lost
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import Step
-from everytick.errors import StoreUnavailable
+from everytick.errors import Contended, StoreUnavailable
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
 from everytick.node.settings import NodeSettings
@@ -124,6 +124,11 @@ class Reaper:
             return []
         try:
             return await self._store.commit_steps(steps)
+        except Contended as error:
+            if len(steps) == 1:
+                _log.warning("the loss of occurrence %s is written later: %s", steps[0][0].occurrence.id, error)
+                return [None]
+            return [each for step in steps for each in await self._committed([step])]
         except StoreUnavailable:
             raise
         except Exception:  # noqa: BLE001, whatever a driver raises about one of them

@@ -153,7 +153,7 @@ class Reporter:
         try:
             await self._mark([ended.id])
         except StoreUnavailable as error:
-            self._health.failed(str(error))
+            self._health.failed(error)
             self._look.set()
         except Exception:  # noqa: BLE001, tried again by the loop, whose edge knows how to wait
             _log.exception("the report of occurrence %s is delivered, but cannot be marked so yet", ended.id)
@@ -189,7 +189,7 @@ class Reporter:
         try:
             record = (await self._jobs.get([job.id])).get(job.id)
         except StoreUnavailable as error:
-            self._health.failed(str(error))
+            self._health.failed(error)
         except Exception:  # noqa: BLE001, the task must begin all the same
             _log.exception("which occurrence of job '%s' ended last cannot be found out", job.name)
         if record is not None and record.last_end is not None:

@@ -153,8 +153,8 @@ async def _committed(store: AnyStore, inner: Transaction, step: Step, running: R
         while True:
             try:
                 whole = await store.whole(running.context.occurrence_id)
-            except StoreUnavailable:
-                await asyncio.sleep(backoff.failed())
+            except StoreUnavailable as error:
+                await asyncio.sleep(backoff.failed(error))
                 continue
             of_this = (each for _, each in whole.attempts if each.id == running.context.attempt_id)
             if any(each.status is AttemptStatus.SUCCESS for each in of_this):

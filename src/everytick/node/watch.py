@@ -126,7 +126,7 @@ class Watch:
         try:
             await self._store.note(notes)
         except StoreUnavailable as error:
-            self._health.failed(str(error))
+            self._health.failed(error)
         except Exception:  # noqa: BLE001, whatever a driver raises about one note
             _log.exception("%d notes about running attempts cannot be written", len(notes))
             return False

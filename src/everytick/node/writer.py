@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from everytick.domain.steps import Step
-from everytick.errors import StoreUnavailable
+from everytick.errors import Contended, StoreUnavailable
 from everytick.node.backoff import Backoff
 from everytick.node.health import Health
 from everytick.node.held import Held
@@ -27,6 +27,14 @@ Committed: TypeAlias = Callable[[Held, Step, Commit | None], None]
 """Is told what became of each step, None where it cannot be written."""
 
 
+class _Later:
+    """Another session is in the way of this step: the others go on, and it is written after them."""
+
+
+_LATER = _Later()
+_Answer: TypeAlias = Commit | _Later | None
+
+
 class Writer:
     """Commits steps in the order in which each occurrence made them, one of each at a time.
 
@@ -37,6 +45,7 @@ class Writer:
         self._store, self._health, self._committed = store, health, committed
         self._is_starting: Callable[[], bool] | None = None
         self._is_waited_for = False
+        self._in_the_way = Backoff()
         self._queue: deque[Held] = deque()
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
@@ -102,7 +111,11 @@ class Writer:
 
     async def _write(self, batch: list[Held]) -> None:
         steps = [(held.claim, held.steps[0]) for held in batch]
-        for held, (_, step), commit in zip(batch, steps, await self._commit(steps), strict=True):
+        commits = await self._commit(steps)
+        for held, (_, step), commit in zip(batch, steps, commits, strict=True):
+            if isinstance(commit, _Later):
+                self._queue.append(held)
+                continue
             held.steps = held.steps[1:]
             if held.steps and commit is Commit.COMMITTED:
                 self._queue.append(held)
@@ -114,16 +127,25 @@ class Writer:
                 self._committed(held, step, commit)
             except Exception:  # noqa: BLE001, a mistake of ours in one occurrence must not end the writing of all others
                 _log.exception("occurrence %s stands still", held.claim.snapshot.id)
+        if all(commit is _LATER for commit in commits):
+            await asyncio.sleep(self._in_the_way.failed())
+        else:
+            self._in_the_way.succeeded()
 
-    async def _commit(self, steps: list[tuple[Claim, Step]]) -> Sequence[Commit | None]:
+    async def _commit(self, steps: list[tuple[Claim, Step]]) -> Sequence[_Answer]:
         """Return what became of each step, None where it cannot be written; a silent store is asked again."""
         backoff = Backoff()
         while True:
             try:
                 commits = await self._store.commit_steps(steps)
+            except Contended as error:
+                self._health.failed(error)
+                if len(steps) == 1:
+                    return [_LATER]
+                return [(await self._commit([step]))[0] for step in steps]
             except StoreUnavailable as error:
-                self._health.failed(str(error))
-                await asyncio.sleep(backoff.failed())
+                self._health.failed(error)
+                await asyncio.sleep(backoff.failed(error))
             except Exception:  # noqa: BLE001, whatever a driver raises
                 if len(steps) == 1:
                     self._tell_of_unwritable(*steps[0])

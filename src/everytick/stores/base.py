@@ -214,6 +214,14 @@ class Store(Protocol):
         """Return the store's time, which never runs backwards."""
         ...
 
+    async def check_writable(self) -> None:
+        """Return if every table is there and takes writes; nothing is changed.
+
+        Raises `StoreUnavailable` where the store is away, `StoreBroken` where a table is missing or damaged. This
+        tells a store that takes nothing from one that only refuses some items.
+        """
+        ...
+
     async def bell(self, seconds: float) -> bool:
         """Wait for a hint that something changed, at most so many seconds; return whether one came."""
         ...

@@ -14,6 +14,7 @@ from everytick.domain.values import value
 T = TypeVar("T")
 
 _NAME = re.compile(r"^-- (?P<name>[a-z_]+) --$", re.MULTILINE)
+_TABLE = re.compile(r"^create table ([\w.]+)", re.MULTILINE)
 _MIGRATION = re.compile(r"(?P<number>\d{4})_(?P<name>\w+)\.sql")
 
 
@@ -29,6 +30,11 @@ class Migration:
     def checksum(self) -> str:
         """The SHA-256 of its text, whatever ends its lines."""
         return sha256("\n".join(self.text.splitlines()).encode()).hexdigest()
+
+
+def tables_of(migrations: tuple[Migration, ...]) -> tuple[str, ...]:
+    """Return the tables that the migrations make, as they name them."""
+    return tuple(name for each in migrations for name in _TABLE.findall(each.text))
 
 
 def load_queries(kind: type[T], package: str, file: str = "queries.sql") -> T:

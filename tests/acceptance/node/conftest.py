@@ -9,6 +9,8 @@ import asyncpg
 import pytest
 
 from tests.acceptance.node.fleet import Fleet
+from tests.acceptance.node.stoppable import StoppableServer
+from tests.servers import keeper
 from tests.servers.launch import Server
 
 _numbers = count(1)
@@ -18,6 +20,16 @@ _numbers = count(1)
 def fleet(tmp_path: Path) -> Iterator[Fleet]:
     with Fleet(tmp_path) as made:
         yield made
+
+
+@pytest.fixture
+def server() -> Iterator[StoppableServer]:
+    with keeper.folder() as scratch:
+        made = StoppableServer(scratch)
+        try:
+            yield made
+        finally:
+            made.stop()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

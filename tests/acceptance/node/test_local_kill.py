@@ -10,9 +10,7 @@ import pytest
 from everytick.stores.base import Whole
 from tests.acceptance.node.fleet import Fleet, Node
 from tests.acceptance.node.records import all_records
-from tests.acceptance.node.test_outage import StoppableServer, server
-
-__all__ = ["server"]
+from tests.acceptance.node.stoppable import StoppableServer
 
 
 class LockableFile:

@@ -1,55 +1,14 @@
 """The store goes away and comes back: nothing fires meanwhile, then everything resumes, each job in its own way."""
 
 import asyncio
-import shlex
 from collections import Counter
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import asyncpg
-import pytest
 
-from tests.acceptance.node.fleet import WITHIN, Fleet
-from tests.servers import keeper
-from tests.servers.installations import postgres_installations
-
-
-class StoppableServer:
-    """A PostgreSQL that keeps its folder and its port while it is stopped."""
-
-    def __init__(self, scratch: Path) -> None:
-        self._scratch = scratch
-        self._programs = keeper.programs(postgres_installations()[0], scratch)
-        _, _, self._data, *options, _ = keeper.postgres_command(self._programs, scratch)
-        port = keeper.free_port()
-        self._options = shlex.join([*options, "-p", str(port)])
-        self.address = keeper.ADDRESSES["postgres"].format(port=port)
-        self.start()
-
-    def start(self) -> None:
-        """It answers."""
-        self._control("start", "--log", self._scratch / "log", "--options", self._options)
-
-    def stop(self) -> None:
-        """It is gone, and so is every session."""
-        self._control("stop", "--mode", "fast")
-
-    def _control(self, verb: str, *options: object) -> None:
-        with keeper.popen(
-            [self._programs / "pg_ctl", verb, "--wait", "--pgdata", self._data, *options], self._scratch
-        ) as control:
-            assert control.wait(WITHIN) == 0, f"pg_ctl {verb} failed"
-
-
-@pytest.fixture
-def server() -> Iterator[StoppableServer]:
-    with keeper.folder() as scratch:
-        made = StoppableServer(scratch)
-        try:
-            yield made
-        finally:
-            made.stop()
+from tests.acceptance.node.fleet import Fleet
+from tests.acceptance.node.stoppable import StoppableServer
 
 
 def test_an_outage_of_the_store_is_made_up_for_by_each_job_in_its_own_way(

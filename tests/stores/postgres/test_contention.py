@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from everytick.errors import StoreUnavailable
+from everytick.errors import Contended, StoreUnavailable
 from everytick.stores.base import Claim, Commit
-from everytick.stores.postgres.door import Contended, patiently
+from everytick.stores.postgres.door import patiently
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
 from tests.stores.acting import QUEUES, began, ended, job, plan_once

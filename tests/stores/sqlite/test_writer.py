@@ -57,7 +57,9 @@ async def test_an_error_of_the_disk_is_told_and_the_next_call_is_served(opened: 
     """G1: one blip must not end the thread that everybody waits for."""
 
     def full(transaction: Transaction) -> None:
-        raise sqlite3.OperationalError("database or disk is full")
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
 
     with pytest.raises(StoreUnavailable, match=r"store\.db.*disk is full"):
         await opened._write(full)

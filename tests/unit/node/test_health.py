@@ -4,7 +4,11 @@ import logging
 
 import pytest
 
+from everytick.errors import Contended, StoreBroken, StoreUnavailable
 from everytick.node.health import Health
+
+AWAY = StoreUnavailable("the store", "away")
+BROKEN = StoreBroken("the store", "no such table: job_state")
 
 
 class Reading:
@@ -22,7 +26,7 @@ def test_a_store_that_is_back_is_well_with_its_first_beat() -> None:
     health.listener = lambda answers, _: told.append(answers)
     now.seconds += 1
     now.seconds += 1
-    health.failed("away")
+    health.failed(AWAY)
     now.seconds += 10
     health.answered()
     assert (health.is_ready, health.failing_for) == (False, 10.0)
@@ -39,7 +43,7 @@ def test_an_answer_without_a_beat_asks_for_one() -> None:
     health.answered()
     assert asked == []
     now.seconds += 1
-    health.failed("away")
+    health.failed(AWAY)
     now.seconds += 1
     health.answered()
     assert asked == ["beat"]
@@ -53,7 +57,7 @@ def test_a_full_disk_that_takes_beats_is_told_once_and_is_well_once_nothing_fail
     health = Health(now, gap=20.0)
     with caplog.at_level(logging.WARNING):
         for _ in range(100):
-            health.failed("disk full")
+            health.failed(StoreUnavailable("store.db", "disk full"))
             now.seconds += 2
             health.has_beaten()
             health.answered()
@@ -66,3 +70,38 @@ def test_a_full_disk_that_takes_beats_is_told_once_and_is_well_once_nothing_fail
             health.answered()
     assert (was_ready, health.is_ready) == (False, True)
     assert "the store answers again" in caplog.records[-1].getMessage()
+
+
+def test_a_broken_store_is_not_ready_while_some_of_its_tables_still_answer(caplog: pytest.LogCaptureFixture) -> None:
+    """W5, C-46: beats and claims go through, and plans do not; one line says so, and how often it is tried."""
+    now, told = Reading(), list[bool]()
+    health = Health(now, gap=20.0)
+    health.listener = lambda answers, _: told.append(answers)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(50):
+            health.failed(BROKEN)
+            now.seconds += 1
+            health.has_beaten()
+            health.answered()
+            assert (health.is_ready, health.is_back) == (False, False)
+            now.seconds += 4
+        [said] = [record.getMessage() for record in caplog.records]
+        assert said == (
+            "nothing that needs the store fires until it is mended, which is looked for every 5 seconds: "
+            "the store answers with errors: no such table: job_state; this does not pass by itself: mend it"
+        )
+        for _ in range(4):
+            now.seconds += 5
+            health.has_beaten()
+            health.answered()
+    assert (health.is_ready, told) == (True, [False, True])
+
+
+def test_a_session_in_the_way_is_an_outage_only_while_beats_fail_too() -> None:
+    """A lock on one row says nothing about the store; a bare write that fails does."""
+    health = Health(Reading(), gap=20.0)
+    health.failed(Contended("the store", "canceling statement due to lock timeout"))
+    assert health.is_ready
+    health.beat_failed("canceling statement due to statement timeout")
+    health.failed(Contended("the store", "canceling statement due to statement timeout"))
+    assert not health.is_ready

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from everytick import Context, Everytick, every
+from everytick.domain.decisions import Plan
 from everytick.domain.retry import Retry
+from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import Step
+from everytick.errors import Contended
 from everytick.node.alarms import Alarms
 from everytick.node.events import Event, Happening
 from everytick.node.logs import Logs
@@ -72,6 +75,67 @@ def test_an_end_that_cannot_be_written_is_settled_as_a_loss_and_holds_up_no_drai
         await node.stop("drain")
 
     living(story, Picky)
+
+
+class InTheWay(MemoryStore):
+    """A store in which another session holds everything of one job, plans or steps, for a while."""
+
+    plans_of = steps_of = ""
+
+    async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
+        if any(each.editions[-1].job.name == self.plans_of for each in batch):
+            raise Contended("the store", "canceling statement due to lock timeout")
+        return await super().commit_plans(batch, plans)
+
+    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
+        if any(claim.job.name == self.steps_of for claim, _ in steps):
+            raise Contended("the store", "canceling statement due to lock timeout")
+        return await super().commit_steps(steps)
+
+
+def test_an_end_in_whose_way_another_session_is_waits_and_no_other_does() -> None:
+    """55P03, 57014, 40: each is written alone, none is dropped, and the store does not count as away."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            return
+
+        held, free = await world.define("held", body), await world.define("free", body)
+        node = world.node()
+        await node.start()
+        world.store.steps_of = "held"
+        first, second = await world.trigger(held), await world.trigger(free)
+        assert (await world.ended(second, "5s")).status is OccurrenceStatus.COMPLETED
+        await pause("1m")
+        assert await world.status(first) is OccurrenceStatus.RUNNING
+        assert node.health.is_ready
+        world.store.steps_of = ""
+        assert (await world.ended(first, "5s")).status is OccurrenceStatus.COMPLETED
+        await node.stop()
+
+    living(story, InTheWay)
+
+
+def test_a_plan_in_whose_way_another_session_is_is_made_soon_after_and_no_other_waits() -> None:
+    """55P03, 57014, 40: not put off for a minute, as a plan is that cannot be written at all."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            return
+
+        held, free = await world.define("held", body), await world.define("free", body)
+        node = world.node()
+        await node.start()
+        world.store.plans_of = "held"
+        first, second = await world.trigger(held), await world.trigger(free)
+        assert (await world.ended(second, "5s")).status is OccurrenceStatus.COMPLETED
+        await pause("1m")
+        assert node.health.is_ready
+        world.store.plans_of = ""
+        assert (await world.ended(first, "10s")).status is OccurrenceStatus.COMPLETED
+        await node.stop()
+
+    living(story, InTheWay)
 
 
 def test_an_orphan_that_cannot_be_settled_keeps_no_other_from_it(caplog: pytest.LogCaptureFixture) -> None:

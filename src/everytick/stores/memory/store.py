@@ -41,6 +41,9 @@ class MemoryStore(Recording, Running, Jobs, History):
         """Return the store's time; a clock that was set back stands still until it has caught up."""
         return self._now()
 
+    async def check_writable(self) -> None:
+        """Return: what is in memory can be written."""
+
     async def bell(self, seconds: float) -> bool:
         """Wait for a hint that something changed, at most so many seconds; return whether one came."""
         try:

@@ -18,7 +18,7 @@ class Bell:
         self._door = door
         self._rung = asyncio.Event()
         self._listener: Connection | None = None
-        self._heard = 0
+        self._heard = self._refusals = 0
 
     async def open(self) -> None:
         """Listen from now on."""
@@ -37,8 +37,10 @@ class Bell:
         """Wait for a hint, at most so many seconds; return whether one came."""
         if self._door.address.pooling:
             return await self._poll(seconds)
-        if self._listener is None or self._listener.is_closed():
-            # What was rung while nobody listened is not known, so this is a hint by itself.
+        if self._listener is None or self._listener.is_closed() or self._refusals != self._door.refusals:
+            # The server was lost, or refuses to write, and then another one may have its name by now. What was rung
+            # while nobody listened is not known, so this is a hint by itself.
+            self._let_go()
             await self._listen()
             return True
         try:
@@ -50,9 +52,16 @@ class Bell:
         return True
 
     async def _listen(self) -> None:
+        self._refusals = self._door.refusals
         self._listener = await self._door.connect()
         self._listener.add_termination_listener(self._on_loss)
-        await self._listener.add_listener(f'"{self._door.address.schema}".bell', self._on_ring)
+        with self._door.answering():
+            await self._listener.add_listener(f'"{self._door.address.schema}".bell', self._on_ring)
+
+    def _let_go(self) -> None:
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            self._door.drop(listener)
 
     def _on_ring(self, *_: object) -> None:
         self._rung.set()

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from everytick.domain.values import value
-from everytick.errors import InvalidName, MissingExtra, StoreUnavailable
+from everytick.errors import Contended, InvalidName, MissingExtra, StoreUnavailable
 from everytick.stores.postgres.codecs import set_codecs
 from everytick.stores.postgres.queries import Queries, in_schema, queries_in
 
@@ -22,6 +22,8 @@ try:
     import asyncpg
 except ImportError:  # pragma: no cover - told once, with what to install
     raise MissingExtra("the PostgreSQL store", "postgres") from None
+
+from everytick.stores.postgres.failures import Failure, is_read_only, named
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,17 +38,6 @@ Locked = asyncpg.LockNotAvailableError
 """Somebody else held what was waited for longer than was to be waited."""
 
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
-_SILENT = (
-    OSError,
-    TimeoutError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # raised on a session that was cut a moment ago
-    asyncpg.PostgresConnectionError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.OperatorInterventionError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.IdleInTransactionSessionTimeoutError,
-)
 _HEARD_WITHIN = 1.0
 """So many seconds a server has to hear that somebody stopped waiting for a statement; then its connection is cut."""
 
@@ -59,7 +50,6 @@ _CUT = (
     asyncpg.CrashShutdownError,
     asyncpg.IdleInTransactionSessionTimeoutError,
 )
-_CONTENDED = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 _PAUSES = (0.01, 0.05, 0.25)
 
 SESSION = {
@@ -80,15 +70,11 @@ create or replace function everytick.everytick_now() returns timestamptz
 """
 
 
-class Contended(StoreUnavailable):
-    """Somebody else was in the way: nothing was written, and the same may well succeed now."""
-
-
 def patiently(verb: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Let a verb that met a deadlock or a failed serialization try again a few times before it says so.
+    """Let a verb that met another session try again three times before it says so.
 
-    Our own locks are taken in one order, so neither is expected; other programs may lock
-    our rows, and a server may be set to a stricter isolation than ours.
+    Our own locks are taken in one order, so a deadlock is not expected; other programs may lock
+    our rows, and a server may be set to a stricter isolation or shorter timeouts than ours.
     """
 
     @wraps(verb)
@@ -151,6 +137,9 @@ class Door:
         self._settings = settings or {}
         self._told: datetime | None = None
         self.identity: str | None = None
+        self.refusals = 0
+        """How often the server has refused to write."""
+        self._expired_at = 0
         self._pool: Any = None
 
     async def open(self) -> None:
@@ -193,7 +182,7 @@ class Door:
         """Give a connection on which every statement commits by itself."""
         with self.answering():
             pool = self._pooled()
-            db = await pool.acquire()
+            db = await self._acquired()
             try:
                 await self.tell_time(db)
                 yield db
@@ -228,13 +217,13 @@ class Door:
 
     async def _broken_off(self, db: Connection) -> None:
         """Take a connection back on which somebody stopped waiting, and wait no longer for a server that may be why."""
-        with suppress(*_SILENT):
+        with suppress(*Failure):
             await self._pooled().release(db, timeout=_HEARD_WITHIN)
 
     async def borrow(self) -> Connection:
         """Return a connection that `give_back` must get again."""
         with self.answering():
-            db = await self._pooled().acquire()
+            db = await self._acquired()
             await self.tell_time(db)
             return db
 
@@ -255,13 +244,16 @@ class Door:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Name every way in which a server fails to answer `StoreUnavailable`."""
+        """Name every way in which a server fails to answer; what is the fault of what was asked stays as it is."""
         try:
             yield
-        except _CONTENDED as error:
-            raise Contended(str(self.address), str(error)) from error
-        except _SILENT as error:
-            raise self._unavailable(error) from error
+        except Failure as error:
+            if is_read_only(error):
+                self.refusals += 1
+            found = named(error, str(self.address))
+            if found is None:
+                raise
+            raise found from error
 
     @contextmanager
     def lending(self, db: Connection) -> Iterator[None]:
@@ -306,6 +298,17 @@ class Door:
             update = "update everytick.clock set at = greatest(at, $1)"
             await db.execute(in_schema(update, self.address.schema), time)
             self._told = time
+
+    async def _acquired(self) -> Connection:
+        """Return a connection of the pool; after a server refused to write, a new one.
+
+        Another server may have its name by now, and the old one would go on refusing.
+        """
+        pool = self._pooled()
+        if self._expired_at != self.refusals:
+            self._expired_at = self.refusals
+            await pool.expire_connections()
+        return await pool.acquire()
 
     def _pooled(self) -> Any:
         if self._pool is None:

@@ -17,6 +17,7 @@ from everytick.domain.snapshots import Adjustment, Missed, Request
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.upcoming import next_run
 from everytick.errors import (
+    Contended,
     DuplicateDefinition,
     NotFound,
     VersionConflict,
@@ -35,7 +36,7 @@ from everytick.stores.postgres import rows
 from everytick.stores.postgres.asking import Asking
 from everytick.stores.postgres.base import occurrence_key
 from everytick.stores.postgres.defining import definition_row
-from everytick.stores.postgres.door import Connection, Contended, Taken, patiently
+from everytick.stores.postgres.door import Connection, Taken, patiently
 from everytick.stores.postgres.due import Due
 from everytick.stores.postgres.rows import FIRST_ENDED, STATUS_CODE, Row
 

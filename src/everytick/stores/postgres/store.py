@@ -14,13 +14,15 @@ from typing import ClassVar
 
 from everytick.stores.base import Ahead
 from everytick.stores.postgres.bell import Bell
-from everytick.stores.postgres.door import Door, read_address
+from everytick.stores.postgres.door import Door, patiently, read_address
 from everytick.stores.postgres.history import History
 from everytick.stores.postgres.migrate import applied, migrate
 from everytick.stores.postgres.nodes import Nodes
 from everytick.stores.postgres.planning import Planning
+from everytick.stores.postgres.queries import in_schema, migrations
 from everytick.stores.postgres.recording import Recording
 from everytick.stores.postgres.running import Running
+from everytick.stores.queries import tables_of
 
 
 class PostgresStore(Planning, Running, Recording, Nodes, History):
@@ -97,6 +99,13 @@ class PostgresStore(Planning, Running, Recording, Nodes, History):
         async with self._door.connection() as db:
             now: datetime = await db.fetchval(self._sql.now)
         return self._never_back(now)
+
+    @patiently
+    async def check_writable(self) -> None:
+        """Return if every table is there and takes writes; nothing is changed."""
+        touches = "; ".join(f"delete from {table} where false" for table in tables_of(migrations()))
+        async with self._door.connection() as db:
+            await db.execute(in_schema(touches, self.schema))
 
     async def ahead(self, queues: Collection[str]) -> Ahead:
         """Return what is next for a node of these queues, so that it sleeps until then and not longer."""

@@ -10,7 +10,8 @@ from everytick.domain.snapshots import Request
 from everytick.errors import Conflict
 from everytick.stores.sqlite import jobs
 from everytick.stores.sqlite.compiled import Definitions
-from everytick.stores.sqlite.opening import Driver, saying_which_file
+from everytick.stores.sqlite.failures import saying_which_file
+from everytick.stores.sqlite.opening import Driver
 from everytick.stores.sqlite.writer import Transaction
 
 

@@ -6,7 +6,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Lock
@@ -15,6 +15,7 @@ from typing import Literal, TypeVar
 
 from everytick.errors import MissingExtra, SchemaMismatch, StoreUnavailable
 from everytick.stores.queries import Migration, load_migrations
+from everytick.stores.sqlite.failures import saying_which_file
 
 T = TypeVar("T")
 
@@ -121,17 +122,6 @@ def patiently(act: Callable[[], T], patience: float = PATIENCE) -> T:
                 raise
         time.sleep(pause * random.uniform(0.5, 1))
         pause = min(pause * 1.5, _LONGEST_PAUSE)
-
-
-@contextmanager
-def saying_which_file(path: Path) -> Iterator[None]:
-    """Turn errors of the file or the disk into StoreUnavailable; our own mistakes stay what they are."""
-    try:
-        yield
-    except (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError):
-        raise
-    except (sqlite3.Error, OSError) as error:
-        raise StoreUnavailable(str(path), str(error)) from error
 
 
 def prepare(path: Path, migrations: tuple[Migration, ...] = MIGRATIONS, driver: Driver = "sqlite3") -> None:

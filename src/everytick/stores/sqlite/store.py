@@ -26,13 +26,14 @@ from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import Ahead, Claim, Commit, Edits, JobRecord, NodeRecord, Orders, Page, Stored, Whole
+from everytick.stores.queries import tables_of
 from everytick.stores.sqlite import history, jobs, lending, nodes, planning, purging, recording, running
 from everytick.stores.sqlite.bell import Bell
 from everytick.stores.sqlite.calls import in_own_thread
 from everytick.stores.sqlite.clock import HostClock, StoreClock
 from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.jobs import Parked
-from everytick.stores.sqlite.opening import Driver, Synchronous, applied, connect, library, prepare
+from everytick.stores.sqlite.opening import MIGRATIONS, Driver, Synchronous, applied, connect, library, prepare
 from everytick.stores.sqlite.rows import moment
 from everytick.stores.sqlite.transaction import Sessions, TaskTransaction
 from everytick.stores.sqlite.turn import Turn
@@ -118,6 +119,10 @@ class SqliteStore:
     async def now(self) -> datetime:
         """Return the store's time; a clock that was set back stands still until it has caught up."""
         return moment(self._clock.now())
+
+    async def check_writable(self) -> None:
+        """Return if every table is there and takes writes; nothing is changed."""
+        await self._write(_touch_tables)
 
     async def bell(self, seconds: float) -> bool:
         """Wait for a hint that something changed, at most so many seconds; return whether one came."""
@@ -382,3 +387,11 @@ class SqliteStore:
             self._people, lambda reading: history.forgettable(reading, now, limit, after)
         )
         return await self._write(lambda writing: history.forget(writing, handles)) if handles else 0
+
+
+_TABLES = tables_of(MIGRATIONS)
+
+
+def _touch_tables(writing: Transaction) -> None:
+    for table in _TABLES:
+        writing.execute(f"delete from {table} where 0")

@@ -24,7 +24,8 @@ from everytick.stores.base import Claim, Commit
 from everytick.stores.sqlite import running
 from everytick.stores.sqlite.calls import Answer, Call, call, deliver
 from everytick.stores.sqlite.clock import StoreClock
-from everytick.stores.sqlite.opening import MIGRATIONS, PATIENCE, patiently, saying_which_file
+from everytick.stores.sqlite.failures import saying_which_file
+from everytick.stores.sqlite.opening import MIGRATIONS, PATIENCE, patiently
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.turn import Turn
 from everytick.stores.sqlite.writer import Connect, Transaction, begin
@@ -222,9 +223,9 @@ class Session:
     def _commit(self, connection: sqlite3.Connection, claim: Claim, step: Step) -> Commit:
         self._over, self._is_ours = RuntimeError(_OVER), True
         transaction = Transaction(connection, self._clock.now())
-        if not running.commit_new(transaction, claim, step):
-            return Commit.STALE
         with saying_which_file(self._path):
+            if not running.commit_new(transaction, claim, step):
+                return Commit.STALE
             connection.execute(Q.keep_latest_time, (self._clock.raised_to(self._latest),))
             patiently(lambda: connection.execute("commit"))
         self._committed(transaction.rang)

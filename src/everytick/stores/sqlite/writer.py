@@ -20,8 +20,9 @@ from everytick.errors import StoreUnavailable
 from everytick.stores.sqlite.bell import Bell
 from everytick.stores.sqlite.calls import Answer, Call, call, deliver
 from everytick.stores.sqlite.clock import StoreClock
+from everytick.stores.sqlite.failures import ends_transaction, named, saying_which_file
 from everytick.stores.sqlite.memory import give_back
-from everytick.stores.sqlite.opening import patiently, saying_which_file
+from everytick.stores.sqlite.opening import patiently
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.turn import Turn
 
@@ -204,8 +205,10 @@ class Writer:
         transaction = Transaction(connection, self._clock.now(), is_alone=is_alone)
         try:
             result = asked.work(transaction)
-        except (sqlite3.OperationalError, sqlite3.InternalError):
-            raise
+        except sqlite3.Error as error:
+            if ends_transaction(error):
+                raise
+            return Answer(error=named(error, self._path) or error)
         except Exception as error:  # noqa: BLE001  handed to the caller, who asked for this work
             return Answer(error=error)
         return Answer(result, rang=transaction.rang)

@@ -1,0 +1,52 @@
+"""What an error of the server means: it is away, another session is in the way, it is broken, or one item is wrong.
+
+Decided by the SQLSTATE and never by the text, which the server writes in its own language.
+"""
+
+import asyncpg
+
+from everytick.errors import Contended, StoreBroken, StoreUnavailable
+
+_LOST = (
+    OSError,
+    TimeoutError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # raised on a session that was cut a moment ago
+)
+_AWAY_CLASSES = ("08", "53", "57", "58")
+"""Connection, resources (memory, disk, connections), shutdown and crash, the server's own disk."""
+
+_AWAY = frozenset({"25006", "25P03", "25P04"})
+"""Read only (a server that was fenced off, a standby), and sessions that the server ended for idling."""
+
+_CONTENDED_CLASSES = ("40",)
+_CONTENDED = frozenset({"55P03", "57014"})
+"""Rolled back (deadlock, serialization), a lock that was not to be had, a statement that took too long."""
+
+_BROKEN_CLASSES = ("28", "3D", "3F")
+_BROKEN = frozenset({"42P01", "42703", "42704", "42883", "42501", "XX001", "XX002"})
+"""A password, database or schema that is not accepted; a table, column, type or function that is missing; a privilege
+that was taken away; damaged pages. None of these is the fault of one job or occurrence."""
+
+Failure = (*_LOST, asyncpg.PostgresError)
+"""Everything that the driver raises about the server or the way to it."""
+
+
+def named(error: Exception, store: str) -> StoreUnavailable | None:
+    """Return what the error means for this store; None where it is the fault of what was asked."""
+    said = str(error) or type(error).__name__
+    if isinstance(error, _LOST):
+        return StoreUnavailable(store, said)
+    state = getattr(error, "sqlstate", None) or ""
+    if state in _CONTENDED or state.startswith(_CONTENDED_CLASSES):
+        return Contended(store, said)
+    if state in _AWAY or state.startswith(_AWAY_CLASSES):
+        return StoreUnavailable(store, said)
+    if state in _BROKEN or state.startswith(_BROKEN_CLASSES):
+        return StoreBroken(store, said)
+    return None
+
+
+def is_read_only(error: Exception) -> bool:
+    """Say whether this server takes no writes: another one may have its name by now."""
+    return getattr(error, "sqlstate", None) == "25006"
