@@ -74,10 +74,16 @@ async def run_one(store: AnyStore, outcome: Outcome | None = None, node: str = "
     return claim
 
 
-async def reap(store: AnyStore, node: str = "reaper", silence: timedelta = timedelta(seconds=20)) -> list[Commit]:
+async def unheard(store: AnyStore, silence: timedelta = timedelta(seconds=20)) -> dict[str, int]:
+    """Return the nodes that were not heard of for so long, each with its beats, as a reaper would name them."""
+    now = await store.now()
+    return {each.id: each.beats for each in await store.nodes() if not each.is_alive(now, silence)}
+
+
+async def reap(store: AnyStore, node: str = "reaper") -> list[Commit]:
     """Report `Lost` for everything that silent nodes held."""
     now = await store.now()
-    claims = await store.orphans(node, 100, silence)
+    claims = await store.orphans(node, 100, await unheard(store))
     return await store.commit_steps([(claim, advance(claim.snapshot, Lost(), now)) for claim in claims])
 
 

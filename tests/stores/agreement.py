@@ -18,7 +18,7 @@ from everytick.domain.payload import payload
 from everytick.domain.snapshots import Adjustment, AdjustmentKind, JobSnapshot, Missed, Request
 from everytick.domain.steps import AttemptEnded, Claimed, Step, WaitOver
 from everytick.errors import EverytickError
-from everytick.stores.base import Claim, Edits, Page
+from everytick.stores.base import Claim, Edits, NodeRecord, Page
 from tests.stores.acting import QUEUES, AnyStore, job
 from tests.stores.clock import ManualClock
 
@@ -28,9 +28,16 @@ SILENCE = timedelta(seconds=20)
 KEEP_LITTLE = {"success": "1h", "failure": "2h", "keep_last": 1}
 FOR_EVER = {"max": None, "interval": "2s", "superseded_by_next": True}
 VARIANTS: tuple[dict[str, Any], ...] = (
-    {"when": "*/5 * * * *"},
+    {"when": "*/5 * * * *", "execution_timeout": "90s"},
     {"when": "every 7m", "overlap": "queue", "recovery": "execute_all", "retention": KEEP_LITTLE},
-    {"when": "*/3 * * * *", "overlap": "allow", "max_concurrent": 2, "priority": 3, "tasks": ("one", "two")},
+    {
+        "when": "*/3 * * * *",
+        "overlap": "allow",
+        "max_concurrent": 2,
+        "priority": 3,
+        "execution_timeout": "20m",
+        "tasks": ("one", "two"),
+    },
     {"when": "every 4m", "overlap": "queue_latest", "on_orphan": "resume", "tasks": ("one", "two")},
     {"when": "*/6 * * * *", "overlap": "cancel_running", "on_orphan": "restart", "mode": "parallel", "tasks": ("x",)},
     {"when": "every 5m", "retry": {"max": 2, "interval": "1m"}, "recovery": "compressed", "on_create": "immediately"},
@@ -50,6 +57,7 @@ class Pair:
         self.claims: list[tuple[Claim, Claim]] = []
         self.steps: dict[int, tuple[Step, Step]] = {}
         self.stale: tuple[Any, Any] | None = None
+        self.seen_beats: dict[str, int] = {}
         self.done: list[str] = []
 
     async def act(self) -> None:
@@ -218,10 +226,30 @@ class Pair:
         assert told[0] == told[1], f"orders after {self.done[-12:]}"
 
     async def do_reap(self) -> None:
-        taken = [await store.orphans("reaper", 1000, SILENCE) for store in self.stores]
+        """Take over from nodes that the store's clock shows silent, sometimes with old beats; and what is overdue."""
+        known = await self._nodes()
+        silent = {each.id: each.beats for each in known[0] if not each.is_alive(self.now(), SILENCE)}
+        if self.random.random() < 0.3:
+            silent = dict(self.seen_beats)
+        self.seen_beats = {each.id: each.beats for each in known[0]}
+        wanted = self.random.random() < 0.3
+        taken = []
+        for store, nodes in zip(self.stores, known, strict=True):
+            keys = [key for each in nodes for key in each.overdue] if wanted else []
+            taken.append(await store.orphans("reaper", 1000, silent, keys))
         assert sorted(map(_plain, taken[0]), key=str) == sorted(map(_plain, taken[1]), key=str), self.done[-12:]
         for store, claims in zip(self.stores, taken, strict=True):
             await store.commit_steps([(claim, advance(claim.snapshot, Lost(), self.now())) for claim in claims])
+
+    async def _nodes(self) -> list[list[NodeRecord]]:
+        """Return the nodes of each store; the keys of what is overdue are each store's own."""
+        known = [list(await store.nodes()) for store in self.stores]
+        plain = [[(replace(each, overdue=()), len(each.overdue)) for each in nodes] for nodes in known]
+        assert plain[0] == plain[1], f"nodes after {self.done[-12:]}"
+        return known
+
+    async def do_leave(self) -> None:
+        await self.both("leave", self.random.choice(NODES))
 
     async def do_take(self) -> None:
         """One node takes over what others hold of a job, and decides about it only now and then."""
@@ -277,7 +305,7 @@ class Pair:
         for job_id in {each.job_id for each in found} | {record.job.id for record in records}:
             await self.both("spans", job_id, self.now() - timedelta(days=9), self.now())
         await self.both("reports", 1000)
-        await self.both("nodes")
+        await self._nodes()
         await self.do_plan()
 
 

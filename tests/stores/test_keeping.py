@@ -1,6 +1,5 @@
 """A replay that keeps the results of some tasks: they are there when it is claimed, and it never runs them."""
 
-from datetime import timedelta
 from typing import Any
 
 from everytick.deciding.advance import advance
@@ -12,7 +11,7 @@ from everytick.domain.statuses import OccurrenceStatus, RunStatus
 from everytick.domain.steps import AttemptEnded, Claimed, Step
 from everytick.stores.base import Claim, Commit, Stored
 from everytick.stores.beginnings import NOTHING_TO_KEEP
-from tests.stores.acting import AnyStore, began, claim_one, job, occurrences, plan_once
+from tests.stores.acting import AnyStore, began, claim_one, job, occurrences, plan_once, unheard
 from tests.stores.clock import ManualClock
 
 TASKS = ("extract", "load", "tell")
@@ -97,7 +96,7 @@ async def test_a_restart_after_a_loss_keeps_what_was_kept(store: AnyStore, clock
     claim = await claim_one(store)
     await store.beat("reaper", [])
     clock.move(minutes=1)
-    [taken] = await store.orphans("reaper", 10, timedelta(seconds=20))
+    [taken] = await store.orphans("reaper", 10, await unheard(store))
     assert await store.commit_steps([(taken, advance(taken.snapshot, Lost(), clock.time))]) == [Commit.COMMITTED]
     again = await claim_one(store)
     assert again.occurrence.id == claim.occurrence.id

@@ -11,7 +11,7 @@ from everytick.domain.payload import payload
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.errors import NotFound
 from everytick.stores.memory.local import LocalStore
-from tests.stores.acting import FAILED, AnyStore, began, ended, job, occurrences, plan_once, run_one, statuses
+from tests.stores.acting import FAILED, AnyStore, began, ended, job, occurrences, plan_once, run_one, statuses, unheard
 from tests.stores.clock import ManualClock
 
 
@@ -131,7 +131,7 @@ async def test_a_run_that_goes_on_is_its_nodes_as_if_it_had_claimed_it(store: An
     assert local.keys == {claim.handle: (running, claim.fence)}
 
     clock.move(minutes=5)
-    [orphan] = await store.orphans("reaper", 10, timedelta(minutes=1))
+    [orphan] = await store.orphans("reaper", 10, await unheard(store))
     assert (orphan.handle, orphan.fence) == (running, claim.fence + 1)
     assert [
         commit.value for commit in await local.commit_steps([(claim, ended(began(claim, clock.time), clock.time))])

@@ -60,5 +60,6 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
 
 async def _refused(store: AnyStore, record: JobRecord, since: datetime) -> str:
     """Why no node that lives can run the job; nothing where one may."""
-    living = [each.facts for each in await store.nodes() if each.beat_at >= since and each.facts is not None]
+    heard = [each.facts for each in await store.nodes() if each.beats and each.beat_at >= since]
+    living = [facts for facts in heard if facts is not None]
     return unknown_targets([record.job], living).get(record.job.name, "")

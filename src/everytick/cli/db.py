@@ -90,7 +90,7 @@ async def _contents(app: Everytick, place: Place) -> dict[str, Any]:
     store = await store_of_app(app)
     now = await store.now()
     active = (await store.history(statuses=tuple(ACTIVE), limit=_AT_ONCE)).occurrences
-    alive = [each for each in await store.nodes() if now - each.beat_at <= app.settings.node_timeout]
+    alive = [each for each in await store.nodes() if each.is_alive(now, app.settings.node_timeout)]
     found: dict[str, Any] = {
         "time": now,
         "jobs": len(await store.list()),

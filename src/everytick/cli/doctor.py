@@ -166,7 +166,7 @@ def jobs_checks(folder: Path | None) -> Iterator[Check]:
 async def _node_checks(app: Everytick, store: AnyStore) -> list[Check]:
     """Whether those who hold something live; silent nodes that hold nothing are merely gone."""
     now, nodes = await store.now(), await store.nodes()
-    alive = [each for each in nodes if now - each.beat_at <= app.settings.node_timeout]
+    alive = [each for each in nodes if each.is_alive(now, app.settings.node_timeout)]
     holding = [each for each in nodes if each not in alive and each.holds]
     if holding:
         names = ", ".join(f"{each.id} ({each.holds})" for each in holding)

@@ -16,7 +16,7 @@ from everytick.errors import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from everytick.app import Everytick
     from everytick.app.questions import JobStatus
@@ -93,7 +93,7 @@ async def told_by_nodes(app: Everytick, records: Iterable[JobRecord]) -> Broken:
 
     found = Broken({}, {}, {})
     now = await (await store_of_app(app)).now()
-    alive = [each for each in await app.nodes() if now - each.beat_at <= app.settings.node_timeout]
+    alive = [each for each in await app.nodes() if each.is_alive(now, app.settings.node_timeout)]
     told = [each.facts for each in alive if each.facts is not None]
     for facts in told:
         found.files.update(facts.broken_files)
@@ -420,7 +420,7 @@ def nodes_verb(as_json: bool, utc: bool) -> None:
 
     nodes, now, app = ask(asked)
     limit = app.settings.node_timeout
-    rows = [(each.id, "silent" if now - each.beat_at > limit else "alive", each.beat_at, each.holds) for each in nodes]
+    rows = [(each.id, _state(each, now, limit), each.beat_at, each.holds) for each in nodes]
     if as_json:
         show_json(
             [
@@ -434,6 +434,12 @@ def nodes_verb(as_json: bool, utc: bool) -> None:
     show_table(heading, [(*row, *_facts_cells(each)) for row, each in zip(rows, nodes, strict=True)], times)
     if not rows:
         say("no node was ever heard of: everytick run starts one")
+
+
+def _state(node: NodeRecord, now: datetime, limit: timedelta) -> str:
+    if not node.beats:
+        return "stopped"
+    return "alive" if node.is_alive(now, limit) else "silent"
 
 
 _FACTS = ("slots", "queues", "everytick", "python", "zone data", "clock")

@@ -61,7 +61,7 @@ async def _found(app: Everytick, id_: str) -> Whole | None:
 
 async def _warn_if_alone(app: Everytick) -> None:
     now = await (await store_of_app(app)).now()
-    if all(now - each.beat_at > app.settings.node_timeout for each in await app.nodes()):
+    if not any(each.is_alive(now, app.settings.node_timeout) for each in await app.nodes()):
         say("no node is alive: it waits until everytick run starts one")
 
 

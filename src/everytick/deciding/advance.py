@@ -145,8 +145,8 @@ def _lost(draft: Draft, event: Lost) -> bool:
         return True
     if draft.status is not _IN_HAND:
         return False
-    deadline = _deadline(draft)
-    late = deadline is not None and draft.now >= deadline
+    until = draft.deadline
+    late = until is not None and draft.now >= until
     stale = draft.cancel is None and (late or not _may_be_lost(draft))
     _lose_open(draft, event, ended=stale or draft.cancel is not None)
     if stale:
@@ -220,8 +220,8 @@ def _failed(draft: Draft, place: int, outcome: Failed | TimedOut) -> None:
     if wait is None:
         _failed_for_good(draft, place, status, attempt, outcome.error)
         return
-    resume_at, deadline = _behind_the_claim(draft, draft.now + wait), _deadline(draft)
-    if deadline is not None and resume_at >= deadline:
+    resume_at, until = _behind_the_claim(draft, draft.now + wait), draft.deadline
+    if until is not None and resume_at >= until:
         _failed_for_good(draft, place, status, attempt, outcome.error, out_of_time=True)
         return
     draft.again(place, attempt, outcome.error, resume_at, wait)
@@ -266,15 +266,10 @@ def _error(draft: Draft, run: RunState, outcome: Failed | TimedOut | Canceled | 
 # -------------------------------------------------------------------------------------------- deadline, stop and loss
 
 
-def _deadline(draft: Draft) -> datetime | None:
-    timeout = draft.rules.execution_timeout
-    return None if timeout is None or draft.started_at is None else draft.started_at + timeout
-
-
 def _ran_out_of_time(draft: Draft) -> bool:
     """Tell whether the deadline has passed; what is left of the occurrence is then ended."""
-    timeout, started_at = draft.rules.execution_timeout, draft.started_at
-    if timeout is None or started_at is None or draft.now < started_at + timeout or draft.cancel is not None:
+    until = draft.deadline
+    if until is None or draft.now < until or draft.cancel is not None:
         return draft.expired
     if not draft.expired:
         _expire(draft)

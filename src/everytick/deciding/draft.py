@@ -19,6 +19,7 @@ from everytick.domain.steps import (
     Step,
     Stop,
     Wait,
+    deadline,
 )
 
 # Bound here once: looking a member up in its class takes as long as calling a function.
@@ -48,6 +49,11 @@ class Draft:
         self.starts: list[Start] = []
         self.cancels: list[Cancel] = []
         self.waits: list[int] = []
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When the occurrence is out of time."""
+        return deadline(self.started_at, self.rules.execution_timeout)
 
     def open(self, place: int, *, written: bool = False) -> None:
         """Begin the next attempt; one that does not follow from what is stored is written as a row of its own."""

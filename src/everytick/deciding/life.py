@@ -39,7 +39,7 @@ def plain_step(before: OccurrenceSnapshot, event: Event, now: datetime) -> Step 
         or (len(runs) > 1 and rules.mode is not _SEQUENTIAL)
     ):
         return None
-    if rules.execution_timeout is not None and now >= (before.started_at or now) + rules.execution_timeout:
+    if rules.execution_timeout is not None and (until := before.deadline) is not None and now >= until:
         return None
     if type(event) is AttemptEnded:
         return _succeeded(before, event, now) if type(event.outcome) is Succeeded else None

@@ -16,8 +16,9 @@ _MOST_TEXT = 2_000
 class NodeFacts:
     """What a node says of itself.
 
-    `zone_data` is the edition of its zone tables. `clock_offset` is how far its host's clock
-    was ahead of the store's when it last looked. `broken_files` are the files of jobs that it
+    `zone_data` is the edition of its zone tables. `heartbeat` is how often it beats.
+    `clock_offset` is how far its host's clock was ahead of the store's when it last looked.
+    `broken_files` are the files of jobs that it
     cannot read as they are now, each with the reason; `stale_jobs` go on with what such a file
     said before, each with the file. `unknown_targets` are the jobs, by their ids, of which
     something came that it did not know how to run, each with the reason.
@@ -36,6 +37,7 @@ class NodeFacts:
     broken_files: tuple[tuple[str, str], ...] = ()
     stale_jobs: tuple[tuple[str, str], ...] = ()
     unknown_targets: tuple[tuple[str, str], ...] = ()
+    heartbeat: timedelta = timedelta(seconds=5)
 
     def as_data(self) -> dict[str, Any]:
         """Return it as JSON can carry it."""
@@ -53,6 +55,7 @@ class NodeFacts:
             "broken_files": dict(self.broken_files),
             "stale_jobs": dict(self.stale_jobs),
             "unknown_targets": dict(self.unknown_targets),
+            "heartbeat": self.heartbeat / timedelta(seconds=1),
         }
 
 
@@ -72,6 +75,7 @@ def facts_from(data: Mapping[str, Any]) -> NodeFacts:
         broken_files=tuple(sorted(data.get("broken_files", {}).items())),
         stale_jobs=tuple(sorted(data.get("stale_jobs", {}).items())),
         unknown_targets=tuple(sorted(data.get("unknown_targets", {}).items())),
+        heartbeat=timedelta(seconds=data.get("heartbeat", 5.0)),
     )
 
 

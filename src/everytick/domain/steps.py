@@ -36,8 +36,14 @@ WAITS_KEPT = 100
 _NOTHING = Overrides(Level.OCCURRENCE)
 
 
-def _bound(timeout: timedelta | None) -> timedelta | None:
+def bounded(timeout: timedelta | None) -> timedelta | None:
+    """Return the timeout; None for one that is longer than anything."""
     return None if timeout is None or timeout > LONGEST else timeout
+
+
+def deadline(started_at: datetime | None, timeout: timedelta | None) -> datetime | None:
+    """Return when an occurrence is out of time: its first start plus execution_timeout; None where there is none."""
+    return None if started_at is None or timeout is None else started_at + timeout
 
 
 # ------------------------------------------------------------------------------------------------------- the rules
@@ -84,7 +90,7 @@ def rules_of(job: Job, overrides: Overrides = _NOTHING) -> Rules:
     return Rules(
         mode=settings.mode,
         failure=settings.failure,
-        execution_timeout=_bound(settings.execution_timeout),
+        execution_timeout=bounded(settings.execution_timeout),
         on_orphan=settings.on_orphan,
         max_lost=settings.max_lost,
         tasks=ruled,
@@ -107,7 +113,7 @@ def _task_rules(task: Task, overrides: Overrides, places: Mapping[str, int]) -> 
         name=task.name,
         continues=settings.failure is Failure.CONTINUE,
         retry=settings.retry,
-        timeout=_bound(settings.task_timeout),
+        timeout=bounded(settings.task_timeout),
         after=tuple(places[peer] for peer in task.after if peer in places),
     )
 
@@ -211,8 +217,7 @@ class OccurrenceSnapshot:
     @property
     def deadline(self) -> datetime | None:
         """The first start plus execution_timeout, however long it was parked; None where there is none."""
-        timeout = self.rules.execution_timeout
-        return None if timeout is None or self.started_at is None else self.started_at + timeout
+        return deadline(self.started_at, self.rules.execution_timeout)
 
     def run(self, task: str) -> RunState:
         """Return where the task of this name stands."""

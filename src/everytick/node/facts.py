@@ -61,4 +61,5 @@ def facts_of_this_node(settings: NodeSettings, application: str, started_at: dat
         queues=settings.queues,
         started_at=started_at,
         application=application,
+        heartbeat=settings.heartbeat,
     )

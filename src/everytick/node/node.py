@@ -44,7 +44,6 @@ _JANITOR_EVERY = 60.0
 _FACTS_EVERY = 60.0
 _REFUSED_EVERY = 5.0
 _LOCAL_EVERY = 1.0
-_OVERTIME_EVERY = 30.0
 _LAST_WORDS = 3.0
 _LOOK_AGAIN_AT_UNKNOWN = 60.0
 
@@ -148,7 +147,10 @@ class Node:
                 return LocalWriter(store, health, self.health, committed)
 
             def settle(claim: Claim) -> None:
-                (self if store.is_home(claim.handle) else node)._settle_unwritable(claim)
+                if store.is_home(claim.handle):
+                    self._settle_unwritable(store.at_home(claim))
+                else:
+                    node._settle_unwritable(claim)
 
             lent, events = Lent(self._catalogue), self.events
             node = Node(
@@ -197,7 +199,6 @@ class Node:
         loops.begin("bell", self._alertness.listen)
         loops.begin("reports", self.reporter.run)
         loops.begin_every(self._settings.reaper_interval.total_seconds(), "reaper", self._reap)
-        loops.begin_every(_OVERTIME_EVERY, "overtime", self._overtime)
         loops.begin_every(_JANITOR_EVERY, "janitor", self.janitor.round)
         loops.begin_every(_FACTS_EVERY, "facts", self.register)
         loops.begin_every(_REFUSED_EVERY, "refused", self._tell_refused)
@@ -253,7 +254,16 @@ class Node:
             # Whatever went wrong above: a node that beats on would keep what it held from everybody else.
             self._alarms.stop()
             await self._beat.stop()
+            await self._leave()
             self._catalogue.close()
+
+    async def _leave(self) -> None:
+        """Say goodbye, so that others need not wait for this node's silence; they find out anyway."""
+        try:
+            async with asyncio.timeout(_LAST_WORDS):
+                await self._store.leave(self.name)
+        except Exception as error:  # noqa: BLE001, whatever a driver raises: nothing depends on it
+            _log.info("the store was not told that this node has stopped: %s", error)
 
     async def _wind_down(self, mode: StopMode) -> None:
         await self._loops.end_but("claims", "writer")
@@ -296,19 +306,13 @@ class Node:
 
         async def settle() -> None:
             try:
-                await self.reaper.take_over([claim.job.id], [claim.occurrence.id])
+                await self.reaper.take_from({}, [claim.key])
             except Exception:  # noqa: BLE001, then it stands still until this node is gone
                 _log.exception("occurrence %s cannot be settled either", claim.occurrence.id)
 
         aside = asyncio.get_running_loop().create_task(settle())
         self._asides.add(aside)
         aside.add_done_callback(self._asides.discard)
-
-    async def _overtime(self) -> int:
-        settled = await self.reaper.overtime()
-        if settled:
-            self.reporter.wake()
-        return settled
 
     def obey(self, orders: Orders, named: Mapping[int, int]) -> None:
         """Do what the store said to a beat that named these."""

@@ -1,27 +1,24 @@
 """The reaper: orphans → Lost → commit. It decides nothing; of many reapers one gets each orphan."""
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from everytick.deciding.advance import advance
-from everytick.domain.job import Job
-from everytick.domain.occurrence import Occurrence
 from everytick.domain.outcome import Lost
-from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import Step
 from everytick.errors import Contended, StoreUnavailable
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
 from everytick.node.settings import NodeSettings
+from everytick.node.silence import Silence
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Claim, Commit
+from everytick.stores.base import Claim, ClaimKey, Commit
 
 _log = logging.getLogger("everytick.reaper")
 
 _AT_ONCE = 500
-_NEVER = datetime.max.replace(tzinfo=UTC) - timedelta(days=366)
 
 
 class Reaper:
@@ -32,42 +29,22 @@ class Reaper:
         # A name that never beats. What the node itself holds, its beat may hand it to run; what was taken over here
         # must never be run, and if this reaper fails before it has settled it, it is an orphan again at once.
         self._name = f"{node} reaper"
-        self._silence, self._grace = settings.node_timeout, settings.grace_period
+        self._silence = Silence(node, settings)
 
     async def round(self) -> int:
-        """Take over one batch of orphans and settle each; return how many there were."""
-        return await self.settle(await self._store.orphans(self._name, _AT_ONCE, self._silence))
+        """Take over one batch of what silent nodes hold, and of what is overdue; return how many there were.
 
-    async def overtime(self) -> int:
-        """Take over what living nodes hold past its deadline and the grace period; return how many there were.
-
-        An owner ends what runs out of time itself. One that lives but does not, for its loop
-        is held up by a task, must not keep the occurrence for ever.
+        An owner ends what runs out of time itself. One that lives but does not, for its loop is
+        held up by a task, must not keep the occurrence for ever.
         """
-        found, cursor = 0, None
-        while True:
-            page = await self._store.history(statuses=(OccurrenceStatus.RUNNING,), limit=_AT_ONCE, cursor=cursor)
-            found += await self._settle_overtime(page.occurrences)
-            cursor = page.cursor
-            if cursor is None:
-                return found
+        found = self._silence.look(await self._store.nodes(), self._clock.now(), self._clock.monotonic())
+        return await self.take_from(found.silent, found.overdue) if found.silent or found.overdue else 0
 
-    async def _settle_overtime(self, running: Sequence[Occurrence]) -> int:
-        records = await self._store.get({each.job_id for each in running})
-        now = self._clock.now()
-        over = [
-            each
-            for each in running
-            if each.owner != self._node
-            and each.job_id in records
-            # What runs under an older definition is judged by whoever knows that one: its owner.
-            and each.version == records[each.job_id].job.version
-            and _deadline(each, records[each.job_id].job) + self._grace < now
-        ]
-        if not over:
-            return 0
-        jobs, ids = {each.job_id for each in over}, {each.id for each in over}
-        return await self.settle(await self._store.take(self._name, jobs, len(over), ids))
+    async def take_from(self, silent: Mapping[str, int], keys: Collection[ClaimKey] = ()) -> int:
+        """Take over what these nodes hold, if they have not beaten since, and these claims; return how many."""
+        claims = await self._store.orphans(self._name, _AT_ONCE, silent, keys)
+        overdue = {key.handle for key in keys}
+        return await self.settle(claims, overdue)
 
     async def take_over(self, job_ids: Collection[str], occurrence_ids: Collection[str], *, end: str = "") -> int:
         """Take what other nodes hold of these, silent or not, and settle each; return how many there were.
@@ -81,12 +58,17 @@ class Reaper:
                 break
         return found
 
-    async def settle(self, claims: Sequence[Claim]) -> int:
-        """Report the owner of each as lost, as any owner reports what happened."""
+    async def settle(self, claims: Sequence[Claim], overdue: Collection[int] = ()) -> int:
+        """Report the owner of each as lost, as any owner reports what happened.
+
+        Of those named as overdue the store's clock said that their deadline has passed.
+        """
         if not claims:
             return 0
         now = self._clock.now()
-        decided = [(claim, step) for claim in claims if (step := self._decided(claim, now)) is not None]
+        moments = [_no_earlier(claim, now) if claim.handle in overdue else now for claim in claims]
+        told = [(claim, self._decided(claim, at)) for claim, at in zip(claims, moments, strict=True)]
+        decided = [(claim, step) for claim, step in told if step is not None]
         steps = [each for each in decided if each[1].commits]
         for (claim, step), commit in zip(steps, await self._committed(steps), strict=True):
             if commit is Commit.COMMITTED:
@@ -138,15 +120,12 @@ class Reaper:
             return [each for step in steps for each in await self._committed([step])]
 
 
+def _no_earlier(claim: Claim, now: datetime) -> datetime:
+    """Return the moment, or the claim's deadline if that is later: this node's clock may be a little behind."""
+    until = claim.snapshot.deadline
+    return now if until is None else max(now, until)
+
+
 def _asked_to_stop(claim: Claim, reason: str) -> Claim:
     """The claim as if somebody had asked for its end before its owner was lost."""
     return replace(claim, snapshot=replace(claim.snapshot, cancel=reason))
-
-
-def _deadline(running: Occurrence, job: Job) -> datetime:
-    """When the occurrence is out of time; `job` is the definition it runs under."""
-    own = running.overrides.get("execution_timeout") if running.overrides.items else None
-    timeout = own if isinstance(own, timedelta) else job.settings.execution_timeout
-    if timeout is None or running.started_at is None or timeout > _NEVER - running.started_at:
-        return _NEVER
-    return running.started_at + timeout

@@ -41,6 +41,14 @@ class Commit(Enum):
 
 
 @value
+class ClaimKey:
+    """What names one claim in every write of its owner: the store's own key of the occurrence, and the fence."""
+
+    handle: int
+    fence: int
+
+
+@value
 class Claim:
     """An occurrence that a node owns: `fence` proves it in every write, `handle` is the store's own key for it.
 
@@ -52,6 +60,11 @@ class Claim:
     record: Occurrence | Callable[[], Occurrence] = field(compare=False, repr=False)
     snapshot: OccurrenceSnapshot
     job: Job
+
+    @property
+    def key(self) -> ClaimKey:
+        """What names this claim."""
+        return ClaimKey(self.handle, self.fence)
 
     @property
     def occurrence(self) -> Occurrence:
@@ -173,12 +186,23 @@ class Page:
 
 @value
 class NodeRecord:
-    """A node, when it was last heard of, how many occurrences it holds, and what it said of itself."""
+    """A node, when it was last heard of, how many occurrences it holds, and what it said of itself.
+
+    `beats` counts its signs of life; 0 says that no process beats under this name: it said
+    goodbye, or never beat at all, and then `beat_at` is when it came to own what it holds.
+    `overdue` is what it holds past its deadline, by the store's clock.
+    """
 
     id: str
     beat_at: datetime
     holds: int
     facts: NodeFacts | None = None
+    beats: int = 1
+    overdue: tuple[ClaimKey, ...] = ()
+
+    def is_alive(self, now: datetime, silence: timedelta) -> bool:
+        """Whether it beats and was heard of within so long, by the store's clock: for people, never for a take-over."""
+        return self.beats > 0 and now - self.beat_at <= silence
 
 
 class Store(Protocol):
@@ -305,8 +329,19 @@ class RunStore(Protocol):
         """Say that the node lives and what it holds; the answer says what the store knows better."""
         ...
 
-    async def orphans(self, node: str, limit: int, silence: timedelta) -> list[Claim]:
-        """Take over what silent nodes held, with a new fence: of many reapers one gets it."""
+    async def leave(self, node: str) -> None:
+        """Say that the node beats no more: its beats are 0, and what it still holds is an orphan at once."""
+        ...
+
+    async def orphans(
+        self, reaper: str, limit: int, silent: Mapping[str, int], keys: Collection[ClaimKey] = ()
+    ) -> list[Claim]:
+        """Take over what each silent node holds if its `beats` is still the number named, and each claim named.
+
+        Owner and fence change in one statement: of many reapers one gets it, and the old owner
+        is fenced out before anything is decided. A wait that an owner kept lost nothing: it is
+        only freed. At most `limit` that ran are given, the oldest first.
+        """
         ...
 
     async def take(
@@ -482,7 +517,7 @@ class HistoryStore(Protocol):
         ...
 
     async def nodes(self) -> Sequence[NodeRecord]:
-        """Return the nodes that were heard of."""
+        """Return the nodes that were heard of and every other owner of anything, by id."""
         ...
 
     async def prune(self, limit: int = 1000) -> int:

@@ -62,7 +62,7 @@ WHOLE = {
 }
 """Queries that read a whole table by their nature."""
 
-BY_ACTIVE = ("beat", "forget_nodes", "nodes", "release_waits", "take_over")
+BY_ACTIVE = ("beat", "forget_nodes", "nodes", "orphans")
 """What a node holds is found among what is active: an index by owner would be written at every claim. The server
 takes the index for it as long as it knows that most occurrences are over, which it learns by itself in a minute."""
 
@@ -103,6 +103,7 @@ INDEXES = {
     "commit_plain": ("occurrence_pkey",),
     "step_marks": ("occurrence_pkey",),
     "claims_of": ("occurrence_pkey",),
+    "orphans": ("occurrence_active", "occurrence_pkey"),
     "take": ("occurrence_active", "occurrence_pkey"),
     "release_waits_of": ("occurrence_active", "occurrence_pkey"),
     "note": ("occurrence_pkey", "attempt_pkey"),
@@ -141,7 +142,7 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
     "requests": (keys,),
     "hold_plans": (keys, keys),
     "fold_wakes": (keys,),
-    "create_occurrences": (START, ids, keys, *[None] * 16),
+    "create_occurrences": (START, ids, keys, *[None] * 17),
     "hold_occurrences": (ids, keys, times, keys),
     "end_unowned": (ids, [4] * BATCH, [""] * BATCH, START),
     "settle_plans": (keys, keys, times, times, *[None] * 13, times),
@@ -156,7 +157,7 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
         None,
         ids,
         keys,
-        *[None] * 17,
+        *[None] * 18,
         keys,
         ["k"] * BATCH,
         keys,
@@ -176,6 +177,7 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
     "commit_plain": (keys, keys, keys, [True] * BATCH, ["main"] * BATCH, times, times, None, None),
     "step_marks": (keys,),
     "claims_of": (keys, "node"),
+    "orphans": ("node", BATCH, ["a", "b"], [1, 0], keys, keys),
     "take": ("node", ["1", "2"], BATCH, None),
     "note": (keys, keys, ["main"] * BATCH, keys, times, *[None] * 5),
     "reports": (100, []),

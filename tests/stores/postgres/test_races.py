@@ -1,7 +1,6 @@
 """Several nodes at once, on real connections: one of them wins, and the others are told so."""
 
 import asyncio
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from everytick.domain.steps import WaitOver
 from everytick.errors import DuplicateDefinition, VersionConflict
 from everytick.stores.base import Commit
 from everytick.stores.postgres.store import PostgresStore
-from tests.stores.acting import FAILED, QUEUES, began, ended, job, occurrences, plan_once
+from tests.stores.acting import FAILED, QUEUES, began, ended, job, occurrences, plan_once, unheard
 from tests.stores.clock import ManualClock
 
 
@@ -55,7 +54,7 @@ async def test_owner_and_reaper_commit_the_same_occurrences_in_opposite_order_wi
     claims = await store.claim("node-1", QUEUES, 100)
     clock.move(seconds=30)
     await other.beat("reaper", [])
-    taken = await other.orphans("reaper", 100, timedelta(seconds=20))
+    taken = await other.orphans("reaper", 100, await unheard(other))
     late = [(claim, ended(began(claim, clock.time), clock.time)) for claim in claims]
     lost = [(claim, advance(claim.snapshot, Lost(), clock.time)) for claim in reversed(taken)]
     zombie, reaper = await asyncio.gather(store.commit_steps(late), other.commit_steps(lost))
@@ -141,7 +140,7 @@ async def test_a_take_over_alone_fences_the_old_owner_out(
     [claim] = await store.claim("node-1", QUEUES, 1)
     clock.move(seconds=30)
     await other.beat("reaper", [])
-    [taken] = await other.orphans("reaper", 10, timedelta(seconds=20))
+    [taken] = await other.orphans("reaper", 10, await unheard(other))
     assert taken.fence == claim.fence + 1
     late = ended(began(claim, clock.time), clock.time)
     assert await store.commit_steps([(claim, late)]) == [Commit.STALE]

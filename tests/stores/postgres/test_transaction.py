@@ -1,7 +1,6 @@
 """A task's transaction: its rows and its success together, or neither, whatever is cut and whoever takes over."""
 
 import asyncio
-from datetime import timedelta
 from typing import Any
 
 import asyncpg
@@ -12,7 +11,7 @@ from everytick.errors import StoreUnavailable
 from everytick.stores.base import Claim, Commit
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
-from tests.stores.acting import QUEUES, began, ended, job, plan_once, statuses
+from tests.stores.acting import QUEUES, began, ended, job, plan_once, statuses, unheard
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.proxy import Cut, Proxy
 
@@ -62,7 +61,7 @@ async def test_a_task_that_was_fenced_out_has_written_nothing(
         await begun.execute(f"insert into {book} values (7)")
         clock.move(seconds=30)
         await other.beat("reaper", [])
-        assert len(await other.orphans("reaper", 10, timedelta(seconds=20))) == 1
+        assert len(await other.orphans("reaper", 10, await unheard(other))) == 1
         assert await begun.commit(step) is Commit.STALE
     assert await seats(db) == []
     assert await db.fetchrow("select status, owner from occurrences") == ("running", "reaper")

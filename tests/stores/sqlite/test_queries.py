@@ -37,6 +37,7 @@ def test_every_query_is_used() -> None:
 # The index that each query finds its rows by; those that only add a row find none.
 INDEXES = {
     "INTEGER PRIMARY KEY": """
+        held_under
         advance_occurrence edit_job edit_job_state end_owned end_pause end_well fences forget_editions
         forget_occurrences forget_pause forget_reschedule held_occurrences last_of_jobs move_watermark newest_version
         note_attempt note_end note_good_end note_last_ends note_last_good_ends note_last_successes own_occurrences
@@ -45,7 +46,7 @@ INDEXES = {
         record_watermark wake_job wake_job_of wake_jobs_of watermark_of""",
     "PRIMARY KEY": """
         attempts definition purge_versions version_at forget_attempts forget_parked forget_parked_job
-        forget_runs remember_failures runs""",
+        forget_runs leave remember_failures runs""",
     "INDEX attempt_failed": "last_failures",
     "INDEX job_due": "due_jobs next_wake",
     "INDEX occurrence_active": """
@@ -53,7 +54,8 @@ INDEXES = {
         held_of_job put_back_in_line""",
     "INDEX occurrence_by_time": "history",
     "INDEX occurrence_ended (job=? AND status=? AND ended_at<?)": "aged_of_job jobs_with_aged",
-    "INDEX occurrence_held": "forget_nodes held_by held_by_silent nodes",
+    "INDEX occurrence_deadline": "overdue",
+    "INDEX occurrence_held": "forget_nodes held_by held_by_silent nodes strangers",
     "INDEX occurrence_later": "come_of_age next_ready",
     "INDEX occurrence_of_job": "history_of_job last_kept some_of_job",
     "INDEX occurrence_ready": "ready_occurrences",
@@ -84,6 +86,7 @@ SMALL = {
     "keep_latest_time": "store_clock",
     "latest_time": "store_clock",
     "nodes": "n",
+    "strangers": "o",
     "forget_nodes": "node",
     "parked_definitions": "d",
     "continue_backfill": "sqlite_sequence",

@@ -6,7 +6,6 @@ second may be claimed, the third waits in line, and the fourth instant is due.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Any, TypeAlias
 
 from everytick.deciding.plan import plan
@@ -20,7 +19,6 @@ from everytick.stores.base import Claim, Orders
 from tests.stores.acting import FAILED, QUEUES, AnyStore, began, ended, job, occurrences, plan_once, reap
 from tests.stores.clock import ManualClock
 
-SILENCE = timedelta(seconds=20)
 POLICIES: Mapping[str, Any] = {
     "overlap": "queue",
     "max_concurrent": 2,
@@ -39,6 +37,7 @@ class Scene:
     success: Step
     failure: Step
     pending_id: str
+    beats: int
     batch: Sequence[JobSnapshot]
     plans: Sequence[Plan]
 
@@ -60,7 +59,8 @@ async def set_up(store: AnyStore, clock: ManualClock) -> Scene:
     made = await occurrences(store)
     assert [str(each.status) for each in made] == ["running", "pending", "queued"]
     success, failure = ended(begun, now), ended(begun, now, FAILED)
-    return Scene(stored.job_id, claim, success, failure, made[1].id, batch, plans)
+    [silent] = await store.nodes()
+    return Scene(stored.job_id, claim, success, failure, made[1].id, silent.beats, batch, plans)
 
 
 # ----------------------------------------------------------------------------------------------------------- deeds
@@ -79,7 +79,9 @@ DEEDS: Mapping[str, Deed] = {
     "plan": lambda store, scene: plan_once(store),
     "old_plan": lambda store, scene: store.commit_plans(scene.batch, scene.plans),
     "beat": lambda store, scene: store.beat("node-1", [scene.claim.handle]),
-    "orphans": lambda store, scene: store.orphans("node-2", 10, SILENCE),
+    "orphans": lambda store, scene: store.orphans("node-2", 10, {"node-1": scene.beats}),
+    "overdue": lambda store, scene: store.orphans("node-2", 10, {}, [scene.claim.key]),
+    "leave": lambda store, scene: store.leave("node-1"),
     "take": lambda store, scene: store.take("node-2", [scene.job_id], 10),
     "edit": lambda store, scene: store.put(job(**POLICIES, priority=5)),
     "pause": lambda store, scene: store.pause(scene.job_id),
@@ -89,7 +91,7 @@ DEEDS: Mapping[str, Deed] = {
     "request": _request,
 }
 
-PASSES_OVER = frozenset({"claim", "orphans", "plan"})
+PASSES_OVER = frozenset({"claim", "orphans", "overdue", "plan"})
 """What another holds at this moment is not waited for: these may come back as if there had been nothing to do."""
 
 ANSWERS_LATE = frozenset({"beat", "plan"})
@@ -132,7 +134,7 @@ async def state(store: AnyStore, scene: Scene) -> dict[str, Any]:
         "occurrences": [(_untimed(whole.occurrence), whole.runs, whole.attempts) for whole in wholes],
         "spans": list(await store.spans(scene.job_id, scene.batch[0].watermark, await store.now())),
         "reports": [each.id for each in await store.reports(100)],
-        "nodes": [(node.id, node.beat_at, node.holds) for node in await store.nodes()],
+        "nodes": [(node.id, node.beat_at, node.holds, node.beats) for node in await store.nodes()],
     }
 
 

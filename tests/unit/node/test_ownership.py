@@ -1,7 +1,7 @@
 """Who owns what: orphans, zombies, lost replies, and a store that falls silent."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import pytest
@@ -11,7 +11,7 @@ from everytick.domain.steps import Step
 from everytick.errors import StoreUnavailable
 from everytick.node.node import Node, StopMode
 from everytick.schedules.interval import every
-from everytick.stores.base import Ahead, Claim, Commit, Orders
+from everytick.stores.base import Ahead, Claim, ClaimKey, Commit, Orders
 from everytick.stores.memory import MemoryStore
 from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import NOON, World, living, passing, pause
@@ -55,9 +55,11 @@ class Unsteady(MemoryStore):
             raise StoreUnavailable("the store", "the reply was lost")
         return found
 
-    async def orphans(self, node: str, limit: int, silence: timedelta) -> list[Claim]:
+    async def orphans(
+        self, reaper: str, limit: int, silent: Mapping[str, int], keys: Collection[ClaimKey] = ()
+    ) -> list[Claim]:
         self._answer()
-        found = await super().orphans(node, limit, silence)
+        found = await super().orphans(reaper, limit, silent, keys)
         if self.loses_next_orphans and found:
             self.loses_next_orphans = False
             raise StoreUnavailable("the store", "the reply was lost")
@@ -71,7 +73,7 @@ class Unsteady(MemoryStore):
 async def _silence(node: Node) -> None:
     """Stop the beat and everything that would write, as if the process were frozen."""
     await node._beat.stop()
-    await node._loops.end("bell", "planner", "reaper", "overtime", "janitor", "reports", "unknown", "claims", "writer")
+    await node._loops.end("bell", "planner", "reaper", "janitor", "reports", "unknown", "claims", "writer")
 
 
 @pytest.mark.parametrize(
@@ -304,7 +306,7 @@ def test_an_owner_that_lives_but_lets_the_deadline_pass_loses_the_occurrence(liv
         await pause("5s")
         # A task that blocks the loop: neither alarms nor anything else happens on it, only the beat goes on.
         held_up._alarms.stop()
-        await held_up._loops.end("writer", "claims", "planner", "bell", "reaper", "overtime")
+        await held_up._loops.end("writer", "claims", "planner", "bell", "reaper")
         await other.start()
         await pause("50s")
         assert await world.status(asked) is OccurrenceStatus.RUNNING

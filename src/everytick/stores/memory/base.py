@@ -4,15 +4,11 @@ import asyncio
 from collections.abc import Callable
 from datetime import datetime
 from itertools import count
-from typing import TYPE_CHECKING
 
 from everytick.domain.snapshots import Ended
 from everytick.domain.statuses import OccurrenceStatus, may_move
 from everytick.errors import NotFound
-from everytick.stores.memory.tables import JobRow, OccurrenceRow, Tables
-
-if TYPE_CHECKING:
-    from everytick.domain.nodes import NodeFacts
+from everytick.stores.memory.tables import JobRow, NodeRow, OccurrenceRow, Tables
 
 _S = OccurrenceStatus
 _WELL = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS})
@@ -28,8 +24,7 @@ class Base:
         self._clock = clock
         self._tables = Tables()
         self._numbers = count(1)
-        self._beats: dict[str, datetime] = {}
-        self._facts: dict[str, NodeFacts] = {}
+        self._nodes: dict[str, NodeRow] = {}
         self._rung = asyncio.Event()
 
     def _now(self) -> datetime:
@@ -37,6 +32,12 @@ class Base:
         if now > self._tables.time:
             self._tables.pass_time(now)
         return self._tables.time
+
+    def _hear(self, node: str, now: datetime) -> NodeRow:
+        """Note a sign of life of the node."""
+        row = self._nodes.setdefault(node, NodeRow(now))
+        row.beat_at, row.beats = now, row.beats + 1
+        return row
 
     def _ring(self) -> None:
         self._rung.set()

@@ -9,10 +9,10 @@ from everytick.domain import ids
 from everytick.domain.decisions import Span
 from everytick.domain.occurrence import Cause, TaskRun
 from everytick.domain.statuses import ENDED, AttemptStatus, OccurrenceStatus
-from everytick.stores.base import NodeRecord, Page, Whole
+from everytick.stores.base import ClaimKey, NodeRecord, Page, Whole
 from everytick.stores.memory.base import Base
 from everytick.stores.memory.ordered import Place
-from everytick.stores.memory.tables import JobRow, OccurrenceRow
+from everytick.stores.memory.tables import JobRow, NodeRow, OccurrenceRow
 
 _S = OccurrenceStatus
 _KEPT_AS_SUCCESS = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS, _S.SKIPPED})
@@ -83,11 +83,16 @@ class History(Base):
         return {id_: at for id_, at in latest.items() if at is not None}
 
     async def nodes(self) -> Sequence[NodeRecord]:
-        """Return the nodes that were heard of."""
-        return [
-            NodeRecord(node, heard, len(self._tables.held.get(node, ())), self._facts.get(node))
-            for node, heard in sorted(self._beats.items())
-        ]
+        """Return the nodes that were heard of and every other owner of anything, by id."""
+        now, held = self._now(), {node: rows.values() for node, rows in self._tables.held.items() if rows}
+        found = []
+        for node in sorted({*self._nodes, *held}):
+            own = held.get(node, ())
+            known = self._nodes.get(node) or NodeRow(max(row.updated_at for row in own))
+            overdue = [row for row in own if row.deadline_at is not None and row.deadline_at <= now]
+            keys = tuple(ClaimKey(row.handle, row.fence) for row in sorted(overdue, key=lambda row: row.handle))
+            found.append(NodeRecord(node, known.beat_at, len(own), known.facts, known.beats, keys))
+        return found
 
     async def prune(self, limit: int = 1000) -> int:
         """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""

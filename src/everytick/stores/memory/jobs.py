@@ -12,7 +12,7 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
 from everytick.domain.snapshots import Adjustment, Edition, Missed, Pause, Request, Reschedule
 from everytick.domain.statuses import ENDED, OccurrenceStatus
-from everytick.domain.steps import rules_of
+from everytick.domain.steps import bounded, rules_of
 from everytick.domain.upcoming import next_run
 from everytick.errors import (
     DuplicateDefinition,
@@ -266,7 +266,10 @@ class Jobs(Planning):
         for each in [*row.busy, *row.waiting]:
             if each.status in (_S.PENDING, _S.QUEUED) and not each.runs:
                 own = made.settings.overridden_by(each.overrides) if each.overrides.items else made.settings
-                self._tables.change(each, version=version, priority=own.priority, queue=own.queue)
+                timeout = bounded(own.execution_timeout)
+                self._tables.change(
+                    each, version=version, priority=own.priority, queue=own.queue, execution_timeout=timeout
+                )
         self._revise(row, now)
         return Stored(row.id, version, changed=True)
 

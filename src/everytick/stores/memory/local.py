@@ -202,7 +202,7 @@ class LocalStore(MemoryStore):
         """Write each step, here or at home; as long as that is in doubt, wait."""
         while any(claim.handle in self._in_doubt for claim, _ in steps):
             await self._is_known.wait()
-        theirs = [(self._at_home(claim), step) for claim, step in steps if claim.handle in self._keys]
+        theirs = [(self.at_home(claim), step) for claim, step in steps if claim.handle in self._keys]
         ours = [each for each in steps if each[0].handle not in self._keys]
         there = iter(await self._home.commit_steps(theirs) if theirs else ())
         here = iter(await super().commit_steps(ours) if ours else ())
@@ -218,7 +218,7 @@ class LocalStore(MemoryStore):
     async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
         """Show people what is running, where they look for it; while the home is away nobody looks."""
         await super().note(notes)
-        theirs = [(self._at_home(claim), note) for claim, note in notes if claim.handle in self._keys]
+        theirs = [(self.at_home(claim), note) for claim, note in notes if claim.handle in self._keys]
         if theirs:
             with suppress(StoreUnavailable):
                 await self._home.note(theirs)
@@ -241,7 +241,7 @@ class LocalStore(MemoryStore):
         """Begin a transaction at home; as long as the home does not know of the claim there is none."""
         if claim.handle not in self._keys:
             raise StoreUnavailable("the store", "this was fired while it was away, and is not recorded yet")
-        return self._home.transaction(self._at_home(claim))
+        return self._home.transaction(self.at_home(claim))
 
     def notes(self, part: Part, handles: Sequence[int | None]) -> list[tuple[Claim, Note]]:
         """Return what people may want to see of the attempts that were handed over, for the home."""
@@ -256,7 +256,8 @@ class LocalStore(MemoryStore):
                     found.append((claim, Note(task, number, each.started_at, each.progress, each.log)))
         return found
 
-    def _at_home(self, claim: Claim) -> Claim:
+    def at_home(self, claim: Claim) -> Claim:
+        """Return the claim as the home knows it."""
         return replace(claim, handle=self._keys[claim.handle][0])
 
 

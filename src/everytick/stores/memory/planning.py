@@ -12,6 +12,7 @@ from everytick.domain.decisions import Answer, Creation, Plan
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import PLAN_LIMIT, Active, AdjustmentKind, JobSnapshot
 from everytick.domain.statuses import ACTIVE, ENDED, OccurrenceStatus, RunStatus
+from everytick.domain.steps import bounded
 from everytick.stores.base import Commit
 from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
 from everytick.stores.memory.base import UNSTARTED, Base
@@ -143,6 +144,7 @@ class Planning(Base):
             creation.ready_at,
             now,
             now if creation.status in ENDED else None,
+            execution_timeout=bounded(own.execution_timeout),
         )
         self._tables.add(made)
         if creation.keeps and creation.status not in ENDED:

@@ -24,6 +24,9 @@ class Recording(Planning):
         if row.watermark >= fired.after:
             row.watermark = max(row.watermark, fired.through)
         row.revision += 1
+        for owner in {run.owner for run in fired.runs if run.owner is not None}:
+            # Like a claim it is a sign of life: others must not take its owner for dead at once.
+            self._hear(owner, now)
         self._wake(row, now)
         return handles
 
@@ -46,7 +49,4 @@ class Recording(Planning):
         made.number, made.lost, made.claimed_at = run.number, run.lost, run.claimed_at
         made.started_at, made.error, made.superseded_by_next = run.started_at, run.error, run.superseded_by_next
         self._tables.change(made, owner=run.owner, fence=run.fence, ended_at=run.ended_at, report_due=run.report_due)
-        if run.owner is not None:
-            # Like a claim it is a sign of life: others must not take its owner for dead at once.
-            self._beats[run.owner] = now
         return made.handle

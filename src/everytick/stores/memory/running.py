@@ -1,8 +1,8 @@
 """What the executor and the reaper ask: one owner at a time, and nothing written without its fence."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime, timedelta
+from datetime import datetime
 from heapq import merge
 from itertools import islice
 
@@ -12,7 +12,7 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import ATTEMPT_ENDED, ENDED, AttemptStatus, OccurrenceStatus, may_move
 from everytick.domain.steps import OccurrenceSnapshot, Step, rules_of, runs_of
 from everytick.errors import TransactionsUnsupported
-from everytick.stores.base import NODES_KEPT, Claim, Commit, Orders, Transaction
+from everytick.stores.base import NODES_KEPT, Claim, ClaimKey, Commit, Orders, Transaction
 from everytick.stores.memory.base import Base
 from everytick.stores.memory.tables import AttemptRow, OccurrenceRow
 
@@ -28,7 +28,11 @@ class Running(Base):
         lines = [self._tables.ready[queue] for queue in set(queues) if queue in self._tables.ready]
         rows = lines[0] if len(lines) == 1 else merge(*lines, key=_turn)
         ready = (row for row in rows if row.job.id not in unknown) if unknown else rows
-        return [self._own(row, node, now) for row in list(islice(ready, limit))]
+        taken = list(islice(ready, limit))
+        if taken:
+            # A claim is a sign of life: a node that was silent for long must not lose at once what it just took.
+            self._hear(node, now)
+        return [self._own(row, node, now) for row in taken]
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
         """Write each step, on the condition that the claim's fence is still the occurrence's."""
@@ -37,16 +41,15 @@ class Running(Base):
 
     async def register(self, node: str, facts: NodeFacts) -> None:
         """Keep what the node says of itself, which is a sign of life; nodes that are long gone are forgotten."""
-        now = self._beats[node] = self._now()
-        self._facts[node] = facts
-        for gone in [each for each, heard in self._beats.items() if now - heard > NODES_KEPT]:
+        now = self._now()
+        self._hear(node, now).facts = facts
+        for gone in [each for each, known in self._nodes.items() if now - known.beat_at > NODES_KEPT]:
             if not self._tables.held.get(gone):
-                del self._beats[gone]
-                self._facts.pop(gone, None)
+                del self._nodes[gone]
 
     async def beat(self, node: str, held: Collection[int]) -> Orders:
         """Say that the node lives and what it holds; the answer says what the store knows better."""
-        self._beats[node] = self._now()
+        self._hear(node, self._now())
         known, own = set(held), self._tables.held[node]
         return Orders(
             cancel=tuple(
@@ -56,11 +59,22 @@ class Running(Base):
             adopt=tuple(self._claim_of(row) for row in own.values() if row.handle not in known),
         )
 
-    async def orphans(self, node: str, limit: int, silence: timedelta) -> list[Claim]:
-        """Take over what silent nodes held, with a new fence: of many reapers one gets it."""
-        now = self._now()
-        silent = [owner for owner in self._tables.held if self._is_silent(owner, now, silence)]
-        return self._take_over([row for owner in silent for row in self._tables.held[owner].values()], node, limit, now)
+    async def leave(self, node: str) -> None:
+        """Say that the node beats no more: its beats are 0, and what it still holds is an orphan at once."""
+        if node in self._nodes:
+            self._nodes[node].beats = 0
+
+    async def orphans(
+        self, reaper: str, limit: int, silent: Mapping[str, int], keys: Collection[ClaimKey] = ()
+    ) -> list[Claim]:
+        """Take over what each silent node holds if its `beats` is still the number named, and each claim named."""
+        gone = [node for node, beats in silent.items() if self._beats_of(node) == beats]
+        found = {handle: row for node in gone for handle, row in self._tables.held.get(node, {}).items()}
+        for key in keys:
+            row = self._tables.handles.get(key.handle)
+            if row is not None and row.fence == key.fence and row.owner is not None:
+                found[key.handle] = row
+        return self._take_over(found.values(), reaper, limit, self._now())
 
     async def take(
         self, node: str, job_ids: Collection[str], limit: int, occurrence_ids: Collection[str] | None = None
@@ -73,17 +87,14 @@ class Running(Base):
 
     def _take_over(self, rows: Iterable[OccurrenceRow], node: str, limit: int, now: datetime) -> list[Claim]:
         """Fence the owners of these out, oldest first; a wait that one of them kept lost nothing and is only freed."""
-        taken = list[Claim]()
-        for row in sorted(rows, key=lambda row: row.handle):
-            if len(taken) >= limit:
-                break
-            waits = row.status is _S.AWAITING_RETRY
-            self._tables.change(row, owner=None if waits else node, fence=row.fence + 1, updated_at=now)
-            if waits:
-                self._ring()
-            else:
-                taken.append(self._claim_of(row))
-        return taken
+        found = sorted(rows, key=lambda row: row.handle)
+        for row in [row for row in found if row.status is _S.AWAITING_RETRY]:
+            self._tables.change(row, owner=None, fence=row.fence + 1, updated_at=now)
+            self._ring()
+        taken = [row for row in found if row.status is not _S.AWAITING_RETRY][: max(limit, 0)]
+        for row in taken:
+            self._tables.change(row, owner=node, fence=row.fence + 1, updated_at=now)
+        return [self._claim_of(row) for row in taken]
 
     async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
         """Show people what is running: make or change the attempt's row, under the claim's fence."""
@@ -110,14 +121,11 @@ class Running(Base):
             if id_ in self._tables.occurrences:
                 self._tables.change(self._tables.occurrences[id_], report_due=False)
 
-    def _is_silent(self, node: str, now: datetime, silence: timedelta) -> bool:
-        heard = self._beats.get(node)
-        return heard is None or now - heard > silence
+    def _beats_of(self, node: str) -> int:
+        return self._nodes[node].beats if node in self._nodes else 0
 
     def _own(self, row: OccurrenceRow, node: str, now: datetime) -> Claim:
         self._tables.own(row, node, now)
-        # A claim is a sign of life: a node that was silent for long must not lose at once what it just took.
-        self._beats[node] = now
         return self._claim_of(row)
 
     def _claim_of(self, row: OccurrenceRow) -> Claim:

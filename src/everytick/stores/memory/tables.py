@@ -6,17 +6,18 @@ changed here and nowhere else, so that none of them can get out of step.
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TypeAlias, TypedDict, Unpack
 
 from everytick.domain.config import Overrides
 from everytick.domain.decisions import Creation, Span
 from everytick.domain.job import Job
+from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Log, Progress
 from everytick.domain.occurrence import Attempt, Occurrence
 from everytick.domain.snapshots import Adjustment, Edition, Ended, Pause, Request, Reschedule
 from everytick.domain.statuses import BUSY, AttemptStatus, OccurrenceStatus
-from everytick.domain.steps import Rules, RunState
+from everytick.domain.steps import Rules, RunState, deadline
 from everytick.stores.memory.ordered import Ordered, Place
 
 _S = OccurrenceStatus
@@ -93,6 +94,15 @@ class JobRow:
         return next((pause for pause in self.pauses if pause.holds(now)), None)
 
 
+@dataclass(slots=True, eq=False)
+class NodeRow:
+    """One node: when it was last heard of, how often, and what it said of itself; no beats say that it has left."""
+
+    beat_at: datetime
+    beats: int = 0
+    facts: NodeFacts | None = None
+
+
 Stand: TypeAlias = tuple[Ordered["OccurrenceRow"], Place]
 """An order in which an occurrence stands, and its place there."""
 
@@ -131,6 +141,7 @@ class OccurrenceRow:
     superseded_by_next: bool = False
     report_due: bool = False
     awaited: bool = False
+    execution_timeout: timedelta | None = None
     runs: dict[str, RunState] = field(default_factory=dict)
     attempts: dict[tuple[str, int], AttemptRow] = field(default_factory=dict)
     line: Ordered["OccurrenceRow"] | None = None
@@ -141,6 +152,11 @@ class OccurrenceRow:
     def is_unclaimed(self) -> bool:
         """Whether it needs a node and nothing but time."""
         return self.status is _S.PENDING or (self.status is _S.AWAITING_RETRY and self.owner is None)
+
+    @property
+    def deadline_at(self) -> datetime | None:
+        """When it is out of time, whatever was edited since its first claim."""
+        return deadline(self.started_at, self.execution_timeout)
 
     def record(self) -> Occurrence:
         """Return the record that people see."""
@@ -180,6 +196,7 @@ class Facts(TypedDict, total=False):
     status: OccurrenceStatus
     priority: int
     queue: str
+    execution_timeout: timedelta | None
     ready_at: datetime
     owner: str | None
     fence: int

@@ -106,7 +106,8 @@ class Jobs(Asking, Due):
         _, broken = await self._compiled.read(db, [(seq, version - back) for back in range(waiting, 0, -1)])
         kept = keep.success, keep.failure, keep.keep_last
         await db.execute(self._sql.edit_state, seq, version, *kept, bool(broken))
-        await db.execute(self._sql.edit_unclaimed, seq, version, settings.priority, settings.queue)
+        timeout = rows.write_timeout(settings.execution_timeout)
+        await db.execute(self._sql.edit_unclaimed, seq, version, settings.priority, settings.queue, timeout)
         await self._wake(db, seq, now)
         self._unreadable.pop(seq, None)
         return Stored(newest["id"], version, changed=True)

@@ -19,7 +19,7 @@ from everytick.stores.postgres.settling import Ends, Held, Settling, created_row
 
 _NOBODY = -1
 _FEW = 50
-_CREATED = 19
+_CREATED = 20
 _PENDING = STATUS_CODE[OccurrenceStatus.PENDING]
 
 

@@ -60,9 +60,9 @@ class Queries:
     step_marks: str
     wait_for_mark: str
     beat: str
+    leave: str
     claims_of: str
-    release_waits: str
-    take_over: str
+    orphans: str
     release_waits_of: str
     take: str
     note: str

@@ -235,7 +235,7 @@ select * from gone order by job, seq;
 -- Absent ones only: the id is made of job and instant, so a repeated commit is harmless.
 insert into everytick.occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
                                   covers_after, covers_through, queue, reason, overrides, payload, replay_of,
-                                  awaited, created_at, updated_at, ended_at, early)
+                                  awaited, execution_timeout, created_at, updated_at, ended_at, early)
 select c.*, $1::timestamptz, $1, case when c.status >= 4 then $1 end, coalesce(c.ready_at > $1, false)
   from (select c.id, everytick.throughout($3, c.job) as job, everytick.throughout($4, c.version) as version,
                everytick.throughout($5, c.scheduled_for) as scheduled_for,
@@ -247,12 +247,13 @@ select c.*, $1::timestamptz, $1, case when c.status >= 4 then $1 end, coalesce(c
                everytick.throughout($14, c.queue) as queue, everytick.throughout($15, c.reason) as reason,
                everytick.throughout($16, c.overrides) as overrides, everytick.throughout($17, c.payload) as payload,
                everytick.throughout($18, c.replay_of) as replay_of,
-               everytick.throughout($19, c.awaited) as awaited
+               everytick.throughout($19, c.awaited) as awaited,
+               everytick.throughout($20, c.execution_timeout) as execution_timeout
           from unnest($2::uuid[], $3::int[], $4::int[], $5::timestamptz[], $6::smallint[], $7::smallint[], $8::int[],
                       $9::bool[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[],
-                      $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::bool[])
+                      $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::bool[], $20::bigint[])
                c(id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, covers_after,
-                 covers_through, queue, reason, overrides, payload, replay_of, awaited)) c
+                 covers_through, queue, reason, overrides, payload, replay_of, awaited, execution_timeout)) c
 on conflict (id) do nothing;
 
 -- hold_occurrences --
@@ -429,14 +430,14 @@ returning s.job, moment.now;
 -- Writes a few plans whole that only create, mark, answer requests and move on, each on the condition that its job's revision
 -- is still the snapshot's; returns those jobs and the name of the transaction, and rings where anybody else may have
 -- something to do. Facts that come while it waits for a job are not seen and stay: they make the job due again.
--- Where nothing of the queues $31 is ready, it gives what it makes and $25 marks to the node $30, in the columns of a
+-- Where nothing of the queues $32 is ready, it gives what it makes and $26 marks to the node $31, in the columns of a
 -- claim: each would be the first in line.
 with moment as materialized (
     select everytick.everytick_now() as now
 ), held as materialized (
     select p.*, f.*, s.wake_at as known_wake_at
       from (select * from unnest($1::int[], $2::bigint[], $3::bigint[], $4::timestamptz[], $5::timestamptz[],
-                                 $6::bool[], $32::timestamptz[])
+                                 $6::bool[], $33::timestamptz[])
                      u(job, revision, woken, watermark, wake_at, rescheduled, next_run_at)
              order by u.job) p
      cross join lateral (select s.wake_at from everytick.job_state s
@@ -461,15 +462,15 @@ with moment as materialized (
              from everytick.wake w
             where w.job = p.job) f
 ), line as materialized (
-    select $30::text is not null
+    select $31::text is not null
            and not exists (
-               select from unnest($31::text[]) q(queue)
+               select from unnest($32::text[]) q(queue)
                 cross join lateral (select from everytick.occurrence r
                                      where not r.early and (r.status = 0 or (r.status = 3 and r.owner is null))
                                        and r.queue = q.queue
                                      order by r.priority desc, r.line_at, r.id limit 1) r)
            and not exists (
-               select from unnest($31::text[]) q(queue)
+               select from unnest($32::text[]) q(queue)
                 cross join lateral (select from everytick.occurrence e
                                      where e.early and (e.status = 0 or (e.status = 3 and e.owner is null))
                                        and e.queue = q.queue and e.ready_at <= (select now from moment)
@@ -480,39 +481,40 @@ with moment as materialized (
     insert into everytick.occurrence as o (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
                                       covers_after, covers_through, queue, reason, overrides, payload, replay_of,
                                       awaited, created_at, updated_at, ended_at, early, owner, fence, started_at,
-                                      claimed_at)
+                                      claimed_at, execution_timeout)
     select c.id, c.job, c.version, c.scheduled_for, case when c.is_taken then 2 else c.status end, c.cause, c.priority,
            c.late, c.line_at, c.ready_at, c.covers_after, c.covers_through, c.queue, c.reason, c.overrides, c.payload,
            c.replay_of, c.awaited, moment.now, moment.now, case when c.status >= 4 then moment.now end,
-           coalesce(c.ready_at > moment.now, false), case when c.is_taken then $30 end,
+           coalesce(c.ready_at > moment.now, false), case when c.is_taken then $31 end,
            case when c.is_taken then 1 else 0 end, case when c.is_taken then moment.now end,
-           case when c.is_taken then moment.now end
+           case when c.is_taken then moment.now end, c.execution_timeout
       from moment,
            (select c.*, c.wanted and line.is_empty and coalesce(c.ready_at <= moment.now, true) as is_taken
               from moment, line,
                    unnest($7::uuid[], $8::int[], $9::int[], $10::timestamptz[], $11::smallint[], $12::smallint[],
                           $13::int[], $14::bool[], $15::timestamptz[], $16::timestamptz[], $17::timestamptz[],
                           $18::timestamptz[], $19::text[], $20::text[], $21::text[], $22::text[], $23::text[],
-                          $24::bool[], $25::bool[])
+                          $24::bool[], $25::bigint[], $26::bool[])
                    c(id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, covers_after,
-                     covers_through, queue, reason, overrides, payload, replay_of, awaited, wanted)) c
+                     covers_through, queue, reason, overrides, payload, replay_of, awaited, execution_timeout,
+                     wanted)) c
      where c.job = any(array(select job from held))
     on conflict (id) do nothing
     returning «claim»
 ), known as (
-    insert into everytick.node (id, beat_at)
-    select $30, moment.now from moment where exists (select from made where owner is not null)
-    on conflict (id) do update set beat_at = excluded.beat_at
+    insert into everytick.node as n (id, beat_at, beats)
+    select $31, moment.now, 1 from moment where exists (select from made where owner is not null)
+    on conflict (id) do update set beat_at = excluded.beat_at, beats = n.beats + 1
 ), answered as (
     delete from everytick.request r
-     using unnest($26::int[], $27::text[]) a(job, key)
+     using unnest($27::int[], $28::text[]) a(job, key)
      where r.job = a.job and r.key = a.key and r.job = any(array(select job from held))
 ), marked as (
     update everytick.occurrence o set awaited = true
      where o.seq = any(array(
            select a.seq
              from everytick.occurrence a
-            where a.job = any($28::int[]) and a.job = any(array(select job from held))
+            where a.job = any($29::int[]) and a.job = any(array(select job from held))
               and a.status < 4 and not a.awaited
             order by a.seq
               for no key update))
@@ -522,7 +524,7 @@ with moment as materialized (
            wake_at = case when s.woken + p.facts = p.woken then p.wake_at else moment.now end,
            next_run_at = p.next_run_at,
            «moved_on»,
-           «noted_ends», mark = $29
+           «noted_ends», mark = $30
       from moment, held p
      where s.job = p.job and s.job = any(array(select job from held))
     returning s.job, s.wake_at is distinct from p.known_wake_at as is_moved
@@ -571,9 +573,9 @@ with moment as materialized (
             limit $3))
     returning «claim»
 ), known as (
-    insert into everytick.node (id, beat_at)
-    select $1, moment.now from moment where exists (select from taken)
-    on conflict (id) do update set beat_at = excluded.beat_at
+    insert into everytick.node as n (id, beat_at, beats)
+    select $1, moment.now, 1 from moment where exists (select from taken)
+    on conflict (id) do update set beat_at = excluded.beat_at, beats = n.beats + 1
 )
 select taken.*, unripe.found from unripe left join taken on true;
 
@@ -757,10 +759,14 @@ select seq, fence, number, status from everytick.occurrence where seq = $1 for n
 -- beat --
 -- Notes that the node lives and returns what the store counts as its own.
 with heard as (
-    insert into everytick.node (id, beat_at) values ($1, everytick.everytick_now())
-    on conflict (id) do update set beat_at = excluded.beat_at
+    insert into everytick.node as n (id, beat_at, beats) values ($1, everytick.everytick_now(), 1)
+    on conflict (id) do update set beat_at = excluded.beat_at, beats = n.beats + 1
 )
 select seq, cancel from everytick.occurrence where status < 4 and owner = $1 order by seq;
+
+-- leave --
+-- Notes that the node beats no more.
+update everytick.node set beats = 0 where id = $1;
 
 -- claims_of --
 -- Returns these occurrences as their owner needs them, in the columns of a claim.
@@ -769,33 +775,46 @@ select «claim»
  where o.seq = any($1::bigint[]) and o.owner = $2
  order by o.seq;
 
--- release_waits --
--- Frees what silent nodes only waited with: no attempt of it was running. Returns how many.
+-- orphans --
+-- Takes over what each of the nodes $3 holds if it has still the beats $4, and what is held under the keys $5 and fences
+-- $6: by one reaper, with a new fence, so that the old owner can record nothing more. What an owner only waited with
+-- loses nothing and is freed. A node that beats at this moment is passed over, and so is what another writes about.
+with known as materialized (
+    select n.id
+      from unnest($3::text[], $4::bigint[]) s(node, beats)
+      join everytick.node n on n.id = s.node and n.beats = s.beats
+       for no key update of n skip locked
+), gone as materialized (
+    select id from known
+    union all
+    select s.node
+      from unnest($3::text[], $4::bigint[]) s(node, beats)
+     where s.beats = 0 and s.node <> all(array(select n.id from everytick.node n))
+), found as materialized (
+    select w.seq, w.fence
+      from everytick.occurrence w
+     where w.status < 4 and w.owner = any(array(select id from gone))
+    union
+    select k.seq, k.fence from unnest($5::bigint[], $6::int[]) k(seq, fence)
+)
 update everytick.occurrence o
-   set owner = null, fence = o.fence + 1, early = coalesce(o.ready_at > everytick.everytick_now(), false),
+   set owner = case when o.status <> 3 then $1 end, fence = o.fence + 1,
+       early = o.status = 3 and coalesce(o.ready_at > everytick.everytick_now(), false),
        updated_at = everytick.everytick_now()
  where o.seq = any(array(
        select w.seq
-         from everytick.occurrence w left join everytick.node n on n.id = w.owner
-        where w.status < 4 and w.status = 3 and w.owner is not null
-          and (n.id is null or everytick.everytick_now() - n.beat_at > $1)
+         from found f join everytick.occurrence w on w.seq = f.seq and w.fence = f.fence
+        where w.status = 3 and w.owner is not null
         order by w.seq
-          for update of w skip locked))
-returning o.seq;
-
--- take_over --
--- Makes one reaper the owner of what silent nodes ran, with a new fence: the old owner can record nothing more.
-update everytick.occurrence o
-   set owner = $1, fence = o.fence + 1, updated_at = everytick.everytick_now()
- where o.seq = any(array(
+          for update of w skip locked)
+    || array(
        select w.seq
-         from everytick.occurrence w left join everytick.node n on n.id = w.owner
+         from found f join everytick.occurrence w on w.seq = f.seq and w.fence = f.fence
         where w.status < 4 and w.status <> 3 and w.owner is not null
-          and (n.id is null or everytick.everytick_now() - n.beat_at > $3)
         order by w.seq
         limit $2
           for update of w skip locked))
-returning o.seq;
+returning «claim»;
 
 -- release_waits_of --
 -- Frees what other nodes only wait with of these jobs, or only of these occurrences: no attempt of it is running.
@@ -998,7 +1017,8 @@ update everytick.job_state
 -- Gives what nobody has started the new version; what an occurrence sets itself stays.
 update everytick.occurrence o
    set version = $2, priority = coalesce((o.overrides::json ->> 'priority')::int, $3),
-       queue = coalesce(o.overrides::json ->> 'queue', $4)
+       queue = coalesce(o.overrides::json ->> 'queue', $4),
+       execution_timeout = case when o.overrides::jsonb ? 'execution_timeout' then o.execution_timeout else $5::bigint end
  where o.seq = any(array(
        select a.seq from everytick.occurrence a
         where a.job = $1 and a.status < 2
@@ -1249,11 +1269,19 @@ select version from everytick.definition
  where job = $1 and (in_force_after is null or in_force_after < $2) order by version desc limit 1;
 
 -- nodes --
--- Returns the nodes that were heard of and how much each holds.
-select n.id, n.beat_at, count(o.seq)::int as holds, n.facts
-  from everytick.node n left join everytick.occurrence o on o.status < 4 and o.owner = n.id
- group by n.id
- order by n.id collate "C";
+-- Returns the nodes that were heard of and every other owner, how much each holds, and what of it is past its deadline.
+with held as materialized (
+    select o.owner, count(*)::int as holds, max(o.updated_at) as since,
+           array_agg(o.seq order by o.seq) filter (where o.deadline_at <= moment.now) as overdue,
+           array_agg(o.fence order by o.seq) filter (where o.deadline_at <= moment.now) as fences
+      from everytick.occurrence o, (select everytick.everytick_now() as now) moment
+     where o.status < 4 and o.owner is not null
+     group by o.owner
+)
+select coalesce(n.id, h.owner) as id, coalesce(n.beat_at, h.since) as beat_at, coalesce(h.holds, 0) as holds, n.facts,
+       coalesce(n.beats, 0) as beats, h.overdue, h.fences
+  from everytick.node n full join held h on h.owner = n.id
+ order by coalesce(n.id, h.owner) collate "C";
 
 -- record_occurrence --
 -- Writes down what was created without this store, as it stands now, and returns its key; not if it is here already,
@@ -1261,9 +1289,9 @@ select n.id, n.beat_at, count(o.seq)::int as holds, n.facts
 insert into everytick.occurrence (id, job, version, scheduled_for, status, cause, late, covers_after, covers_through,
                                   line_at, ready_at, started_at, ended_at, error, overrides, payload, reason, priority,
                                   queue, created_at, updated_at, owner, fence, number, claimed_at, lost,
-                                  superseded_by_next, early)
+                                  superseded_by_next, execution_timeout, early)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $20, $21, $22, $23,
-        $24, $25, $26, $13::timestamptz is null and $21::text is null and $11::timestamptz > $20::timestamptz)
+        $24, $25, $26, $27, $13::timestamptz is null and $21::text is null and $11::timestamptz > $20::timestamptz)
 on conflict (id) do update
    set version = excluded.version, status = excluded.status, late = excluded.late, covers_after = excluded.covers_after,
        covers_through = excluded.covers_through, line_at = excluded.line_at, ready_at = excluded.ready_at,
@@ -1272,7 +1300,7 @@ on conflict (id) do update
        priority = excluded.priority, queue = excluded.queue, created_at = excluded.created_at,
        updated_at = excluded.updated_at, owner = excluded.owner, fence = excluded.fence, number = excluded.number,
        claimed_at = excluded.claimed_at, lost = excluded.lost, superseded_by_next = excluded.superseded_by_next,
-       early = excluded.early
+       execution_timeout = excluded.execution_timeout, early = excluded.early
  where occurrence.fence = 0 and occurrence.status in (0, 1) and excluded.fence > 0
 returning seq;
 
@@ -1368,8 +1396,8 @@ select count(*)::int from kept having exists (select from made);
 
 -- register_node --
 -- Notes that the node lives and what it says of itself.
-insert into everytick.node (id, beat_at, facts) values ($1, everytick.everytick_now(), $2)
-on conflict (id) do update set beat_at = excluded.beat_at, facts = excluded.facts;
+insert into everytick.node as n (id, beat_at, facts, beats) values ($1, everytick.everytick_now(), $2, 1)
+on conflict (id) do update set beat_at = excluded.beat_at, facts = excluded.facts, beats = n.beats + 1;
 
 -- forget_nodes --
 -- Forgets nodes that have been silent for so long and hold nothing; what another forgets at this moment is passed over.

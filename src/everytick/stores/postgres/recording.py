@@ -55,7 +55,7 @@ class Recording(Purging):
             STATUS_CODE[made.status], CAUSE_CODE[made.cause], made.late, made.covers_after, made.covers_through,
             made.line_at, made.ready_at, run.started_at, run.ended_at, rows.text(run.error), overrides, payload,
             rows.text(run.reason), own.priority, own.queue, now, run.owner, run.fence, run.number, run.claimed_at,
-            run.lost, run.superseded_by_next,
+            run.lost, run.superseded_by_next, rows.write_timeout(own.execution_timeout),
         )  # fmt: skip
         if seq is None:
             known: int | None = await db.fetchval(

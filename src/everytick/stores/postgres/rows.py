@@ -23,7 +23,7 @@ from everytick.domain.snapshots import (
     Reschedule,
 )
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
-from everytick.domain.steps import RunState
+from everytick.domain.steps import RunState, bounded
 
 Row: TypeAlias = Any
 """A record of the driver, read by column name."""
@@ -145,6 +145,12 @@ def run_state(row: Row) -> RunState:
 def write_waits(waits: tuple[timedelta, ...]) -> str | None:
     """Return waits as the text of an array of microseconds: arrays of arrays cannot differ in length."""
     return "{" + ",".join(str(each // _MICROSECOND) for each in waits) + "}" if waits else None
+
+
+def write_timeout(timeout: timedelta | None) -> int | None:
+    """Return an execution_timeout as microseconds; None for none, and for one that is longer than anything."""
+    limit = bounded(timeout)
+    return None if limit is None else limit // _MICROSECOND
 
 
 def attempt(row: Row, run_id: str) -> Attempt:

@@ -1,15 +1,15 @@
 """claim, commit_steps, beat, orphans and their kin: one owner at a time, and nothing recorded without its fence."""
 
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
+from operator import itemgetter
 
 from everytick.domain.notes import Note
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.domain.steps import Row as Written
-from everytick.stores.base import Claim, Commit, Orders, Transaction
+from everytick.stores.base import Claim, ClaimKey, Commit, Orders, Transaction
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, columns, lean_columns, occurrence_key
 from everytick.stores.postgres.claims import FOUND, place_in_line
@@ -78,18 +78,17 @@ class Running(Base):
         )
 
     @patiently
-    async def orphans(self, node: str, limit: int, silence: timedelta) -> list[Claim]:
-        """Take over what silent nodes held, with a new fence: of many reapers one gets it.
-
-        If the answer is lost, the reaper's own next beat adopts what it took.
-        """
+    async def orphans(
+        self, reaper: str, limit: int, silent: Mapping[str, int], keys: Collection[ClaimKey] = ()
+    ) -> list[Claim]:
+        """Take over what each silent node holds if its `beats` is still the number named, and each claim named."""
+        held = [key.handle for key in keys], [key.fence for key in keys]
         async with self._door.connection() as db:
-            if await db.fetch(self._sql.release_waits, silence):
+            found = await db.fetch(self._sql.orphans, reaper, max(limit, 0), list(silent), list(silent.values()), *held)
+            ran = sorted((row for row in found if row["owner"] is not None), key=itemgetter(0))
+            if len(ran) < len(found):
                 await db.execute(self._sql.ring)
-            taken = [row["seq"] for row in await db.fetch(self._sql.take_over, node, limit, silence)]
-            if not taken:
-                return []
-            claims, _ = await self._claims(db, await db.fetch(self._sql.claims_of, taken, node))
+            claims, _ = await self._claims(db, ran)
         return claims
 
     @patiently

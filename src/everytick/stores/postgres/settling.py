@@ -190,6 +190,7 @@ def created_row(job: int, seen: JobSnapshot, creation: Creation, awaited: bool) 
         payload,
         creation.replay_of,
         awaited,
+        rows.write_timeout(own.execution_timeout),
     )
 
 

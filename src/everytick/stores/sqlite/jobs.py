@@ -179,7 +179,8 @@ def _edit(transaction: Transaction, definitions: Definitions, row: _JobRow, job:
     transaction.execute(Q.add_version, columns)
     transaction.execute(Q.edit_job, (*_words(made), row.key))
     settings = made.settings
-    transaction.execute(Q.give_new_version, (version, settings.priority, settings.queue, row.key))
+    timeout = rows.timeout_or_none(settings.execution_timeout)
+    transaction.execute(Q.give_new_version, (version, settings.priority, settings.queue, timeout, row.key))
     is_readable = len(_readable(transaction, definitions, row.key, oldest, newest)) == newest - oldest + 1
     if transaction.execute(Q.forget_parked_job, (row.key,)).rowcount or not is_readable:
         # By what cannot be read nothing can be decided: the new version is in force for what is left.

@@ -4,7 +4,7 @@ import json
 import sqlite3
 
 from everytick.domain.nodes import NodeFacts, facts_from
-from everytick.stores.base import NODES_KEPT, NodeRecord
+from everytick.stores.base import NODES_KEPT, ClaimKey, NodeRecord
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.writer import Transaction
@@ -16,9 +16,26 @@ def register(transaction: Transaction, node: str, facts: NodeFacts) -> None:
     transaction.execute(Q.forget_nodes, (transaction.now - rows.length(NODES_KEPT),))
 
 
-def nodes(connection: sqlite3.Connection) -> list[NodeRecord]:
-    """Return the nodes that were heard of."""
+def leave(transaction: Transaction, node: str) -> None:
+    """Note that the node beats no more."""
+    transaction.execute(Q.leave, (node,))
+
+
+def nodes(connection: sqlite3.Connection, now: int) -> list[NodeRecord]:
+    """Return the nodes that were heard of and every other owner of anything, by id."""
+    overdue: dict[str, list[ClaimKey]] = {}
+    for owner, seq, fence in connection.execute(Q.overdue, (now,)):
+        overdue.setdefault(owner, []).append(ClaimKey(seq, fence))
+    known = connection.execute(Q.nodes).fetchall()
+    known += [(id_, since, holds, None, 0) for id_, since, holds in connection.execute(Q.strangers)]
     return [
-        NodeRecord(id_, rows.moment(beat_at), holds, None if facts is None else facts_from(json.loads(facts)))
-        for id_, beat_at, holds, facts in connection.execute(Q.nodes)
+        NodeRecord(
+            id_,
+            rows.moment(beat_at),
+            holds,
+            None if facts is None else facts_from(json.loads(facts)),
+            beats,
+            tuple(overdue.get(id_, ())),
+        )
+        for id_, beat_at, holds, facts, beats in sorted(known)
     ]

@@ -274,6 +274,7 @@ def _creation(job: int, definition: Job, creation: Creation, now: int) -> Column
         own.priority,
         own.queue,
         1 if ready_at > now else 0,
+        rows.timeout_or_never(own.execution_timeout),
     )
 
 

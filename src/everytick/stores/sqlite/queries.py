@@ -65,8 +65,10 @@ class Queries:
     wake_jobs_of: str
     wake_job_of: str
     beat: str
+    leave: str
     held_by: str
     held_by_silent: str
+    held_under: str
     held_by_others: str
     take_over: str
     owed_reports: str
@@ -104,6 +106,8 @@ class Queries:
     history: str
     spans: str
     nodes: str
+    strangers: str
+    overdue: str
     record_occurrence: str
     recorded_before: str
     record_watermark: str

@@ -138,9 +138,9 @@ update job_state set next_run_at = ? where id = ?;
 -- Absent ones only: the id is made of job and instant, so a repeated commit is harmless.
 insert into occurrence (id, job, version, scheduled_for, status, cause, late, covers_after, covers_through, line_at,
                         ready_at, ended_at, overrides, payload, replay_of, reason, created_at, updated_at, priority,
-                        queue, later)
+                        queue, later, execution_timeout)
 values (?, ?, ?, ?, ?, ?, ?, nullif(?, -9223372036854775808), ?, ?, ?, nullif(?, -9223372036854775808),
-        nullif(?, char(0)), nullif(?, char(0)), nullif(?, char(0)), ?, ?, ?, ?, ?, ?)
+        nullif(?, char(0)), nullif(?, char(0)), nullif(?, char(0)), ?, ?, ?, ?, ?, ?, nullif(?, -9223372036854775808))
 on conflict (id) do nothing;
 
 -- release_occurrence --
@@ -393,18 +393,31 @@ update job_state set woken = woken + 1, wake_at = ?
 
 -- beat --
 -- The node was heard of.
-insert into node (id, beat_at) values (?, ?) on conflict (id) do update set beat_at = excluded.beat_at;
+insert into node (id, beat_at, beats) values (?, ?, 1)
+    on conflict (id) do update set beat_at = excluded.beat_at, beats = beats + 1;
+
+-- leave --
+-- The node beats no more.
+update node set beats = 0 where id = ?;
 
 -- held_by --
 -- What the store counts as this node's.
 select seq, cancel from occurrence where owner = ? order by seq;
 
 -- held_by_silent --
--- What belongs to nodes that were not heard of for too long, or never.
+-- What belongs to one of these nodes, as long as it has not beaten since it had so many beats.
 select o.seq, o.status, o.job, o.version
-  from occurrence o indexed by occurrence_held left join node n on n.id = o.owner
- where o.owner is not null and o.status < 4 and (n.beat_at is null or ? - n.beat_at > ?)
- order by o.seq;
+  from (select json_extract(value, '$[0]') as node, json_extract(value, '$[1]') as beats from json_each(?)) s
+  cross join occurrence o indexed by occurrence_held on o.owner = s.node
+ where o.owner is not null and o.status < 4
+   and s.beats = coalesce((select n.beats from node n where n.id = s.node), 0);
+
+-- held_under --
+-- What is held under one of these fences, by handle.
+select o.seq, o.status, o.job, o.version
+  from (select json_extract(value, '$[0]') as seq, json_extract(value, '$[1]') as fence from json_each(?)) k
+  cross join occurrence o on o.seq = k.seq and o.fence = k.fence
+ where o.owner is not null and o.status < 4;
 
 -- held_by_others --
 -- What other nodes hold of these jobs.
@@ -475,7 +488,8 @@ update job_state
 -- What nobody has started takes the new version, but what it sets itself stays; what has keeps its own.
 update occurrence indexed by occurrence_active
    set version = ?, priority = coalesce(json_extract(overrides, '$.priority'), ?),
-       queue = coalesce(json_extract(overrides, '$.queue'), ?)
+       queue = coalesce(json_extract(overrides, '$.queue'), ?),
+       execution_timeout = iif(json_type(overrides, '$.execution_timeout') is null, ?, execution_timeout)
  where job = ? and ended_at is null and status in (0, 3)
    and not exists (select 1 from task_run r where r.occurrence = occurrence.seq);
 
@@ -598,14 +612,27 @@ select status, why, detail, covers_after, covers_through, version, count
 
 -- nodes --
 -- The nodes that were heard of and how much each holds.
-select n.id, n.beat_at, (select count(*) from occurrence o where o.owner = n.id), n.facts from node n order by n.id;
+select n.id, n.beat_at, (select count(*) from occurrence o where o.owner = n.id), n.facts, n.beats from node n;
+
+-- strangers --
+-- Who holds something and was never heard of: since when, and how much.
+select o.owner, max(o.updated_at), count(*)
+  from occurrence o indexed by occurrence_held
+ where o.owner is not null and not exists (select 1 from node n where n.id = o.owner)
+ group by o.owner;
+
+-- overdue --
+-- What is held past its deadline.
+select owner, seq, fence from occurrence indexed by occurrence_deadline
+ where owner is not null and execution_timeout is not null and deadline_at <= ? order by seq;
 
 -- record_occurrence --
 -- What was created without this store, as it stands now, unless it is here already and was begun here or not there.
 insert into occurrence (id, job, version, scheduled_for, status, cause, late, covers_after, covers_through, line_at,
                         ready_at, started_at, ended_at, error, overrides, payload, reason, created_at, updated_at,
-                        priority, queue, owner, fence, number, claimed_at, lost, superseded_by_next, report_due, later)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                        priority, queue, owner, fence, number, claimed_at, lost, superseded_by_next, report_due, later,
+                        execution_timeout)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (id) do update
    set version = excluded.version, status = excluded.status, late = excluded.late, covers_after = excluded.covers_after,
        covers_through = excluded.covers_through, line_at = excluded.line_at, ready_at = excluded.ready_at,
@@ -614,7 +641,7 @@ on conflict (id) do update
        created_at = excluded.created_at, updated_at = excluded.updated_at, priority = excluded.priority,
        queue = excluded.queue, owner = excluded.owner, fence = excluded.fence, number = excluded.number,
        claimed_at = excluded.claimed_at, lost = excluded.lost, superseded_by_next = excluded.superseded_by_next,
-       report_due = excluded.report_due, later = excluded.later
+       report_due = excluded.report_due, later = excluded.later, execution_timeout = excluded.execution_timeout
  where occurrence.fence = 0 and occurrence.status in (0, 3) and excluded.fence > 0
 returning seq;
 
@@ -689,8 +716,8 @@ delete from job where job = ?;
 
 -- register_node --
 -- The node was heard of, and said this of itself.
-insert into node (id, beat_at, facts) values (?, ?, ?)
-    on conflict (id) do update set beat_at = excluded.beat_at, facts = excluded.facts;
+insert into node (id, beat_at, facts, beats) values (?, ?, ?, 1)
+    on conflict (id) do update set beat_at = excluded.beat_at, facts = excluded.facts, beats = beats + 1;
 
 -- forget_nodes --
 -- Nodes that have been silent since, and hold nothing.

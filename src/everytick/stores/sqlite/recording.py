@@ -92,4 +92,5 @@ def _columns(now: int, job: int, defined: Job, run: FiredRun) -> Columns:
         micros(made.line_at), ready_at, micros_or_none(run.started_at), micros_or_none(run.ended_at), run.error,
         overrides, payload, run.reason, now, now, own.priority, own.queue, run.owner, run.fence, run.number,
         micros_or_none(run.claimed_at), run.lost, int(run.superseded_by_next), int(run.report_due), is_later,
+        rows.timeout_or_none(own.execution_timeout),
     )  # fmt: skip

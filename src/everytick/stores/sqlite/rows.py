@@ -23,7 +23,7 @@ from everytick.domain.snapshots import (
     Reschedule,
 )
 from everytick.domain.statuses import ATTEMPT_ENDED, ENDED, AttemptStatus, OccurrenceStatus, RunStatus
-from everytick.domain.steps import RunState
+from everytick.domain.steps import RunState, bounded
 
 Columns: TypeAlias = Sequence[Any]
 """One row as the driver gives it."""
@@ -97,6 +97,18 @@ def moment_or_none(stored: int | None) -> datetime | None:
 def length(stored: timedelta) -> int:
     """Return a length of time as whole microseconds."""
     return (stored.days * 86_400 + stored.seconds) * 1_000_000 + stored.microseconds
+
+
+def timeout_or_none(given: timedelta | None) -> int | None:
+    """Return an execution_timeout as whole microseconds; None for none, and for one that is longer than anything."""
+    limit = bounded(given)
+    return None if limit is None else length(limit)
+
+
+def timeout_or_never(given: timedelta | None) -> int:
+    """Return the same, with `NEVER` for none."""
+    limit = bounded(given)
+    return NEVER if limit is None else length(limit)
 
 
 def id_bytes(occurrence_id: str) -> bytes | None:

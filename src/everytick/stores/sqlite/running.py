@@ -2,9 +2,9 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import TypeAlias
 
@@ -12,7 +12,7 @@ from everytick.domain.notes import Note
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus, may_move
 from everytick.domain.steps import OccurrenceSnapshot, Row, RunState, Step, rules_of, runs_of
-from everytick.stores.base import Claim, Commit, Orders
+from everytick.stores.base import Claim, ClaimKey, Commit, Orders
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.bulk import Bulk, in_order
 from everytick.stores.sqlite.compiled import Compiled, Definitions
@@ -428,11 +428,18 @@ def beat(transaction: Transaction, definitions: Definitions, node: str, held: Co
 
 
 def orphans(
-    transaction: Transaction, definitions: Definitions, node: str, limit: int, silence: timedelta
+    transaction: Transaction,
+    definitions: Definitions,
+    reaper: str,
+    limit: int,
+    silent: Mapping[str, int],
+    keys: Collection[ClaimKey],
 ) -> list[Claim]:
-    """Take over what silent nodes held, with a new fence: of many reapers one gets it."""
-    held = transaction.execute(Q.held_by_silent, (transaction.now, rows.length(silence))).fetchall()
-    return _take_over(transaction, definitions, node, held, limit)
+    """Take over what each silent node holds if its `beats` is still the number named, and each claim named."""
+    held = transaction.execute(Q.held_by_silent, (json.dumps(list(silent.items())),)).fetchall() if silent else []
+    if keys:
+        held += transaction.execute(Q.held_under, (json.dumps([(key.handle, key.fence) for key in keys]),)).fetchall()
+    return _take_over(transaction, definitions, reaper, sorted(set(held)), limit)
 
 
 def take(
@@ -456,8 +463,6 @@ def _take_over(
     now = transaction.now
     taken: list[int] = []
     for seq, status, job, version in held:
-        if len(taken) >= limit:
-            break
         if definitions.get(transaction.connection, job, version) is None:
             # Left to a reaper that can decide about it.
             continue
@@ -465,7 +470,7 @@ def _take_over(
             # It lost nothing: no attempt of it was running.
             transaction.execute(Q.take_over, (None, now, seq))
             transaction.rang = True
-        else:
+        elif len(taken) < limit:
             transaction.execute(Q.take_over, (node, now, seq))
             taken.append(seq)
     return claims(transaction.connection, definitions, taken)

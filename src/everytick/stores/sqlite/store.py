@@ -25,7 +25,19 @@ from everytick.domain.snapshots import Adjustment, Edition, JobSnapshot, Missed,
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.errors import StoreUnavailable
-from everytick.stores.base import Ahead, Claim, Commit, Edits, JobRecord, NodeRecord, Orders, Page, Stored, Whole
+from everytick.stores.base import (
+    Ahead,
+    Claim,
+    ClaimKey,
+    Commit,
+    Edits,
+    JobRecord,
+    NodeRecord,
+    Orders,
+    Page,
+    Stored,
+    Whole,
+)
 from everytick.stores.queries import tables_of
 from everytick.stores.sqlite import history, jobs, lending, nodes, planning, purging, recording, running
 from everytick.stores.sqlite.bell import Bell
@@ -209,9 +221,17 @@ class SqliteStore:
         """Say that the node lives and what it holds; the answer says what the store knows better."""
         return await self._write(lambda writing: running.beat(writing, self._definitions, node, held))
 
-    async def orphans(self, node: str, limit: int, silence: timedelta) -> list[Claim]:
-        """Take over what silent nodes held, with a new fence: of many reapers one gets it."""
-        return await self._write(lambda writing: running.orphans(writing, self._definitions, node, limit, silence))
+    async def leave(self, node: str) -> None:
+        """Say that the node beats no more: its beats are 0, and what it still holds is an orphan at once."""
+        await self._write(lambda writing: nodes.leave(writing, node))
+
+    async def orphans(
+        self, reaper: str, limit: int, silent: Mapping[str, int], keys: Collection[ClaimKey] = ()
+    ) -> list[Claim]:
+        """Take over what each silent node holds if its `beats` is still the number named, and each claim named."""
+        return await self._write(
+            lambda writing: running.orphans(writing, self._definitions, reaper, limit, silent, keys)
+        )
 
     async def take(
         self, node: str, job_ids: Collection[str], limit: int, occurrence_ids: Collection[str] | None = None
@@ -377,8 +397,8 @@ class SqliteStore:
         return await self._ask(self._people, lambda reading: history.last_failures(reading, job_ids))
 
     async def nodes(self) -> Sequence[NodeRecord]:
-        """Return the nodes that were heard of."""
-        return await self._ask(self._people, nodes.nodes)
+        """Return the nodes that were heard of and every other owner of anything, by id."""
+        return await self._ask(self._people, lambda reading: nodes.nodes(reading, self._clock.now()))
 
     async def prune(self, limit: int = 1000) -> int:
         """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""

@@ -28,6 +28,11 @@ create function everytick.identity() returns text
     select concat_ws(' ', id, 'everytick.store'::regclass::oid, d.oid)
       from everytick.store, pg_database d where d.datname = current_database() $$;
 
+-- When an occurrence is out of time: its first start and so many microseconds. Immutable, as a column made of it must be:
+-- a length without days means the same in every time zone.
+create function everytick.deadline(started_at timestamptz, timeout bigint) returns timestamptz
+    language sql immutable strict as $$ select started_at + timeout * interval '1 microsecond' $$;
+
 -- What stands for the key of a request where it is held: no row of it is there to lock before it is committed.
 create function everytick.request_key(job text, key text) returns bigint
     language sql immutable as $$ select hashtextextended('everytick request ' || job || ' ' || key, 0) $$;
@@ -215,7 +220,9 @@ create table everytick.occurrence (
     reason             text,
     overrides          text,
     payload            text,
-    replay_of          text
+    replay_of          text,
+    execution_timeout  bigint,
+    deadline_at        timestamptz generated always as (everytick.deadline(started_at, execution_timeout)) stored
 ) with (fillfactor = 70);
 
 create index occurrence_ready on everytick.occurrence (queue, priority desc, line_at, id)
@@ -278,11 +285,13 @@ create table everytick.forgotten_failure (
     at  timestamptz not null
 );
 
--- One write per node and beat, in place.
+-- One write per node and beat, in place. Beats count signs of life: whether a node is silent is judged by those who watch
+-- this number, on their own clocks. 0 says that it has left.
 create table everytick.node (
     id      text primary key,
     beat_at timestamptz not null,
-    facts   text
+    facts   text,
+    beats   bigint not null default 0
 ) with (fillfactor = 50);
 
 -- ------------------------------------------------------------------------------------------- people

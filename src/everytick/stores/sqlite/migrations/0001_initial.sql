@@ -191,6 +191,8 @@ create table occurrence (
   report_due integer not null default 0,
   later integer not null default 0,
   awaited integer not null default 0,
+  execution_timeout integer,
+  deadline_at integer generated always as (started_at + execution_timeout) virtual,
   check ((status < 4) = (ended_at is null))
 ) strict;
 -- later = 1: ready_at was still to come when the row was written. Such a row stands apart until its time has come,
@@ -201,6 +203,8 @@ create index occurrence_later on occurrence (queue, ready_at) where later = 1;
 -- Active is what has no end. Its index says so by ended_at, which a claim does not touch, though it changes the status.
 create index occurrence_active on occurrence (job, line_at, id) where ended_at is null;
 create index occurrence_held on occurrence (owner) where owner is not null;
+-- What may be out of time while a node holds it; the deadline is that of the version it was first claimed under.
+create index occurrence_deadline on occurrence (deadline_at) where owner is not null and execution_timeout is not null;
 create index occurrence_of_job on occurrence (job, scheduled_for, id);
 create index occurrence_by_time on occurrence (scheduled_for, id);
 -- What ended well is kept for another time than what did not; each can then be found by its age alone.
@@ -252,10 +256,13 @@ create table forgotten_failure (
   at integer not null
 ) strict;
 
+-- beats counts signs of life: whether a node is silent is judged by those who watch this number, on their own clocks.
+-- 0 says that it has left.
 create table node (
   id text primary key,
   beat_at integer not null,
-  facts text
+  facts text,
+  beats integer not null default 0
 ) strict, without rowid;
 
 -- An occurrence as the code reads it, with its job's public id.

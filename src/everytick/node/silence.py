@@ -1,0 +1,70 @@
+"""Silence: which nodes this one has itself seen fall silent, and which claims it has seen overdue for too long.
+
+Both are counted on this process's own monotonic clock, so a step of the store's clock takes
+nothing from a healthy node. Nothing is asked and nothing is written here.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from everytick.domain.values import value
+from everytick.node.settings import NodeSettings
+from everytick.stores.base import ClaimKey, NodeRecord
+
+HEARTBEAT = timedelta(seconds=5)
+"""How often a node beats that has not said how often it does."""
+
+
+@value
+class Verdict:
+    """What may be taken over: from nodes, each with the beats it was seen at, and single claims."""
+
+    silent: dict[str, int]
+    overdue: tuple[ClaimKey, ...]
+
+
+class Silence:
+    """Remembers what it has seen of each node, and for how long that has not changed."""
+
+    def __init__(self, node: str, settings: NodeSettings) -> None:
+        self._node = node
+        self._timeout, self._grace = settings.node_timeout, settings.grace_period.total_seconds()
+        # Time in which this process did not look, since it or the store stood still, was not seen by it.
+        self._most = 2 * settings.reaper_interval.total_seconds()
+        self._looked_at: float | None = None
+        self._unchanged: dict[str, tuple[int, float]] = {}
+        self._overdue: dict[ClaimKey, float] = {}
+
+    def look(self, nodes: Iterable[NodeRecord], now: datetime, reading: float) -> Verdict:
+        """Return what may be taken over, from the nodes as they are now and as they were seen before.
+
+        `now` is the store's time and `reading` what this process's monotonic clock shows.
+        """
+        passed = 0.0 if self._looked_at is None else min(reading - self._looked_at, self._most)
+        self._looked_at = reading
+        others = [each for each in nodes if each.id != self._node]
+        self._unchanged = {each.id: self._seen(each, passed) for each in others}
+        before, keys = self._overdue, [key for each in others for key in each.overdue]
+        self._overdue = {key: before[key] + passed if key in before else 0.0 for key in keys}
+        return Verdict(
+            {each.id: each.beats for each in others if each.holds and self._is_silent(each, now)},
+            tuple(key for key, seconds in self._overdue.items() if seconds >= self._grace),
+        )
+
+    def _seen(self, node: NodeRecord, passed: float) -> tuple[int, float]:
+        beats, seconds = self._unchanged.get(node.id, (node.beats, -passed))
+        return (beats, seconds + passed) if beats == node.beats else (node.beats, 0.0)
+
+    def _is_silent(self, node: NodeRecord, now: datetime) -> bool:
+        """Tell whether nobody beats under this name any more.
+
+        The store's clock alone is not believed: two heartbeats of a healthy node are enough to
+        see it beat.
+        """
+        if not node.beats:
+            return True
+        _, seconds = self._unchanged[node.id]
+        if now - node.beat_at > self._timeout:
+            heartbeat = HEARTBEAT if node.facts is None else node.facts.heartbeat
+            return seconds >= min(2 * heartbeat, self._timeout).total_seconds()
+        return seconds >= self._timeout.total_seconds()
