@@ -10,8 +10,9 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from everytick.domain.config import Level, Overrides, nothing, overrides
+from everytick.domain.config import Level, Overrides, Settings, nothing, overrides
 from everytick.domain.job import Job, TaskDefinition, restored_job
+from everytick.domain.reading import as_data
 from everytick.domain.schedule import Schedule
 from everytick.errors import InvalidSchedule, shown
 from everytick.schedules.codec import schedule
@@ -52,6 +53,22 @@ def write_definition(job: Job) -> str:
         ],
     }
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def effective_config(job: Job) -> str:
+    """Return every policy in force and who set it, as JSON; thousands of jobs that say the same share one text."""
+    try:
+        return _effective(job.settings)
+    except TypeError:  # somebody's own schedule or value cannot be hashed
+        return _effective.__wrapped__(job.settings)
+
+
+@lru_cache(maxsize=512)
+def _effective(settings: Settings) -> str:
+    effective = {
+        key: {"value": as_data(each.value), "origin": str(each.origin)} for key, each in settings.effective().items()
+    }
+    return json.dumps(effective, sort_keys=True)
 
 
 def refuse_unwritable(job: Job) -> None:

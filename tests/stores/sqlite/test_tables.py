@@ -63,9 +63,9 @@ async def test_people_read_views_in_words(opened: SqliteStore, sql: sqlite3.Conn
         "cron: 0 * * * *",
         1,
         1,
-        "2026-11-16 13:00:00",
-        "2026-11-16 12:00:00",
-        "2026-11-16 12:00:00",
+        "2026-11-16T13:00:00.000000Z",
+        "2026-11-16T12:00:00.000000Z",
+        "2026-11-16T12:00:00.000000Z",
         None,
     )
     assert one("select id, job, status, error from occurrences where cause = 'schedule'") == (
@@ -91,13 +91,19 @@ def test_no_statement_moves_what_is_final(name: str) -> None:
         assert re.search(r"where.*\bstatus (<|=) \d", query, re.DOTALL), query
 
 
-async def test_an_attempt_that_has_ended_is_never_overwritten(opened: SqliteStore, sql: sqlite3.Connection) -> None:
+async def test_an_attempt_that_has_ended_is_never_overwritten(
+    opened: SqliteStore, sql: sqlite3.Connection, clock: ManualClock
+) -> None:
     """E5: running may become failed, and failed nothing else."""
+    await opened.put(job())
+    clock.move(hours=1)
+    await plan_once(opened)
+    [handle] = sql.execute("select seq from occurrence").fetchone()
 
     def write(transaction: Transaction) -> None:
         for status in (AttemptStatus.RUNNING, AttemptStatus.FAILED, AttemptStatus.SUCCESS, AttemptStatus.RUNNING):
             code = rows.ATTEMPT_CODE[status]
-            transaction.execute(Q.write_attempt, (1, "main", 1, 0, code, 0, None, str(status)))
+            transaction.execute(Q.write_attempt, (handle, "main", 1, 0, code, 0, None, str(status)))
 
     await opened._write(write)
     found = sql.execute("select status, error from attempt").fetchall()

@@ -5,15 +5,12 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import lru_cache
 from itertools import takewhile
 
 from everytick.domain import ids
-from everytick.domain.config import Settings
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
-from everytick.domain.reading import as_data
 from everytick.domain.snapshots import Adjustment, Missed, Request
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.upcoming import next_run
@@ -36,7 +33,7 @@ from everytick.stores.beginnings import (
     requested_id,
     under_id,
 )
-from everytick.stores.definitions import write_definition
+from everytick.stores.definitions import effective_config, write_definition
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import Definitions, Unreadable
 from everytick.stores.sqlite.planning import end, look
@@ -157,7 +154,7 @@ def _create(transaction: Transaction, job: Job, by: str) -> Stored:
         nth += 1
     made = replace(under_id(job, id_), version=1)
     [key] = transaction.execute(Q.add_job, (id_, *_words(made), now)).fetchone()
-    transaction.execute(Q.add_version, (key, 1, write_definition(made), _config(made), made.reports, None, now, by))
+    transaction.execute(Q.add_version, _version(key, made, 1, None, now, by))
     begin, moment = first_watermark(made, rows.moment(now)), rows.moment(now)
     transaction.execute(Q.add_job_state, (key, id_, micros(begin), micros_or_none(first_run(made, moment))))
     if made.settings.on_create.begin is FirstSight.IMMEDIATELY:
@@ -175,8 +172,7 @@ def _edit(transaction: Transaction, definitions: Definitions, row: _JobRow, job:
     refuse_edit(row.name, newest - oldest + 1, job)
     version, now = newest + 1, transaction.now
     made = replace(under_id(job, row.id), version=version)
-    columns = (row.key, version, write_definition(made), _config(made), made.reports, now, now, by)
-    transaction.execute(Q.add_version, columns)
+    transaction.execute(Q.add_version, _version(row.key, made, version, now, now, by))
     transaction.execute(Q.edit_job, (*_words(made), row.key))
     settings = made.settings
     timeout = rows.timeout_or_none(settings.execution_timeout)
@@ -197,25 +193,17 @@ def _readable(transaction: Transaction, definitions: Definitions, key: int, olde
 
 
 def _words(job: Job) -> Columns:
-    """What a job's row says of its newest version, for questions in SQL and for retention."""
+    """What a job's row says of its newest version: the name, and what retention goes by."""
     keep = job.settings.retention
     success = None if keep.success is None else rows.length(keep.success)
     failure = None if keep.failure is None else rows.length(keep.failure)
-    return job.name, job.kind, str(job.schedule), job.enabled, success, failure, keep.keep_last
+    return job.name, success, failure, keep.keep_last
 
 
-def _config(job: Job) -> str:
-    """Every policy in force, whoever set it, as JSON; thousands of jobs that say the same share one text."""
-    try:
-        return _effective(job.settings)
-    except TypeError:  # somebody's own schedule or value cannot be hashed
-        return _effective.__wrapped__(job.settings)
-
-
-@lru_cache(maxsize=512)
-def _effective(settings: Settings) -> str:
-    effective = {key: as_data(each.value) for key, each in settings.effective().items()}
-    return json.dumps(effective, ensure_ascii=False, separators=(",", ":"))
+def _version(key: int, job: Job, version: int, in_force_after: int | None, now: int, by: str) -> Columns:
+    """The row that keeps this version for ever."""
+    said = job.kind, str(job.schedule), job.enabled, write_definition(job), effective_config(job), job.reports
+    return key, version, *said, in_force_after, now, by
 
 
 def rename(transaction: Transaction, definitions: Definitions, job_id: str, name: str, by: str) -> None:

@@ -3,6 +3,7 @@
 import logging
 import os
 import random
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -37,10 +38,14 @@ _SETTINGS = (
     "wal_autocheckpoint = 0",
     "mmap_size = 0",
     "temp_store = memory",
+    "foreign_keys = on",
 )
 # 32 MB hold the pages that a batch of claims and ends touches at random; who only reads finds them in the system's.
 _WRITING_CACHE, _READING_CACHE = "cache_size = -32000", "cache_size = -2000"
 MIGRATIONS = load_migrations("everytick.stores.sqlite")
+_UTC = re.compile("«utc ([^»]+)»")
+_AS_TEXT = r"strftime('%Y-%m-%dT%H:%M:%S', (\1) / 1000000, 'unixepoch') || printf('.%06dZ', (\1) % 1000000)"
+_HOSTS_TIME = "(cast((julianday('now') - 2440587.5) * 86400000 as integer) * 1000)"
 _APPLICATION = 0x65767469  # "evti": tells our files from other people's
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.0001, 0.002
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -212,7 +217,7 @@ def _apply(connection: sqlite3.Connection, path: Path, migration: Migration) -> 
         )
         applied = connection.execute("select checksum from migration where number = ?", (migration.number,)).fetchone()
         if applied is None:
-            for statement in statements(migration.text):
+            for statement in statements(expanded(migration.text)):
                 connection.execute(statement)
             connection.execute(
                 "insert into migration values (?, ?, ?, datetime('now'))",
@@ -225,6 +230,11 @@ def _apply(connection: sqlite3.Connection, path: Path, migration: Migration) -> 
     except BaseException:
         connection.execute("rollback")
         raise
+
+
+def expanded(text: str) -> str:
+    """Return the text of a migration with its two short cuts written out: a time as people read it, and the host's."""
+    return _UTC.sub(_AS_TEXT, text).replace("«now»", _HOSTS_TIME)
 
 
 def statements(text: str) -> Iterator[str]:

@@ -458,8 +458,7 @@ select v.version, v.definition, s.oldest_edition
 
 -- add_job --
 -- A job that was not there.
-insert into job (id, name, kind, schedule, enabled, keep_success, keep_failure, keep_last, created_at)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?) returning job;
+insert into job (id, name, keep_success, keep_failure, keep_last, created_at) values (?, ?, ?, ?, ?, ?) returning job;
 
 -- add_job_state --
 -- Its planning begins at the watermark; it is due at once to be looked at.
@@ -468,14 +467,14 @@ values (?, ?, 1, 1, 1, 1, ?, ?);
 
 -- add_version --
 -- One version, which never changes.
-insert into job_version (job, version, definition, config, reports, in_force_after, made_at, edited_by)
-values (?, ?, ?, ?, ?, ?, ?, ?);
+insert into job_version (job, version, kind, schedule, enabled, definition, effective, reports, in_force_after, made_at,
+                         edited_by)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- edit_job --
--- The newest words for questions in SQL; an edit brings a removed job back.
+-- What retention goes by; an edit brings a removed job back.
 update job
-   set name = ?, kind = ?, schedule = ?, enabled = ?, keep_success = ?, keep_failure = ?, keep_last = ?,
-       removed_at = null, removed_by = ''
+   set name = ?, keep_success = ?, keep_failure = ?, keep_last = ?, removed_at = null, removed_by = ''
  where job = ?;
 
 -- edit_job_state --

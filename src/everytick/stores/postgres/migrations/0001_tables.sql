@@ -52,7 +52,7 @@ create table everytick.definition (
     job            integer not null references everytick.job (seq),
     version        integer not null,
     in_force_after timestamptz,
-    kind           text not null,
+    kind           text not null constraint kind_valid check (kind in ('task', 'flow')),
     schedule       text not null,
     enabled        boolean not null,
     reports        boolean not null,
@@ -126,7 +126,7 @@ create table everytick.pause (
     seq        bigint generated always as identity,
     since      timestamptz not null,
     until      timestamptz,
-    missed     text not null,
+    missed     text not null check (missed in ('skip', 'catch_up')),
     reason     text not null,
     paused_by  text not null,
     resumed_by text not null default '',
@@ -137,7 +137,7 @@ create table everytick.adjustment (
     job         integer not null references everytick.job (seq),
     at          timestamptz not null,
     seq         bigint generated always as identity,
-    kind        text not null,
+    kind        text not null check (kind in ('skip', 'move', 'amend')),
     moved_to    timestamptz,
     reason      text not null,
     adjusted_by text not null,
@@ -151,7 +151,7 @@ create table everytick.request (
     job            integer not null references everytick.job (seq),
     key            text not null,
     seq            bigint generated always as identity,
-    cause          smallint not null,
+    cause          smallint not null check (cause between 0 and 5),
     requested_at   timestamptz not null,
     payload        text,
     overlap        text,
@@ -172,7 +172,7 @@ create table everytick.request (
 create table everytick.span (
     job        integer not null references everytick.job (seq),
     seq        bigint generated always as identity,
-    status     smallint not null,
+    status     smallint not null check (status in (9, 10)),
     why        text not null,
     detail     text not null,
     after_at   timestamptz not null,
@@ -194,8 +194,8 @@ create table everytick.occurrence (
     job                integer not null,
     version            integer not null,
     scheduled_for      timestamptz not null,
-    status             smallint not null,
-    cause              smallint not null,
+    status             smallint not null check (status between 0 and 11),
+    cause              smallint not null check (cause between 0 and 5),
     priority           integer not null,
     fence              integer not null default 0,
     number             integer not null default 0,
@@ -244,7 +244,7 @@ create table everytick.report (
 create table everytick.task_run (
     occurrence         bigint not null,
     task               text not null,
-    status             smallint not null,
+    status             smallint not null check (status between 0 and 6),
     attempts           integer not null,
     retries            integer not null,
     last               smallint,
@@ -265,7 +265,7 @@ create table everytick.attempt (
     occurrence     bigint not null,
     task           text not null,
     number         integer not null,
-    status         smallint not null,
+    status         smallint not null check (status between 0 and 6),
     started_at     timestamptz,
     ended_at       timestamptz,
     error          text,
@@ -336,18 +336,23 @@ select j.seq as job, j.id, j.name, j.created_at, s.version, s.first_version, s.r
   left join lateral (select * from everytick.wake where job = j.seq and well and g.seq is not null
                       order by seq desc offset 1 limit 1) b on true;
 
+-- The views have the same names and columns as in SQLite.
+
 -- Jobs as people ask for them; parked says why a definition cannot be read, else it is empty.
 create view everytick.jobs as
-select v.id, v.name, d.kind, d.schedule, d.enabled and v.removed_at is null as enabled, v.version, v.revision,
-       v.next_run_at as next_run, v.end_started_at as last_run, v.end_at as last_end,
-       greatest((select max(o.created_at) from everytick.occurrence o where o.job = v.job and o.status < 4),
-                (select max(o.created_at) from everytick.occurrence o where o.job = v.job and o.status >= 4))
+select v.id, v.name, d.kind, d.schedule, d.enabled and v.removed_at is null as enabled,
+       p.seq is not null as paused, p.since as paused_since, p.until as paused_until, v.version, v.revision,
+       case when d.enabled and v.removed_at is null and (p.seq is null or p.until is not null)
+            then v.next_run_at end as next_run,
+       v.end_started_at as last_run, v.end_at as last_end, v.success_at as last_success,
+       (select max(o.created_at) from everytick.occurrence o where o.job = v.job and o.status not in (9, 10))
            as last_enqueued,
-       (select min(p.since) from everytick.pause p
-         where p.job = v.job and (p.until is null or p.until > everytick.everytick_now())) as paused_since,
        v.watermark, v.removed_at, v.parked, v.created_at, d.updated_at
   from everytick.job_standing v
-  join everytick.definition d on d.job = v.job and d.version = v.version;
+  join everytick.definition d on d.job = v.job and d.version = v.version
+  left join lateral (select p.* from everytick.pause p
+                      where p.job = v.job and (p.until is null or p.until > everytick.everytick_now())
+                      order by p.seq limit 1) p on true;
 
 create view everytick.occurrences as
 select 'occ_' || o.id as id, j.id as job_id, j.name as job, o.version, o.scheduled_for,
@@ -359,31 +364,143 @@ select 'occ_' || o.id as id, j.id as job_id, j.name as job, o.version, o.schedul
   from everytick.occurrence o
   join everytick.job j on j.seq = o.job;
 
+-- A run is there from its occurrence on; it changed last when it began an attempt or ended.
 create view everytick.task_runs as
 select 'occ_' || o.id as occurrence_id, j.name as job, r.task, everytick.run_status(r.status) as status,
-       r.attempts, r.retries, r.started_at, r.ended_at, r.resume_at, r.error, r.because_of, r.result
+       r.attempts, r.retries, r.started_at, r.ended_at, r.resume_at, r.error, r.because_of, r.result, o.created_at,
+       greatest(o.created_at, coalesce(r.ended_at, r.attempt_started_at, r.started_at)) as updated_at
   from everytick.task_run r
   join everytick.occurrence o on o.seq = r.occurrence
   join everytick.job j on j.seq = o.job;
 
+-- An attempt after the first is there from the end of the one before it.
 create view everytick.attempts as
 select 'occ_' || o.id as occurrence_id, j.name as job, a.task, a.number,
        everytick.attempt_status(a.status) as status, a.started_at, a.ended_at, a.error,
-       a.progress_done, a.progress_total, a.progress_text, a.log_node, a.log_path
+       a.progress_done, a.progress_total, a.progress_text, a.log_node, a.log_path,
+       coalesce(b.ended_at, a.started_at) as created_at
   from everytick.attempt a
   join everytick.occurrence o on o.seq = a.occurrence
-  join everytick.job j on j.seq = o.job;
+  join everytick.job j on j.seq = o.job
+  left join everytick.attempt b on b.occurrence = a.occurrence and b.task = a.task and b.number = a.number - 1;
 
 create view everytick.skipped_spans as
 select j.id as job_id, j.name as job, everytick.occurrence_status(s.status) as status, s.why, s.detail,
-       s.after_at, s.through_at, s.version, s.count
+       s.after_at as span_after, s.through_at as span_through, s.version, s.count
   from everytick.span s
   join everytick.job j on j.seq = s.job;
 
--- The config each occurrence ran with: that of its version, and what it sets itself.
+-- The config an occurrence runs with, whole; who set what in its version; and what it sets itself.
 create view everytick.effective_config as
-select 'occ_' || o.id as occurrence_id, j.name as job, o.version, d.effective,
-       coalesce(o.overrides, '{}')::json as own_overrides, o.payload::json as own_payload
+select 'occ_' || o.id as occurrence_id, j.name as job, o.version,
+       (select ('{' || string_agg(to_json(e.key)::text || ':' ||
+                                  case when e.key = 'payload' and o.payload is not null then o.payload
+                                       else coalesce(f.value, e.value -> 'value')::text end, ',') || '}')::json
+          from json_each(d.effective) e
+          left join json_each(coalesce(o.overrides, '{}')::json) f on f.key = e.key) as config,
+       d.effective, coalesce(o.overrides, '{}')::json as own_overrides, o.payload::json as own_payload
   from everytick.occurrence o
   join everytick.job j on j.seq = o.job
   join everytick.definition d on d.job = o.job and d.version = o.version;
+
+create view everytick.nodes as
+select n.id, n.beat_at,
+       (select count(*)::int from everytick.occurrence o where o.status < 4 and o.owner = n.id) as holds, n.facts
+  from everytick.node n;
+
+-- What people may write: enabled and paused of a job, which do what disable, enable, pause and resume do. A test holds
+-- the rows that they leave equal.
+
+create function everytick.refuse() returns trigger language plpgsql as $$
+begin
+    raise exception '%', tg_argv[0];
+end $$;
+
+create trigger jobs_are_defined instead of insert on everytick.jobs for each row
+    execute function everytick.refuse('a job is defined in code, in a file or with everytick apply, not by an insert');
+create trigger jobs_are_removed instead of delete on everytick.jobs for each row
+    execute function everytick.refuse('a job is removed with everytick remove, not by a delete');
+create trigger a_version_never_changes before update of kind, schedule, enabled on everytick.definition for each row
+    execute function everytick.refuse('a version never changes: write enabled through the view jobs');
+
+-- A JSON object with one key set, as everytick writes a definition: keys in order, no blanks.
+create function everytick.with_key(object json, name text, value text) returns text language sql immutable as $$
+    select '{' || string_agg(to_json(e.key)::text || ':' || e.value, ',' order by e.key collate "C") || '}'
+      from (select e.key, e.value::text as value from json_each(object) e where e.key <> name
+            union all select name, value) e $$;
+
+create function everytick.switch_job() returns trigger language plpgsql as $$
+declare
+    held everytick.job_state;
+    moment timestamptz;
+begin
+    if (to_jsonb(new) - 'enabled' - 'paused') <> (to_jsonb(old) - 'enabled' - 'paused') then
+        raise exception 'only enabled and paused of a job can be written by SQL: for the rest there are commands';
+    end if;
+    if new.enabled is null or new.paused is null then
+        raise exception 'enabled and paused of a job are true or false';
+    end if;
+    if old.removed_at is not null then
+        raise exception 'the job is removed: define it again first';
+    end if;
+    select s.* into held from everytick.job j join everytick.job_state s on s.job = j.seq
+     where j.id = old.id for no key update of s;
+    moment := everytick.everytick_now();
+    if held.revision <> old.revision then
+        raise exception 'somebody else changed the job at the same moment: try again';
+    end if;
+    if new.enabled <> old.enabled then
+        if held.version - held.first_version + 1 >= 15 + new.enabled::int then
+            raise exception
+                'too many versions of the job wait to be decided: try again once a node has looked at it';
+        end if;
+        insert into everytick.definition (job, version, in_force_after, kind, schedule, enabled, reports, definition,
+                                          effective, changed_by, updated_at)
+        select d.job, d.version + 1, moment, d.kind, d.schedule, new.enabled, d.reports,
+               everytick.with_key(d.definition::json, 'policies', everytick.with_key(
+                   d.definition::json -> 'policies', 'enabled', new.enabled::text)),
+               everytick.with_key(d.effective, 'enabled',
+                   json_build_object('origin', 'job', 'value', new.enabled)::text)::json, 'sql', moment
+          from everytick.definition d where d.job = held.job and d.version = held.version;
+        update everytick.job_state
+           set version = version + 1, first_version = case when parked is null then first_version else version + 1 end,
+               revision = revision + 1, retire_at = null, parked = null,
+               next_run_at = case when next_run_at > moment then next_run_at end
+         where job = held.job;
+        update everytick.occurrence o set version = held.version + 1
+         where o.seq = any(array(
+               select a.seq from everytick.occurrence a
+                where a.job = held.job and a.status < 2
+                  and not exists (select from everytick.task_run r where r.occurrence = a.seq)
+                order by a.seq for no key update));
+    end if;
+    if new.paused and not old.paused then
+        insert into everytick.pause (job, since, missed, reason, paused_by)
+        values (held.job, moment, 'skip', '', 'sql');
+        update everytick.occurrence o set status = 1, updated_at = moment
+         where o.seq = any(array(
+               select a.seq from everytick.occurrence a
+                where a.job = held.job and a.status < 4 and a.status = 0 and a.cause = 0
+                order by a.seq for no key update))
+           and o.status = 0;
+    elsif old.paused and not new.paused then
+        update everytick.pause p set until = moment, resumed_by = 'sql'
+         where p.job = held.job and p.seq = (
+               select h.seq from everytick.pause h
+                where h.job = held.job and (h.until is null or h.until > moment) order by h.seq limit 1);
+    end if;
+    if new.paused <> old.paused then
+        update everytick.job_state
+           set revision = revision + 1,
+               next_run_at = case when next_run_at > moment and old.paused_until is null then next_run_at end
+         where job = held.job;
+    end if;
+    if new.paused <> old.paused or new.enabled <> old.enabled then
+        insert into everytick.wake (job, at) values (held.job, moment);
+        perform everytick.ring();
+    end if;
+    return new;
+end $$;
+
+create trigger jobs_are_switched instead of update on everytick.jobs for each row
+    execute function everytick.switch_job();

@@ -1,7 +1,8 @@
 -- May run while old nodes are up: there is nothing yet that they could read.
 --
 -- Times are whole microseconds since 1970 in UTC. Statuses and causes are small numbers, so that an
--- occurrence stays a short row; the views at the end say everything in words.
+-- occurrence stays a short row; the views at the end say everything in words. Of statuses and causes the tables check
+-- the range: a foreign key would look each one up again.
 
 create table store_clock (
   one integer primary key check (one = 1),
@@ -27,14 +28,11 @@ create table cause (code integer primary key, name text not null unique) strict;
 insert into cause values
   (0, 'schedule'), (1, 'trigger'), (2, 'replay'), (3, 'backfill'), (4, 'create'), (5, 'restart');
 
--- What a job is: written by people, seldom. The newest version's own words stand here for questions in SQL.
+-- Who a job is: written by people, seldom.
 create table job (
   job integer primary key autoincrement,
   id text not null unique,
   name text not null unique,
-  kind text not null,
-  schedule text not null,
-  enabled integer not null,
   keep_success integer,
   keep_failure integer,
   keep_last integer not null,
@@ -47,9 +45,12 @@ create table job (
 create table job_version (
   job integer not null references job,
   version integer not null,
+  kind text not null constraint kind_valid check (kind in ('task', 'flow')),
+  schedule text not null,
+  enabled integer not null check (enabled in (0, 1)),
   definition text not null,
-  config text not null,
-  reports integer not null,
+  effective text not null,
+  reports integer not null check (reports in (0, 1)),
   in_force_after integer,
   made_at integer not null,
   edited_by text not null,
@@ -100,7 +101,7 @@ create table pause (
   job integer not null references job,
   since_at integer not null,
   until_at integer,
-  missed text not null,
+  missed text not null check (missed in ('skip', 'catch_up')),
   reason text not null,
   paused_by text not null,
   resumed_by text not null default ''
@@ -111,7 +112,7 @@ create table adjustment (
   seq integer primary key autoincrement,
   job integer not null references job,
   instant_at integer not null,
-  kind text not null,
+  kind text not null check (kind in ('skip', 'move', 'amend')),
   moved_to_at integer,
   reason text not null,
   adjusted_by text not null,
@@ -125,7 +126,7 @@ create table request (
   seq integer primary key autoincrement,
   job integer not null references job,
   key text not null,
-  cause integer not null references cause,
+  cause integer not null check (cause between 0 and 5),
   requested_at integer not null,
   payload text,
   overlap text,
@@ -147,7 +148,7 @@ create table span (
   seq integer primary key autoincrement,
   job integer not null references job,
   version integer not null,
-  status integer not null references occurrence_status,
+  status integer not null check (status in (9, 10)),
   why text not null,
   detail text not null,
   covers_after integer not null,
@@ -163,8 +164,8 @@ create table occurrence (
   job integer not null references job,
   version integer not null,
   scheduled_for integer not null,
-  status integer not null references occurrence_status,
-  cause integer not null references cause,
+  status integer not null check (status between 0 and 11),
+  cause integer not null check (cause between 0 and 5),
   late integer not null,
   covers_after integer,
   covers_through integer,
@@ -215,10 +216,10 @@ create table task_run (
   occurrence integer not null references occurrence,
   task text not null,
   place integer not null,
-  status integer not null references run_status,
+  status integer not null check (status between 0 and 6),
   attempts integer not null,
   retries integer not null,
-  last integer references attempt_status,
+  last integer check (last between 0 and 6),
   resume_at integer,
   started_at integer,
   attempt_started_at integer,
@@ -236,7 +237,7 @@ create table attempt (
   task text not null,
   number integer not null,
   place integer not null,
-  status integer not null references attempt_status,
+  status integer not null check (status between 0 and 6),
   started_at integer,
   ended_at integer,
   error text,
@@ -273,64 +274,175 @@ select o.seq, o.id, j.id as job_id, o.version, o.scheduled_for, o.status, o.caus
   from occurrence o join job j on j.job = o.job;
 
 -- ------------------------------------------------------------------------------------------------ for people
+--
+-- The same names and columns as in PostgreSQL. Times are text in UTC; 1 is true and 0 is false.
 
 create view jobs as
-select j.id, j.name, j.kind, j.schedule, j.enabled, s.version, s.revision,
-       datetime(s.next_run_at / 1000000, 'unixepoch') as next_run,
-       datetime(s.last_end_started_at / 1000000, 'unixepoch') as last_run,
-       datetime(s.last_success_at / 1000000, 'unixepoch') as last_success,
-       (select datetime(o.created_at / 1000000, 'unixepoch') from occurrence o
-         where o.job = j.job order by o.scheduled_for desc, o.id desc limit 1) as last_enqueued,
-       datetime(s.watermark / 1000000, 'unixepoch') as watermark,
-       exists (select 1 from pause p where p.job = j.job
-                 and (p.until_at is null or p.until_at > (select latest from store_clock))) as paused,
-       datetime(j.removed_at / 1000000, 'unixepoch') as removed_at,
+select j.id, j.name, v.kind, v.schedule, v.enabled and j.removed_at is null as enabled,
+       p.seq is not null as paused, «utc p.since_at» as paused_since,
+       «utc p.until_at» as paused_until,
+       s.version, s.revision,
+       case when v.enabled and j.removed_at is null and (p.seq is null or p.until_at is not null)
+            then «utc s.next_run_at» end as next_run,
+       «utc s.last_end_started_at» as last_run,
+       «utc s.last_end_at» as last_end,
+       «utc s.last_success_at» as last_success,
+       (select «utc max(o.created_at)»
+          from occurrence o where o.job = j.job and o.status not in (9, 10)) as last_enqueued,
+       «utc s.watermark» as watermark,
+       «utc j.removed_at» as removed_at,
        (select group_concat('version ' || d.version || ': ' || d.reason, '; ')
-          from parked_definition d where d.job = j.job) as parked
-  from job j join job_state s on s.job = j.job;
+          from parked_definition d where d.job = j.job) as parked,
+       «utc j.created_at» as created_at,
+       «utc v.made_at» as updated_at
+  from job j join job_state s on s.job = j.job
+  join job_version v on v.job = s.job and v.version = s.version
+  left join pause p on p.seq = (select min(h.seq) from pause h
+                                 where h.job = j.job and (h.until_at is null or h.until_at > «now»));
 
 create view occurrences as
 select 'occ_' || lower(substr(hex(o.id), 1, 8) || '-' || substr(hex(o.id), 9, 4) || '-' || substr(hex(o.id), 13, 4)
          || '-' || substr(hex(o.id), 17, 4) || '-' || substr(hex(o.id), 21)) as id,
-       j.name as job, j.id as job_id, o.version,
-       datetime(o.scheduled_for / 1000000, 'unixepoch') as scheduled_for,
-       s.name as status, c.name as cause, o.late, o.reason, o.error, o.owner, o.fence, o.queue, o.priority,
-       datetime(o.ready_at / 1000000, 'unixepoch') as ready_at,
-       datetime(o.started_at / 1000000, 'unixepoch') as started_at,
-       datetime(o.ended_at / 1000000, 'unixepoch') as ended_at,
-       datetime(o.created_at / 1000000, 'unixepoch') as created_at,
-       o.payload, o.overrides, o.replay_of, o.seq
+       j.id as job_id, j.name as job, o.version,
+       «utc o.scheduled_for» as scheduled_for,
+       s.name as status, c.name as cause, o.late, o.priority, o.queue, o.owner, o.fence,
+       «utc o.ready_at» as ready_at,
+       «utc o.started_at» as started_at,
+       «utc o.ended_at» as ended_at,
+       «utc o.covers_after» as covers_after,
+       «utc o.covers_through» as covers_through,
+       o.error, o.reason, o.payload, o.overrides, o.replay_of, o.report_due,
+       «utc o.created_at» as created_at,
+       «utc o.updated_at» as updated_at
   from occurrence o join job j on j.job = o.job
   join occurrence_status s on s.code = o.status join cause c on c.code = o.cause;
 
+-- A run is there from its occurrence on; it changed last when it began an attempt or ended.
 create view task_runs as
-select o.id as occurrence_id, o.job, r.task, s.name as status, r.attempts, r.retries,
-       datetime(r.started_at / 1000000, 'unixepoch') as started_at,
-       datetime(r.ended_at / 1000000, 'unixepoch') as ended_at,
-       r.error, r.result, r.because_of
-  from task_run r join occurrences o on o.seq = r.occurrence join run_status s on s.code = r.status;
+select 'occ_' || lower(substr(hex(o.id), 1, 8) || '-' || substr(hex(o.id), 9, 4) || '-' || substr(hex(o.id), 13, 4)
+         || '-' || substr(hex(o.id), 17, 4) || '-' || substr(hex(o.id), 21)) as occurrence_id,
+       j.name as job, r.task, s.name as status, r.attempts, r.retries,
+       «utc r.started_at» as started_at,
+       «utc r.ended_at» as ended_at,
+       «utc r.resume_at» as resume_at,
+       r.error, r.because_of, r.result,
+       «utc o.created_at» as created_at,
+       «utc max(o.created_at, coalesce(r.ended_at, r.attempt_started_at, r.started_at, o.created_at))» as updated_at
+  from task_run r join occurrence o on o.seq = r.occurrence join job j on j.job = o.job
+  join run_status s on s.code = r.status;
 
+-- An attempt after the first is there from the end of the one before it.
 create view attempts as
-select o.id as occurrence_id, o.job, a.task, a.number, s.name as status,
-       datetime(a.started_at / 1000000, 'unixepoch') as started_at,
-       datetime(a.ended_at / 1000000, 'unixepoch') as ended_at,
-       a.error, a.progress_done, a.progress_total, a.progress_text, a.log_node, a.log_path
-  from attempt a join occurrences o on o.seq = a.occurrence join attempt_status s on s.code = a.status;
+select 'occ_' || lower(substr(hex(o.id), 1, 8) || '-' || substr(hex(o.id), 9, 4) || '-' || substr(hex(o.id), 13, 4)
+         || '-' || substr(hex(o.id), 17, 4) || '-' || substr(hex(o.id), 21)) as occurrence_id,
+       j.name as job, a.task, a.number, s.name as status,
+       «utc a.started_at» as started_at,
+       «utc a.ended_at» as ended_at,
+       a.error, a.progress_done, a.progress_total, a.progress_text, a.log_node, a.log_path,
+       «utc coalesce(b.ended_at, a.started_at)» as created_at
+  from attempt a join occurrence o on o.seq = a.occurrence join job j on j.job = o.job
+  join attempt_status s on s.code = a.status
+  left join attempt b on b.occurrence = a.occurrence and b.task = a.task and b.number = a.number - 1;
 
 create view skipped_spans as
-select j.name as job, s.name as status, p.why, p.detail, p.version, p.count,
-       datetime(p.covers_after / 1000000, 'unixepoch') as covers_after,
-       datetime(p.covers_through / 1000000, 'unixepoch') as covers_through
+select j.id as job_id, j.name as job, s.name as status, p.why, p.detail,
+       «utc p.covers_after» as span_after,
+       «utc p.covers_through» as span_through,
+       p.version, p.count
   from span p join job j on j.job = p.job join occurrence_status s on s.code = p.status;
 
--- The config an occurrence runs with, whole: that of its version and its own overrides on top.
+-- The config an occurrence runs with, whole; who set what in its version; and what it sets itself.
 create view effective_config as
-select o.id as occurrence_id, o.job, o.version,
-       json_patch(v.config, json_patch(coalesce(o.overrides, '{}'),
-         case when o.payload is null then '{}' else json_object('payload', json(o.payload)) end)) as config
-  from occurrences o join job j on j.id = o.job_id join job_version v on v.job = j.job and v.version = o.version;
+select 'occ_' || lower(substr(hex(o.id), 1, 8) || '-' || substr(hex(o.id), 9, 4) || '-' || substr(hex(o.id), 13, 4)
+         || '-' || substr(hex(o.id), 17, 4) || '-' || substr(hex(o.id), 21)) as occurrence_id,
+       j.name as job, o.version,
+       (select json_group_object(c.key, json(case c.type when 'text' then json_quote(c.value) when 'true' then 'true'
+                                                         when 'false' then 'false' when 'null' then 'null'
+                                                         else c.value end))
+          from (select e.key, coalesce(json_type(o.own, '$.' || e.key), json_type(e.value, '$.value')) as type,
+                       iif(json_type(o.own, '$.' || e.key) is null, json_extract(e.value, '$.value'),
+                           json_extract(o.own, '$.' || e.key)) as value
+                  from json_each(v.effective) e) c) as config,
+       v.effective, coalesce(o.overrides, '{}') as own_overrides, o.payload as own_payload
+  from (select *, iif(payload is null, coalesce(overrides, '{}'),
+                      json_set(coalesce(overrides, '{}'), '$.payload', json(payload))) as own from occurrence) o
+  join job j on j.job = o.job
+  join job_version v on v.job = o.job and v.version = o.version;
 
 create view nodes as
-select n.id, datetime(n.beat_at / 1000000, 'unixepoch') as beat_at,
+select n.id, «utc n.beat_at» as beat_at,
        (select count(*) from occurrence o where o.owner = n.id) as holds, n.facts
   from node n;
+
+-- What people may write: enabled and paused of a job, which do what disable, enable, pause and resume do. A test holds
+-- the rows that they leave equal.
+
+create trigger jobs_are_defined instead of insert on jobs begin
+  select raise(abort, 'a job is defined in code, in a file or with everytick apply, not by an insert');
+end;
+
+create trigger jobs_are_removed instead of delete on jobs begin
+  select raise(abort, 'a job is removed with everytick remove, not by a delete');
+end;
+
+create trigger a_version_never_changes before update of kind, schedule, enabled on job_version begin
+  select raise(abort, 'a version never changes: write enabled through the view jobs');
+end;
+
+create trigger jobs_are_switched instead of update on jobs begin
+  select raise(abort, 'only enabled and paused of a job can be written by SQL: for the rest there are commands')
+   where (new.id, new.name, new.kind, new.schedule, new.version, new.revision) is not
+         (old.id, old.name, old.kind, old.schedule, old.version, old.revision)
+      or (new.paused_since, new.paused_until, new.next_run, new.last_run, new.last_end, new.last_success) is not
+         (old.paused_since, old.paused_until, old.next_run, old.last_run, old.last_end, old.last_success)
+      or (new.last_enqueued, new.watermark, new.removed_at, new.parked, new.created_at, new.updated_at) is not
+         (old.last_enqueued, old.watermark, old.removed_at, old.parked, old.created_at, old.updated_at);
+  select raise(abort, 'enabled and paused of a job are true or false')
+   where new.enabled is null or new.enabled not in (0, 1) or new.paused is null or new.paused not in (0, 1);
+  select raise(abort, 'the job is removed: define it again first') where old.removed_at is not null;
+  select raise(abort, 'too many versions of the job wait to be decided: try again once a node has looked at it')
+    from job_state s
+   where s.id = old.id and new.enabled <> old.enabled and s.version - s.oldest_edition + 1 >= 15 + new.enabled;
+
+  insert into job_version (job, version, kind, schedule, enabled, definition, effective, reports, in_force_after,
+                           made_at, edited_by)
+  select v.job, v.version + 1, v.kind, v.schedule, new.enabled,
+         json_set(v.definition, '$.policies', json((
+           select json_group_object(e.key, json(case e.type when 'text' then json_quote(e.value) when 'true' then 'true'
+                                                            when 'false' then 'false' when 'null' then 'null'
+                                                            else e.value end))
+             from (select key, type, value from json_each(v.definition, '$.policies') where key <> 'enabled'
+                   union all select 'enabled', iif(new.enabled, 'true', 'false'), null order by key limit -1) e))),
+         json_set(v.effective, '$.enabled', json(iif(new.enabled, '{"origin":"job","value":true}',
+                                                                 '{"origin":"job","value":false}'))),
+         v.reports, «now»,
+         «now», 'sql'
+    from job_state s join job_version v on v.job = s.job and v.version = s.version
+   where s.id = old.id and new.enabled <> old.enabled;
+  update occurrence set version = old.version + 1
+   where job = (select job from job_state where id = old.id) and new.enabled <> old.enabled
+     and ended_at is null and status in (0, 3) and not exists (select 1 from task_run r where r.occurrence = seq);
+  update job_state
+     set oldest_edition = iif(exists (select 1 from parked_definition d where d.job = job_state.job),
+                              version + 1, oldest_edition),
+         version = version + 1, retire_at = null, revision = revision + 1, woken = woken + 1, wake_at = «now»,
+         next_run_at = iif(next_run_at > «now», next_run_at, null)
+   where id = old.id and new.enabled <> old.enabled;
+  delete from parked_definition
+   where job = (select job from job_state where id = old.id) and new.enabled <> old.enabled;
+
+  insert into pause (job, since_at, missed, reason, paused_by)
+  select job, «now», 'skip', '', 'sql'
+    from job_state where id = old.id and new.paused and not old.paused;
+  update occurrence set status = 3, updated_at = «now»
+   where job = (select job from job_state where id = old.id) and new.paused and not old.paused
+     and ended_at is null and status = 0 and cause = 0;
+  update pause set until_at = «now», resumed_by = 'sql'
+   where seq = (select min(h.seq) from pause h join job_state s on s.job = h.job
+                 where s.id = old.id and (h.until_at is null or h.until_at > «now»))
+     and old.paused and not new.paused;
+  update job_state
+     set revision = revision + 1, woken = woken + 1, wake_at = «now»,
+         next_run_at = iif(next_run_at > «now» and old.paused_until is null, next_run_at, null)
+   where id = old.id and new.paused <> old.paused;
+end;

@@ -1,0 +1,297 @@
+"""The views for people: the same names and columns on both SQL stores, true answers, and what may be written."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from everytick.deciding.plan import plan
+from everytick.domain.decisions import Why
+from everytick.domain.job import Job
+from everytick.domain.occurrence import Cause
+from everytick.domain.snapshots import Adjustment, AdjustmentKind, Missed, Request
+from everytick.domain.upcoming import next_run
+from everytick.stores.base import JobRecord
+from everytick.stores.definitions import write_definition
+from tests.servers.launch import Server
+from tests.stores.acting import FAILED, job, plan_once, run_one
+from tests.stores.people import Person, SqlStore, on_postgres, on_sqlite, read
+
+VIEWS = ("jobs", "occurrences", "task_runs", "attempts", "skipped_spans", "effective_config", "nodes")
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+async def beside(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[SqlStore, Person]]:
+    if request.param == "sqlite":
+        async with on_sqlite(tmp_path) as both:
+            yield both
+        return
+    async with on_postgres(request.getfixturevalue("postgres")) as both:
+        yield both
+
+
+def hourly(name: str = "report", **policies: Any) -> Job:
+    """Due once an hour, half an hour from now: nothing of it is due while a test runs."""
+    minute = (datetime.now(UTC) + timedelta(minutes=30)).minute
+    return job(name, f"{minute} * * * *", **policies)
+
+
+async def test_the_views_have_the_same_names_and_columns_on_both_stores(tmp_path: Path, postgres: Server) -> None:
+    """W2, C-44: what is learned on one of them holds on the other."""
+    async with on_sqlite(tmp_path) as (_, beside_sqlite), on_postgres(postgres) as (_, beside_postgres):
+        for view in VIEWS:
+            columns = await beside_sqlite.columns(view)
+            assert columns == await beside_postgres.columns(view), view
+            assert columns
+        jobs = await beside_sqlite.columns("jobs")
+    assert {"created_at", "updated_at", "last_success", "last_enqueued", "paused", "paused_since"} <= {*jobs}
+
+
+async def test_sql_says_when_a_job_runs_next_as_the_scheduler_does(beside: tuple[SqlStore, Person]) -> None:
+    """W1, S1-023, S1-025: after every verb, without a node and without a plan in between."""
+    store, person = beside
+    id_ = (await store.put(hourly())).job_id
+
+    async def agreed() -> datetime | None:
+        said = await person.time("select next_run from jobs")
+        assert said == next_run((await store.look([id_]))[id_], await store.now())
+        return said
+
+    first = await agreed()
+    assert first is not None
+    await store.adjust(id_, Adjustment(first, AdjustmentKind.SKIP))
+    assert await agreed() == first + HOUR
+    await store.adjust(id_, Adjustment(first, AdjustmentKind.MOVE, first + timedelta(minutes=40)))
+    assert await agreed() == first + timedelta(minutes=40)
+    await store.reschedule(id_, first + timedelta(minutes=330))
+    assert await agreed() == first + timedelta(minutes=40)
+    await store.pause(id_, until=first + timedelta(minutes=400))
+    assert await agreed() == first + 7 * HOUR
+    await store.pause(id_)
+    assert await agreed() is None
+    await store.resume(id_)
+    await store.put(hourly(enabled=False))
+    assert await agreed() is None
+    await store.remove(id_)
+    assert await agreed() is None
+    assert not await person.one("select enabled from jobs")
+
+
+async def test_a_job_says_whether_it_is_paused_and_since_when(beside: tuple[SqlStore, Person]) -> None:
+    """W2, C-18: a pause that is over is none."""
+    store, person = beside
+    id_ = (await store.put(hourly())).job_id
+    assert [*(await person.ask("select paused, paused_since, paused_until from jobs"))[0].values()] == [0, None, None]
+    begun = await store.now()
+    until = (begun + HOUR).replace(microsecond=250)
+    await store.pause(id_, until=until)
+    since = await person.time("select paused_since from jobs")
+    assert since is not None
+    assert begun <= since <= await store.now()
+    assert await person.time("select paused_until from jobs") == until
+    assert await person.one("select paused from jobs")
+    await store.resume(id_)
+    assert not await person.one("select paused from jobs")
+
+
+async def test_the_last_run_enqueued_is_the_newest_by_its_making(beside: tuple[SqlStore, Person]) -> None:
+    """W2, S1-003: after a backfill that is an older instant; created_at and updated_at are the job's own."""
+    store, person = beside
+    id_ = (await store.put(hourly())).job_id
+    made = await store.now()
+    await store.request(id_, Request("now", Cause.TRIGGER, made))
+    await plan_once(store)
+    first = await person.time("select last_enqueued from jobs")
+    fill = Request("fill", Cause.BACKFILL, made, after=made - 2 * HOUR, through=made - HOUR)
+    await store.request(id_, fill)
+    await plan_once(store)
+    newest = await person.time("select max(created_at) from occurrences where cause = 'backfill'")
+    assert first is not None
+    assert newest is not None
+    assert first < newest == await person.time("select last_enqueued from jobs")
+    await store.put(hourly(priority=1))
+    created, updated = [await person.time(f"select {name} from jobs") for name in ("created_at", "updated_at")]
+    assert created is not None
+    assert updated is not None
+    assert created <= made <= updated
+
+
+async def test_runs_attempts_and_config_are_told_in_words(beside: tuple[SqlStore, Person]) -> None:
+    """S0-003, S0-005, S0-006, S0-080: with the times of their making."""
+    store, person = beside
+    id_ = (await store.put(hourly(priority=3))).job_id
+    await store.request(id_, Request("k", Cause.TRIGGER, await store.now()))
+    await plan_once(store)
+    await run_one(store, FAILED)
+    [run] = await person.ask("select status, attempts, created_at, updated_at from task_runs")
+    assert (run["status"], run["attempts"]) == ("failed", 1)
+    assert run["created_at"] == await person.one("select created_at from occurrences")
+    assert run["updated_at"] >= run["created_at"]
+    [attempt] = await person.ask("select number, status, created_at, started_at from attempts")
+    assert (attempt["number"], attempt["status"]) == (1, "failed")
+    assert attempt["created_at"] == attempt["started_at"]
+    [config] = await person.ask("select config, effective from effective_config")
+    assert read(config["config"])["priority"] == 3
+    assert read(config["effective"])["priority"] == {"origin": "job", "value": 3}
+    assert await person.one("select holds from nodes") == 0
+
+
+# ------------------------------------------------------------------------------------------------------------ writing
+
+
+def _stood(record: JobRecord) -> tuple[object, ...]:
+    """How a job stands, without its name and times."""
+    pause = record.pause and (record.pause.until, record.pause.missed)
+    same = replace(record.job, name="same")
+    return write_definition(same), record.job.version, record.revision, pause, record.wake_at is not None
+
+
+async def _is_due(store: SqlStore, job_id: str) -> list[object]:
+    """What becomes of the next two hours of a job, were a node to look then."""
+    snapshot = (await store.look([job_id]))[job_id]
+    made = plan(snapshot, await store.now() + 2 * HOUR)
+    return [*(each.status for each in made.creations), *(each.why for each in made.spans)]
+
+
+@pytest.mark.parametrize("policies", [{}, {"priority": 4, "max_queued": 5}, {"enabled": True, "tags": ["a", "ä"]}])
+async def test_enabled_is_written_as_disable_and_enable_do_it(
+    beside: tuple[SqlStore, Person], policies: dict[str, Any]
+) -> None:
+    """C-44, S1-024, the first seed's own way to pause: a new version, the same rows as the verb leaves."""
+    store, person = beside
+    by_verb, by_sql = [(await store.put(hourly(name, **policies))).job_id for name in ("verb", "sql")]
+    for id_ in (by_verb, by_sql):
+        await store.request(id_, Request("waits", Cause.TRIGGER, await store.now()))
+    await plan_once(store)
+    for enabled in (False, True):
+        await store.put(hourly("verb", **{**policies, "enabled": enabled}))
+        await person.ask(f"update jobs set enabled = {enabled} where name = 'sql'")
+        found = await store.get([by_verb, by_sql])
+        assert _stood(found[by_sql]) == _stood(found[by_verb])
+        assert await _is_due(store, by_sql) == await _is_due(store, by_verb)
+        shown = await person.ask("select enabled, version, revision from jobs order by name")
+        assert shown[0] == shown[1]
+        assert bool(shown[0]["enabled"]) is enabled
+        taken = await person.ask("select version, status, priority, queue from occurrences order by job")
+        assert taken[0] == taken[1]
+    assert (await store.put(hourly("sql", **{**policies, "enabled": True}))).changed is False, "written as we write it"
+
+
+async def test_paused_is_written_as_pause_and_resume_do_it(beside: tuple[SqlStore, Person]) -> None:
+    """C-44, C-18: what the schedule made and no node claimed waits, and goes on afterwards."""
+    store, person = beside
+    begun = [await store.put(job(name, "* * * * *", on_create="if_matching_now")) for name in ("verb", "sql")]
+    by_verb, by_sql = (each.job_id for each in begun)
+    await plan_once(store)
+    await store.pause(by_verb)
+    await person.ask("update jobs set paused = true where name = 'sql'")
+    found = await store.get([by_verb, by_sql])
+    assert _stood(found[by_sql]) == _stood(found[by_verb])
+    held = found[by_sql].pause
+    assert held is not None
+    assert held.missed is Missed.SKIP
+    assert {each["status"] for each in await person.ask("select status from occurrences")} == {"queued"}
+    await store.resume(by_verb)
+    await person.ask("update jobs set paused = false where name = 'sql'")
+    found = await store.get([by_verb, by_sql])
+    assert _stood(found[by_sql]) == _stood(found[by_verb])
+    assert found[by_sql].pause is None
+    assert Why.PAUSED not in await _is_due(store, by_sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "sentence"),
+    [
+        ("update jobs set next_run = created_at where name = 'report'", "only enabled and paused"),
+        ("update jobs set name = 'other'", "only enabled and paused"),
+        ("update jobs set enabled = false, priority = 1", "priority"),
+        ("update jobs set enabled = null", "true or false"),
+        ("update jobs set enabled = false where name = 'gone'", "is removed"),
+        ("delete from jobs", "everytick remove"),
+        ("insert into jobs (name) values ('x')", "not by an insert"),
+        ("update occurrences set status = 'completed'", "view"),
+    ],
+)
+async def test_whatever_else_is_written_is_refused_with_a_sentence(
+    beside: tuple[SqlStore, Person], sql: str, sentence: str
+) -> None:
+    """C-44: never accepted and ignored."""
+    store, person = beside
+    await store.put(hourly())
+    await store.remove((await store.put(hourly("gone"))).job_id)
+    await store.request((await store.put(hourly())).job_id, Request("k", Cause.TRIGGER, await store.now()))
+    await plan_once(store)
+    before = [await person.ask(f"select * from {view} order by 1") for view in VIEWS]
+    with pytest.raises(Exception, match=sentence):
+        await person.ask(sql)
+    assert [await person.ask(f"select * from {view} order by 1") for view in VIEWS] == before
+
+
+async def test_writing_what_is_so_already_changes_nothing(beside: tuple[SqlStore, Person]) -> None:
+    """C-44: a statement over all jobs makes no version of those that are so already."""
+    store, person = beside
+    id_ = (await store.put(hourly())).job_id
+    await plan_once(store)
+    before = await store.get([id_])
+    await person.ask("update jobs set enabled = true, paused = false")
+    assert await store.get([id_]) == before
+
+
+async def test_too_many_versions_that_wait_are_refused_by_sql_too(beside: tuple[SqlStore, Person]) -> None:
+    """S0-115: no node looks here, so every version waits to be decided."""
+    store, person = beside
+    await store.put(hourly())
+    for _ in range(14):
+        await person.ask("update jobs set enabled = not enabled")
+    assert await person.one("select version from jobs") == 15
+    with pytest.raises(Exception, match="try again once a node has looked"):
+        await person.ask("update jobs set enabled = not enabled")
+
+
+# -------------------------------------------------------------------------------------------------------- constraints
+
+
+async def test_what_is_not_so_cannot_be_stored(beside: tuple[SqlStore, Person]) -> None:
+    """S1-004, S0-055: kinds, statuses and causes are checked; the base tables do not lie about enabled either."""
+    store, person = beside
+    id_ = (await store.put(hourly())).job_id
+    await store.request(id_, Request("k", Cause.TRIGGER, await store.now()))
+    await plan_once(store)
+    versions = "job_version" if hasattr(store, "parked") else "definition"
+    for sql, sentence in (
+        ("update occurrence set status = 12", "check|CHECK"),
+        ("update occurrence set cause = 6", "check|CHECK"),
+        (f"update {versions} set enabled = not enabled", "a version never changes"),
+        (f"insert into {versions} select * from {versions}", "unique|UNIQUE"),
+    ):
+        with pytest.raises(Exception, match=sentence):
+            await person.ask(sql)
+    edited = "made_at, edited_by" if versions == "job_version" else "updated_at, changed_by"
+    kept = f"schedule, enabled, definition, effective, reports, {edited}"
+    with pytest.raises(Exception, match="kind_valid"):
+        await person.ask(
+            f"insert into {versions} (job, version, kind, {kept}) select job, 9, 'z', {kept} from {versions}"
+        )
+
+
+async def test_nothing_is_left_behind_that_belongs_to_nothing(tmp_path: Path) -> None:
+    """S0-055: SQLite's foreign keys are declared, switched on, and hold after prune and purge."""
+    async with on_sqlite(tmp_path) as (store, person):
+        id_ = (await store.put(hourly())).job_id
+        for key in "abc":
+            await store.request(id_, Request(key, Cause.TRIGGER, await store.now()))
+            await plan_once(store)
+            await run_one(store, FAILED)
+        assert len(await person.ask("pragma foreign_key_list(task_run)")) == 1
+        assert await store._writer.write(lambda writing: writing.execute("pragma foreign_keys").fetchone()) == (1,)
+        assert await person.ask("pragma foreign_key_check") == []
+        await store.remove(id_)
+        await plan_once(store)
+        while not await store.purge(id_, 1):
+            assert await person.ask("pragma foreign_key_check") == []
+        assert await person.one("select count(*) from task_run") == 0
+        assert await person.ask("pragma foreign_key_check") == []
