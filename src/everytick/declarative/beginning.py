@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -11,6 +11,7 @@ from typing import Any
 from everytick.declarative import resuming
 from everytick.declarative.callbacks import Callbacks
 from everytick.declarative.errors import TaskInvalidStructureError
+from everytick.declarative.instances import Instances
 from everytick.declarative.jobs import owner_of
 from everytick.declarative.lateness import Lateness
 from everytick.declarative.names import job_name, prefix_of, task_name
@@ -33,6 +34,9 @@ _SLOTS = 100_000
 
 _LOOKS = 5
 """So often the store is looked at until nobody has changed it in between."""
+
+_NAMED = 5
+"""So many tasks a log line names."""
 
 _A_WHILE = 1.0
 """Seconds after which an end that was not told is not waited for any more."""
@@ -61,24 +65,33 @@ class Beginning:
         self._ids: dict[str, str] = {}
         self._callbacks: dict[str, Registration] = {}
         self._owed: dict[str, datetime] = {}
+        self._living: frozenset[str] = frozenset()
+        self._unscheduled: list[str] = []
+        self._is_up = False
         self._events = Events()
         self.callbacks = Callbacks(self._callbacks)
         self.lateness = Lateness(len(registrations))
+        settings = node_settings(slots=_SLOTS, queues=(self._owner,), **({} if clock is None else _ON_A_GIVEN_CLOCK))
         self.node = Node(
             store,
             self.callbacks,
-            node_settings(slots=_SLOTS, queues=(self._owner,), **({} if clock is None else _ON_A_GIVEN_CLOCK)),
+            settings,
             events=self._events,
             name=identifier,
             application=self._owner,
             falls_back=False,
             monotonic=asyncio.get_running_loop().time if clock is None else lambda: clock().timestamp(),
         )
+        self.instances = Instances(store, identifier, self._owner, self.node.clock, settings)
 
     async def run(self) -> None:
         """Resolve, put, settle what an earlier instance left, and start the node if there is anything to run."""
         self.node.clock.learn(await self._store.now())
+        # Before anything is written: an older instance that lives must find out that its tasks may have changed.
+        self._undo.append(self.leave)
+        await self.node.register()
         await self._bring_in()
+        await self._tell_of_others()
         if self._registrations:
             await self._begin_to_tell()
             # Nothing is claimed before what is owed was asked for: a retry that is due might be.
@@ -86,6 +99,29 @@ class Beginning:
             await self.node.start()
             self._undo.append(lambda: self.node.stop("cancel"))
             await self._start_what_is_due()
+
+    async def leave(self) -> None:
+        """Say goodbye, so that other instances need not wait for the silence of this one."""
+        await self._store.leave(self._identifier)
+
+    async def take_up(self) -> None:
+        """Bring the registrations in again, after others may have changed them, and settle what dead instances left.
+
+        Nothing is claimed meanwhile; after a failure of the store that stays so until this is called again.
+        """
+        claimer = self.node.executor.claimer
+        claimer.rest(True)
+        self._is_up = True
+        try:
+            await self._bring_in()
+            if self._registrations:
+                await self._start_what_is_due()
+        except StoreUnavailable:
+            raise
+        except Exception:  # noqa: BLE001, what is scheduled goes on as it is stored
+            _log.exception("the tasks of this scheduler could not be brought in again; they go on as they are stored")
+            claimer.rest(False)
+        self._undo.clear()
 
     async def _bring_in(self) -> None:
         """Bring in what is registered; others may do the same, and what they changed meanwhile is looked at again."""
@@ -109,14 +145,28 @@ class Beginning:
 
     async def _try_to_bring_in(self) -> None:
         records, active = await self._seen()
-        orphaned = {name for name, found in active.items() if any(map(resuming.is_running, found))}
+        # Asked after what runs was seen: the instance that began it is known by then.
+        self._living = await self._living_now()
+        orphaned = {name for name, found in active.items() if any(map(self._is_orphan, found))}
         resolution = resolve(self._scheduler, self._registrations, records, orphaned, self._identifier)
+        self._unscheduled += [name for name in records if name not in self._registrations and records[name].job.enabled]
         await self._put(resolution, records)
         await self._settle(records, active)
         changed = {name: records[name] for name in resolution.edited} | await self._changed_before(records, resolution)
         await self._look_what_is_owed(changed, active)
         away = [records[name].job.id for name in active if name not in self._registrations]
         self.node.executor.claimer.leave(away)
+
+    async def _living_now(self) -> frozenset[str]:
+        """Return the instances that live; this one counts only while it runs, not for what its last life left."""
+        others = await self.instances.living() - {self._identifier}
+        return frozenset(others | {self._identifier} if self._is_up else others)
+
+    def _is_orphan(self, occurrence: Occurrence) -> bool:
+        return resuming.is_running(occurrence) and not resuming.is_running_in(occurrence, self._living)
+
+    def _runs_elsewhere(self, occurrences: Iterable[Occurrence]) -> bool:
+        return any(resuming.is_running_in(each, self._living) for each in occurrences)
 
     async def _start_what_is_due(self) -> None:
         """Ask for what is owed and claim once: a stop that follows at once finds what is due running (S2-012)."""
@@ -139,8 +189,10 @@ class Beginning:
             # A retry that gives way takes two plans: one that ends it, and one that lets the minute in.
             if not await self.node.planner.round():
                 break
-        found = await resuming.active_of(self._store, {self._ids[name] for name in self._owed})
-        waiting = {id_ for id_, active in found.items() if not all(map(resuming.is_retrying, active))}
+        active = await resuming.active_of(self._store, {self._ids[name] for name in self._owed})
+        # Behind a callback that a living instance runs, the run that is asked for stands in line.
+        found = {id_: [each for each in all_ if not self._runs_elsewhere([each])] for id_, all_ in active.items()}
+        waiting = {id_ for id_, each in found.items() if not all(map(resuming.is_retrying, each))}
         self._owed = {name: instant for name, instant in self._owed.items() if self._ids[name] not in waiting}
         for name, instant in self._owed.items():
             request = Request(f"{self._identifier} {instant.isoformat()}", Cause.TRIGGER, now, scheduled_for=instant)
@@ -203,7 +255,12 @@ class Beginning:
 
     async def _settle(self, records: Mapping[str, JobRecord], active: Mapping[str, list[Occurrence]]) -> None:
         now = await self._store.now()
-        mine = {name: found for name, found in active.items() if name in self._registrations}
+        mine = {
+            name: found
+            for name, found in active.items()
+            # What a living instance runs is not touched, nor what waits for its end.
+            if name in self._registrations and not self._runs_elsewhere(found)
+        }
         decided = [
             resuming.leftovers(records[name], found, now, has_run=await self._has_run(records[name], found))
             for name, found in mine.items()
@@ -243,10 +300,25 @@ class Beginning:
             schedule = self._registrations[name].schedule
             if not resuming.may_be_owed(record, schedule, now):
                 continue
-            found = active.get(name, [])
+            found = [each for each in active.get(name, []) if not self._runs_elsewhere([each])]
             instant = resuming.owed(record, found, schedule, now, await resuming.last_attempt_at(self._store, record))
             if instant is not None:
                 self._owed[name] = instant
+
+    async def _tell_of_others(self) -> None:
+        """Warn if tasks that are not registered here left the schedule though an instance lives that may have them."""
+        if not self._unscheduled:
+            return
+        others = [each.id for each in await self.instances.all() if each.lives and each.id != self._identifier]
+        if others:
+            _log.warning(
+                "scheduler '%s' is also run by %s, which lives: its tasks that are not registered here are not "
+                "scheduled while this instance lives (%s). If these are two services, give each scheduler a name of "
+                "its own (name=…); if this is a deploy, nothing has to be done",
+                self._scheduler,
+                ", ".join(others),
+                _some(self._unscheduled),
+            )
 
     async def _begin_to_tell(self) -> None:
         """Listen to what becomes of the tasks, beginning with where each of them stands."""
@@ -258,3 +330,8 @@ class Beginning:
                 if await resuming.awaits_retry(self._store, each):
                     tasks.awaits_retry(job_name(self._scheduler, self._callbacks[id_].name), each.id)
         self._events.listen(tasks.heard)
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in sorted(set(names))[:_NAMED])
+    return shown if len(set(names)) <= _NAMED else f"{shown} and {len(set(names)) - _NAMED} more"

@@ -21,14 +21,16 @@ class CallbackBody(FunctionBody):
     under: what an earlier instance left waiting goes on as the newest registration says (S2-059).
     """
 
-    __slots__ = ("_callback", "_delay", "_running")
+    __slots__ = ("_callback", "_delay", "_gate", "_running")
 
-    def __init__(self, callback: Callback, delay: timedelta, running: set[object]) -> None:
-        self._callback, self._delay, self._running = callback, min(delay, LONGEST), running
+    def __init__(self, callback: Callback, delay: timedelta, running: set[object], gate: asyncio.Event) -> None:
+        self._callback, self._delay, self._running, self._gate = callback, min(delay, LONGEST), running, gate
         self._call, self.wants_previous = self._awaited, False
 
     async def run(self, context: Context) -> Outcome:
-        """Await the callback; what it returns is not looked at."""
+        """Await the callback, not before the scheduler runs (S2-026); what it returns is not looked at."""
+        if not self._gate.is_set():
+            await self._gate.wait()
         task = asyncio.current_task()
         self._running.add(task)
         try:
@@ -48,6 +50,8 @@ class Callbacks:
 
     def __init__(self, registrations: Mapping[str, Registration]) -> None:
         self._registrations = registrations
+        self.gate = asyncio.Event()
+        """Set once callbacks may begin."""
         self._bodies: dict[str, tuple[Body]] = {}
         self._running: set[object] = set()
 
@@ -63,7 +67,7 @@ class Callbacks:
             if registration is None:
                 return None
             made = self._bodies[job.id] = (
-                CallbackBody(registration.callback, registration.retry_delay, self._running),
+                CallbackBody(registration.callback, registration.retry_delay, self._running, self.gate),
             )
         return made
 

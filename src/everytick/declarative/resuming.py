@@ -53,6 +53,11 @@ def is_running(occurrence: Occurrence) -> bool:
     return occurrence.status is OccurrenceStatus.RUNNING
 
 
+def is_running_in(occurrence: Occurrence, instances: Collection[str]) -> bool:
+    """Whether a callback of it runs in one of these, which live: it is no orphan (C-43)."""
+    return is_running(occurrence) and occurrence.owner in instances
+
+
 def is_retrying(occurrence: Occurrence) -> bool:
     """Whether it only waits for a retry."""
     return occurrence.status is OccurrenceStatus.AWAITING_RETRY

@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
+from everytick.declarative import presence
 from everytick.declarative.beginning import Beginning
 from everytick.declarative.errors import SchedulerAlreadyActiveError, UnexpectedError
-from everytick.declarative.jobs import owner_of
 from everytick.declarative.lateness import Lateness
 from everytick.declarative.names import checked_scheduler
 from everytick.declarative.opening import nothing_to_close, opened
@@ -21,6 +22,9 @@ from everytick.node.node import Node, node_name
 if TYPE_CHECKING:
     from everytick.node.clock import NodeClock
     from everytick.stores.addresses import AnyStore
+
+_LAST_WORDS = 5.0
+"""Seconds that a stop waits for the store to learn of it; other instances learn of it later then."""
 
 
 class DeclarativeScheduler:
@@ -48,6 +52,7 @@ class DeclarativeScheduler:
         self._starting: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._node: Node | None = None
+        self._beginning: Beginning | None = None
         self._watch: asyncio.Task[None] | None = None
         self._close: Callable[[], Awaitable[None]] = nothing_to_close
         self._lateness = Lateness()
@@ -117,6 +122,7 @@ class DeclarativeScheduler:
         self._teller.hold()
         try:
             store, self._close = await opened(self._given, self._clock)
+            presence.show(presence.folder_of(store), identifier)
             beginning = Beginning(
                 self._name, registrations, store, self._teller, identifier=identifier, clock=self._clock
             )
@@ -125,15 +131,23 @@ class DeclarativeScheduler:
         except BaseException as error:  # noqa: BLE001, also a cancel of whoever awaits this
             await self._undo(beginning)
             self._fail(error)
-        self._starting, self._lateness = None, beginning.lateness
+        self._starting, self._lateness, self._beginning = None, beginning.lateness, beginning
         if registrations:
             self._node, self._polling = beginning.node, PollingState.ACTIVE
-            succession = Succession(store, beginning.node, owner_of(self._name))
-            self._watch = asyncio.get_running_loop().create_task(succession.watch())
             self._tell("PollingStarted")
         self._state = SchedulerState.RUNNING
         self._tell("SchedulerInitializationCompleted")
         self._teller.release()
+        beginning.callbacks.gate.set()
+        succession = self._succession(beginning, identifier)
+        self._watch = asyncio.get_running_loop().create_task(
+            # Without tasks no node runs that would beat.
+            succession.watch(None if registrations else partial(store.beat, identifier, ()))
+        )
+
+    def _succession(self, beginning: Beginning, identifier: str) -> Succession:
+        claimer = beginning.node.executor.claimer
+        return Succession(beginning.instances, identifier, lambda: claimer.rest(True), beginning.take_up)
 
     async def _undo(self, beginning: Beginning | None) -> None:
         self._teller.drop()
@@ -141,6 +155,7 @@ class DeclarativeScheduler:
             await beginning.undo()
         with suppress(Exception):
             await self._close()
+        presence.withdraw(self._identifier or "")
         self._starting, self._close = None, nothing_to_close
 
     def _fail(self, error: BaseException) -> NoReturn:
@@ -176,14 +191,16 @@ class DeclarativeScheduler:
 
     async def _end(self) -> None:
         node, failures = self._node, list[Exception]()
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.wait([self._watch])
         if node is not None:
-            if self._watch is not None:
-                self._watch.cancel()
             await self._last_poll(node)
             await _kept(failures, lambda: node.stop("drain"))
             self._node = None
             self._polling = PollingState.INACTIVE
             self._tell("PollingStopped")
+        await self._take_leave()
         await _kept(failures, self._close)
         self._close = nothing_to_close
         self._state = SchedulerState.STOPPED
@@ -191,6 +208,15 @@ class DeclarativeScheduler:
         self._stopping = None
         if failures:
             raise UnexpectedError("stop", failures[0]) from failures[0]
+
+    async def _take_leave(self) -> None:
+        """Let other instances know at once that this one is gone; where the store cannot be told, its silence will."""
+        beginning, self._beginning = self._beginning, None
+        if beginning is not None:
+            with suppress(Exception):
+                async with asyncio.timeout(_LAST_WORDS):
+                    await beginning.leave()
+            presence.withdraw(beginning.node.name)
 
     async def _last_poll(self, node: Node) -> None:
         """Complete the cycle (S2-026): what came before the stop was asked for is started; what fails is left."""

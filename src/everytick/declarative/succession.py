@@ -1,65 +1,83 @@
-"""Succession: of two living instances of one scheduler the newer starts callbacks, and the older rests.
+"""Succession: of all living instances of one scheduler the newest starts callbacks, and the others rest (C-43).
 
 Callbacks are functions of a process. After a deploy the newer process has the newer ones, so an
-older instance that was not stopped yet must not start its own any more. It looks who else
-lives every few seconds; until then a minute may still run in either, and never in both.
+older instance that was not stopped yet must not start its own any more; what it runs already it
+runs to its end. Each looks every few seconds who else lives. Until the older one has looked, a
+minute may still run in either, and never in both. When the newer ones are gone, the older one
+brings its registrations in again, for these may have brought in others.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterable
-from datetime import datetime, timedelta
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
+from everytick.declarative.instances import Instance, Instances, later_than
 from everytick.errors import StoreUnavailable
-from everytick.node.node import Node
-from everytick.stores.addresses import AnyStore
-from everytick.stores.base import NodeRecord
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _log = logging.getLogger("everytick.declarative")
 
-_EVERY = 5.0
-_SILENCE = timedelta(seconds=20)
-
-
-def successor(nodes: Iterable[NodeRecord], me: str, application: str, now: datetime) -> str | None:
-    """Return the newest living instance of the scheduler that began after this one, or None."""
-    known = {each.id: each.facts for each in nodes if each.facts is not None and each.facts.application == application}
-    mine = known.get(me)
-    if mine is None:
-        return None
-    living = {each.id for each in nodes if now - each.beat_at <= _SILENCE}
-    newer = [(facts.started_at, id_) for id_, facts in known.items() if facts.started_at > mine.started_at]
-    return max((each for each in newer if each[1] in living), default=(now, None))[1]
+EVERY = 2.0
+"""Seconds between two looks: short against a minute, and one small question each."""
 
 
 class Succession:
-    """Lets a node rest while a newer instance lives, and go on if that one falls silent."""
+    """Lets an instance rest while a newer one lives, and take up its tasks when it is the newest again."""
 
-    def __init__(self, store: AnyStore, node: Node, application: str) -> None:
-        self._store, self._node, self._application = store, node, application
+    def __init__(
+        self, instances: Instances, me: str, rest: Callable[[], None], take_up: Callable[[], Awaitable[None]]
+    ) -> None:
+        """`take_up` brings the registrations in again, settles what dead instances left, and ends the rest."""
+        self._instances, self._me, self._rest, self._take_up = instances, me, rest, take_up
         self._newer: str | None = None
+        self._survived: tuple[datetime, str] | None = None
+        self._mourned: set[str] = set()
 
-    async def watch(self) -> None:
-        """Look every few seconds, for ever."""
+    async def watch(self, beat: Callable[[], Awaitable[object]] | None = None) -> None:
+        """Look every few seconds, for ever, and beat each time where nothing else does."""
         while True:
-            await asyncio.sleep(_EVERY)
+            await asyncio.sleep(EVERY)
             try:
+                if beat is not None:
+                    await beat()
                 await self.look()
             except StoreUnavailable:
-                # Whoever does not reach the store starts nothing anyway.
+                # The next look tries again; an instance that does not reach the store starts nothing anyway.
                 continue
             except Exception:  # noqa: BLE001, the next look may succeed
-                _log.exception("it could not be found out whether a newer instance lives")
+                _log.exception("the look at other instances of this scheduler failed; the next one comes in 2 s")
 
     async def look(self) -> None:
-        """Rest if there is a newer instance, go on if there is none any more."""
-        nodes = await self._store.nodes()
-        found = successor(nodes, self._node.name, self._application, self._node.clock.now())
-        if found == self._newer:
+        """Rest if a newer instance lives; take up the tasks if the last newer one is gone, or an older one died."""
+        found = await self._instances.all()
+        later = later_than(self._me, found)
+        living = [each for each in later if each.lives]
+        if living:
+            self._step_back(living[-1])
             return
-        self._newer = found
-        self._node.executor.claimer.rest(found is not None)
-        if found is not None:
-            _log.warning("a newer instance runs this scheduler, %s: nothing is started here while it lives", found)
-        else:
+        died = {each.id for each in found if each.holds and not each.lives and each.id != self._me} - self._mourned
+        newest = later[-1].place if later else None
+        if self._newer is not None or newest != self._survived or died:
+            await self._step_forward(later, died)
+            self._newer, self._survived = None, newest
+            self._mourned |= died
+
+    def _step_back(self, newer: Instance) -> None:
+        if newer.id != self._newer:
+            self._newer = newer.id
+            self._rest()
+            _log.warning(
+                "a newer instance runs this scheduler, %s: nothing is started here while it lives, and what runs here "
+                "runs to its end. If that is another service, give each scheduler a name of its own (name=…)",
+                newer.id,
+            )
+
+    async def _step_forward(self, later: list[Instance], died: set[str]) -> None:
+        if died:
+            _log.warning("these instances of this scheduler died: %s; their callbacks start again", ", ".join(died))
+        if later:
             _log.warning("the newer instance of this scheduler is gone: callbacks are started here again")
+        await self._take_up()

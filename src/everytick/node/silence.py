@@ -47,7 +47,7 @@ class Silence:
         before, keys = self._overdue, [key for each in others for key in each.overdue]
         self._overdue = {key: before[key] + passed if key in before else 0.0 for key in keys}
         return Verdict(
-            {each.id: each.beats for each in others if each.holds and self._is_silent(each, now)},
+            {each.id: each.beats for each in others if each.holds and self.is_silent(each, now)},
             tuple(key for key, seconds in self._overdue.items() if seconds >= self._grace),
         )
 
@@ -55,8 +55,8 @@ class Silence:
         beats, seconds = self._unchanged.get(node.id, (node.beats, -passed))
         return (beats, seconds + passed) if beats == node.beats else (node.beats, 0.0)
 
-    def _is_silent(self, node: NodeRecord, now: datetime) -> bool:
-        """Tell whether nobody beats under this name any more.
+    def is_silent(self, node: NodeRecord, now: datetime) -> bool:
+        """Tell whether nobody beats under the name of a node that was just looked at.
 
         The store's clock alone is not believed: two heartbeats of a healthy node are enough to
         see it beat.

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import everytick
 from everytick import declarative
+from everytick.declarative import presence
 from everytick.errors import StoreUnavailable
 from everytick.stores.memory import MemoryStore
 from everytick.stores.postgres.store import PostgresStore
@@ -103,6 +104,8 @@ class EverytickScheduler(Forwarding):
 
     def crash(self) -> None:
         self._line.is_cut = True
+        if self.own.identifier is not None:
+            presence.die(self.own.identifier)
 
 
 class EverytickWorld(World):

@@ -157,6 +157,11 @@ class Kept(dict[str, dict[str, Any]]):
     broken = range(0)
     asked = 0
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.instances: list[Reference] = []
+        """Those that live, in the order in which they began."""
+
     def ask(self) -> None:
         """Answer one request, or refuse it."""
         self.asked += 1
@@ -215,7 +220,7 @@ class Reference:
         self._ending: asyncio.Task[None] | None = None
         self._loop: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
-        self._is_dead = False
+        self._is_dead = self._is_behind = False
 
     @property
     def state(self) -> str:
@@ -266,6 +271,7 @@ class Reference:
         except Exception as error:
             self._fail()
             raise ERRORS["UnexpectedError"](f"initialize failed: {error}", cause=error) from error
+        self._kept.instances.append(self)
         if self._tasks:
             self._polling = "Active"
             self._tell("PollingStarted")
@@ -277,6 +283,7 @@ class Reference:
         """Classify every task and write all of it together, or nothing."""
         self._kept.ask()
         now, identifier = self._now(), self._identifier or f"{uuid4()}"
+        self._is_behind = False
         written: dict[str, dict[str, Any]] = {}
         for name, (cron, _, delay) in self._tasks.items():
             document = {
@@ -306,10 +313,15 @@ class Reference:
             missed += [] if ran else self._occurrences(cron, minute - cron_model.MINUTE, now)
         if known["lastAttemptAt"] is None:
             missed = [each for each in missed if each >= minute]
-        owes = known["owes"] or bool(missed) or known["runs"] is not None
-        pending = None if known["runs"] is not None else known["pendingRetryUntil"]
-        fresh = {"document": document, "runs": None, "owes": owes, "decided": now, "pendingRetryUntil": pending}
+        runs = known["runs"] if known["runs"] in self._living() else None
+        is_orphan = known["runs"] != runs
+        owes = known["owes"] or bool(missed) or is_orphan
+        pending = None if is_orphan else known["pendingRetryUntil"]
+        fresh = {"document": document, "runs": runs, "owes": owes, "decided": now, "pendingRetryUntil": pending}
         return {**known, **fresh}
+
+    def _living(self) -> set[str | None]:
+        return {each.identifier for each in self._kept.instances}
 
     def _occurrences(self, cron: str, after: datetime, through: datetime) -> list[datetime]:
         return cron_model.occurrences(cron, os.environ["TZ"], max(after, through - timedelta(days=2)), through)
@@ -321,7 +333,8 @@ class Reference:
             self._wake.clear()
             try:
                 self._kept.ask()
-                for name in self._tasks:
+                self._look_at_others()
+                for name in self._tasks if not self._is_behind else ():
                     self._evaluate(name)
             except OSError:
                 await self._until(self._now() + timedelta(seconds=1))
@@ -340,12 +353,21 @@ class Reference:
         await self._wake.wait()
         timer.cancel()
 
+    def _look_at_others(self) -> None:
+        """Rest behind a newer instance; bring the tasks in again when it is gone, or when one died that ran them."""
+        if self._kept.instances[-1] is not self:
+            self._is_behind = True
+            return
+        left = any(self._kept[name]["runs"] not in {None, *self._living()} for name in self._tasks)
+        if self._is_behind or left:
+            self._override()
+
     def _evaluate(self, name: str) -> None:
         kept, now = self._kept[name], self._now()
         missed = self._occurrences(self._tasks[name][0], kept["decided"], now)
         if missed:
             kept["decided"], kept["owes"] = now, True
-        if name in self._running:
+        if kept["runs"] is not None:
             return
         if kept["owes"]:
             if kept["pendingRetryUntil"] is not None:
@@ -381,7 +403,8 @@ class Reference:
             kept.update(lastSuccessAt=now, runs=None)
         self._tell("TaskRunFailed" if failed else "TaskRunCompleted", name)
         del self._running[name]
-        self._wake.set()
+        for each in self._kept.instances:
+            each._wake.set()
 
     # ------------------------------------------------------------------------------------------------------------- stop
 
@@ -404,11 +427,20 @@ class Reference:
             await asyncio.gather(self._loop, *self._running.values(), return_exceptions=True)
             self._loop, self._polling = None, "Inactive"
             self._tell("PollingStopped")
+        self._go()
         self._state = "Stopped"
         self._tell("SchedulerStopped")
 
+    def _go(self) -> None:
+        """Leave the others to themselves."""
+        if self in self._kept.instances:
+            self._kept.instances.remove(self)
+        for each in self._kept.instances:
+            each._wake.set()
+
     def _die(self) -> None:
         self._is_dead = True
+        self._go()
         if self._loop is not None:
             self._loop.cancel()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[2] / "docs/declarative-theory.md"
-STATEMENT = re.compile(r"^\| (?P<number>[CSTIPDEL]\d+) \| (?P<said>.+) \| (?P<tests>.+) \|$", re.MULTILINE)
+STATEMENT = re.compile(r"^\| (?P<number>[CSTIPDELN]\d+) \| (?P<said>.+) \| (?P<tests>.+) \|$", re.MULTILINE)
 
 
 def statements() -> dict[str, list[str]]:
