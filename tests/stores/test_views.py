@@ -17,7 +17,7 @@ from everytick.domain.upcoming import next_run
 from everytick.stores.base import JobRecord
 from everytick.stores.definitions import write_definition
 from tests.servers.launch import Server
-from tests.stores.acting import FAILED, job, plan_once, run_one
+from tests.stores.acting import FAILED, QUEUES, job, plan_once, run_one
 from tests.stores.people import Person, SqlStore, on_postgres, on_sqlite, read
 
 VIEWS = ("jobs", "occurrences", "task_runs", "attempts", "skipped_spans", "effective_config", "nodes")
@@ -179,6 +179,21 @@ async def test_enabled_is_written_as_disable_and_enable_do_it(
         taken = await person.ask("select version, status, priority, queue from occurrences order by job")
         assert taken[0] == taken[1]
     assert (await store.put(hourly("sql", **{**policies, "enabled": True}))).changed is False, "written as we write it"
+
+
+async def test_a_retry_waits_while_its_job_is_disabled_by_sql(beside: tuple[SqlStore, Person]) -> None:
+    """C-44, F8: what waits for a retry can be claimed only once the job is enabled again."""
+    store, person = beside
+    stored = await store.put(job(retry={"max": None, "interval": "1h"}))
+    await store.request(stored.job_id, Request("fails", Cause.TRIGGER, await store.now()))
+    await plan_once(store)
+    await run_one(store, FAILED)
+    assert (await store.ahead(QUEUES)).ready_at is not None
+
+    await person.ask("update jobs set enabled = false")
+    assert (await store.ahead(QUEUES)).ready_at is None
+    await person.ask("update jobs set enabled = true")
+    assert (await store.ahead(QUEUES)).ready_at is not None
 
 
 async def test_paused_is_written_as_pause_and_resume_do_it(beside: tuple[SqlStore, Person]) -> None:

@@ -6,6 +6,7 @@ state, its row, and what the executor is to do about it.
 
 from datetime import datetime, timedelta
 
+from everytick.domain import steps
 from everytick.domain.payload import Payload
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.domain.steps import (
@@ -23,7 +24,7 @@ from everytick.domain.steps import (
 )
 
 # Bound here once: looking a member up in its class takes as long as calling a function.
-_PENDING, _RUNNING, _CANCELED, _SKIPPED = RunStatus.PENDING, RunStatus.RUNNING, RunStatus.CANCELED, RunStatus.SKIPPED
+_PENDING, _RUNNING = RunStatus.PENDING, RunStatus.RUNNING
 _AWAITING_RETRY = OccurrenceStatus.AWAITING_RETRY
 
 # A run that ends while it waits ends as its last attempt did; every other attempt was cut short.
@@ -247,7 +248,6 @@ class Draft:
 
 
 def unfinished(run: RunState, *, as_last: bool = False) -> RunStatus:
-    """Return what a run ends as that has no attempt open."""
-    if not run.attempts:
-        return _SKIPPED
-    return _AS_LAST.get(run.last, _CANCELED) if as_last and run.last is not None else _CANCELED
+    """Return what a run ends as that has no attempt open; `as_last` says that it counts as its last attempt did."""
+    status = steps.unfinished(run)
+    return _AS_LAST.get(run.last, status) if as_last and run.attempts and run.last is not None else status

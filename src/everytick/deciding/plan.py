@@ -109,13 +109,19 @@ def _cannot_run(segment: Segment) -> bool:
 
 
 def _retired(snapshot: JobSnapshot, now: datetime, retire_at: datetime, limit: int) -> Plan:
-    """A removed job creates nothing; once its time is over, what nobody has claimed is canceled."""
+    """A removed job creates nothing; once its time is over, what nobody runs is canceled, waits for a retry included.
+
+    What runs finishes; it may still come to wait for a retry, and then its job is looked at again.
+    """
     job, asked = snapshot.editions[-1].job, snapshot.requests[:limit]
     refused = [requested(snapshot.job_id, job, each, (Why.REMOVED, "")) for each in asked]
-    unclaimed = [*snapshot.waiting, *(each for each in snapshot.busy if each.status is OccurrenceStatus.PENDING)]
+    idle = [each for each in snapshot.busy if each.status is not OccurrenceStatus.RUNNING]
+    unclaimed = [*snapshot.waiting, *idle]
     ended = unclaimed[:limit] if now >= retire_at else []
     unseen = snapshot.busy_count + snapshot.waiting_count - len(snapshot.busy) - len(snapshot.waiting)
     more = (ended and len(unclaimed) + unseen > limit) or snapshot.more_requests or len(snapshot.requests) > limit
+    awaits_ends = now >= retire_at and snapshot.busy_count > len(idle)
+    more = more or (awaits_ends and not snapshot.awaited)
     return Plan(
         snapshot.job_id,
         snapshot.revision,
@@ -125,6 +131,7 @@ def _retired(snapshot: JobSnapshot, now: datetime, retire_at: datetime, limit: i
         creations=tuple(_creation(job, each, OccurrenceStatus.SKIPPED, Why.REMOVED) for each in refused),
         endings=tuple(Ending(each.id, OccurrenceStatus.CANCELED, Why.REMOVED) for each in ended),
         answers=tuple(Answer(each.key, each.cause) for each in asked),
+        awaits_ends=awaits_ends,
     )
 
 

@@ -6,7 +6,7 @@ snapshot again from what it wrote, whoever claims next.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -21,7 +21,7 @@ from everytick.domain.payload import Payload
 from everytick.domain.policies import Failure, Mode, OnOrphan
 from everytick.domain.report import Report, TaskReport
 from everytick.domain.retry import Retry
-from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
+from everytick.domain.statuses import ENDED, AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.domain.values import value
 
 KEPT_WAIT = timedelta(seconds=5)
@@ -234,15 +234,16 @@ class OccurrenceSnapshot:
             self.ended_at,
             self.error,
             self.is_recovery_run,
-            tuple(map(_task_report, self.rules.tasks, self.runs)),
+            tuple(_task_report(task, run, self.status) for task, run in zip(self.rules.tasks, self.runs, strict=True)),
         )
 
 
-def _task_report(task: TaskRules, run: RunState) -> TaskReport:
+def _task_report(task: TaskRules, run: RunState, status: OccurrenceStatus) -> TaskReport:
     return TaskReport(
         task.id,
         task.name,
-        run.status,
+        # Of an occurrence that ended before anybody began it no run was ever written.
+        unfinished(run) if run.status is RunStatus.PENDING and status in ENDED else run.status,
         run.attempts,
         run.started_at,
         run.ended_at,
@@ -286,6 +287,26 @@ def snapshot_of(
 def runs_of(rules: Rules, runs: Mapping[str, RunState]) -> tuple[RunState, ...]:
     """Return where every task stands, in the order of the rules; one without a run has not begun."""
     return tuple([runs.get(task.name, NOT_STARTED) for task in rules.tasks]) if runs else rules.not_started
+
+
+def unfinished(run: RunState) -> RunStatus:
+    """Return what a run ends as that has no attempt open: canceled, or skipped if it never began."""
+    return RunStatus.CANCELED if run.attempts else RunStatus.SKIPPED
+
+
+def closed(rules: Rules | None, runs: Mapping[str, RunState], now: datetime) -> dict[str, RunState]:
+    """Return the runs that end together with their occurrence, of which no attempt is open.
+
+    An occurrence of which no run was written had not begun, and none has to be written now.
+    Without the rules only runs that were written are known.
+    """
+    names = (task.name for task in rules.tasks) if rules is not None and runs else runs
+    open_ = [(name, runs.get(name, NOT_STARTED)) for name in names]
+    return {
+        name: replace(run, status=unfinished(run), resume_at=None, ended_at=now)
+        for name, run in open_
+        if run.status is RunStatus.PENDING
+    }
 
 
 # ------------------------------------------------------------------------------------------------------ the events

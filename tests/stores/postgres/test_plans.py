@@ -111,6 +111,8 @@ INDEXES = {
     "reported": ("occurrence_id_key", "report_pkey"),
     "edit_unclaimed": ("occurrence_active", "task_run_pkey"),
     "put_back_in_line": ("occurrence_active",),
+    "put_all_back_in_line": ("occurrence_active",),
+    "let_waits_go": ("occurrence_active",),
     "history": ("occurrence_newest",),
     "history_of": ("occurrence_history", "occurrence_active"),
     "attempts": ("attempt_pkey",),

@@ -42,7 +42,7 @@ INDEXES = {
         forget_occurrences forget_pause forget_reschedule held_occurrences last_of_jobs move_watermark newest_version
         note_attempt note_end note_good_end note_last_ends note_last_good_ends note_last_successes own_occurrences
         purge_failure purge_job purge_occurrences purge_state remove_job rename_job reschedule retire_job take_over
-        wake_and_revise_job
+        wake_and_revise_job free_wait
         record_watermark wake_job wake_job_of wake_jobs_of watermark_of""",
     "PRIMARY KEY": """
         attempts definition purge_versions version_at forget_attempts forget_parked forget_parked_job
@@ -51,7 +51,7 @@ INDEXES = {
     "INDEX job_due": "due_jobs next_wake",
     "INDEX occurrence_active": """
         active_counts active_of_jobs ask_all_to_cancel await_ends crowds_of_jobs give_new_version held_by_others
-        held_of_job put_back_in_line""",
+        held_of_job hold_waits let_waits_go put_all_back_in_line put_back_in_line""",
     "INDEX occurrence_by_time": "history",
     "INDEX occurrence_ended (job=? AND status=? AND ended_at<?)": "aged_of_job jobs_with_aged",
     "INDEX occurrence_deadline": "overdue",

@@ -325,7 +325,7 @@ def test_a_removed_job_creates_nothing_and_ends_what_nobody_has_claimed() -> Non
     decided = plan(seen, at("12:00"))
 
     assert (decided.creations, decided.releases, decided.spans, decided.cancels) == ((), (), (), ())
-    assert sorted(ended(decided)) == [("pends", "canceled", ""), ("waits", "canceled", "")]
+    assert sorted(id_ for id_, _, _ in ended(decided)) == ["pends", "retries", "waits"]
     assert (decided.watermark, decided.wake_at) == (at("09:10"), None)
 
 
@@ -389,3 +389,19 @@ def test_a_removed_job_comes_back_for_those_it_did_not_see() -> None:
     assert (len(cut.endings), cut.wake_at) == (2, at("12:00"))
     assert unseen.wake_at == at("12:00")
     assert nothing_to_end.wake_at is None, "an ending wakes it"
+
+
+def test_a_removed_job_ends_what_waits_for_a_retry_and_hears_of_what_runs() -> None:
+    """F8, S0-133: what runs may still be parked, and then it ends too."""
+    retries, runs = active("retries", at("09:00"), "awaiting_retry"), active("runs", at("08:00"))
+    waits = active("waits", at("09:30"), "queued")
+    seen = snapshot_of(job(), at("09:10"), active=(retries, runs, waits), retire_at=at("09:20"), awaited=False)
+
+    before = plan(seen, at("09:15"))
+    decided = plan(seen, at("09:45"))
+    again = plan(replace(seen, busy=(runs,), busy_count=1, waiting=(), waiting_count=0, awaited=True), at("09:45"))
+
+    assert (before.endings, before.wake_at) == ((), at("09:20"))
+    assert [(id_, status) for id_, status, _ in ended(decided)] == [("waits", "canceled"), ("retries", "canceled")]
+    assert (decided.awaits_ends, decided.wake_at) == (True, at("09:45"))
+    assert (again.endings, again.awaits_ends, again.wake_at) == ((), True, None)

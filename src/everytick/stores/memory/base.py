@@ -7,6 +7,7 @@ from itertools import count
 
 from everytick.domain.snapshots import Ended
 from everytick.domain.statuses import OccurrenceStatus, may_move
+from everytick.domain.steps import closed
 from everytick.errors import NotFound
 from everytick.stores.memory.tables import JobRow, NodeRow, OccurrenceRow, Tables
 
@@ -71,7 +72,8 @@ class Base:
     def _end(self, row: OccurrenceRow, status: OccurrenceStatus, reason: str, now: datetime) -> None:
         """End an occurrence without its owner: whoever still holds it is fenced out."""
         assert may_move(row.status, status), f"{row.id}: {row.status} cannot become {status}"
-        job, _ = row.job.versions[row.version]
+        job, rules = row.job.versions[row.version]
+        row.runs |= closed(rules, row.runs, now)
         self._tables.end(row, status, now, reason, now, report_due=job.reports)
         self._note_end(row, now)
 

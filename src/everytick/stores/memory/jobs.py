@@ -270,6 +270,10 @@ class Jobs(Planning):
                 self._tables.change(
                     each, version=version, priority=own.priority, queue=own.queue, execution_timeout=timeout
                 )
+            if each.status is _S.PENDING and not made.enabled:
+                self._move(each, _S.QUEUED, now)
+            # It stands among what may be claimed, or no longer.
+            self._tables.change(each)
         self._revise(row, now)
         return Stored(row.id, version, changed=True)
 

@@ -150,8 +150,9 @@ class OccurrenceRow:
 
     @property
     def is_unclaimed(self) -> bool:
-        """Whether it needs a node and nothing but time."""
-        return self.status is _S.PENDING or (self.status is _S.AWAITING_RETRY and self.owner is None)
+        """Whether it needs a node and nothing but time; what is left of a disabled job waits until it is enabled."""
+        idle = self.status is _S.PENDING or (self.status is _S.AWAITING_RETRY and self.owner is None)
+        return idle and self.job.job.enabled
 
     @property
     def deadline_at(self) -> datetime | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from everytick.domain.steps import RunState
+from everytick.domain.steps import RunState, closed
 from everytick.errors import NotFound
 from everytick.stores.base import Claim
 from everytick.stores.postgres import rows
@@ -63,6 +63,23 @@ class Base:
             for row in await db.fetch(self._sql.runs, handles):
                 found.setdefault(row["occurrence"], {})[row["task"]] = rows.run_state(row)
         return found
+
+    async def _end_unowned(
+        self, db: Connection, endings: Sequence[tuple[str, int, str | None]], now: datetime
+    ) -> list[Row]:
+        """End these, each by key, status and reason, if nobody runs them, and their runs; return those that ended."""
+        ended: list[Row] = await db.fetch(self._sql.end_unowned, *columns(endings, 3), now)
+        begun = [row for row in ended if row["number"]]
+        if begun:
+            definitions, _ = await self._compiled.read(db, [(row["job"], row["version"]) for row in begun])
+            runs = await self._runs(db, [row["seq"] for row in begun])
+            over = []
+            for row in begun:
+                kept = definitions.get((row["job"], row["version"]))
+                open_ = closed(None if kept is None else kept.rules, runs.get(row["seq"], {}), now)
+                over += [(row["seq"], task, rows.RUN_CODE[run.status]) for task, run in open_.items()]
+            await db.execute(self._sql.close_runs, *columns(over, 3), now)
+        return ended
 
 
 def occurrence_key(occurrence_id: str) -> str:

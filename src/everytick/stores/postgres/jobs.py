@@ -103,11 +103,15 @@ class Jobs(Asking, Due):
         settings = made.settings
         keep = settings.retention
         await db.execute(self._sql.add_definition, *definition_row(seq, made, version, now, now, by))
-        _, broken = await self._compiled.read(db, [(seq, version - back) for back in range(waiting, 0, -1)])
+        known, broken = await self._compiled.read(db, [(seq, version - back) for back in range(waiting, 0, -1)])
         kept = keep.success, keep.failure, keep.keep_last
         await db.execute(self._sql.edit_state, seq, version, *kept, bool(broken))
         timeout = rows.write_timeout(settings.execution_timeout)
         await db.execute(self._sql.edit_unclaimed, seq, version, settings.priority, settings.queue, timeout)
+        if not made.enabled:
+            await db.execute(self._sql.put_all_back_in_line, seq, now)
+        elif (seq, version - 1) not in known or not known[seq, version - 1].job.enabled:
+            await db.execute(self._sql.let_waits_go, seq, now)
         await self._wake(db, seq, now)
         self._unreadable.pop(seq, None)
         return Stored(newest["id"], version, changed=True)
@@ -369,7 +373,7 @@ class Jobs(Asking, Due):
                 return False
             if row["owner"] is None:
                 canceled = STATUS_CODE[OccurrenceStatus.CANCELED]
-                [over] = await db.fetch(self._sql.end_unowned, [key], [canceled], [why], row["now"])
+                [over] = await self._end_unowned(db, [(key, canceled, why)], row["now"])
                 times = row["now"], over["scheduled_for"], over["started_at"]
                 await db.execute(self._sql.note_end, row["job"], *times, over["id"])
             else:

@@ -38,6 +38,12 @@ end_scheduled_for = case when p.end_at is null then s.end_scheduled_for else p.e
        other_at = case when p.success_at is null then s.other_at else coalesce(p.other_at, s.success_at) end,
        other_id = case when p.success_at is null then s.other_id else coalesce(p.other_id, s.success_id) end
 
+-- disabled --
+-- Whether the job of an occurrence `o` is disabled: then nobody goes on with what is nobody's.
+exists (select from everytick.definition d
+         where d.job = o.job and d.version = (select j.version from everytick.job_state j where j.job = o.job)
+           and not d.enabled offset 0)
+
 -- claim --
 -- The columns of a claim of an occurrence `o`, which are read by their place.
 o.seq, o.id, o.job, o.version, o.scheduled_for, o.status, o.cause, o.late, o.covers_after, o.covers_through,

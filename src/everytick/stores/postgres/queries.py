@@ -41,6 +41,7 @@ class Queries:
     mark_awaited: str
     release: str
     end_unowned: str
+    close_runs: str
     ask_to_stop: str
     add_spans: str
     answer_requests: str
@@ -98,6 +99,8 @@ class Queries:
     resume_pause: str
     add_pause: str
     put_back_in_line: str
+    put_all_back_in_line: str
+    let_waits_go: str
     ask: str
     hold_key: str
     wait_for_key: str

@@ -316,7 +316,7 @@ with ended as (
              from unnest($1::uuid[]) i(id)
             cross join lateral (select a.seq from everytick.occurrence a
                                  where a.id = i.id and a.status in (0, 1, 3) for no key update) a))
-    returning o.seq, o.job, o.version, o.id, o.status, o.scheduled_for, o.started_at, o.ended_at
+    returning o.seq, o.job, o.version, o.id, o.status, o.scheduled_for, o.started_at, o.ended_at, o.number
 ), owed as (
     insert into everytick.report (ended_at, occurrence)
     select e.ended_at, e.seq
@@ -325,6 +325,14 @@ with ended as (
                           where d.job = e.job and d.version = e.version and d.reports offset 0) d
 )
 select * from ended;
+
+-- close_runs --
+-- Ends runs of occurrences that ended while none of their attempts was open; one that never began is written now.
+insert into everytick.task_run (occurrence, task, status, attempts, retries, out_of_time, ended_at)
+select c.occurrence, c.task, c.status, 0, 0, false, $4
+  from unnest($1::bigint[], $2::text[], $3::smallint[]) c(occurrence, task, status)
+on conflict (occurrence, task) do update
+   set status = excluded.status, resume_at = null, ended_at = excluded.ended_at;
 
 -- ask_to_stop --
 -- Notes that the owners of these shall stop; the next beat tells them.
@@ -678,7 +686,9 @@ with sent as (
            superseded_by_next = coalesce(h.superseded_by_next, false),
            owner = case when h.move = 0 then o.owner end,
            ready_at = coalesce(h.ready_at, o.ready_at),
-           early = h.move < 3 and coalesce(coalesce(h.ready_at, o.ready_at) > everytick.everytick_now(), false),
+           early = case when h.move in (1, 2) and «disabled» then null
+                        else h.move < 3 and coalesce(coalesce(h.ready_at, o.ready_at) > everytick.everytick_now(), false)
+                   end,
            fence = case when h.move = 3 then o.fence + 1 else o.fence end,
            ended_at = h.ended_at, error = h.error, updated_at = everytick.everytick_now()
       from held h
@@ -799,7 +809,8 @@ with known as materialized (
 )
 update everytick.occurrence o
    set owner = case when o.status <> 3 then $1 end, fence = o.fence + 1,
-       early = o.status = 3 and coalesce(o.ready_at > everytick.everytick_now(), false),
+       early = case when o.status <> 3 then false
+                    when not «disabled» then coalesce(o.ready_at > everytick.everytick_now(), false) end,
        updated_at = everytick.everytick_now()
  where o.seq = any(array(
        select w.seq
@@ -820,7 +831,8 @@ returning «claim»;
 -- Frees what other nodes only wait with of these jobs, or only of these occurrences: no attempt of it is running.
 -- Returns how many.
 update everytick.occurrence o
-   set owner = null, fence = o.fence + 1, early = coalesce(o.ready_at > everytick.everytick_now(), false),
+   set owner = null, fence = o.fence + 1,
+       early = case when not «disabled» then coalesce(o.ready_at > everytick.everytick_now(), false) end,
        updated_at = everytick.everytick_now()
  where o.seq = any(array(
        select w.seq
@@ -1101,6 +1113,28 @@ update everytick.occurrence o set status = 1, updated_at = $2
         order by a.seq
           for no key update))
    and o.status = 0;
+
+-- put_all_back_in_line --
+-- Lets what nobody claimed of a disabled job wait until it is enabled, whatever made it, and keeps its retries from
+-- being claimed.
+update everytick.occurrence o
+   set status = case when o.status = 0 then 1 else o.status end, early = case when o.status = 0 then o.early end,
+       updated_at = case when o.status = 0 then $2 else o.updated_at end
+ where o.seq = any(array(
+       select a.seq from everytick.occurrence a
+        where a.job = $1 and a.status < 4 and (a.status = 0 or (a.status = 3 and a.owner is null))
+        order by a.seq
+          for no key update))
+   and (o.status = 0 or (o.status = 3 and o.owner is null));
+
+-- let_waits_go --
+-- Lets be claimed, once its time has come, what could not be while its job was disabled.
+update everytick.occurrence o set early = coalesce(o.ready_at > $2, false)
+ where o.seq = any(array(
+       select a.seq from everytick.occurrence a
+        where a.job = $1 and a.status < 4 and a.early is null
+        order by a.seq
+          for no key update));
 
 -- ask --
 -- Keeps a request, as of now at the latest, and makes its job worth a look, all in one, and returns a row, where

@@ -132,8 +132,7 @@ class Settling(Base):
             await db.execute(self._sql.release, moved.releases, now)
         if moved.endings:
             by_key = {each.job: each for each in held}
-            found = await db.fetch(self._sql.end_unowned, *columns(moved.endings, 3), now)
-            ended = {str(row["id"]): row for row in found}
+            ended = {str(row["id"]): row for row in await self._end_unowned(db, moved.endings, now)}
             for row in [ended[end[0]] for end in moved.endings if end[0] in ended]:
                 by_key[row["job"]].ends.note(row, row["status"] in _WELL)
         if moved.cancels:

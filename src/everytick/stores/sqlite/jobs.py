@@ -177,6 +177,11 @@ def _edit(transaction: Transaction, definitions: Definitions, row: _JobRow, job:
     settings = made.settings
     timeout = rows.timeout_or_none(settings.execution_timeout)
     transaction.execute(Q.give_new_version, (version, settings.priority, settings.queue, timeout, row.key))
+    if made.enabled:
+        transaction.execute(Q.let_waits_go, (now, row.key))
+    else:
+        transaction.execute(Q.put_all_back_in_line, (now, row.key))
+        transaction.execute(Q.hold_waits, (row.key,))
     is_readable = len(_readable(transaction, definitions, row.key, oldest, newest)) == newest - oldest + 1
     if transaction.execute(Q.forget_parked_job, (row.key,)).rowcount or not is_readable:
         # By what cannot be read nothing can be decided: the new version is in force for what is left.
@@ -297,7 +302,7 @@ def reschedule(transaction: Transaction, job_id: str, to: datetime, by: str) -> 
     _wake(transaction, row.key, revise=True)
 
 
-def cancel(transaction: Transaction, occurrence_id: str, reason: str) -> bool:
+def cancel(transaction: Transaction, definitions: Definitions, occurrence_id: str, reason: str) -> bool:
     """End what nobody has claimed, or ask its owner to stop; return whether it was still active."""
     id_ = rows.id_bytes(occurrence_id)
     found = transaction.execute(Q.status_of, (id_,)).fetchone()
@@ -307,7 +312,7 @@ def cancel(transaction: Transaction, occurrence_id: str, reason: str) -> bool:
     if status >= FIRST_END:
         return False
     if owner is None and status != _RUNNING:
-        end(transaction, id_, OccurrenceStatus.CANCELED, reason)
+        end(transaction, definitions, id_, OccurrenceStatus.CANCELED, reason)
         _wake(transaction, job, revise=False)
     else:
         transaction.execute(Q.ask_to_cancel, (reason, id_))

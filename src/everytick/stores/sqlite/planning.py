@@ -12,6 +12,7 @@ from everytick.domain.decisions import Creation, Plan
 from everytick.domain.job import Job
 from everytick.domain.snapshots import PLAN_LIMIT, Edition, JobSnapshot
 from everytick.domain.statuses import ENDED, OccurrenceStatus
+from everytick.domain.steps import closed
 from everytick.stores.base import Ahead, Commit
 from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
 from everytick.stores.sqlite import rows
@@ -216,7 +217,7 @@ class _Writing:
             original = rows.id_bytes(creation.replay_of or "")
             kept = execute(Q.keep_runs, (made, original, json.dumps(creation.keeps))).rowcount
             if kept < len(creation.keeps):
-                end(self._transaction, made, OccurrenceStatus.CANCELED, NOTHING_TO_KEEP)
+                end(self._transaction, self._definitions, made, OccurrenceStatus.CANCELED, NOTHING_TO_KEEP)
 
     def _change_others(self, job: int, plan: Plan) -> None:
         """Release, end and cancel what existed before, and answer what was asked."""
@@ -225,7 +226,7 @@ class _Writing:
             execute(Q.release_occurrence, (now, rows.id_bytes(id_)))
         for ending in plan.endings:
             reason = f"{ending.why} {ending.detail}".strip()
-            end(self._transaction, rows.id_bytes(ending.id), ending.status, reason)
+            end(self._transaction, self._definitions, rows.id_bytes(ending.id), ending.status, reason)
         for id_ in plan.cancels:
             execute(Q.ask_to_cancel, ("asked by the schedule", rows.id_bytes(id_)))
         for answer in plan.answers:
@@ -278,12 +279,28 @@ def _creation(job: int, definition: Job, creation: Creation, now: int) -> Column
     )
 
 
-def end(transaction: Transaction, id_: bytes | None, status: OccurrenceStatus, reason: str) -> int | None:
-    """End an occurrence without its owner, never well, and return its job; None if it had ended already."""
+def end(
+    transaction: Transaction, definitions: Definitions, id_: bytes | None, status: OccurrenceStatus, reason: str
+) -> int | None:
+    """End an occurrence and its runs without its owner, never well; return its job, or None if it had ended already."""
     now = transaction.now
     ended = transaction.execute(Q.end_occurrence, (STATUS_CODE[status], now, reason, now, id_)).fetchone()
     if ended is None:
         return None
-    job, scheduled_for, started_at = ended
+    job, scheduled_for, started_at, seq, version, number = ended
+    if number:
+        _close_runs(transaction, definitions, seq, job, version)
     transaction.execute(Q.note_end, (scheduled_for, started_at, now, id_, job))
     return int(job)
+
+
+def _close_runs(transaction: Transaction, definitions: Definitions, seq: int, job: int, version: int) -> None:
+    """End the runs of an occurrence that waited for a retry, or for a node to go on with it."""
+    found = transaction.execute(Q.runs, (json.dumps([seq]),)).fetchall()
+    compiled = definitions.get(transaction.connection, job, version)
+    rules, places = (None, {}) if compiled is None else (compiled.rules, compiled.rules.places)
+    runs = {row[1]: rows.run_state(row[2:]) for row in found}
+    ended = closed(rules, runs, rows.moment(transaction.now))
+    transaction.executemany(
+        Q.write_run, [rows.run_columns(seq, task, places.get(task, 0), run) for task, run in ended.items()]
+    )

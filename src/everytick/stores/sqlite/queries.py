@@ -71,6 +71,7 @@ class Queries:
     held_under: str
     held_by_others: str
     take_over: str
+    free_wait: str
     owed_reports: str
     report_delivered: str
     job_by_name: str
@@ -92,6 +93,9 @@ class Queries:
     forget_pause: str
     add_pause: str
     put_back_in_line: str
+    put_all_back_in_line: str
+    hold_waits: str
+    let_waits_go: str
     end_pause: str
     open_request: str
     payload_of: str

@@ -154,7 +154,7 @@ update occurrence
        report_due = (select v.reports from job_version v
                       where v.job = occurrence.job and v.version = occurrence.version)
  where id = ? and status < 4 and status <> 1
-returning job, scheduled_for, started_at;
+returning job, scheduled_for, started_at, seq, version, number;
 
 -- ask_to_cancel --
 -- The owner is told by its next beat; what has ended is not asked.
@@ -254,7 +254,10 @@ select seq, fence, number, status from occurrence where seq in (select value fro
 -- One step of the owner that is not its last, by key and fence; one that was written before changes nothing.
 update occurrence
    set status = ?, owner = iif(?, null, owner), ready_at = coalesce(nullif(?, -9223372036854775808), ready_at),
-       later = coalesce(nullif(?, -9223372036854775808), ready_at, 0) > ?, error = nullif(?, char(0)), number = ?,
+       later = iif(? and exists (select 1 from job_state s join job_version v on v.job = s.job and v.version = s.version
+                              where s.job = occurrence.job and v.enabled = 0), 2,
+                   coalesce(nullif(?, -9223372036854775808), ready_at, 0) > ?),
+       error = nullif(?, char(0)), number = ?,
        lost = ?, superseded_by_next = ?, updated_at = ?
  where seq = ? and fence = ? and number < ? and status < 4;
 
@@ -431,6 +434,14 @@ select o.seq, o.status, o.job, o.version, o.id
 -- Owner and fence in one statement: the old owner is fenced out before anything is decided.
 update occurrence set owner = ?, fence = fence + 1, updated_at = ? where seq = ?;
 
+-- free_wait --
+-- The same where nobody is the new owner: no attempt of it was running, and of a disabled job nobody goes on with it.
+update occurrence
+   set owner = null, fence = fence + 1, updated_at = ?,
+       later = iif(exists (select 1 from job_state s join job_version v on v.job = s.job and v.version = s.version
+                              where s.job = occurrence.job and v.enabled = 0), 2, later)
+ where seq = ?;
+
 -- owed_reports --
 -- Ended occurrences whose report was not delivered, oldest end first.
 select o.seq from occurrence o
@@ -539,6 +550,21 @@ insert into pause (job, since_at, until_at, missed, reason, paused_by) values (?
 -- What the schedule created and nobody claimed waits for the end of the pause.
 update occurrence indexed by occurrence_active set status = 3, updated_at = ?
  where job = ? and ended_at is null and status = 0 and cause = 0;
+
+-- put_all_back_in_line --
+-- What nobody claimed of a disabled job waits until it is enabled, whatever made it.
+update occurrence indexed by occurrence_active set status = 3, updated_at = ?
+ where job = ? and ended_at is null and status = 0;
+
+-- hold_waits --
+-- What waits for a retry and is nobody's cannot be claimed while its job is disabled.
+update occurrence indexed by occurrence_active set later = 2
+ where job = ? and ended_at is null and status = 2 and owner is null;
+
+-- let_waits_go --
+-- What could not be claimed while its job was disabled can be, once its time has come.
+update occurrence indexed by occurrence_active set later = ready_at > ?
+ where job = ? and ended_at is null and later = 2;
 
 -- end_pause --
 -- The pause ends now.

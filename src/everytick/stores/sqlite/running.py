@@ -395,7 +395,7 @@ def _advanced(claim: Claim, step: Step, now: int) -> Columns:
     error = NO_TEXT if after.error is None else after.error
     superseded = 1 if step.superseded_by_next else 0
     return (
-        _STEP_CODE[after.status], is_free, ready_at, ready_at, now, error, number, after.lost, superseded, now,
+        _STEP_CODE[after.status], is_free, ready_at, is_free, ready_at, now, error, number, after.lost, superseded, now,
         claim.handle, claim.fence, number,
     )  # fmt: skip
 
@@ -468,7 +468,7 @@ def _take_over(
             continue
         if status == _AWAITING_RETRY:
             # It lost nothing: no attempt of it was running.
-            transaction.execute(Q.take_over, (None, now, seq))
+            transaction.execute(Q.free_wait, (now, seq))
             transaction.rang = True
         elif len(taken) < limit:
             transaction.execute(Q.take_over, (node, now, seq))

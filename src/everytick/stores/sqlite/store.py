@@ -363,7 +363,7 @@ class SqliteStore:
 
     async def cancel(self, occurrence_id: str, reason: str = "canceled") -> bool:
         """End what nobody has claimed, or ask its owner to stop; return whether it was still active."""
-        return await self._write(lambda writing: jobs.cancel(writing, occurrence_id, reason))
+        return await self._write(lambda writing: jobs.cancel(writing, self._definitions, occurrence_id, reason))
 
     # ------------------------------------------------------------------------------------------------ the history
 

@@ -187,6 +187,7 @@ create table everytick.span (
 -- Status: 0 pending, 1 queued, 2 running, 3 awaiting_retry; from 4 on it is over and never changes again.
 -- One is early when its ready_at had not come as it was written: parked retries and jitter stand apart, in an index
 -- of their own, so that a claim does not walk past them; whoever finds that the time has come ends it.
+-- Of a disabled job `early` is null for what waits for a node: it stands in neither index until the job is enabled.
 -- There is room for the steps of an occurrence beside it: one that changes nothing an index knows is written in place.
 create table everytick.occurrence (
     seq                bigint generated always as identity primary key,
@@ -203,7 +204,7 @@ create table everytick.occurrence (
     late               boolean not null,
     superseded_by_next boolean not null default false,
     awaited            boolean not null default false,
-    early              boolean not null default false,
+    early              boolean default false,
     line_at            timestamptz not null,
     ready_at           timestamptz,
     started_at         timestamptz,
@@ -473,6 +474,18 @@ begin
                 where a.job = held.job and a.status < 2
                   and not exists (select from everytick.task_run r where r.occurrence = a.seq)
                 order by a.seq for no key update));
+        update everytick.occurrence o
+           set status = case when o.status = 0 and not new.enabled then 1 else o.status end,
+               early = case when new.enabled then coalesce(o.ready_at > moment, false)
+                            when o.status = 0 then o.early end,
+               updated_at = case when o.status = 0 and not new.enabled then moment else o.updated_at end
+         where o.seq = any(array(
+               select a.seq from everytick.occurrence a
+                where a.job = held.job and a.status < 4
+                  and case when new.enabled then a.early is null
+                           else a.status = 0 or (a.status = 3 and a.owner is null) end
+                order by a.seq for no key update))
+           and (new.enabled or o.status = 0 or (o.status = 3 and o.owner is null));
     end if;
     if new.paused and not old.paused then
         insert into everytick.pause (job, since, missed, reason, paused_by)

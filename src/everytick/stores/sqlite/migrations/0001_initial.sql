@@ -198,6 +198,7 @@ create table occurrence (
 ) strict;
 -- later = 1: ready_at was still to come when the row was written. Such a row stands apart until its time has come,
 -- so that thousands of parked retries are not walked past to find what is ready.
+-- later = 2: its job is disabled. Such a row stands in neither index and waits until the job is enabled.
 create index occurrence_ready on occurrence (queue, priority desc, line_at, id)
   where later = 0 and (status = 0 or (status = 2 and owner is null));
 create index occurrence_later on occurrence (queue, ready_at) where later = 1;
@@ -422,6 +423,15 @@ create trigger jobs_are_switched instead of update on jobs begin
   update occurrence set version = old.version + 1
    where job = (select job from job_state where id = old.id) and new.enabled <> old.enabled
      and ended_at is null and status in (0, 3) and not exists (select 1 from task_run r where r.occurrence = seq);
+  update occurrence set status = 3, updated_at = «now»
+   where job = (select job from job_state where id = old.id) and old.enabled and not new.enabled
+     and ended_at is null and status = 0;
+  update occurrence set later = 2
+   where job = (select job from job_state where id = old.id) and old.enabled and not new.enabled
+     and ended_at is null and status = 2 and owner is null;
+  update occurrence set later = ready_at > «now»
+   where job = (select job from job_state where id = old.id) and new.enabled and not old.enabled
+     and ended_at is null and later = 2;
   update job_state
      set oldest_edition = iif(exists (select 1 from parked_definition d where d.job = job_state.job),
                               version + 1, oldest_edition),
