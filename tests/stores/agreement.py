@@ -59,6 +59,7 @@ class Pair:
         self.stale: tuple[Any, Any] | None = None
         self.seen_beats: dict[str, int] = {}
         self.done: list[str] = []
+        self.asked: list[str] = []
 
     async def act(self) -> None:
         """Do one random deed to both."""
@@ -120,13 +121,20 @@ class Pair:
         await self.both("resume", await self.job_id())
 
     async def do_request(self) -> None:
+        """Ask by a key, now and then by the number of a call that was made before, as after a lost reply."""
         key, body = self.random.choice("abcdef"), self.random.choice([None, payload(1), payload({"x": [2]})])
-        await self.both("request", await self.job_id(), Request(key, Cause.TRIGGER, self.now(), body, by="ada"))
+        call = self.random.choice([None, self.random.randrange(8), self.random.randrange(1 << 63)])
+        asked = Request(key, Cause.TRIGGER, self.now(), body, by="ada", call=call)
+        id_ = await self.both("request", await self.job_id(), asked)
+        if isinstance(id_, str):
+            self.asked.append(id_)
 
     async def do_backfill(self) -> None:
         begin = self.now() - timedelta(minutes=self.random.randrange(1, 60))
         ask = Request(self.random.choice("xyz"), Cause.BACKFILL, self.now(), after=begin, through=self.now())
-        await self.both("request", await self.job_id(), ask)
+        id_ = await self.both("request", await self.job_id(), ask)
+        if isinstance(id_, str):
+            self.asked.append(id_)
 
     async def do_adjust(self) -> None:
         job_id = await self.job_id()
@@ -142,7 +150,8 @@ class Pair:
 
     async def do_cancel(self) -> None:
         found = (await self.both("history", limit=20)).occurrences
-        await self.both("cancel", self.random.choice(found).id if found else "occ_none", "by hand")
+        known = [each.id for each in found] + self.asked[-3:]
+        await self.both("cancel", self.random.choice(known) if known else "occ_none", "by hand")
 
     async def do_plan(self) -> None:
         limit = self.random.choice([1, 100])
@@ -300,8 +309,8 @@ class Pair:
         await self.both("last_failures", [record.job.id for record in records])
         await self.both("ahead", QUEUES)
         found = (await self.both("history", limit=1000)).occurrences
-        for each in found:
-            await self.both("whole", each.id)
+        for id_ in [each.id for each in found] + self.asked:
+            await self.both("whole", id_)
         for job_id in {each.job_id for each in found} | {record.job.id for record in records}:
             await self.both("spans", job_id, self.now() - timedelta(days=9), self.now())
         await self.both("reports", 1000)

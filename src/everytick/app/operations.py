@@ -165,8 +165,9 @@ class Operations(Opened):
         """Ask for an occurrence now and return its handle; the schedule is not moved.
 
         It waits in line, or overlaps where the job does, unless `overlap` names another rule.
-        The same `key` again answers with the same occurrence; with another payload it is
-        refused. `within` is a connection
+        The same `key` again answers with the same occurrence, and with another payload it is
+        refused, until that one has failed or was canceled or skipped: then the key is free
+        again. `within` is a connection
         of your own to the store's database, asyncpg's or sqlite3's: then it is asked for when
         your transaction commits, and never if that is rolled back.
         """
@@ -177,9 +178,9 @@ class Operations(Opened):
         store = await self._opened()
         # To store the definition now would wait for the very transaction that this is to be part of.
         record = await self._find(store, name, storing=within is None)
-        asked = Request(
-            _key(key), Cause.TRIGGER, ASKED_NOW, payload=given, overlap=rule, reason=reason, by=self._by(by)
-        )
+        named, call = _key(key)
+        by = self._by(by)
+        asked = Request(named, Cause.TRIGGER, ASKED_NOW, payload=given, overlap=rule, reason=reason, by=by, call=call)
         if within is None:
             return Handle(await store.request(record.job.id, asked), self._opened)
         return Handle(await self._itself().request(record.job.id, asked, within=within), self._opened)
@@ -221,8 +222,9 @@ class Operations(Opened):
         if original.status not in ENDED:
             text = f"occurrence {original.id} is {original.status}: replay it once it has ended, or cancel it first"
             raise Conflict(text)
+        named, call = _key(key)
         asked = Request(
-            _key(key),
+            named,
             Cause.REPLAY,
             await store.now(),
             payload=_own_payload(original),
@@ -234,6 +236,7 @@ class Operations(Opened):
             covers_after=original.covers_after,
             covers_through=original.covers_through,
             keeps=() if from_task is None else await _kept(store, whole, from_task),
+            call=call,
         )
         return Handle(await store.request(original.job_id, asked), self._opened)
 
@@ -266,14 +269,17 @@ class Operations(Opened):
         missing, more = await _unfilled(store, record, begin, min(end, now), again)
         if dry_run or not missing:
             return Backfill(None, tuple(missing), more)
-        key = _key(None)
+        key, _ = _key(None)
         who = self._by(by)
         asked = Request(key, Cause.BACKFILL, now, overlap=rule, by=who, after=begin, through=end, again=again)
         await store.request(record.job.id, asked)
         return Backfill(key, tuple(missing), more)
 
     async def cancel(self, occurrence_id: str, *, reason: str = "", by: str | None = None) -> bool:
-        """End what nobody has claimed, or ask its owner to stop it; return whether it was still active."""
+        """End what no node has claimed, or ask the node that runs it to stop; return whether it was still active.
+
+        What is asked for and not planned yet is ended too: it never runs.
+        """
         store = await self._opened()
         said = f"canceled by {self._by(by)}"
         return await store.cancel(occurrence_id, f"{said}: {reason}" if reason else said)
@@ -478,13 +484,18 @@ def _filling_rule(given: str | None) -> Overlap | None:
     return Overlap(choice("overlap", LateOverlap, given).value)
 
 
-def _key(given: str | None) -> str:
-    """The request's key; made here, before the first write, so that a repeated write finds its own effect."""
+def _key(given: str | None) -> tuple[str, int | None]:
+    """Return the request's key and, where the caller named it, a number drawn for this call.
+
+    Both are made here, before the first write, so that a repeated write finds its own effect.
+    """
     if given is not None:
-        return checked_name("request key", given)
+        from random import getrandbits
+
+        return checked_name("request key", given), getrandbits(63)
     from uuid import uuid4
 
-    return uuid4().hex
+    return uuid4().hex, None
 
 
 async def _unfilled(

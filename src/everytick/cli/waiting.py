@@ -67,7 +67,7 @@ async def _warn_if_alone(app: Everytick) -> None:
 
 def words(whole: Whole | None, waited: timedelta) -> str:
     """Say how far it has come: its status, and what the attempts that run have told."""
-    if whole is None:
+    if whole is None or whole.occurrence.created_at is None:
         return f"asked for, not planned yet  {length(waited)}"
     parts: list[str] = [whole.occurrence.status]
     for task, attempt in whole.attempts:

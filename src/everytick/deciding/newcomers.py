@@ -148,7 +148,7 @@ def requested(job_id: str, job: Job, request: Request, refusal: Refusal | None =
     asked = request.requested_at
     scheduled_for = request.scheduled_for or asked
     return Newcomer(
-        _id_of(job_id, job, request),
+        request.occurrence_id(job_id),
         asked,
         scheduled_for,
         request.cause,
@@ -158,19 +158,6 @@ def requested(job_id: str, job: Job, request: Request, refusal: Refusal | None =
         request=request,
         refusal=refusal,
     )
-
-
-def _id_of(job_id: str, job: Job, request: Request) -> str:
-    match request.cause:
-        case Cause.REPLAY:
-            return ids.replay_id(job_id, request.key)
-        case Cause.CREATE:
-            return ids.create_id(job_id, job.version)
-        case Cause.BACKFILL:
-            # One that is turned down as a whole; the instants of any other have ids of their own.
-            return ids.backfill_again_id(job_id, request.key, request.requested_at)
-        case _:
-            return ids.trigger_id(job_id, request.key)
 
 
 def _asked_rule(job: Job) -> Overlap:
@@ -183,10 +170,7 @@ def _asked_rule(job: Job) -> Overlap:
 
 
 def _filling(job_id: str, job: Job, request: Request, instant: datetime, before: datetime | None) -> Newcomer:
-    if request.again:
-        id_ = ids.backfill_again_id(job_id, request.key, instant)
-    else:
-        id_ = ids.occurrence_id(job_id, instant)
+    id_ = request.filling_id(job_id, instant)
     # With equal times in line their ids would decide, which are in no order; a microsecond for each
     # second keeps the order of time, and says the same however often the backfill is cut.
     line_at = request.requested_at - (_end_of(request) - instant) // 1_000_000

@@ -392,7 +392,7 @@ def _creation(job: Job, newcomer: Newcomer, status: OccurrenceStatus, why: Why, 
 
 def _as_asked(request: Request, detail: str) -> str:
     """Say who asked and for what reason, beside what the decision has to say."""
-    return ", ".join(filter(None, (f"by {request.by}" if request.by else "", request.reason, detail)))
+    return ", ".join(filter(None, (request.detail, detail)))
 
 
 def _payload(job: Job, newcomer: Newcomer, adjustment: Adjustment | None) -> Payload | None:

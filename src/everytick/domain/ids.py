@@ -42,14 +42,17 @@ def occurrence_id(job_id: str, instant: datetime) -> str:
     return "occ_" + _uuid5(_OCCURRENCES, f"{job_id}:{unix_text(instant)}")
 
 
-def trigger_id(job_id: str, key: str) -> str:
-    """Return the id of the occurrence that a trigger with this key asks for."""
-    return "occ_" + _uuid5(_OCCURRENCES, f"{job_id}:trigger:{key}")
+def trigger_id(job_id: str, key: str, nth: int = 1) -> str:
+    """Return the id of the occurrence that a trigger with this key asks for.
+
+    A key is free again after a failure: `nth` counts the occurrences that were asked for by it.
+    """
+    return "occ_" + _uuid5(_OCCURRENCES, f"{job_id}:{_counted('trigger', nth)}:{key}")
 
 
-def replay_id(job_id: str, key: str) -> str:
+def replay_id(job_id: str, key: str, nth: int = 1) -> str:
     """Return the id of the occurrence that a replay with this key asks for."""
-    return "occ_" + _uuid5(_OCCURRENCES, f"{job_id}:replay:{key}")
+    return "occ_" + _uuid5(_OCCURRENCES, f"{job_id}:{_counted('replay', nth)}:{key}")
 
 
 def create_id(job_id: str, version: int) -> str:
@@ -60,6 +63,11 @@ def create_id(job_id: str, version: int) -> str:
 def restart_id(job_id: str, instant: datetime) -> str:
     """Return the id of the occurrence that follows an instant of the restart schedule."""
     return "occ_" + _uuid5(_OCCURRENCES, f"{job_id}:restart:{unix_text(instant)}")
+
+
+def backfill_id(job_id: str, key: str) -> str:
+    """Return the id of a backfill as a whole: it can be looked at and canceled by it until a plan has answered it."""
+    return "occ_" + _uuid5(_OCCURRENCES, f"{job_id}:backfill:{key}")
 
 
 def backfill_again_id(job_id: str, backfill_id: str, instant: datetime) -> str:
@@ -86,6 +94,10 @@ def unix_text(instant: datetime) -> str:
     since = instant - EPOCH
     seconds = since.days * 86_400 + since.seconds
     return f"{seconds}.{since.microseconds:06d}" if since.microseconds else str(seconds)
+
+
+def _counted(cause: str, nth: int) -> str:
+    return cause if nth == 1 else f"{cause}@{nth}"
 
 
 def _uuid5(namespace: bytes, text: str) -> str:

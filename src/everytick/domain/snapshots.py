@@ -7,6 +7,7 @@ the condition that the snapshot still holds.
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from everytick.domain import ids
 from everytick.domain.config import Overrides
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
@@ -104,8 +105,15 @@ class Request:
 
     It is never stored as asked for later than at that moment.
 
-    A backfill asks for the instants in `(after, through]`; every other request for one occurrence.
-    `keeps` are the tasks whose results a replay takes over from its original.
+    A backfill asks for the instants in `(after, through]`, named by the definitions of their
+    time unless it is `as_of_now`; with `scheduled_for` it asks for that instant alone. Every
+    other request asks for one occurrence. `keeps` are the tasks whose results a replay takes
+    over from its original.
+
+    `call` is drawn at random by each call that names a key: a repeat of the same call finds its
+    own occurrence, whatever became of it. Without it the key itself was drawn by the call.
+    `nth` counts the occurrences that were asked for by the key; the store sets it. For a
+    definition that is run at once it is the version.
     """
 
     key: str
@@ -123,6 +131,33 @@ class Request:
     through: datetime | None = None
     again: bool = False
     keeps: tuple[str, ...] = ()
+    as_of_now: bool = False
+    call: int | None = None
+    nth: int = 1
+
+    @property
+    def detail(self) -> str:
+        """Who asked and for what reason."""
+        return ", ".join(filter(None, (self.by and f"by {self.by}", self.reason)))
+
+    def occurrence_id(self, job_id: str) -> str:
+        """Return the id of what it asks for; of a backfill of many instants, an id of its own."""
+        match self.cause:
+            case Cause.REPLAY:
+                return ids.replay_id(job_id, self.key, self.nth)
+            case Cause.CREATE:
+                return ids.create_id(job_id, self.nth)
+            case Cause.BACKFILL:
+                one = self.scheduled_for
+                return ids.backfill_id(job_id, self.key) if one is None else self.filling_id(job_id, one)
+            case _:
+                return ids.trigger_id(job_id, self.key, self.nth)
+
+    def filling_id(self, job_id: str, instant: datetime) -> str:
+        """Return the id that an instant of a backfill has."""
+        if self.again:
+            return ids.backfill_again_id(job_id, self.key, instant)
+        return ids.occurrence_id(job_id, instant)
 
 
 @value

@@ -83,7 +83,7 @@ class Lane:
         self.watermark, self.wake_at, self.retire_at = snapshot.watermark, snapshot.wake_at, snapshot.retire_at
         self.editions, self.pauses, self.reschedule = snapshot.editions, snapshot.pauses, snapshot.reschedule
         self.adjustments = {each.at: each for each in snapshot.adjustments}
-        self.requests = {each.key: each for each in snapshot.requests}
+        self.requests = {(each.cause, each.key): each for each in snapshot.requests}
         self._ended: Ended | Run | None = snapshot.last_end
         self._succeeded: Ended | Run | None = snapshot.last_success
         self._succeeded_before: Ended | Run | None = snapshot.other_success
@@ -140,9 +140,9 @@ class Lane:
         """Keep what the plan decided about the job itself."""
         self.watermark, self.wake_at, self.awaits_ends = plan.watermark, plan.wake_at, plan.awaits_ends
         for answer in plan.answers:
-            request = self.requests.pop(answer.key)
+            request = self.requests.pop((answer.cause, answer.key))
             if answer.done_through is not None:
-                self.requests[answer.key] = replace(request, after=answer.done_through, requested_at=now)
+                self.requests[answer.cause, answer.key] = replace(request, after=answer.done_through, requested_at=now)
         if self.adjustments:
             self._forget_adjustments(plan)
         if plan.rescheduled:

@@ -9,7 +9,6 @@ from everytick.domain import ids
 from everytick.domain.config import Level, Overrides, Settings
 from everytick.domain.decisions import Creation
 from everytick.domain.job import Job
-from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
 from everytick.domain.snapshots import Edition, JobSnapshot, Request
 from everytick.domain.upcoming import next_run
@@ -92,17 +91,6 @@ def first_watermark(job: Job, now: datetime) -> datetime:
             return now.replace(second=0, microsecond=0) - _TICK
         case _:
             return now
-
-
-def requested_id(job: Job, request: Request) -> str:
-    """Return the id of the occurrence that a request asks for."""
-    match request.cause:
-        case Cause.REPLAY:
-            return ids.replay_id(job.id, request.key)
-        case Cause.CREATE:
-            return ids.create_id(job.id, job.version)
-        case _:
-            return ids.trigger_id(job.id, request.key)
 
 
 def as_stored(job: Job, request: Request, now: datetime) -> Request:

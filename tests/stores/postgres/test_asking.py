@@ -16,8 +16,8 @@ from tests.stores.acting import job, occurrences, plan_once
 from tests.stores.clock import ManualClock
 
 ASKED = """
-insert into request (job, key, cause, requested_at, payload, reason, requested_by, again)
-select job, 'k', 1, '2026-01-01', '1', '', '', false from job_state
+insert into request (job, key, cause, requested_at, payload, reason, requested_by, again, id)
+select job, 'k', 1, '2026-01-01', '1', '', '', false, gen_random_uuid() from job_state
 """
 PLANNED = """
 insert into occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, created_at, updated_at,

@@ -32,8 +32,10 @@ insert into pause (job, since, until, missed, reason, paused_by)
 select seq, '2026-01-01', '2026-02-01', 'skip', '', '' from job;
 insert into adjustment (job, at, kind, reason, adjusted_by, done)
 select seq, '2026-01-01', 'skip', '', '', false from job;
-insert into request (job, key, cause, requested_at, reason, requested_by, again)
-select seq, 'k', 1, '2026-01-01', '', '', false from job;
+insert into request (job, key, cause, requested_at, reason, requested_by, again, id)
+select seq, 'k', 1, '2026-01-01', '', '', false, ('00000000-0000-0000-0000-' || lpad(seq::text, 12, '0'))::uuid
+  from job;
+insert into request_key (job, cause, key, nth, call, id) select job, cause, key, 1, 1, id from request;
 insert into wake (job, at, wakes, scheduled_for, started_at, ended_at, well)
 select seq, '2026-01-01', seq % 1000 = 0, '2026-01-01', '2026-01-01', '2026-01-01', true from job;
 insert into forgotten_failure (job, at) select seq, '2026-01-01' from job;
@@ -84,6 +86,10 @@ INDEXES = {
     "definitions": ("definition_pkey",),
     "active": ("occurrence_active",),
     "requests": ("request_pkey",),
+    "open_request": ("request_pkey",),
+    "key_use": ("request_key_pkey",),
+    "asked_for": ("request_id", "job_state_pkey"),
+    "forget_asked_for": ("request_id",),
     "hold_plans": ("job_state_pkey",),
     "hold_occurrences": ("occurrence_id_key", "occurrence_active", "occurrence_pkey"),
     "ask_all_to_stop": ("occurrence_active",),
@@ -94,8 +100,8 @@ INDEXES = {
     "settle_plans": ("job_state_pkey",),
     "settle_plain": ("job_state_pkey",),
     "settle_few": ("job_state_pkey", "request_pkey", "occurrence_active", "occurrence_ready", "occurrence_early"),
-    "ask": ("job_state_pkey", "occurrence_id_key"),
     "foretell": ("job_state_pkey",),
+    "ask": ("job_state_pkey", "occurrence_id_key", "request_key_pkey"),
     "claim": ("occurrence_ready", "occurrence_early", "occurrence_pkey"),
     "ripen": ("occurrence_early", "occurrence_pkey"),
     "runs": ("task_run_pkey",),
@@ -167,11 +173,12 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
         "node",
         ["default"],
         times,
+        [1] * BATCH,
     ),
-    "ask": ("1", 1, 1, ids[0], "k", 1, START, *[None] * 10, False, []),
+    "ask": ("1", 1, 1, ids[0], "k", 1, START, *[None] * 10, False, [], False, 1, ids[0], 1),
     "settle_pauses": (keys, times),
     "settle_adjustments": (keys, times),
-    "answer_requests": (keys, ["k"] * BATCH, [None] * BATCH),
+    "answer_requests": (keys, [1] * BATCH, ["k"] * BATCH, [None] * BATCH),
     "claim": ("node", ["default"], BATCH, [], False),
     "ripen": (["default"],),
     "runs": (keys,),

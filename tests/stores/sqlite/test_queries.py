@@ -46,7 +46,9 @@ INDEXES = {
         record_watermark wake_job wake_job_of wake_jobs_of watermark_of""",
     "PRIMARY KEY": """
         attempts definition purge_versions version_at forget_attempts forget_parked forget_parked_job
-        forget_runs leave remember_failures runs""",
+        forget_runs key_use leave purge_keys remember_failures runs""",
+    "INDEX request_id": "asked_for forget_asked_for",
+    "INDEX request_key_id": "forget_keys",
     "INDEX attempt_failed": "last_failures",
     "INDEX job_due": "due_jobs next_wake",
     "INDEX occurrence_active": """
@@ -76,7 +78,7 @@ INDEXES = {
     "": """
         add_job add_job_state add_pause add_request add_span add_version beat count_moved_request create_occurrence
         keep_latest_time latest_time parked_definitions put_adjustment record_occurrence register_node show_parked
-        write_first_attempts write_first_successes write_attempt write_run""",
+        use_key write_first_attempts write_first_successes write_attempt write_run""",
 }
 BY_QUERY = {name: index for index, names in INDEXES.items() for name in names.split()}
 

@@ -1,7 +1,8 @@
 """One job in the middle of its life, and everything that two parties may do to it at the same moment.
 
 An hourly job with two places: its first occurrence is run by a node that fell silent, the
-second may be claimed, the third waits in line, and the fourth instant is due.
+second may be claimed, the third waits in line, the fourth instant is due, and somebody asks
+for one more that no plan has answered.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -38,6 +39,7 @@ class Scene:
     failure: Step
     pending_id: str
     beats: int
+    asked_id: str
     batch: Sequence[JobSnapshot]
     plans: Sequence[Plan]
 
@@ -54,13 +56,14 @@ async def set_up(store: AnyStore, clock: ManualClock) -> Scene:
         await plan_once(store)
     clock.move(hours=1)
     now = await store.now()
+    asked_id = await store.request(stored.job_id, Request("open", Cause.TRIGGER, now, call=1))
     async with store.due(now, 10) as batch:
         plans = [plan(snapshot, now) for snapshot in batch]
     made = await occurrences(store)
     assert [str(each.status) for each in made] == ["running", "pending", "queued"]
     success, failure = ended(begun, now), ended(begun, now, FAILED)
     [silent] = await store.nodes()
-    return Scene(stored.job_id, claim, success, failure, made[1].id, silent.beats, batch, plans)
+    return Scene(stored.job_id, claim, success, failure, made[1].id, silent.beats, asked_id, batch, plans)
 
 
 # ----------------------------------------------------------------------------------------------------------- deeds
@@ -89,6 +92,7 @@ DEEDS: Mapping[str, Deed] = {
     "cancel_running": lambda store, scene: store.cancel(scene.claim.occurrence.id, "by hand"),
     "cancel_pending": lambda store, scene: store.cancel(scene.pending_id, "by hand"),
     "request": _request,
+    "cancel_asked": lambda store, scene: store.cancel(scene.asked_id, "by hand"),
 }
 
 PASSES_OVER = frozenset({"claim", "orphans", "overdue", "plan"})

@@ -13,7 +13,7 @@ from everytick.errors import Conflict, NotFound, OccurrenceExists
 from everytick.stores.addresses import AnyStore
 from everytick.stores.postgres.store import PostgresStore
 from everytick.stores.sqlite.store import SqliteStore
-from tests.stores.acting import plan_once, statuses
+from tests.stores.acting import FAILED, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
 
 pytestmark = pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
@@ -189,3 +189,22 @@ async def test_a_connection_as_python_makes_it_leaves_the_commit_to_its_owner(
     legacy.commit()
     assert len(await plan_once(store)) == 1
     legacy.close()
+
+
+async def test_a_key_is_free_again_after_a_failure_within_a_transaction_too(
+    tick: Everytick, store: AnyStore, own: Own, yearly: str
+) -> None:
+    """S1-001, W7: and a rollback leaves the key as it was."""
+    found = []
+    for _ in range(2):
+        await own.execute("begin")
+        found.append((await tick.trigger(yearly, key="k", within=own.connection)).id)
+        assert (await tick.trigger(yearly, key="k", within=own.connection)).id == found[-1]
+        await own.execute("commit")
+        await plan_once(store)
+        await run_one(store, FAILED)
+    assert found[0] != found[1]
+    await own.execute("begin")
+    third = await tick.trigger(yearly, key="k", within=own.connection)
+    await own.execute("rollback")
+    assert (await tick.trigger(yearly, key="k")).id == third.id

@@ -140,7 +140,7 @@ def test_a_job_that_begins_immediately_has_a_request_of_cause_create() -> None:
     """C-08."""
     first = replace(job(), version=4)
 
-    decided = plan(snapshot_of(first, at("09:10"), requests=(trigger(cause="create"),)), at("09:45"))
+    decided = plan(snapshot_of(first, at("09:10"), requests=(trigger(cause="create", nth=4),)), at("09:45"))
 
     assert [(each.id, str(each.cause)) for each in decided.creations] == [(ids.create_id(first.id, 4), "create")]
 

@@ -8,11 +8,13 @@ from itertools import islice, takewhile
 from everytick.domain import ids
 from everytick.domain.decisions import Span
 from everytick.domain.occurrence import Cause, TaskRun
+from everytick.domain.snapshots import Request
 from everytick.domain.statuses import ENDED, AttemptStatus, OccurrenceStatus
 from everytick.stores.base import ClaimKey, NodeRecord, Page, Whole
 from everytick.stores.memory.base import Base
 from everytick.stores.memory.ordered import Place
 from everytick.stores.memory.tables import JobRow, NodeRow, OccurrenceRow
+from everytick.stores.open_requests import as_asked
 
 _S = OccurrenceStatus
 _KEPT_AS_SUCCESS = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS, _S.SKIPPED})
@@ -56,6 +58,8 @@ class History(Base):
 
     async def whole(self, occurrence_id: str) -> Whole:
         """Return one occurrence with its runs and attempts."""
+        if occurrence_id not in self._tables.occurrences and (asked := self._tables.asked_for(occurrence_id)):
+            return as_asked(asked[0][0].job, asked[0][1])
         row = self._occurrence(occurrence_id)
         job, _ = row.job.versions[row.version]
         tasks = {task.name: task for task in job.tasks}
@@ -102,7 +106,17 @@ class History(Base):
         for row in forgotten:
             row.job.forgotten_failure = max(_failures([row], row.job.forgotten_failure), default=None)
             self._tables.remove(row)
+        for job in {row.job.id: row.job for row in forgotten}.values():
+            _forget_keys(job, {row.id for row in forgotten})
         return len(forgotten)
+
+
+def _forget_keys(job: JobRow, forgotten: set[str]) -> None:
+    """Forget the keys whose newest use is among what was forgotten."""
+    named = {key: Request(key[1], key[0], job.created_at, nth=nth) for key, (nth, _) in job.keys.items()}
+    for key, asked in named.items():
+        if asked.occurrence_id(job.id) in forgotten:
+            del job.keys[key]
 
 
 def _place(row: OccurrenceRow) -> tuple[datetime, str]:

@@ -18,7 +18,6 @@ from everytick.errors import (
     DuplicateDefinition,
     JobDisabled,
     NotFound,
-    OccurrenceExists,
     TransactionsUnsupported,
     VersionConflict,
 )
@@ -32,12 +31,12 @@ from everytick.stores.beginnings import (
     in_force_at,
     refuse_edit,
     refuse_purge,
-    requested_id,
     under_id,
 )
 from everytick.stores.memory.base import UNSTARTED
 from everytick.stores.memory.planning import Planning
 from everytick.stores.memory.tables import JobRow
+from everytick.stores.open_requests import KEEPS_ITS_KEY, KeyUse, as_waiting, has_key_of_its_own, under_key
 
 _S = OccurrenceStatus
 
@@ -179,20 +178,26 @@ class Jobs(Planning):
         if not row.job.enabled:
             raise JobDisabled(row.name)
         request = as_stored(row.job, request, now)
-        id_ = requested_id(row.job, request)
-        open_ = row.requests.get(request.key)
-        made = self._tables.occurrences.get(id_)
-        if open_ is not None or (made is not None and request.cause is not Cause.BACKFILL):
-            if open_ is not None:
-                before = open_.payload
-            else:
-                before = made.overrides.get("payload") if made and made.overrides.items else None
-            if before != request.payload:
-                raise OccurrenceExists(id_)
-            return id_
-        row.requests[request.key] = request
-        self._wake(row, now)
-        return id_
+        request, is_known = under_key(row.id, request, self._key_use(row, request))
+        if not is_known:
+            if has_key_of_its_own(request):
+                row.keys[request.cause, request.key] = request.nth, request.call
+            self._tables.ask(row, replace(request, call=None))
+            self._wake(row, now)
+        return request.occurrence_id(row.id)
+
+    def _key_use(self, row: JobRow, request: Request) -> KeyUse | None:
+        """Return what the key was last used for."""
+        key = request.cause, request.key
+        if (open_ := row.requests.get(key)) is not None:
+            return KeyUse(open_.nth, None, True, open_.payload)
+        if request.cause is Cause.BACKFILL:
+            return None
+        nth, call = row.keys.get(key, (1, None))
+        made = self._tables.occurrences.get(replace(request, nth=nth).occurrence_id(row.id))
+        if made is None:
+            return None if call is None else KeyUse(nth, call, False, None)
+        return KeyUse(nth, call, made.status in KEEPS_ITS_KEY, made.own_payload)
 
     async def adjust(self, job_id: str, adjustment: Adjustment) -> None:
         """Skip or move one single future instant; what was said of it before is replaced."""
@@ -208,7 +213,11 @@ class Jobs(Planning):
 
     async def cancel(self, occurrence_id: str, reason: str = "canceled") -> bool:
         """End what nobody has claimed, or ask its owner to stop; return whether it was still active."""
-        row, now = self._occurrence(occurrence_id), self._now()
+        now = self._now()
+        if occurrence_id not in self._tables.occurrences:
+            self._cancel_request(occurrence_id, reason, now)
+            return True
+        row = self._occurrence(occurrence_id)
         if row.status in ENDED:
             return False
         if row.owner is None and row.status in UNSTARTED:
@@ -223,6 +232,18 @@ class Jobs(Planning):
         """Make older snapshots stale, let the job be looked at, and say when it runs next by what is true now."""
         row.revision += 1
         row.next_run = next_run(self._snapshot(row), now)
+        self._wake(row, now)
+
+    def _cancel_request(self, occurrence_id: str, reason: str, now: datetime) -> None:
+        """End what is asked for and no plan has made: it exists from now on, canceled, and no older plan makes it."""
+        asked = self._tables.asked_for(occurrence_id)
+        if not asked:
+            raise NotFound("occurrence", occurrence_id)
+        row, request = asked[0]
+        self._create(row, as_waiting(row.job, request), now)
+        for _, each in asked:
+            self._tables.answer(row, each.cause, each.key)
+        self._end(self._occurrence(occurrence_id), _S.CANCELED, reason, now)
         self._wake(row, now)
 
     def _record(self, row: JobRow) -> JobRecord:
@@ -248,7 +269,7 @@ class Jobs(Planning):
         row = JobRow(id_, job.name, [Edition(made)], first_watermark(made, now), now)
         row.versions[1] = made, rules_of(made)
         if job.settings.on_create.begin is FirstSight.IMMEDIATELY:
-            row.requests["create"] = Request("create", Cause.CREATE, now)
+            self._tables.ask(row, Request("create", Cause.CREATE, now))
         self._tables.add_job(row)
         row.next_run = first_run(made, now)
         self._wake(row, now)

@@ -111,7 +111,7 @@ class Planning(Base):
                 each.awaited = True
         row.spans += plan.spans
         for answer in plan.answers:
-            _answer(row, answer, now)
+            self._settle_request(row, answer, now)
         _settle_facts(row, plan)
         row.watermark = plan.watermark
         row.next_run = plan.next_run
@@ -149,6 +149,12 @@ class Planning(Base):
         self._tables.add(made)
         if creation.keeps and creation.status not in ENDED:
             self._keep(made, creation, now)
+
+    def _settle_request(self, row: JobRow, answer: Answer, now: datetime) -> None:
+        """Forget a request that was dealt with; a backfill that was cut goes on behind the others, unless canceled."""
+        request = self._tables.answer(row, answer.cause, answer.key)
+        if answer.done_through is not None and request is not None:
+            self._tables.ask(row, replace(request, after=answer.done_through, requested_at=now))
 
     def _keep(self, made: OccurrenceRow, creation: Creation, now: datetime) -> None:
         """Take the results over that a replay keeps of its original."""
@@ -192,10 +198,3 @@ def _settle_facts(row: JobRow, plan: Plan) -> None:
     if len(row.editions) > 1:
         later = [each for each in row.editions if each.in_force_after and each.in_force_after > plan.watermark]
         row.editions = [*row.editions[: len(row.editions) - len(later)][-1:], *later]
-
-
-def _answer(row: JobRow, answer: Answer, now: datetime) -> None:
-    """Forget a request that was dealt with; a backfill that was cut goes on behind the others."""
-    request = row.requests.pop(answer.key)
-    if answer.done_through is not None:
-        row.requests[answer.key] = replace(request, after=answer.done_through, requested_at=now)

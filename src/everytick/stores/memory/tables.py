@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias, TypedDict, Unpack
 
-from everytick.domain.config import Overrides
+from everytick.domain.config import Overrides, Unset
 from everytick.domain.decisions import Creation, Span
 from everytick.domain.job import Job
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Log, Progress
-from everytick.domain.occurrence import Attempt, Occurrence
+from everytick.domain.occurrence import Attempt, Cause, Occurrence
+from everytick.domain.payload import Payload
 from everytick.domain.snapshots import Adjustment, Edition, Ended, Pause, Request, Reschedule
 from everytick.domain.statuses import BUSY, AttemptStatus, OccurrenceStatus
 from everytick.domain.steps import Rules, RunState, deadline
@@ -56,6 +57,7 @@ class JobRow:
     """One job: its definitions, where its planning stands, the facts that wait for a plan, and its occurrences.
 
     `busy` and `waiting` are those that are not over, as they stand in line; `history` are all.
+    `keys` holds of each key that somebody named how often it was used, and the newest call.
     """
 
     id: str
@@ -73,7 +75,8 @@ class JobRow:
     pauses: list[Pause] = field(default_factory=list)
     adjustments: dict[datetime, Adjustment] = field(default_factory=dict)
     reschedule: Reschedule | None = None
-    requests: dict[str, Request] = field(default_factory=dict)
+    requests: dict[tuple[Cause, str], Request] = field(default_factory=dict)
+    keys: dict[tuple[Cause, str], tuple[int, int | None]] = field(default_factory=dict)
     versions: dict[int, tuple[Job, Rules]] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
     last_end: Ended | None = None
@@ -159,6 +162,12 @@ class OccurrenceRow:
         """When it is out of time, whatever was edited since its first claim."""
         return deadline(self.started_at, self.execution_timeout)
 
+    @property
+    def own_payload(self) -> Payload | None:
+        """The payload that it was given, where it is not its job's."""
+        given = self.overrides.get("payload") if self.overrides.items else None
+        return None if isinstance(given, Unset) else given
+
     def record(self) -> Occurrence:
         """Return the record that people see."""
         made = self.made
@@ -214,7 +223,8 @@ class Tables:
 
     `wakes` are the jobs to look at by when. Of each queue `ready` is what a node may claim,
     in order of its turn, and `unripe` what waits for its `ready_at`. `held` is what each
-    node owns by handle, and `owed` are the ends whose report is due.
+    node owns by handle, and `owed` are the ends whose report is due. `asked` finds open
+    requests by the id of what they ask for.
     """
 
     def __init__(self) -> None:
@@ -222,6 +232,7 @@ class Tables:
         self.names: dict[str, JobRow] = {}
         self.wakes: Ordered[JobRow] = Ordered()
         self.occurrences: dict[str, OccurrenceRow] = {}
+        self.asked: dict[str, dict[tuple[Cause, str], JobRow]] = defaultdict(dict)
         self.handles: dict[int, OccurrenceRow] = {}
         self.ready: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
         self.unripe: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
@@ -240,6 +251,8 @@ class Tables:
     def remove_job(self, row: JobRow) -> None:
         """Forget the job, which has no occurrence any more."""
         self.wake(row, None)
+        for cause, key in list(row.requests):
+            self.answer(row, cause, key)
         del self.jobs[row.id], self.names[row.name]
 
     def rename(self, row: JobRow, name: str) -> None:
@@ -247,6 +260,27 @@ class Tables:
         del self.names[row.name]
         row.name = name
         self.names[name] = row
+
+    def ask(self, row: JobRow, request: Request) -> None:
+        """Keep the request, behind the others."""
+        key = request.cause, request.key
+        row.requests[key] = request
+        self.asked[request.occurrence_id(row.id)][key] = row
+
+    def answer(self, row: JobRow, cause: Cause, key: str) -> Request | None:
+        """Forget the request, if there is one, and return it."""
+        request = row.requests.pop((cause, key), None)
+        if request is not None:
+            id_ = request.occurrence_id(row.id)
+            del self.asked[id_][cause, key]
+            if not self.asked[id_]:
+                del self.asked[id_]
+        return request
+
+    def asked_for(self, occurrence_id: str) -> list[tuple[JobRow, Request]]:
+        """Return the open requests for what has this id, oldest first: several may ask for one past instant."""
+        found = self.asked.get(occurrence_id, {})
+        return [(row, row.requests[key]) for key, row in found.items()]
 
     def wake(self, row: JobRow, at: datetime | None) -> None:
         """Let the job be looked at then; None says that nothing is to come."""

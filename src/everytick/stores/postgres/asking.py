@@ -5,19 +5,21 @@ takes it before anything else: a caller's transaction may stay open for long, an
 waits for it must not keep the job from everybody else meanwhile.
 """
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import Request
-from everytick.errors import Conflict, JobDisabled, NotFound, OccurrenceExists, shown
-from everytick.stores.beginnings import as_stored, requested_id
+from everytick.errors import Conflict, JobDisabled, NotFound, shown
+from everytick.stores.beginnings import as_stored
+from everytick.stores.open_requests import KEEPS_ITS_KEY, KeyUse, has_key_of_its_own, under_key
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, occurrence_key
 from everytick.stores.postgres.door import Connection, Locked, patiently
 from everytick.stores.postgres.lending import lent
-from everytick.stores.postgres.rows import Row
+from everytick.stores.postgres.rows import CAUSE_CODE, STATUSES, Row
 
 KEY_WITHIN = "5s"
 """So long a request waits for another one of its key whose transaction is still open."""
@@ -51,20 +53,21 @@ class Asking(Base):
                 raise NotFound("job", newest["name"])
             job = self._taking_requests((await self._definition(db, row["job"], newest["version"])).job)
             self._compiled.remember_newest(row["job"], job)
-            asked = as_stored(job, request, row["now"])
-            id_, is_known = await self._asked_before(db, row["job"], job, asked)
+            asked, is_known = await self._under_key(db, row["job"], job.id, as_stored(job, request, row["now"]))
             if not is_known:
-                await db.execute(self._sql.add_request, *rows.request_row(row["job"], asked))
+                await self._use_key(db, row["job"], job.id, asked)
+                await db.execute(self._sql.add_request, *rows.request_row(row["job"], job.id, asked))
                 await self._wake(db, row["job"], row["now"])
-            return id_
+            return asked.occurrence_id(job.id)
 
     async def _ask_known(self, db: Connection, seq: int, job: Job, request: Request) -> str | None:
         """Ask by one statement; None says that nothing was written, as the job has changed or the key is known."""
         asked = as_stored(job, request, request.requested_at)
-        id_ = requested_id(job, asked)
+        id_ = asked.occurrence_id(job.id)
         made = None if asked.cause is Cause.BACKFILL else occurrence_key(id_)
         known = job.id, seq, job.version, made
-        return id_ if await db.fetch(self._sql.ask, *known, *rows.request_row(seq, asked)[1:]) else None
+        call = asked.call if has_key_of_its_own(asked) else None
+        return id_ if await db.fetch(self._sql.ask, *known, *rows.request_row(seq, job.id, asked)[1:], call) else None
 
     async def _wait_for_key(self, db: Connection, job_id: str, key: str) -> None:
         try:
@@ -87,12 +90,13 @@ class Asking(Base):
             if row["job"] is None or row["is_removed"]:
                 raise NotFound("job", job_id if row["name"] is None else row["name"])
             job = self._taking_requests((await self._definition(db, row["job"], row["version"])).job)
+            await db.execute(self._sql.hold_key, job_id, request.key)
             asked = as_stored(job, request, request.requested_at)
-            await db.execute(self._sql.hold_key, job_id, asked.key)
-            id_, is_known = await self._asked_before(db, row["job"], job, asked)
+            asked, is_known = await self._under_key(db, row["job"], job_id, asked)
             if not is_known:
-                await db.execute(self._sql.ask_within, *rows.request_words(row["job"], asked))
-            return id_
+                await self._use_key(db, row["job"], job_id, asked)
+                await db.execute(self._sql.ask_within, *rows.request_words(row["job"], job_id, asked))
+            return asked.occurrence_id(job_id)
 
     def _refuse_stranger(self, row: Row) -> None:
         """Return if the caller's connection leads to the tables of this store, and not to others of the same name."""
@@ -110,15 +114,30 @@ class Asking(Base):
             raise JobDisabled(job.name)
         return job
 
-    async def _asked_before(self, db: Connection, seq: int, job: Job, asked: Request) -> tuple[str, bool]:
-        """Return the id, and whether the same was asked for before; with another payload it is refused."""
-        id_ = requested_id(job, asked)
-        found = await db.fetchrow(self._sql.open_request, seq, asked.key)
-        if found is None and asked.cause is not Cause.BACKFILL:
-            found = await db.fetchrow(self._sql.occurrence_payload, occurrence_key(id_))
-        if found is not None and found["payload"] != (None if asked.payload is None else asked.payload.text):
-            raise OccurrenceExists(id_)
-        return id_, found is not None
+    async def _under_key(self, db: Connection, seq: int, job_id: str, asked: Request) -> tuple[Request, bool]:
+        """Return the request as it counts under its key, which is held, and whether it was made before."""
+        return under_key(job_id, asked, await self._key_use(db, seq, job_id, asked))
+
+    async def _key_use(self, db: Connection, seq: int, job_id: str, asked: Request) -> KeyUse | None:
+        """Return what the key was last used for."""
+        key = seq, CAUSE_CODE[asked.cause], asked.key
+        if (open_ := await db.fetchrow(self._sql.open_request, *key)) is not None:
+            return KeyUse(open_["nth"], None, True, rows.payload_or_none(open_["payload"]))
+        if asked.cause is Cause.BACKFILL:
+            return None
+        used = await db.fetchrow(self._sql.key_use, *key)
+        nth, call = (1, None) if used is None else (used["nth"], used["call"])
+        id_ = replace(asked, nth=nth).occurrence_id(job_id)
+        made = await db.fetchrow(self._sql.occurrence_payload, occurrence_key(id_))
+        if made is None:
+            return None if used is None else KeyUse(nth, call, False, None)
+        is_taken = STATUSES[made["status"]] in KEEPS_ITS_KEY
+        return KeyUse(nth, call, is_taken, rows.payload_or_none(made["payload"]))
+
+    async def _use_key(self, db: Connection, seq: int, job_id: str, asked: Request) -> None:
+        if has_key_of_its_own(asked):
+            id_ = occurrence_key(asked.occurrence_id(job_id))
+            await db.execute(self._sql.use_key, seq, CAUSE_CODE[asked.cause], asked.key, asked.nth, asked.call, id_)
 
     async def _hold(self, db: Connection, job_id: str) -> Row:
         row = await db.fetchrow(self._sql.hold_job, job_id)

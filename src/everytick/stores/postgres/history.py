@@ -10,6 +10,7 @@ from everytick.domain.snapshots import Edition
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
 from everytick.stores.base import Page, Whole
+from everytick.stores.open_requests import as_asked
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, occurrence_key
 from everytick.stores.postgres.door import patiently
@@ -49,6 +50,13 @@ class History(Base):
         """Return one occurrence with its runs and attempts, in the order of its job's tasks."""
         async with self._door.connection() as db:
             row = await db.fetchrow(self._sql.occurrence, occurrence_key(occurrence_id))
+            if row is None:
+                asked = await db.fetchrow(self._sql.asked_for, occurrence_key(occurrence_id))
+                if asked is not None:
+                    job = (await self._definition(db, asked["job"], asked["version"])).job
+                    return as_asked(job, rows.request(asked))
+                # A plan may have answered the request between the two questions.
+                row = await db.fetchrow(self._sql.occurrence, occurrence_key(occurrence_id))
             if row is None:
                 raise NotFound("occurrence", occurrence_id)
             known, _ = await self._compiled.read(db, [(row["job"], row["version"])])

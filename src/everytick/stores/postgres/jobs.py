@@ -32,13 +32,15 @@ from everytick.stores.beginnings import (
     under_id,
 )
 from everytick.stores.definitions import write_definition
+from everytick.stores.open_requests import as_waiting
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.asking import Asking
-from everytick.stores.postgres.base import occurrence_key
+from everytick.stores.postgres.base import lean_columns, occurrence_key
 from everytick.stores.postgres.defining import definition_row
 from everytick.stores.postgres.door import Connection, Taken, patiently
 from everytick.stores.postgres.due import Due
 from everytick.stores.postgres.rows import FIRST_ENDED, STATUS_CODE, Row
+from everytick.stores.postgres.settling import created_row
 
 
 class Jobs(Asking, Due):
@@ -89,7 +91,7 @@ class Jobs(Asking, Due):
         begin, first = first_watermark(made, now), first_run(made, now)
         await db.execute(self._sql.add_state, seq, id_, begin, first, keep.success, keep.failure, keep.keep_last)
         if made.settings.on_create.begin is FirstSight.IMMEDIATELY:
-            await db.execute(self._sql.add_request, *rows.request_row(seq, Request("create", Cause.CREATE, now)))
+            await db.execute(self._sql.add_request, *rows.request_row(seq, id_, Request("create", Cause.CREATE, now)))
         await self._wake(db, seq, now)
         return Stored(id_, 1, changed=True)
 
@@ -209,10 +211,10 @@ class Jobs(Asking, Due):
             for seq, job, keep in keeps
         ]
         await db.executemany(self._sql.add_state, states)
-        asked = [seq for seq, job in made if job.settings.on_create.begin is FirstSight.IMMEDIATELY]
+        asked = [(seq, job.id) for seq, job in made if job.settings.on_create.begin is FirstSight.IMMEDIATELY]
         if asked:
             request = Request("create", Cause.CREATE, now)
-            await db.executemany(self._sql.add_request, [rows.request_row(seq, request) for seq in asked])
+            await db.executemany(self._sql.add_request, [rows.request_row(*each, request) for each in asked])
         await db.executemany(self._sql.wake, [(seq, now) for seq, _ in made])
         await db.execute(self._sql.ring)
 
@@ -368,7 +370,7 @@ class Jobs(Asking, Due):
         async with self._door.transaction() as db:
             row = await db.fetchrow(self._sql.hold_occurrence, key)
             if row is None:
-                raise NotFound("occurrence", occurrence_id)
+                row = await self._made_to_cancel(db, occurrence_id)
             if row["status"] >= FIRST_ENDED:
                 return False
             if row["owner"] is None:
@@ -380,6 +382,27 @@ class Jobs(Asking, Due):
                 await db.execute(self._sql.ask_to_stop, [key], why)
             await db.execute(self._sql.ring)
             return True
+
+    async def _made_to_cancel(self, db: Connection, occurrence_id: str) -> Row:
+        """Return what is asked for as an occurrence that waits in line: a plan makes it no more, or has just made it.
+
+        Under the lock of its job: the commit of a plan that answers it comes before or after.
+        """
+        key = occurrence_key(occurrence_id)
+        asked = await db.fetchrow(self._sql.asked_for, key)
+        if asked is not None:
+            await self._hold(db, asked["job_id"])
+            asked = await db.fetchrow(self._sql.asked_for, key)
+        if asked is not None:
+            job = (await self._definition(db, asked["job"], asked["version"])).job
+            made = created_row(asked["job"], job, as_waiting(job, rows.request(asked)), False)
+            now = await db.fetchval(self._sql.now)
+            await db.execute(self._sql.create_occurrences, now, *lean_columns([made]))
+            await db.execute(self._sql.forget_asked_for, key)
+        row = await db.fetchrow(self._sql.hold_occurrence, key)
+        if row is None:
+            raise NotFound("occurrence", occurrence_id)
+        return row
 
     # --------------------------------------------------------------------------------------------------- the parts
 

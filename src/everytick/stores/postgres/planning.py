@@ -14,7 +14,7 @@ from everytick.stores.postgres.base import columns, lean_columns
 from everytick.stores.postgres.claims import place_in_line
 from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.postgres.due import Batch, Due
-from everytick.stores.postgres.rows import STATUS_CODE, Row
+from everytick.stores.postgres.rows import CAUSE_CODE, STATUS_CODE, Row
 from everytick.stores.postgres.settling import Ends, Held, Settling, created_row, keeping, settled_row
 
 _NOBODY = -1
@@ -173,14 +173,15 @@ class Planning(Due, Settling):
             _require_progress(plan, seen)
             settled.append((job, plan.revision, plan.woken, plan.watermark, plan.wake_at, plan.rescheduled))
             for creation in plan.creations:
-                made = created_row(job, seen, creation, plan.awaits_ends)
+                made = created_row(job, seen.editions[-1].job, creation, plan.awaits_ends)
                 created.append((*made, (offer is not None and _is_wanted(offer, plan, made)) or None))
-            answered += [(job, answer.key) for answer in plan.answers]
+            answered += [(job, answer.key, CAUSE_CODE[answer.cause]) for answer in plan.answers]
             awaiting += [job] if plan.awaits_ends else []
         is_taking = offer is not None and 0 < sum(1 for made in created if made[-1]) <= offer.limit
         taker = (offer.node, offer.queues) if offer is not None and is_taking else (None, None)
-        given = *columns(settled, 6), *columns(created, _CREATED), *columns(answered, 2), awaiting, mark
-        found = await db.fetch(self._sql.settle_few, *given, *taker, next_runs)
+        *asked, causes = columns(answered, 3)
+        given = *columns(settled, 6), *columns(created, _CREATED), *asked, awaiting, mark
+        found = await db.fetch(self._sql.settle_few, *given, *taker, next_runs, causes)
         done = {row["settled"]: row["by"] for row in found}
         answers = [Commit.COMMITTED if job in done else Commit.STALE for job in jobs]
         if done and not alone:

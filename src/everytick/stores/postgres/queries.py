@@ -106,6 +106,10 @@ class Queries:
     wait_for_key: str
     ask_within: str
     open_request: str
+    key_use: str
+    use_key: str
+    asked_for: str
+    forget_asked_for: str
     occurrence_payload: str
     adjust: str
     hold_occurrence: str

@@ -98,7 +98,8 @@ with moment as materialized (
 select «standing»
        v.key is not null as has_requests,
        v.key, v.cause, v.requested_at, v.payload, v.overlap, v.reason, v.requested_by, v.replay_of, v.scheduled_for,
-       v.covers_after, v.covers_through, v.after_at, v.through_at, v.again, v.keeps, v.is_only, moment.now
+       v.covers_after, v.covers_through, v.after_at, v.through_at, v.again, v.keeps, v.as_of_now, v.nth, v.is_only,
+       moment.now
   from moment
   left join lateral (
        select *
@@ -118,7 +119,7 @@ select «standing»
                              where v.job = a.due and v.wake_at <= moment.now offset 0) v
          left join lateral (select r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason, r.requested_by,
                                    r.replay_of, r.scheduled_for, r.covers_after, r.covers_through, r.after_at,
-                                   r.through_at, r.again, r.keeps,
+                                   r.through_at, r.again, r.keeps, r.as_of_now, r.nth,
                                    not exists (select from everytick.request o
                                                 where o.job = r.job and o.seq <> r.seq offset 0) as is_only
                               from everytick.request r where r.job = a.due limit 1) r on true) v on true;
@@ -353,8 +354,8 @@ select s.* from unnest($1::int[], $2::smallint[], $3::text[], $4::text[], $5::ti
 -- Forgets requests that were dealt with; a backfill that was cut goes on behind the others.
 with gone as (
     delete from everytick.request r
-     using unnest($1::int[], $2::text[], $3::timestamptz[]) a(job, key, done_through)
-     where r.job = a.job and r.key = a.key and r.job = any(array(select unnest($1::int[])))
+     using unnest($1::int[], $2::smallint[], $3::text[], $4::timestamptz[]) a(job, cause, key, done_through)
+     where r.job = a.job and r.cause = a.cause and r.key = a.key and r.job = any(array(select unnest($1::int[])))
     returning r.*, a.done_through
 )
 select * from gone where done_through is not null order by job, seq;
@@ -362,9 +363,10 @@ select * from gone where done_through is not null order by job, seq;
 -- add_request --
 -- Keeps a request; where its key is taken nothing changes and no row comes back.
 insert into everytick.request (job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
-                               scheduled_for, covers_after, covers_through, after_at, through_at, again, keeps)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
-on conflict (job, key) do nothing
+                               scheduled_for, covers_after, covers_through, after_at, through_at, again, keeps,
+                               as_of_now, nth, id)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+on conflict (job, cause, key) do nothing
 returning seq;
 
 -- mark_adjustments --
@@ -515,8 +517,8 @@ with moment as materialized (
     on conflict (id) do update set beat_at = excluded.beat_at, beats = n.beats + 1
 ), answered as (
     delete from everytick.request r
-     using unnest($27::int[], $28::text[]) a(job, key)
-     where r.job = a.job and r.key = a.key and r.job = any(array(select job from held))
+     using unnest($27::int[], $28::text[], $34::smallint[]) a(job, key, cause)
+     where r.job = a.job and r.cause = a.cause and r.key = a.key and r.job = any(array(select job from held))
 ), marked as (
     update everytick.occurrence o set awaited = true
      where o.seq = any(array(
@@ -1140,7 +1142,7 @@ update everytick.occurrence o set early = coalesce(o.ready_at > $2, false)
 -- Keeps a request, as of now at the latest, and makes its job worth a look, all in one, and returns a row, where
 -- everything is as expected: nobody else is asking by this key, the job is in service, its newest version is the one
 -- that is known, no plan has come in between since the statement began, and the key is new. Else it writes nothing, and
--- whoever asks looks closer.
+-- the caller looks closer. A key that somebody named ($23 is the call's number) is noted as used.
 with free as materialized (
     select pg_try_advisory_xact_lock(everytick.request_key($1, $5)) as is_free
 ), held as materialized (
@@ -1150,13 +1152,18 @@ with free as materialized (
        for no key update of s
 ), asked as (
     insert into everytick.request (job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
-                                   scheduled_for, covers_after, covers_through, after_at, through_at, again, keeps)
-    select h.job, $5, $6, least($7, h.now), $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19
+                                   scheduled_for, covers_after, covers_through, after_at, through_at, again, keeps,
+                                   as_of_now, nth, id)
+    select h.job, $5, $6, least($7, h.now), $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22
       from held h
      where h.revision = (select s.revision from everytick.job_state s where s.job = $2)
        and not exists (select from everytick.occurrence o where o.id = $4::uuid)
-    on conflict (job, key) do nothing
+       and not exists (select from everytick.request_key k where k.job = $2 and k.cause = $6 and k.key = $5)
+    on conflict (job, cause, key) do nothing
     returning job
+), used as (
+    insert into everytick.request_key (job, cause, key, nth, call, id)
+    select asked.job, $6, $5, $21, $23::bigint, $22 from asked where $23::bigint is not null
 ), woken as (
     insert into everytick.wake (job, at) select h.job, h.now from held h where exists (select from asked)
 )
@@ -1182,11 +1189,13 @@ with moment as materialized (
     select everytick.everytick_now() as now
 ), asked as (
     insert into everytick.request (job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
-                                   scheduled_for, covers_after, covers_through, after_at, through_at, again, keeps)
+                                   scheduled_for, covers_after, covers_through, after_at, through_at, again, keeps,
+                                   as_of_now, nth, id)
     select $1, $2, $3, least($4::text::timestamptz, moment.now), $5, $6, $7, $8, $9, $10::text::timestamptz,
-           $11::text::timestamptz, $12::text::timestamptz, $13::text::timestamptz, $14::text::timestamptz, $15, $16
+           $11::text::timestamptz, $12::text::timestamptz, $13::text::timestamptz, $14::text::timestamptz, $15, $16,
+           $17, $18, $19::text::uuid
       from moment
-    on conflict (job, key) do nothing
+    on conflict (job, cause, key) do nothing
     returning job
 ), woken as (
     insert into everytick.wake (job, at) select asked.job, moment.now from asked, moment
@@ -1194,12 +1203,34 @@ with moment as materialized (
 select everytick.ring() from asked;
 
 -- open_request --
--- Returns the payload of the open request of this key.
-select payload from everytick.request where job = $1 and key = $2;
+-- Returns the number under its key and the payload of the open request of this key.
+select nth, payload from everytick.request where job = $1 and cause = $2 and key = $3;
+
+-- key_use --
+-- Returns the newest use of a key that somebody named.
+select nth, call from everytick.request_key where job = $1 and cause = $2 and key = $3;
+
+-- use_key --
+-- Notes that the key is used once more, by this call and for this occurrence.
+insert into everytick.request_key (job, cause, key, nth, call, id) values ($1, $2, $3, $4, $5, $6::text::uuid)
+on conflict (job, cause, key) do update set nth = excluded.nth, call = excluded.call, id = excluded.id;
+
+-- asked_for --
+-- Returns the oldest open request for what has this id, with the newest version of its job.
+select r.*, j.id as job_id, s.version
+  from everytick.request r
+  join everytick.job j on j.seq = r.job
+  join everytick.job_state s on s.job = r.job
+ where r.id = $1
+ order by r.seq limit 1;
+
+-- forget_asked_for --
+-- Forgets every open request for what has this id.
+delete from everytick.request where id = $1;
 
 -- occurrence_payload --
--- Returns what an occurrence was made with, if it exists.
-select payload, overrides from everytick.occurrence where id = $1::text::uuid;
+-- Returns where an occurrence stands and what it was made with, if it exists.
+select status, payload, overrides from everytick.occurrence where id = $1::text::uuid;
 
 -- adjust --
 -- Says what becomes of one instant; what was said before is replaced and keeps its place.
@@ -1406,6 +1437,7 @@ select count(*)::int from gone;
 -- Forgets a job for good with all that belongs to it; its occurrences are gone.
 with woken as (delete from everytick.wake where job = $1),
      asked as (delete from everytick.request where job = $1),
+     named as (delete from everytick.request_key where job = $1),
      moved as (delete from everytick.adjustment where job = $1),
      held as (delete from everytick.pause where job = $1),
      skipped as (delete from everytick.span where job = $1),
@@ -1446,12 +1478,12 @@ delete from everytick.node
 -- how many: never a live one, never the newest `keep_last` of a job, never one whose report is due. When an attempt
 -- among them last failed is remembered.
 with old as materialized (
-    select o.seq, s.job
+    select o.seq, o.id, s.job
       from everytick.job_state s
      cross join lateral (select h.scheduled_for, h.id from everytick.occurrence h
                           where h.job = s.job and h.status >= 4
                           order by h.scheduled_for desc, h.id desc offset s.keep_last limit 1) b
-     cross join lateral (select h.seq from everytick.occurrence h
+     cross join lateral (select h.seq, h.id from everytick.occurrence h
                           where h.job = s.job and h.status >= 4
                             and not exists (select from everytick.report r
                                              where r.ended_at = h.ended_at and r.occurrence = h.seq)
@@ -1472,6 +1504,8 @@ with old as materialized (
     on conflict (job) do update set at = greatest(f.at, excluded.at)
 ), runs as (
     delete from everytick.task_run where occurrence = any(array(select seq from old))
+), keys as (
+    delete from everytick.request_key where id = any(array(select id from old))
 ), gone as (
     delete from everytick.occurrence where seq = any(array(select seq from old)) and status >= 4 returning seq
 )

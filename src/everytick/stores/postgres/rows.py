@@ -102,6 +102,11 @@ def active(row: Row) -> Active:
     )
 
 
+def payload_or_none(stored: str | None) -> Payload | None:
+    """Return the payload, if there is one."""
+    return None if stored is None else Payload(stored)
+
+
 def write_overrides(given: Overrides | None) -> tuple[str | None, str | None]:
     """Return overrides as JSON text, and the payload among them as a text of its own."""
     if given is None or not given.items:
@@ -228,10 +233,12 @@ def request(row: Row) -> Request:
         through=row["through_at"],
         again=row["again"],
         keeps=tuple(row["keeps"] or ()),
+        as_of_now=row["as_of_now"],
+        nth=row["nth"],
     )
 
 
-def request_row(job: int, asked: Request) -> tuple[object, ...]:
+def request_row(job: int, job_id: str, asked: Request) -> tuple[object, ...]:
     """Return a request as `add_request` takes it."""
     return (
         job,
@@ -250,12 +257,15 @@ def request_row(job: int, asked: Request) -> tuple[object, ...]:
         asked.through,
         asked.again,
         list(asked.keeps) or None,
+        asked.as_of_now,
+        asked.nth,
+        asked.occurrence_id(job_id)[4:],
     )
 
 
-def request_words(job: int, asked: Request) -> tuple[object, ...]:
+def request_words(job: int, job_id: str, asked: Request) -> tuple[object, ...]:
     """Return a request as `ask_within` takes it: its times in words, which every connection can write."""
-    return tuple(each.isoformat() if isinstance(each, datetime) else each for each in request_row(job, asked))
+    return tuple(each.isoformat() if isinstance(each, datetime) else each for each in request_row(job, job_id, asked))
 
 
 def span(row: Row) -> Span:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from everytick.domain.decisions import Creation, Plan, Span
+from everytick.domain.job import Job
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
@@ -92,7 +93,7 @@ class Settling(Base):
         if moved.stops:
             await db.execute(self._sql.ask_all_to_stop, *columns(moved.stops, 2), _ASKED)
         if created := [
-            created_row(each.job, each.snapshot, creation, each.plan.awaits_ends)
+            created_row(each.job, each.snapshot.editions[-1].job, creation, each.plan.awaits_ends)
             for each in held
             for creation in each.plan.creations
         ]:
@@ -139,12 +140,13 @@ class Settling(Base):
             await db.execute(self._sql.ask_to_stop, moved.cancels, _ASKED)
 
     async def _answer(self, db: Connection, held: Sequence[Held]) -> None:
-        answers = [(each.job, a.key, a.done_through) for each in held for a in each.plan.answers]
+        answers = [(each.job, CAUSE_CODE[a.cause], a.key, a.done_through) for each in held for a in each.plan.answers]
+        ids = {each.job: each.plan.job_id for each in held}
         if not answers:
             return
-        for row in await db.fetch(self._sql.answer_requests, *columns(answers, 3)):
+        for row in await db.fetch(self._sql.answer_requests, *columns(answers, 4)):
             rest = replace(rows.request(row), after=row["done_through"], requested_at=held[0].now)
-            await db.execute(self._sql.add_request, *rows.request_row(row["job"], rest))
+            await db.execute(self._sql.add_request, *rows.request_row(row["job"], ids[row["job"]], rest))
 
     async def _settle_facts(self, db: Connection, held: Sequence[Held]) -> None:
         """Forget the facts that are decided: nothing at or before the watermark is asked about again."""
@@ -162,9 +164,9 @@ def keeping(plan: Plan) -> list[Creation]:
     return [each for each in plan.creations if each.keeps and each.status not in ENDED] if plan.answers else []
 
 
-def created_row(job: int, seen: JobSnapshot, creation: Creation, awaited: bool) -> tuple[object, ...]:
+def created_row(job: int, newest: Job, creation: Creation, awaited: bool) -> tuple[object, ...]:
     """Return an occurrence as it is made."""
-    own = seen.editions[-1].job.settings
+    own = newest.settings
     overrides = payload = None
     if creation.payload is not None or creation.overrides is not None:
         given = own_overrides(creation, own)

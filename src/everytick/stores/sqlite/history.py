@@ -12,6 +12,7 @@ from everytick.domain.snapshots import Edition
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
 from everytick.stores.base import Page, Whole
+from everytick.stores.open_requests import as_asked
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.queries import Q
@@ -63,11 +64,11 @@ def _read_cursor(cursor: str | None) -> tuple[int, bytes]:
     return int(at), place
 
 
-def whole(connection: sqlite3.Connection, occurrence_id: str) -> Whole:
-    """Return one occurrence with its runs and attempts; no definition is needed for it."""
+def whole(connection: sqlite3.Connection, definitions: Definitions, occurrence_id: str) -> Whole:
+    """Return one occurrence with its runs and attempts; no definition is needed for one that exists."""
     row = connection.execute(Q.record_of_id, (rows.id_bytes(occurrence_id),)).fetchone()
     if row is None:
-        raise NotFound("occurrence", occurrence_id)
+        return _asked_for(connection, definitions, occurrence_id)
     record = rows.occurrence(row)
     runs = []
     for _, task, *columns in connection.execute(Q.runs, (json.dumps([row[0]]),)):
@@ -75,6 +76,19 @@ def whole(connection: sqlite3.Connection, occurrence_id: str) -> Whole:
         runs.append(TaskRun(record.id, task_id, run.status, run.attempts, run.started_at, run.ended_at, run.error))
     attempts = [_attempt(record.id, record.job_id, row) for row in connection.execute(Q.attempts, (row[0],))]
     return Whole(record, tuple(runs), tuple(attempts))
+
+
+def _asked_for(connection: sqlite3.Connection, definitions: Definitions, occurrence_id: str) -> Whole:
+    """Return what is asked for and no plan has made yet."""
+    asked = connection.execute(Q.asked_for, (rows.id_bytes(occurrence_id),)).fetchone()
+    if asked is None:
+        raise NotFound("occurrence", occurrence_id)
+    job, *columns = asked
+    version, _, _ = connection.execute(Q.newest_version, (job,)).fetchone()
+    compiled = definitions.get(connection, job, version)
+    if compiled is None:
+        raise NotFound("readable definition of occurrence", occurrence_id)
+    return as_asked(compiled.job, rows.request(columns))
 
 
 def _attempt(occurrence_id: str, job_id: str, row: Columns) -> tuple[str, Attempt]:
@@ -143,4 +157,5 @@ def forget(transaction: Transaction, handles: Sequence[int]) -> int:
     transaction.execute(Q.remember_failures, asked)
     transaction.execute(Q.forget_attempts, asked)
     transaction.execute(Q.forget_runs, asked)
+    transaction.execute(Q.forget_keys, asked)
     return transaction.execute(Q.forget_occurrences, asked).rowcount

@@ -19,7 +19,6 @@ from everytick.errors import (
     DuplicateDefinition,
     JobDisabled,
     NotFound,
-    OccurrenceExists,
     VersionConflict,
 )
 from everytick.stores.base import REMEMBERED, Edits, JobRecord, Stored
@@ -30,15 +29,23 @@ from everytick.stores.beginnings import (
     forgettable,
     has_room,
     refuse_edit,
-    requested_id,
     under_id,
 )
 from everytick.stores.definitions import effective_config, write_definition
+from everytick.stores.open_requests import KEEPS_ITS_KEY, KeyUse, as_waiting, has_key_of_its_own, under_key
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import Definitions, Unreadable
-from everytick.stores.sqlite.planning import end, look
+from everytick.stores.sqlite.planning import creation_columns, end, look
 from everytick.stores.sqlite.queries import Q
-from everytick.stores.sqlite.rows import FIRST_END, STATUS_CODE, Columns, micros, micros_or_none
+from everytick.stores.sqlite.rows import (
+    CAUSE_CODE,
+    FIRST_END,
+    STATUS_CODE,
+    STATUSES,
+    Columns,
+    micros,
+    micros_or_none,
+)
 from everytick.stores.sqlite.writer import Transaction
 
 _TICK = timedelta(microseconds=1)
@@ -159,7 +166,7 @@ def _create(transaction: Transaction, job: Job, by: str) -> Stored:
     transaction.execute(Q.add_job_state, (key, id_, micros(begin), micros_or_none(first_run(made, moment))))
     if made.settings.on_create.begin is FirstSight.IMMEDIATELY:
         asked = Request("create", Cause.CREATE, rows.moment(now))
-        transaction.execute(Q.add_request, rows.request_columns(key, asked))
+        transaction.execute(Q.add_request, rows.request_columns(key, id_, asked))
     _wake(transaction, key, revise=False)
     return Stored(id_, 1, changed=True)
 
@@ -272,17 +279,30 @@ def request(transaction: Transaction, definitions: Definitions, job_id: str, ask
     if not job.enabled:
         raise JobDisabled(row.name)
     asked = as_stored(job, asked, rows.moment(transaction.now))
-    id_ = requested_id(job, asked)
-    before = transaction.execute(Q.open_request, (row.key, asked.key)).fetchone()
-    if before is None and asked.cause is not Cause.BACKFILL:
-        before = transaction.execute(Q.payload_of, (rows.id_bytes(id_),)).fetchone()
-    if before is not None:
-        if before[0] != (None if asked.payload is None else asked.payload.text):
-            raise OccurrenceExists(id_)
-        return id_
-    transaction.execute(Q.add_request, rows.request_columns(row.key, asked))
-    _wake(transaction, row.key, revise=False)
+    asked, is_known = under_key(row.id, asked, _key_use(transaction, row, asked))
+    id_ = asked.occurrence_id(row.id)
+    if not is_known:
+        if has_key_of_its_own(asked):
+            key = CAUSE_CODE[asked.cause], asked.key
+            transaction.execute(Q.use_key, (row.key, *key, asked.nth, asked.call, rows.id_bytes(id_)))
+        transaction.execute(Q.add_request, rows.request_columns(row.key, row.id, asked))
+        _wake(transaction, row.key, revise=False)
     return id_
+
+
+def _key_use(transaction: Transaction, row: _JobRow, asked: Request) -> KeyUse | None:
+    """Return what the key was last used for."""
+    key = row.key, CAUSE_CODE[asked.cause], asked.key
+    if (open_ := transaction.execute(Q.open_request, key).fetchone()) is not None:
+        return KeyUse(open_[0], None, True, rows.payload_or_none(open_[1]))
+    if asked.cause is Cause.BACKFILL:
+        return None
+    nth, call = transaction.execute(Q.key_use, key).fetchone() or (1, None)
+    id_ = replace(asked, nth=nth).occurrence_id(row.id)
+    made = transaction.execute(Q.payload_of, (rows.id_bytes(id_),)).fetchone()
+    if made is None:
+        return None if call is None else KeyUse(nth, call, False, None)
+    return KeyUse(nth, call, STATUSES[made[0]] in KEEPS_ITS_KEY, rows.payload_or_none(made[1]))
 
 
 def adjust(transaction: Transaction, job_id: str, asked: Adjustment) -> None:
@@ -307,7 +327,8 @@ def cancel(transaction: Transaction, definitions: Definitions, occurrence_id: st
     id_ = rows.id_bytes(occurrence_id)
     found = transaction.execute(Q.status_of, (id_,)).fetchone()
     if found is None:
-        raise NotFound("occurrence", occurrence_id)
+        _make_canceled(transaction, definitions, occurrence_id)
+        found = transaction.execute(Q.status_of, (id_,)).fetchone()
     status, owner, job = found
     if status >= FIRST_END:
         return False
@@ -318,6 +339,22 @@ def cancel(transaction: Transaction, definitions: Definitions, occurrence_id: st
         transaction.execute(Q.ask_to_cancel, (reason, id_))
         transaction.rang = True
     return True
+
+
+def _make_canceled(transaction: Transaction, definitions: Definitions, occurrence_id: str) -> None:
+    """Make what is asked for and no plan has made, to be canceled: then no older plan makes it."""
+    id_ = rows.id_bytes(occurrence_id)
+    found = transaction.execute(Q.asked_for, (id_,)).fetchone()
+    if found is None:
+        raise NotFound("occurrence", occurrence_id)
+    key, *columns = found
+    version, _, _ = transaction.execute(Q.newest_version, (key,)).fetchone()
+    compiled = definitions.get(transaction.connection, key, version)
+    if compiled is None:
+        raise NotFound("readable definition of occurrence", occurrence_id)
+    waiting = as_waiting(compiled.job, rows.request(columns))
+    transaction.execute(Q.create_occurrence, creation_columns(key, compiled.job, waiting, transaction.now))
+    transaction.execute(Q.forget_asked_for, (id_,))
 
 
 # --------------------------------------------------------------------------------------------------- the questions

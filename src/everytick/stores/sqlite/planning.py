@@ -171,7 +171,7 @@ class _Writing:
         if plan.creations:
             compiled = self._definitions.get(self._transaction.connection, job, version)
             assert compiled is not None, f"{plan.job_id}: planned by a definition that cannot be read"
-            self._creations += [_creation(job, compiled.job, each, now) for each in plan.creations]
+            self._creations += [creation_columns(job, compiled.job, each, now) for each in plan.creations]
             if plan.answers:
                 self._keeping += [each for each in plan.creations if each.keeps and each.status not in ENDED]
         self._spans += [
@@ -231,9 +231,10 @@ class _Writing:
             execute(Q.ask_to_cancel, ("asked by the schedule", rows.id_bytes(id_)))
         for answer in plan.answers:
             if answer.done_through is None:
-                execute(Q.forget_request, (job, answer.key))
+                execute(Q.forget_request, (job, rows.CAUSE_CODE[answer.cause], answer.key))
             else:
-                execute(Q.continue_backfill, (micros(answer.done_through), now, job, answer.key))
+                cause = rows.CAUSE_CODE[answer.cause]
+                execute(Q.continue_backfill, (micros(answer.done_through), now, job, cause, answer.key))
                 execute(Q.count_moved_request)
 
     def _settle_adjustments(self, job: int, plan: Plan, through: int) -> None:
@@ -242,7 +243,7 @@ class _Writing:
         self._transaction.execute(Q.forget_adjustments, (job, through))
 
 
-def _creation(job: int, definition: Job, creation: Creation, now: int) -> Columns:
+def creation_columns(job: int, definition: Job, creation: Creation, now: int) -> Columns:
     """Return the columns of a new occurrence, with `NEVER` and `NO_TEXT` for what it has not."""
     own, overrides, payload = definition.settings, None, None
     if creation.overrides is not None or creation.payload is not None:

@@ -9,6 +9,7 @@ from everytick.stores.sqlite.writer import Transaction
 
 _BELONGING = (
     Q.purge_requests,
+    Q.purge_keys,
     Q.purge_adjustments,
     Q.purge_pauses,
     Q.purge_spans,

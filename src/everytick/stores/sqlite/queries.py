@@ -98,6 +98,10 @@ class Queries:
     let_waits_go: str
     end_pause: str
     open_request: str
+    key_use: str
+    use_key: str
+    asked_for: str
+    forget_asked_for: str
     payload_of: str
     add_request: str
     forget_request: str
@@ -121,6 +125,7 @@ class Queries:
     some_of_job: str
     purge_occurrences: str
     purge_requests: str
+    purge_keys: str
     purge_adjustments: str
     purge_pauses: str
     purge_spans: str
@@ -139,6 +144,7 @@ class Queries:
     remember_failures: str
     forget_attempts: str
     forget_runs: str
+    forget_keys: str
     forget_occurrences: str
 
 

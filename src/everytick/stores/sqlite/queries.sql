@@ -84,7 +84,7 @@ select job, instant_at, kind, moved_to_at, reason, adjusted_by, done, overrides,
 -- requests_of_jobs --
 -- The oldest open requests of each job, one more than a plan may answer, so that more can be told.
 select job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of, scheduled_for, covers_after,
-       covers_through, fill_after, fill_through, again, keeps
+       covers_through, fill_after, fill_through, again, keeps, as_of_now, nth
   from (select *, row_number() over (partition by job order by seq) as place
           from request where job in (select value from json_each(?)))
  where place <= 101 order by seq;
@@ -571,28 +571,47 @@ update occurrence indexed by occurrence_active set later = ready_at > ?
 update pause set until_at = ?, resumed_by = ? where seq = ?;
 
 -- open_request --
--- The payload of a request that waits for a plan, if there is one of this key.
-select payload from request where job = ? and key = ?;
+-- The number under its key and the payload of a request that waits for a plan, if there is one of this key.
+select nth, payload from request where job = ? and cause = ? and key = ?;
+
+-- key_use --
+-- The newest use of a key that somebody named.
+select nth, call from request_key where job = ? and cause = ? and key = ?;
+
+-- use_key --
+-- The key is used once more, by this call and for this occurrence.
+insert into request_key (job, cause, key, nth, call, id) values (?, ?, ?, ?, ?, ?)
+on conflict (job, cause, key) do update set nth = excluded.nth, call = excluded.call, id = excluded.id;
 
 -- payload_of --
--- The payload that an occurrence was given, if it exists.
-select payload from occurrence where id = ?;
+-- Where an occurrence stands and the payload it was given, if it exists.
+select status, payload from occurrence where id = ?;
+
+-- asked_for --
+-- The oldest open request for what has this id, in the columns of requests_of_jobs.
+select job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of, scheduled_for, covers_after,
+       covers_through, fill_after, fill_through, again, keeps, as_of_now, nth
+  from request where id = ? order by seq limit 1;
+
+-- forget_asked_for --
+-- Nobody asks any more for what has this id.
+delete from request where id = ?;
 
 -- add_request --
 -- One request waits for a plan, behind the others.
 insert into request (job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of, scheduled_for,
-                     covers_after, covers_through, fill_after, fill_through, again, keeps)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+                     covers_after, covers_through, fill_after, fill_through, again, keeps, as_of_now, nth, id)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- forget_request --
 -- The request is answered.
-delete from request where job = ? and key = ?;
+delete from request where job = ? and cause = ? and key = ?;
 
 -- continue_backfill --
 -- A backfill that was cut goes on after this instant, behind the others.
 update request
    set fill_after = ?, requested_at = ?, seq = (select seq + 1 from sqlite_sequence where name = 'request')
- where job = ? and key = ?;
+ where job = ? and cause = ? and key = ?;
 
 -- count_moved_request --
 -- The next request comes behind the one that was moved to the end.
@@ -711,6 +730,10 @@ delete from occurrence where seq in (select value from json_each(?)) and owner i
 -- Nobody waits for an answer any more.
 delete from request where job = ?;
 
+-- purge_keys --
+-- Nor is any key taken.
+delete from request_key where job = ?;
+
 -- purge_adjustments --
 -- Nor does anybody move or skip anything.
 delete from adjustment where job = ?;
@@ -796,6 +819,12 @@ select o.job, max(a.ended_at) from attempt a join occurrence o on o.seq = a.occu
 -- forget_attempts --
 -- With their occurrence its attempts are forgotten.
 delete from attempt where occurrence in (select value from json_each(?));
+
+-- forget_keys --
+-- A key whose newest use is forgotten with its occurrence.
+delete from request_key
+ where id in (select o.id from occurrence o
+               where o.seq in (select value from json_each(?)) and o.cause in (1, 2));
 
 -- forget_runs --
 -- With their occurrence its runs are forgotten.

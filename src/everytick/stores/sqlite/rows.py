@@ -133,6 +133,11 @@ def id_text(stored: bytes) -> str:
     return f"occ_{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
+def payload_or_none(stored: str | None) -> Payload | None:
+    """Return the payload, if there is one."""
+    return None if stored is None else Payload(stored)
+
+
 def write_overrides(set_: Overrides | None) -> tuple[str | None, str | None]:
     """Return what an occurrence sets itself as (other policies, payload): the payload is text already."""
     if set_ is None or not set_.items:
@@ -261,7 +266,7 @@ def attempt(row: Columns, run_id: str) -> Attempt:
     )
 
 
-def request_columns(job: int, asked: Request) -> Columns:
+def request_columns(job: int, job_id: str, asked: Request) -> Columns:
     """Return the columns of an open request."""
     return (
         job,
@@ -280,6 +285,9 @@ def request_columns(job: int, asked: Request) -> Columns:
         micros_or_none(asked.through),
         asked.again,
         json.dumps(asked.keeps) if asked.keeps else None,
+        asked.as_of_now,
+        asked.nth,
+        id_bytes(asked.occurrence_id(job_id)),
     )
 
 
@@ -301,6 +309,8 @@ def request(row: Columns) -> Request:
         moment_or_none(row[12]),
         bool(row[13]),
         () if row[14] is None else tuple(json.loads(row[14])),
+        bool(row[15]),
+        nth=row[16],
     )
 
 

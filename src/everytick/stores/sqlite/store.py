@@ -386,7 +386,7 @@ class SqliteStore:
 
     async def whole(self, occurrence_id: str) -> Whole:
         """Return one occurrence with its runs and attempts."""
-        return await self._ask(self._people, lambda reading: history.whole(reading, occurrence_id))
+        return await self._ask(self._people, lambda reading: history.whole(reading, self._definitions, occurrence_id))
 
     async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
         """Return the spans of instants that did not run and touch `(after, through]`, in order."""

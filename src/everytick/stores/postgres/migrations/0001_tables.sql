@@ -165,8 +165,27 @@ create table everytick.request (
     through_at     timestamptz,
     again          boolean not null,
     keeps          text[],
-    primary key (job, key)
+    as_of_now      boolean not null default false,
+    nth            integer not null default 1,
+    id             uuid not null,
+    primary key (job, cause, key)
 );
+
+-- By the id of what it asks for it is seen and canceled before a plan has answered it.
+create index request_id on everytick.request (id);
+
+-- How often a key was used that somebody named, for which occurrence and by which call; forgotten with the occurrence.
+create table everytick.request_key (
+    job   integer not null references everytick.job (seq),
+    cause smallint not null,
+    key   text not null,
+    nth   integer not null,
+    call  bigint not null,
+    id    uuid not null,
+    primary key (job, cause, key)
+);
+
+create index request_key_id on everytick.request_key (id);
 
 -- Neighbouring instants that did not run, all for one reason.
 create table everytick.span (

@@ -140,8 +140,25 @@ create table request (
   fill_through integer,
   again integer not null,
   keeps text,
-  unique (job, key)
+  as_of_now integer not null,
+  nth integer not null,
+  id blob not null,
+  unique (job, cause, key)
 ) strict;
+-- By the id of what it asks for it is seen and canceled before a plan has answered it.
+create index request_id on request (id);
+
+-- How often a key was used that somebody named, for which occurrence and by which call; forgotten with the occurrence.
+create table request_key (
+  job integer not null references job,
+  cause integer not null references cause,
+  key text not null,
+  nth integer not null,
+  call integer not null,
+  id blob not null,
+  primary key (job, cause, key)
+) strict, without rowid;
+create index request_key_id on request_key (id);
 
 -- Instants that did not run, all of one reason; covers_through is the last of them.
 create table span (

@@ -1,0 +1,99 @@
+"""Requests between the door and the plan: whose key is whose, how one is shown, and what a cancel leaves of it.
+
+The same in every store. A store reads what it knows under the lock of the key, asks here,
+and writes what was answered.
+"""
+
+from dataclasses import replace
+
+from everytick.domain.config import Level, Overrides
+from everytick.domain.decisions import Creation, Why
+from everytick.domain.job import Job
+from everytick.domain.occurrence import Cause, Occurrence
+from everytick.domain.payload import Payload
+from everytick.domain.snapshots import Request
+from everytick.domain.statuses import ACTIVE, OccurrenceStatus
+from everytick.domain.values import value
+from everytick.errors import OccurrenceExists
+from everytick.stores.base import Whole
+
+KEEPS_ITS_KEY = ACTIVE | {OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS}
+"""While an occurrence stands so, the key it was asked for by is taken."""
+
+NOT_PLANNED = "asked for, not planned yet"
+"""How the reason of an occurrence begins that is only asked for."""
+
+
+@value
+class KeyUse:
+    """The newest use of a key: how many came before it, the call that made it, and whether it is taken still."""
+
+    nth: int
+    call: int | None
+    is_taken: bool
+    payload: Payload | None
+
+
+def under_key(job_id: str, asked: Request, use: KeyUse | None) -> tuple[Request, bool]:
+    """Return the request as it counts under its key, and whether it was made before.
+
+    A repeat of one call finds what that call made. Any other finds what the key is taken by,
+    and is refused with another payload. After a failure the key is free again, and the
+    request is its next use.
+    """
+    if use is None:
+        return asked, False
+    same = replace(asked, nth=use.nth)
+    if not use.is_taken and asked.call is not None:
+        return (same, True) if asked.call == use.call else (replace(asked, nth=use.nth + 1), False)
+    if use.payload != asked.payload:
+        raise OccurrenceExists(same.occurrence_id(job_id))
+    return same, True
+
+
+def has_key_of_its_own(asked: Request) -> bool:
+    """Tell whether uses of its key have to be counted: somebody named it, for one single occurrence."""
+    return asked.call is not None and asked.cause is not Cause.BACKFILL
+
+
+def as_asked(job: Job, request: Request) -> Whole:
+    """Return what people see of a request before a plan has answered it: something pending that nobody made yet."""
+    creation = as_waiting(job, request)
+    own = () if request.payload is None else (("payload", request.payload),)
+    shown = Occurrence(
+        creation.id,
+        job.id,
+        job.version,
+        creation.scheduled_for,
+        OccurrenceStatus.PENDING,
+        request.cause,
+        covers_after=creation.covers_after,
+        covers_through=creation.covers_through,
+        line_at=creation.line_at,
+        overrides=Overrides(Level.OCCURRENCE, own),
+        replay_of=request.replay_of,
+        reason=", ".join(filter(None, (NOT_PLANNED, creation.detail))),
+    )
+    return Whole(shown, (), ())
+
+
+def as_waiting(job: Job, request: Request) -> Creation:
+    """Return the occurrence that stands for a request when it is canceled before a plan: in line, to be ended there."""
+    asked = request.requested_at
+    scheduled_for = request.scheduled_for or asked
+    return Creation(
+        request.occurrence_id(job.id),
+        scheduled_for,
+        OccurrenceStatus.QUEUED,
+        job.version,
+        request.cause,
+        asked,
+        asked,
+        request.covers_after,
+        request.covers_through or scheduled_for,
+        False,
+        Why.ASKED,
+        request.detail,
+        request.payload or job.settings.payload,
+        request.replay_of,
+    )
