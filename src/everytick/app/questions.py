@@ -28,7 +28,9 @@ class JobStatus:
     """How a job stands at one moment of the store's clock.
 
     It is active while its schedule has instants to come inside its window, enabled while it
-    is active, not paused and not disabled; `is_running` is what the store says.
+    is active, not paused and not disabled; `is_running` is what the store says. `run_count` is
+    how many occurrences have begun and ended, `last_error` what the last failure said; both last
+    longer than the history.
     """
 
     name: str
@@ -39,6 +41,8 @@ class JobStatus:
     is_running: bool
     next_run: datetime | None
     last_run: datetime | None
+    run_count: int = 0
+    last_error: str | None = None
 
 
 class Questions(Opened):
@@ -161,4 +165,6 @@ def _status(record: JobRecord, snapshot: JobSnapshot, now: datetime, *, is_runni
         is_running=is_running,
         next_run=next_run(snapshot, now),
         last_run=None if record.last_end is None else record.last_end.started_at,
+        run_count=record.run_count,
+        last_error=record.last_error,
     )

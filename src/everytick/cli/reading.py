@@ -164,6 +164,8 @@ def job_data(record: JobRecord, status: JobStatus, broken: Broken) -> dict[str, 
         "next_run": status.next_run,
         "last_run": status.last_run,
         "last_end": _last(record),
+        "run_count": status.run_count,
+        "last_error": status.last_error,
         "owner": job.owner,
         "version": job.version,
         "tags": job.settings.tags,
@@ -254,6 +256,8 @@ def _pairs(
     yield from listed("next runs", following)
     yield "last run", status.last_run
     yield "last end", _last(record)
+    yield "runs", status.run_count
+    yield "last error", status.last_error
     yield from listed(
         "tasks", (each.name + (f" after {', '.join(each.after)}" if each.after else "") for each in job.tasks)
     )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from everytick.domain.decisions import Creation, Span
-from everytick.domain.steps import Row
+from everytick.domain.steps import Row, failure_of
 from everytick.domain.values import value
 
 
@@ -34,6 +34,12 @@ class FiredRun:
     def is_begun(self) -> bool:
         """Whether a node has begun it."""
         return self.fence > 0
+
+    @property
+    def failure(self) -> str | None:
+        """What its job remembers as its last error; None where it has not ended, or ended well."""
+        runs = {row.task: row.run for row in self.rows}
+        return None if self.ended_at is None else failure_of(self.creation.status, runs.values(), self.error)
 
     @property
     def reason(self) -> str:

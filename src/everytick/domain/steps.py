@@ -5,7 +5,7 @@ occurrence keeps its snapshot in memory; a store writes a Step's rows and can bu
 snapshot again from what it wrote, whoever claims next.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -34,6 +34,15 @@ WAITS_KEPT = 100
 """So many waits of a run are kept for the report, the newest: retries may be without limit."""
 
 _NOTHING = Overrides(Level.OCCURRENCE)
+_FAILURES = frozenset({OccurrenceStatus.FAILED, OccurrenceStatus.FAILED_STALE, OccurrenceStatus.COMPLETED_WITH_ERRORS})
+_FAILED_RUNS = frozenset({RunStatus.FAILED, RunStatus.TIMEOUT})
+
+
+def failure_of(status: OccurrenceStatus, runs: "Iterable[RunState]", error: str | None) -> str | None:
+    """Return what went wrong, in the words of the first task that failed; None where the end is not a failure."""
+    if status not in _FAILURES:
+        return None
+    return next((run.error for run in runs if run.error and run.status in _FAILED_RUNS), error)
 
 
 def bounded(timeout: timedelta | None) -> timedelta | None:
@@ -438,6 +447,11 @@ class Step:
     resume_at: datetime | None = None
     release: bool = False
     superseded_by_next: bool = False
+
+    @property
+    def failure(self) -> str | None:
+        """What the job remembers as its last error; None where this is not its end, or a good one."""
+        return None if self.end is None else failure_of(self.after.status, self.after.runs, self.after.error)
 
     @property
     def commits(self) -> bool:

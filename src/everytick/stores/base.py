@@ -119,6 +119,8 @@ class JobRecord:
     """A job as the store holds it: the newest definition and what has happened to it.
 
     `next_run` is what the last plan or verb said; one that has passed is due and waits for a node.
+    `run_count` is how many occurrences have begun and ended, `last_error` what the last failure
+    said: retention takes neither away.
     """
 
     job: Job
@@ -132,6 +134,8 @@ class JobRecord:
     last_success: Ended | None = None
     removed_by: str = ""
     next_run: datetime | None = None
+    run_count: int = 0
+    last_error: str | None = None
 
 
 @value

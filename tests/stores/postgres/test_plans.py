@@ -153,7 +153,7 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
     "create_occurrences": (START, ids, keys, *[None] * 17),
     "hold_occurrences": (ids, keys, times, keys),
     "end_unowned": (ids, [4] * BATCH, [""] * BATCH, START),
-    "settle_plans": (keys, keys, times, times, *[None] * 13, times),
+    "settle_plans": (keys, keys, times, times, *[None] * 13, times, None, None),
     "settle_plain": (keys, keys, times, times, None, times),
     "foretell": (keys, times),
     "settle_few": (
@@ -182,7 +182,7 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
     "claim": ("node", ["default"], BATCH, [], False),
     "ripen": (["default"],),
     "runs": (keys,),
-    "commit_steps": (keys, keys, keys, [3] * BATCH, [4] * BATCH, *[None] * 25),
+    "commit_steps": (keys, keys, keys, [3] * BATCH, [4] * BATCH, *[None] * 26),
     "commit_plain": (keys, keys, keys, [True] * BATCH, ["main"] * BATCH, times, times, None, None),
     "step_marks": (keys,),
     "claims_of": (keys, "node"),

@@ -77,8 +77,10 @@ class Base:
         self._tables.end(row, status, now, reason, now, report_due=job.reports)
         self._note_end(row, now)
 
-    def _note_end(self, row: OccurrenceRow, at: datetime) -> None:
+    def _note_end(self, row: OccurrenceRow, at: datetime, failure: str | None = None, *, is_new: bool = True) -> None:
         job = row.job
+        job.run_count += is_new and row.started_at is not None
+        job.last_error = failure or job.last_error
         job.last_end = Ended(row.made.scheduled_for, row.started_at, at, row.id)
         if row.status in _WELL and (job.last_success is None or job.last_success.id != row.id):
             job.last_success, job.other_success = job.last_end, job.last_success

@@ -259,6 +259,8 @@ class Jobs(Planning):
             row.last_success,
             "" if row.removed_at is None else row.removed_by,
             row.next_run,
+            row.run_count,
+            row.last_error,
         )
 
     def _create_job(self, job: Job, now: datetime) -> Stored:

@@ -17,9 +17,10 @@ class Recording(Planning):
     async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
         """Write down what was fired without this store; return the handle of each run, None where another is there."""
         row, now = self._job(job_id), self._now()
+        told = {run.creation.id for run in fired.runs if self._was_told(run)}
         handles = [self._record_run(row, run, now) for run in fired.runs]
-        for ended_at, handle, _ in fired.ends(handles):
-            self._note_end(self._tables.handles[handle], ended_at)
+        for ended_at, handle, run in fired.ends(handles):
+            self._note_end(self._tables.handles[handle], ended_at, run.failure, is_new=run.creation.id not in told)
         row.spans += [span for span in fired.spans if span.after >= row.watermark]
         if row.watermark >= fired.after:
             row.watermark = max(row.watermark, fired.through)
@@ -29,6 +30,10 @@ class Recording(Planning):
             self._hear(owner, now)
         self._wake(row, now)
         return handles
+
+    def _was_told(self, run: FiredRun) -> bool:
+        known = self._tables.occurrences.get(run.creation.id)
+        return known is not None and known.reason == run.reason
 
     def _record_run(self, job: JobRow, run: FiredRun, now: datetime) -> int | None:
         known = self._tables.occurrences.get(run.creation.id)

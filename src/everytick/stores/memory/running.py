@@ -174,7 +174,7 @@ class Running(Base):
         if after.ended_at is not None:
             row.ready_at = after.ready_at or row.ready_at
             self._tables.end(row, after.status, after.ended_at, after.error, now, report_due=after.rules.reports)
-            self._note_end(row, after.ended_at)
+            self._note_end(row, after.ended_at, step.failure)
         else:
             self._tables.change(
                 row,

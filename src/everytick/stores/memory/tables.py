@@ -82,6 +82,8 @@ class JobRow:
     last_end: Ended | None = None
     last_success: Ended | None = None
     other_success: Ended | None = None
+    run_count: int = 0
+    last_error: str | None = None
     forgotten_failure: datetime | None = None
     busy: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
     waiting: Ordered["OccurrenceRow"] = field(default_factory=Ordered)

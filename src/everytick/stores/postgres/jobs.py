@@ -274,6 +274,8 @@ class Jobs(Asking, Due):
                 rows.ended(row, "success"),
                 row["removed_by"],
                 row["next_run_at"],
+                row["run_count"],
+                row["last_error"],
             )
             for row in found
             if (row["job"], row["version"]) in definitions

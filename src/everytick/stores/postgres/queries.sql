@@ -407,14 +407,15 @@ update everytick.job_state s
                everytick.throughout($14, u.other_scheduled_for) as other_scheduled_for,
                everytick.throughout($15, u.other_started_at) as other_started_at,
                everytick.throughout($16, u.other_at) as other_at, everytick.throughout($17, u.other_id) as other_id,
-               everytick.throughout($18, u.next_run_at) as next_run_at
+               everytick.throughout($18, u.next_run_at) as next_run_at,
+               everytick.throughout($19, u.runs) as runs, everytick.throughout($20, u.error) as error
           from unnest($1::int[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::bool[], $6::timestamptz[],
                       $7::timestamptz[], $8::timestamptz[], $9::uuid[], $10::timestamptz[], $11::timestamptz[],
                       $12::timestamptz[], $13::uuid[], $14::timestamptz[], $15::timestamptz[], $16::timestamptz[],
-                      $17::uuid[], $18::timestamptz[])
+                      $17::uuid[], $18::timestamptz[], $19::bigint[], $20::text[])
                u(job, woken, watermark, wake_at, rescheduled, end_scheduled_for, end_started_at, end_at, end_id,
                  success_scheduled_for, success_started_at, success_at, success_id, other_scheduled_for,
-                 other_started_at, other_at, other_id, next_run_at)) p
+                 other_started_at, other_at, other_id, next_run_at, runs, error)) p
  where s.job = p.job and s.job = any(array(select unnest($1::int[])));
 
 -- settle_plain --
@@ -468,7 +469,9 @@ with moment as materialized (
                   (array_agg(w.scheduled_for order by w.seq desc) filter (where w.well))[2] as other_scheduled_for,
                   (array_agg(w.started_at order by w.seq desc) filter (where w.well))[2] as other_started_at,
                   (array_agg(w.ended_at order by w.seq desc) filter (where w.well))[2] as other_at,
-                  (array_agg(w.id order by w.seq desc) filter (where w.well))[2] as other_id
+                  (array_agg(w.id order by w.seq desc) filter (where w.well))[2] as other_id,
+                  count(*) filter (where w.ended_at is not null and w.started_at is not null) as runs,
+                  (array_agg(w.error order by w.seq desc) filter (where w.error is not null))[1] as error
              from everytick.wake w
             where w.job = p.job) f
 ), line as materialized (
@@ -642,19 +645,21 @@ with sent as (
            everytick.throughout($26, s.attempt_status) as attempt_status,
            everytick.throughout($27, s.started_at) as started_at,
            everytick.throughout($28, s.attempt_ended_at) as attempt_ended_at,
-           everytick.throughout($29, s.attempt_error) as attempt_error, everytick.throughout($30, s.owed) as owed
+           everytick.throughout($29, s.attempt_error) as attempt_error, everytick.throughout($30, s.owed) as owed,
+           everytick.throughout($31, s.failure) as failure
       from unnest($1::bigint[], $2::int[], $3::int[], $4::smallint[], $5::smallint[],
                   $6::timestamptz[], $7::timestamptz[], $8::text[], $9::int[], $10::bool[],
                   $11::text[], $12::smallint[], $13::int[], $14::int[], $15::smallint[], $16::bool[],
                   $17::timestamptz[], $18::timestamptz[], $19::timestamptz[], $20::timestamptz[], $21::text[],
                   $22::text[], $23::text[], $24::text[],
-                  $25::int[], $26::smallint[], $27::timestamptz[], $28::timestamptz[], $29::text[], $30::bool[])
+                  $25::int[], $26::smallint[], $27::timestamptz[], $28::timestamptz[], $29::text[], $30::bool[],
+                  $31::text[])
            s(occurrence, fence, number, move, status,
              ready_at, ended_at, error, lost, superseded_by_next,
              task, run_status, attempts, retries, last, out_of_time,
              resume_at, run_started_at, attempt_started_at, run_ended_at, run_error,
              because_of, result, waits,
-             attempt, attempt_status, started_at, attempt_ended_at, attempt_error, owed)
+             attempt, attempt_status, started_at, attempt_ended_at, attempt_error, owed, failure)
 ), held as materialized (
     select s.*, o.awaited
       from sent s
@@ -695,12 +700,12 @@ with sent as (
            ended_at = h.ended_at, error = h.error, updated_at = everytick.everytick_now()
       from held h
      where h.move is not null and o.seq = h.occurrence and o.seq = any(array(select occurrence from held))
-    returning o.seq, o.job, h.move, h.owed, h.awaited, o.status, o.scheduled_for, o.started_at, o.ended_at,
+    returning o.seq, o.job, h.move, h.owed, h.awaited, h.failure, o.status, o.scheduled_for, o.started_at, o.ended_at,
               o.updated_at, o.id
 ), woken as (
-    insert into everytick.wake (job, at, wakes, scheduled_for, started_at, ended_at, well, id)
+    insert into everytick.wake (job, at, wakes, scheduled_for, started_at, ended_at, well, id, error)
     select job, updated_at, awaited, case when move = 3 then scheduled_for end, case when move = 3 then started_at end,
-           case when move = 3 then ended_at end, move = 3 and status in (4, 5), case when move = 3 then id end
+           case when move = 3 then ended_at end, move = 3 and status in (4, 5), case when move = 3 then id end, failure
       from moved where move = 3 or (move = 2 and awaited)
      order by seq
 ), owed as (
@@ -1394,7 +1399,8 @@ values ($1, $2, $3, $4, $5, $6, $7);
 update everytick.job_state
    set watermark = greatest(watermark, $2), revision = revision + 1,
        end_scheduled_for = coalesce($3, end_scheduled_for), end_started_at = coalesce($4, end_started_at),
-       end_at = coalesce($5, end_at), end_id = coalesce($6, end_id)
+       end_at = coalesce($5, end_at), end_id = coalesce($6, end_id), run_count = run_count + $7,
+       last_error = coalesce($8, last_error)
  where job = $1;
 
 -- record_success --

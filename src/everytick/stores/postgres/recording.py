@@ -25,7 +25,8 @@ class Recording(Purging):
             row = await self._hold(db, job_id)
             job, now = row["job"], row["now"]
             watermark = await db.fetchval(self._sql.watermark_of, job)
-            handles = [await self._record(db, job, run, now) for run in fired.runs]
+            new: list[FiredRun] = []
+            handles = [await self._record(db, job, run, now, new) for run in fired.runs]
             spans = [
                 (job, STATUS_CODE[each.status], str(each.why), rows.text(each.detail), each.after, each.through,
                  each.version, each.count)
@@ -35,7 +36,10 @@ class Recording(Purging):
                 await db.execute(self._sql.add_spans, *columns(spans, 8))
             ended = [run for _, _, run in fired.ends(handles)]
             through = fired.through if watermark >= fired.after else watermark
-            await db.execute(self._sql.record_watermark, job, through, *(_end(ended[-1]) if ended else [None] * 4))
+            begun = sum(1 for run in new if run.ended_at is not None and run.started_at is not None)
+            failure = next((run.failure for run in reversed(ended) if run.failure is not None), None)
+            last = _end(ended[-1]) if ended else [None] * 4
+            await db.execute(self._sql.record_watermark, job, through, *last, begun, rows.text(failure))
             for run in [run for run in ended if run.creation.status in _WELL][-2:]:
                 await db.execute(self._sql.record_success, job, *_end(run))
             for owner in {run.owner for run in fired.runs if run.owner is not None}:
@@ -44,7 +48,8 @@ class Recording(Purging):
             await self._wake(db, job, now)
         return handles
 
-    async def _record(self, db: Connection, job: int, run: FiredRun, now: datetime) -> int | None:
+    async def _record(self, db: Connection, job: int, run: FiredRun, now: datetime, new: list[FiredRun]) -> int | None:
+        """Return the key of what is here of the run, or None where that is another's; what is new here joins `new`."""
         made = run.creation
         own = (await self._definition(db, job, made.version)).job.settings
         given = own_overrides(made, own)
@@ -62,6 +67,7 @@ class Recording(Purging):
                 self._sql.recorded_before, occurrence_key(made.id), rows.text(run.reason)
             )
             return known
+        new.append(run)
         if run.report_due:
             await db.execute(self._sql.record_report, run.ended_at, seq)
         for row in run.rows:

@@ -255,10 +255,11 @@ def _entries(claim: Claim, step: Step) -> Iterator[tuple[object, ...]]:
         step.superseded_by_next or None,
     )
     owed = True if step.end is not None and after.rules.reports else None
+    failure = rows.text(step.failure)
     for written in step.rows or (None,):
         task = _NO_TASK if written is None else _task_columns(written)
-        yield (claim.handle, claim.fence, step.number, *whole, *task, owed)
-        whole, owed = _NO_MOVE, None
+        yield (claim.handle, claim.fence, step.number, *whole, *task, owed, failure)
+        whole, owed, failure = _NO_MOVE, None, None
 
 
 def _move(step: Step) -> int:

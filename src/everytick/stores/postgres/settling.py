@@ -28,9 +28,12 @@ class Ends:
     end: tuple[object, ...] = _NO_END
     success: tuple[object, ...] = _NO_END
     other: tuple[object, ...] = _NO_END
+    runs: int = 0
+    error: str | None = None
 
     def note(self, row: Row, well: bool) -> None:
         """Keep what a row tells of an end."""
+        self.runs += row["started_at"] is not None
         self.end = row["scheduled_for"], row["started_at"], row["ended_at"], row["id"]
         if well:
             self.success, self.other = self.end, self.success
@@ -126,6 +129,7 @@ class Settling(Base):
             each.woken += row["wakes"]
             if row["ended_at"] is not None:
                 each.ends.note(row, row["well"])
+                each.ends.error = row["error"] or each.ends.error
 
     async def _move_occurrences(self, db: Connection, held: Sequence[Held], moved: "Moves") -> None:
         now = held[0].now
@@ -223,4 +227,6 @@ def settled_row(held: Held) -> tuple[object, ...]:
         *held.ends.success,
         *held.ends.other,
         plan.next_run,
+        held.ends.runs or None,
+        held.ends.error,
     )

@@ -391,6 +391,8 @@ def _records(
                 rows.ended(row[11:15]),
                 row[16],
                 rows.moment_or_none(row[17]),
+                row[18],
+                row[19],
             )
     return records
 

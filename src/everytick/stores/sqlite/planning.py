@@ -291,7 +291,7 @@ def end(
     job, scheduled_for, started_at, seq, version, number = ended
     if number:
         _close_runs(transaction, definitions, seq, job, version)
-    transaction.execute(Q.note_end, (scheduled_for, started_at, now, id_, job))
+    transaction.execute(Q.note_end, (started_at, scheduled_for, started_at, now, id_, job))
     return int(job)
 
 

@@ -58,6 +58,8 @@ class Queries:
     wake_job: str
     wake_and_revise_job: str
     note_end: str
+    count_runs: str
+    note_failure: str
     note_last_ends: str
     note_last_successes: str
     note_last_good_ends: str

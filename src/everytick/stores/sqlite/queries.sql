@@ -343,12 +343,13 @@ update job_state set woken = woken + 1, revision = revision + 1, wake_at = ? whe
 
 -- note_end --
 -- The job's last end.
-update job_state set last_end_for = ?, last_end_started_at = ?, last_end_at = ?, last_end_id = ? where job = ?;
+update job_state set run_count = run_count + iif(? is null, 0, 1), last_end_for = ?, last_end_started_at = ?, last_end_at = ?, last_end_id = ? where job = ?;
 
 -- note_last_ends --
--- The last end of each job, of these occurrences.
+-- The last end of each job, of these occurrences, which had begun.
 update job_state
-   set last_end_for = o.scheduled_for, last_end_started_at = o.started_at, last_end_at = o.ended_at, last_end_id = o.id
+   set run_count = run_count + 1, last_end_for = o.scheduled_for, last_end_started_at = o.started_at, last_end_at = o.ended_at,
+       last_end_id = o.id
   from occurrence o where o.seq in (select value from json_each(?)) and job_state.job = o.job;
 
 -- note_last_successes --
@@ -364,7 +365,8 @@ update job_state
 -- note_last_good_ends --
 -- Both at once, where the last end of each job is a good one.
 update job_state
-   set last_end_for = o.scheduled_for, last_end_started_at = o.started_at, last_end_at = o.ended_at, last_end_id = o.id,
+   set run_count = run_count + 1, last_end_for = o.scheduled_for, last_end_started_at = o.started_at, last_end_at = o.ended_at,
+       last_end_id = o.id,
        last_success_for = o.scheduled_for, last_success_started_at = o.started_at, last_success_at = o.ended_at,
        last_success_id = o.id, other_success_for = last_success_for,
        other_success_started_at = last_success_started_at, other_success_at = last_success_at,
@@ -379,8 +381,16 @@ update job_state
          = (select o.scheduled_for, o.started_at, o.ended_at, o.id, o.scheduled_for, o.started_at, o.ended_at, o.id
               from occurrence o where o.seq = ?),
        other_success_for = last_success_for, other_success_started_at = last_success_started_at,
-       other_success_at = last_success_at, other_success_id = last_success_id
+       other_success_at = last_success_at, other_success_id = last_success_id, run_count = run_count + 1
  where job = (select o.job from occurrence o where o.seq = ?);
+
+-- count_runs --
+-- So many more of the job have begun and ended.
+update job_state set run_count = run_count + ? where id = ?;
+
+-- note_failure --
+-- What the last failure of the job said.
+update job_state set last_error = ? where id = ?;
 
 -- wake_jobs_of --
 -- The jobs of those among these that somebody waits for are looked at again, as often as one ended or was parked.
@@ -519,14 +529,14 @@ update job_state set retire_at = ? where job = ?;
 -- Jobs with where they stand, those of these ids.
 select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_for,
        s.last_end_started_at, s.last_end_at, s.last_end_id, s.last_success_for, s.last_success_started_at,
-       s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at
+       s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at, s.run_count, s.last_error
   from job j join job_state s on s.job = j.job where j.id in (select value from json_each(?));
 
 -- jobs_by_name --
 -- Every job that is not removed with where it stands, by name.
 select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_for,
        s.last_end_started_at, s.last_end_at, s.last_end_id, s.last_success_for, s.last_success_started_at,
-       s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at
+       s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at, s.run_count, s.last_error
   from job j join job_state s on s.job = j.job where j.removed_at is null order by j.name;
 
 -- running_pauses --

@@ -31,7 +31,8 @@ def record(transaction: Transaction, job_id: str, fired: Fired) -> list[int | No
         raise NotFound("job", job_id)
     job, execute = found[0], transaction.execute
     watermark = execute(Q.watermark_of, (job,)).fetchone()[0]
-    handles = [_record(transaction, job, job_id, run) for run in fired.runs]
+    made: list[FiredRun] = []
+    handles = [_record(transaction, job, job_id, run, made) for run in fired.runs]
     for span in fired.spans:
         if micros(span.after) >= watermark:
             covers = micros(span.after), micros(span.through)
@@ -43,6 +44,11 @@ def record(transaction: Transaction, job_id: str, fired: Fired) -> list[int | No
     ends = fired.ends(handles)
     for _, seq, _ in ends[-1:]:
         execute(Q.note_last_ends, (json.dumps([seq]),))
+    # What was told before was counted then; the last end was counted just now, new or not.
+    begun = sum(1 for run in made if run.ended_at is not None and run.started_at is not None)
+    execute(Q.count_runs, (begun - len(ends[-1:]), job_id))
+    for failure in [run.failure for _, _, run in ends if run.failure is not None][-1:]:
+        execute(Q.note_failure, (failure, job_id))
     good = [seq for _, seq, run in ends if run.creation.status in _WELL]
     for seq in good[-2:]:
         execute(Q.note_last_successes, (json.dumps([seq]),))
@@ -53,8 +59,8 @@ def record(transaction: Transaction, job_id: str, fired: Fired) -> list[int | No
     return handles
 
 
-def _record(transaction: Transaction, job: int, job_id: str, run: FiredRun) -> int | None:
-    """Return the handle of what is here of the run, or None where that is another's."""
+def _record(transaction: Transaction, job: int, job_id: str, run: FiredRun, new: list[FiredRun]) -> int | None:
+    """Return the handle of what is here of the run, or None where that is another's; what is new here joins `new`."""
     defined = _definition(transaction, job, job_id, run.creation.version)
     places = {task.name: task.order for task in defined.tasks}
     made = transaction.execute(Q.record_occurrence, _columns(transaction.now, job, defined, run)).fetchone()
@@ -62,6 +68,7 @@ def _record(transaction: Transaction, job: int, job_id: str, run: FiredRun) -> i
         known = transaction.execute(Q.recorded_before, (rows.id_bytes(run.creation.id), run.reason)).fetchone()
         return None if known is None else int(known[0])
     [seq] = made
+    new.append(run)
     for row in run.rows:
         place = places[row.task]
         transaction.execute(Q.write_run, rows.run_columns(seq, row.task, place, row.run))

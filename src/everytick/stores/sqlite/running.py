@@ -280,6 +280,8 @@ class _Writing:
         self._good_ends: list[Columns] = []
         self._first_successes: list[Columns] = []
         self._last_ends: dict[str, int] = {}
+        self._more_ends: dict[str, int] = {}
+        self._failures: dict[str, str] = {}
         self._last_good_ends: dict[str, int] = {}
         self._good_ends_before: dict[str, int] = {}
         self._wakes: list[int] = []
@@ -299,12 +301,16 @@ class _Writing:
         assert after.ended_at is not None, f"{claim.occurrence.id} has ended and does not say when"
         ended_at = micros(after.ended_at)
         self._add_rows(handle, step, ended_at, may_be_plain=may_be_plain)
+        if job_id in self._last_ends:
+            self._more_ends[job_id] = self._more_ends.get(job_id, 0) + 1
         self._last_ends[job_id] = handle
         status = after.status
         if status is _COMPLETED or status in _WELL:
             if job_id in self._last_good_ends:
                 self._good_ends_before[job_id] = self._last_good_ends[job_id]
             self._last_good_ends[job_id] = handle
+        if status is not _COMPLETED and (failure := step.failure) is not None:
+            self._failures[job_id] = failure
         self._wakes.append(handle)
         reports = 1 if after.rules.reports else 0
         if self._is_many and status is _COMPLETED and after.error is None and after.lost == claim.snapshot.lost:
@@ -361,6 +367,8 @@ class _Writing:
             execute(Q.note_last_good_ends, (str(list(last.values())),))
         else:
             transaction.executemany(Q.note_good_end, [(handle, handle) for handle in last.values()])
+        transaction.executemany(Q.count_runs, [(count, job_id) for job_id, count in self._more_ends.items()])
+        transaction.executemany(Q.note_failure, [(text, job_id) for job_id, text in self._failures.items()])
         woken = self._wake(transaction)
         transaction.rang |= self._rings or woken > 0
 

@@ -75,6 +75,8 @@ create table everytick.job_state (
     watermark              timestamptz not null,
     wake_at                timestamptz,
     next_run_at            timestamptz,
+    run_count              bigint not null default 0,
+    last_error             text,
     removed_at             timestamptz,
     removed_by             text not null default '',
     retire_at              timestamptz,
@@ -116,6 +118,7 @@ create table everytick.wake (
     ended_at      timestamptz,
     well          boolean,
     id            uuid,
+    error         text,
     primary key (job, seq)
 );
 
@@ -332,6 +335,7 @@ select j.seq as job, j.id, j.name, j.created_at, s.version, s.first_version, s.r
        s.removed_at, s.removed_by, s.retire_at, s.reschedule_made_at, s.reschedule_to, s.reschedule_by, s.parked,
        s.woken + w.facts as woken,
        coalesce(w.at, s.wake_at) as wake_at, s.next_run_at,
+       s.run_count + w.runs as run_count, coalesce(w.error, s.last_error) as last_error,
        coalesce(e.scheduled_for, s.end_scheduled_for) as end_scheduled_for,
        case when e.ended_at is null then s.end_started_at else e.started_at end as end_started_at,
        coalesce(e.ended_at, s.end_at) as end_at,
@@ -348,7 +352,10 @@ select j.seq as job, j.id, j.name, j.created_at, s.version, s.first_version, s.r
        case when g.ended_at is null then s.other_id else coalesce(b.id, s.success_id) end as other_id
   from everytick.job j
   join everytick.job_state s on s.job = j.seq
-  cross join lateral (select count(*) as facts, max(at) as at from everytick.wake where job = j.seq and wakes) w
+  cross join lateral (select count(*) filter (where wakes) as facts, max(at) filter (where wakes) as at,
+                             count(*) filter (where ended_at is not null and started_at is not null) as runs,
+                             (array_agg(error order by seq desc) filter (where error is not null))[1] as error
+                        from everytick.wake where job = j.seq) w
   left join lateral (select * from everytick.wake where job = j.seq and ended_at is not null
                       order by seq desc limit 1) e on true
   left join lateral (select * from everytick.wake where job = j.seq and well
@@ -365,6 +372,7 @@ select v.id, v.name, d.kind, d.schedule, d.enabled and v.removed_at is null as e
        case when d.enabled and v.removed_at is null and (p.seq is null or p.until is not null)
             then v.next_run_at end as next_run,
        v.end_started_at as last_run, v.end_at as last_end, v.success_at as last_success,
+       v.run_count, v.last_error,
        (select max(o.created_at) from everytick.occurrence o where o.job = v.job and o.status not in (9, 10))
            as last_enqueued,
        v.watermark, v.removed_at, v.parked, v.created_at, d.updated_at

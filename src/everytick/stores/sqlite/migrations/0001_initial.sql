@@ -68,6 +68,8 @@ create table job_state (
   watermark integer not null,
   wake_at integer,
   next_run_at integer,
+  run_count integer not null default 0,
+  last_error text,
   retire_at integer,
   rescheduled_at integer,
   rescheduled_for integer,
@@ -305,6 +307,7 @@ select j.id, j.name, v.kind, v.schedule, v.enabled and j.removed_at is null as e
        «utc s.last_end_started_at» as last_run,
        «utc s.last_end_at» as last_end,
        «utc s.last_success_at» as last_success,
+       s.run_count, s.last_error,
        (select «utc max(o.created_at)»
           from occurrence o where o.job = j.job and o.status not in (9, 10)) as last_enqueued,
        «utc s.watermark» as watermark,
@@ -413,6 +416,7 @@ create trigger jobs_are_switched instead of update on jobs begin
          (old.id, old.name, old.kind, old.schedule, old.version, old.revision)
       or (new.paused_since, new.paused_until, new.next_run, new.last_run, new.last_end, new.last_success) is not
          (old.paused_since, old.paused_until, old.next_run, old.last_run, old.last_end, old.last_success)
+      or (new.run_count, new.last_error) is not (old.run_count, old.last_error)
       or (new.last_enqueued, new.watermark, new.removed_at, new.parked, new.created_at, new.updated_at) is not
          (old.last_enqueued, old.watermark, old.removed_at, old.parked, old.created_at, old.updated_at);
   select raise(abort, 'enabled and paused of a job are true or false')

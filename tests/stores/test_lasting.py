@@ -1,0 +1,67 @@
+"""run_count and last_error: values of a job that retention does not take away."""
+
+from datetime import timedelta
+
+from everytick.domain.occurrence import Cause
+from everytick.domain.outcome import Failed
+from everytick.domain.snapshots import Request
+from everytick.stores.base import JobRecord
+from tests.stores.acting import FAILED, AnyStore, began, deliver, ended, job, plan_once, run_one
+from tests.stores.clock import ManualClock
+
+
+async def _record(store: AnyStore) -> JobRecord:
+    [record] = await store.list()
+    return record
+
+
+async def test_runs_are_counted_and_the_last_error_is_kept_beyond_retention(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """S3-003: RunCount and LastError; a success after it leaves the last error to be read, beside last_success."""
+    await store.put(job(retention={"success": "1h", "failure": "1h", "keep_last": 0}))
+    assert ((await _record(store)).run_count, (await _record(store)).last_error) == (0, None)
+    for outcome in (None, FAILED, None, Failed("later"), None):
+        clock.move(hours=1)
+        await plan_once(store)
+        await run_one(store, outcome)
+    assert ((await _record(store)).run_count, (await _record(store)).last_error) == (5, "later")
+    await plan_once(store)
+    clock.move(hours=5)
+    await deliver(store)
+    while await store.prune():
+        pass
+    assert (await store.history()).occurrences == ()
+    found = await _record(store)
+    assert (found.run_count, found.last_error) == (5, "later")
+    assert found.last_success is not None
+
+
+async def test_what_never_began_is_not_counted(store: AnyStore, clock: ManualClock) -> None:
+    """S3-003: a canceled one that no node claimed did not run."""
+    id_ = (await store.put(job())).job_id
+    asked = await store.request(id_, Request("k", Cause.TRIGGER, clock.time))
+    await plan_once(store)
+    await store.cancel(asked)
+    await plan_once(store)
+    assert ((await _record(store)).run_count, (await _record(store)).last_error) == (0, None)
+
+
+async def test_several_ends_of_one_job_written_together_are_all_counted(store: AnyStore, clock: ManualClock) -> None:
+    """S3-003: whatever the size of the batch."""
+    id_ = (await store.put(job(overlap="allow"))).job_id
+    for size in (3, 40):
+        for number in range(size):
+            await store.request(id_, Request(f"{size}-{number}", Cause.TRIGGER, clock.time))
+        await plan_once(store)
+        claims = await store.claim("node-1", ["default"], 100)
+        assert len(claims) == size
+        outcomes = [FAILED if place == 1 else None for place in range(size)]
+        steps = [
+            (each, ended(began(each, clock.time), clock.time, how)) for each, how in zip(claims, outcomes, strict=True)
+        ]
+        await store.commit_steps(steps)
+    assert ((await _record(store)).run_count, (await _record(store)).last_error) == (43, "boom")
+    clock.time += timedelta(minutes=1)
+    await plan_once(store)
+    assert ((await _record(store)).run_count, (await _record(store)).last_error) == (43, "boom")
