@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from hypothesis import given, settings
 
+from everytick.domain.decisions import Why
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import LateOverlap, Overlap
 from everytick.domain.snapshots import JobSnapshot
@@ -55,6 +56,41 @@ def test_a_paused_job_is_woken_when_its_pause_ends_and_a_removed_one_when_it_ret
         elif seen.retire_at is None and in_force(seen.editions, looked.now).enabled:
             ends = [each.until for each in seen.pauses if each.holds(looked.now) and each.until is not None]
             assert not ends or (wake_at is not None and wake_at <= max(ends)), looked
+
+
+@settings(max_examples=120)
+@given(histories())
+def test_what_is_busy_is_stopped_in_time_also_while_the_job_is_held(history: History) -> None:
+    """Liveness; F12, S4-044: a pause and disabling hold starts, not stops."""
+    for looked in history:
+        seen, now = looked.snapshot, looked.now
+        if seen.retire_at is not None or not committed(seen, looked.plan).busy:
+            continue
+        settings = in_force(seen.editions, now).settings
+        stops = [each.next_after(now) for each in (settings.stop_schedule, settings.restart_schedule) if each]
+        coming = min(filter(None, stops), default=None)
+        assert coming is None or (looked.plan.wake_at is not None and looked.plan.wake_at <= coming), looked
+
+
+@settings(max_examples=120)
+@given(histories())
+def test_a_catch_up_costs_no_live_instant(history: History) -> None:
+    """F5: beside late ones that are kept or wait, the one on time is not refused for the room they take."""
+    for looked in history:
+        seen, now = looked.snapshot, looked.now
+        if seen.retire_at is not None or not in_force(seen.editions, now).enabled:
+            continue
+        settings = in_force(seen.editions, now).settings
+        kept = [each for each in looked.plan.creations if each.late and each.cause is Cause.SCHEDULE]
+        waits = [each for each in seen.waiting if each.late and each.cause is Cause.SCHEDULE]
+        gone = {each.id for each in looked.plan.endings}
+        left = [each for each in waits if each.id not in gone]
+        if settings.late_overlap is LateOverlap.SKIP or not (kept or left):
+            continue
+        assert not [each for each in looked.plan.spans if each.why is Why.OVERLAP], looked
+        superseded = [each for each in looked.plan.endings if each.status is OccurrenceStatus.SUPERSEDED]
+        by_asking = {each.overlap for each in seen.requests} & {Overlap.QUEUE_LATEST, Overlap.CANCEL_RUNNING}
+        assert by_asking or not {each.id for each in superseded} & {each.id for each in waits}, looked
 
 
 @settings(max_examples=120)

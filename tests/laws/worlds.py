@@ -96,6 +96,7 @@ def committed(seen: JobSnapshot, plan: Plan) -> JobSnapshot:
             requests=_left(seen.requests, plan),
             adjustments=_open(seen.adjustments, plan),
             reschedule=None if plan.rescheduled else seen.reschedule,
+            narrowed_at=None if plan.narrowed else seen.narrowed_at,
             pauses=tuple(each for each in seen.pauses if each.until is None or each.until > plan.watermark),
             editions=_needed(seen.editions, plan.watermark),
         ),
@@ -203,7 +204,10 @@ def edit(rule: str, policies: dict[str, Any], delay: int) -> Fact:
         newest, moment = seen.editions[-1], now + delay * MINUTE
         known = tuple(each for each in seen.editions if each.in_force_after is None or each.in_force_after < moment)
         job = replace(defined(rule, policies), version=newest.job.version + 1, created_at=newest.job.created_at)
-        return replace(seen, editions=(*known, Edition(job, moment)))
+        edited = replace(seen, editions=(*known, Edition(job, moment)))
+        if delay or newest.job.settings.recovery == job.settings.recovery:
+            return edited
+        return replace(edited, narrowed_at=now)
 
     return fact
 

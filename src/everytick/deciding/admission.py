@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
+from everytick.deciding.narrowing import unwanted
 from everytick.domain.config import Settings
 from everytick.domain.decisions import Ending, Refusal, Why
+from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import Overlap
 from everytick.domain.snapshots import JobSnapshot
@@ -72,6 +74,7 @@ class Line:
     """
 
     __slots__ = (
+        "_lined",
         "busy",
         "busy_count",
         "cancels",
@@ -96,6 +99,7 @@ class Line:
             # Only what people asked for stands in line then; the rest stays where it is.
             self.waiting = [each for each in self.waiting if each.cause is not Cause.SCHEDULE]
             self.waiting_count = len(self.waiting)
+        self._lined = snapshot.waiting
         self.max_concurrent, self.max_queued = settings.max_concurrent, settings.max_queued
         self.newcomers: set[str] = set()
         self.displaced: dict[str, Refusal] = {}
@@ -134,6 +138,16 @@ class Line:
         for each in [each for each in self.busy if each.superseded_by_next]:
             if each.status is OccurrenceStatus.AWAITING_RETRY:
                 self._end(each, by)
+
+    def narrow(self, job: Job, narrowed_at: datetime, most: int) -> bool:
+        """End what waits without a reason since `recovery` was edited; return whether none of it is left."""
+        found = unwanted(self._lined, job.settings.recovery, narrowed_at)
+        for each in found[:most]:
+            self.waiting.remove(each)
+            self.waiting_count -= 1
+            self.endings.append(Ending(each.id, OccurrenceStatus.CANCELED, Why.RECOVERY))
+        unseen = self.waiting_count > len(self.waiting)
+        return len(found) <= most and not (found and unseen)
 
     def cancel_all(self, before: datetime | None = None) -> None:
         """Ask every busy one to stop, or every one that stood in line before a moment."""

@@ -6,14 +6,15 @@ restart, a week's outage and a backfill all take these few lines; being late is 
 instant, not a path. `tick` only says the commonest answer sooner.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import takewhile
 
 from everytick.deciding.admission import Line
 from everytick.deciding.candidates import Candidate, Segment, segments_of
-from everytick.deciding.newcomers import Newcomer, Newcomers, requested, restarting
+from everytick.deciding.newcomers import Newcomer, Newcomers, requested
 from everytick.deciding.recovery import Due, due
 from everytick.deciding.spans import skips_of, spans_of, status_of
+from everytick.deciding.stopping import next_stop, stop_or_restart
 from everytick.deciding.tick import plain_tick
 from everytick.domain.config import Unset
 from everytick.domain.decisions import Answer, Creation, Ending, Plan, Refusal, Span, Why
@@ -21,7 +22,7 @@ from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import Payload
-from everytick.domain.schedule import Schedule, waits_for_end
+from everytick.domain.schedule import waits_for_end
 from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, JobSnapshot, Request, Reschedule
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.upcoming import TICK, in_force, next_instant, next_run
@@ -45,14 +46,16 @@ def plan_in_full(snapshot: JobSnapshot, now: datetime, limit: int = PLAN_LIMIT) 
         return _retired(snapshot, now, snapshot.retire_at, limit)
     job = in_force(snapshot.editions, now)
     if not job.settings.enabled:
-        return _disabled(snapshot, now)
+        return _disabled(snapshot, job, now)
     paused = bool(snapshot.pauses) and any(pause.holds(now) for pause in snapshot.pauses)
     # The instants of a pause become one span when it ends: until then next to nothing of the schedule is decided.
     found = _held(snapshot, now) if paused else due(snapshot, job, now)
     line = Line(snapshot, job.settings, paused=paused)
     newcomers = Newcomers(snapshot, job, found, limit)
-    if not paused:
-        _stop_or_restart(snapshot, job, now, line, newcomers)
+    if (restarted := stop_or_restart(snapshot, job, now, line)) is not None:
+        newcomers.asked.append(restarted)
+    if snapshot.narrowed_at is not None and not paused and not line.narrow(job, snapshot.narrowed_at, limit):
+        return _narrowed(snapshot, now, line)
     if snapshot.busy and (newest := _newest(found, line)) is not None:
         line.supersede_retries(newest)
     line.release(limit)
@@ -67,10 +70,27 @@ def _newest(found: Due, line: Line) -> datetime | None:
     return max(filter(None, [kept, *waiting]), default=None) if waiting else kept
 
 
-def _disabled(snapshot: JobSnapshot, now: datetime) -> Plan:
-    """Next to nothing is decided, and nobody looks again before a definition that is to come is in force."""
-    coming = (each.in_force_after for each in snapshot.editions)
-    wake_at = min((moment for moment in coming if moment is not None and moment > now), default=None)
+def _narrowed(snapshot: JobSnapshot, now: datetime, line: Line) -> Plan:
+    """End what an edit of `recovery` left no reason for; nobody may come in before all of it has ended."""
+    return Plan(
+        snapshot.job_id,
+        snapshot.revision,
+        snapshot.woken,
+        snapshot.watermark,
+        now,
+        endings=tuple(line.endings),
+        cancels=tuple(line.cancels),
+        cancels_before=line.cancels_before,
+        next_run=next_run(snapshot, now),
+    )
+
+
+def _disabled(snapshot: JobSnapshot, job: Job, now: datetime) -> Plan:
+    """Next to nothing is decided; nobody looks again before another definition is in force, or something is to stop."""
+    line = Line(snapshot, job.settings, paused=False)
+    stop_or_restart(snapshot, job, now, line)
+    coming = [each.in_force_after for each in snapshot.editions if each.in_force_after and each.in_force_after > now]
+    wake_at = min(filter(None, [next_stop(job, now, line), *coming]), default=None)
     held = _held(snapshot, now)
     watermark = held.segments[-1].through if held.segments else snapshot.watermark
     spans = tuple(spans_of(held, watermark))
@@ -80,7 +100,9 @@ def _disabled(snapshot: JobSnapshot, now: datetime) -> Plan:
         snapshot.woken,
         watermark,
         wake_at,
+        cancels=tuple(line.cancels),
         spans=spans,
+        cancels_before=line.cancels_before,
         next_run=next_run(snapshot, now),
     )
 
@@ -133,28 +155,6 @@ def _retired(snapshot: JobSnapshot, now: datetime, retire_at: datetime, limit: i
         answers=tuple(Answer(each.key, each.cause) for each in asked),
         awaits_ends=awaits_ends,
     )
-
-
-def _stop_or_restart(snapshot: JobSnapshot, job: Job, now: datetime, line: Line, newcomers: Newcomers) -> None:
-    """Ask the busy to stop if a stop or restart instant is on time; after a restart there is one more newcomer."""
-    settings = job.settings
-    if settings.stop_schedule is None and settings.restart_schedule is None:
-        return
-    stop = _on_time(settings.stop_schedule, snapshot.watermark, now, settings.grace)
-    restart = _on_time(settings.restart_schedule, snapshot.watermark, now, settings.grace)
-    for instant in filter(None, (stop, restart)):
-        # Where the watermark waits, the same instant is seen again: what came after it is not meant.
-        line.cancel_all(before=instant)
-    if restart is not None:
-        newcomer = restarting(job, restart)
-        if all(each.id != newcomer.id for each in (*snapshot.busy, *snapshot.waiting)):
-            newcomers.asked.append(newcomer)
-
-
-def _on_time(schedule: Schedule | None, after: datetime, now: datetime, grace: timedelta) -> datetime | None:
-    """The newest instant if it is still on time: stop and restart are never caught up."""
-    instant = schedule.last_at(now) if schedule is not None else None
-    return instant if instant is not None and after < instant and now < instant + grace else None
 
 
 class _Decided:
@@ -270,6 +270,7 @@ class _Decided:
             line.cancels_before,
             awaits_ends,
             next_run(snapshot, self.now, idle=not line.busy_count and not line.waiting_count),
+            snapshot.narrowed_at is not None and not self.paused,
         )
 
     def _awaits_ends(self) -> bool:
@@ -319,8 +320,8 @@ class _Decided:
             # The store leaves alone what exists, and then nobody may be busy before those who wait.
             return now
         if self.paused:
-            ends = (pause.until for pause in snapshot.pauses)
-            return min((until for until in ends if until is not None and now < until), default=None)
+            ends = [pause.until for pause in snapshot.pauses if pause.until is not None and now < pause.until]
+            return min(filter(None, [next_stop(self.job, now, line), *ends]), default=None)
         return self._next_instant(watermark)
 
     def _next_instant(self, watermark: datetime) -> datetime | None:

@@ -60,6 +60,7 @@ def _is_plain(snapshot: JobSnapshot) -> bool:
         or snapshot.pauses
         or snapshot.reschedule is not None
         or snapshot.retire_at is not None
+        or snapshot.narrowed_at is not None
         or len(snapshot.editions) > 1
     ):
         return False

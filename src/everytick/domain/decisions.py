@@ -32,6 +32,7 @@ class Why(StrEnum):
     SUPERSEDED = "superseded"
     SUCCESSFUL = "already successful"
     REMOVED = "removed"
+    RECOVERY = "recovery changed"
     UNVERIFIED = "unverified"
 
 
@@ -112,6 +113,8 @@ class Plan:
     end and every park of those that are active wakes the job. Other ends make nobody look.
 
     `next_run` is the first time after this look at which the job will run, as far as is known.
+
+    `narrowed` says that nothing is left that an edit of `recovery` ends.
     """
 
     job_id: str
@@ -130,3 +133,4 @@ class Plan:
     cancels_before: datetime | None = None
     awaits_ends: bool = False
     next_run: datetime | None = None
+    narrowed: bool = False

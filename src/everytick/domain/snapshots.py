@@ -191,7 +191,8 @@ class JobSnapshot:
     `waiting` the oldest PLAN_LIMIT in line, the newest, and the newest of the schedule's own,
     while the counts are whole.
     `awaited` says that the end of every busy one wakes the job. `other_success` is the success
-    before the last one.
+    before the last one. `narrowed_at` is when an edit changed `recovery`, until a plan has ended
+    what waited without a reason since.
     """
 
     job_id: str
@@ -214,3 +215,4 @@ class JobSnapshot:
     last_success: Ended | None = None
     awaited: bool = True
     other_success: Ended | None = None
+    narrowed_at: datetime | None = None

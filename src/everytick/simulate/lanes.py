@@ -70,8 +70,8 @@ class Lane:
 
     __slots__ = (
         "_coming", "_ended", "_succeeded", "_succeeded_before", "adjustments", "allowed", "awaits_ends", "busy",
-        "editions", "is_too_long", "job", "pauses", "priority", "requests", "reschedule", "retire_at", "tally",
-        "upcoming", "waiting", "wake_at", "watermark",
+        "editions", "is_too_long", "job", "narrowed_at", "pauses", "priority", "requests", "reschedule", "retire_at",
+        "tally", "upcoming", "waiting", "wake_at", "watermark",
     )  # fmt: skip
 
     def __init__(self, snapshot: JobSnapshot, length: timedelta, limit: timedelta | None = None) -> None:
@@ -84,6 +84,7 @@ class Lane:
         self.editions, self.pauses, self.reschedule = snapshot.editions, snapshot.pauses, snapshot.reschedule
         self.adjustments = {each.at: each for each in snapshot.adjustments}
         self.requests = {(each.cause, each.key): each for each in snapshot.requests}
+        self.narrowed_at = snapshot.narrowed_at
         self._ended: Ended | Run | None = snapshot.last_end
         self._succeeded: Ended | Run | None = snapshot.last_success
         self._succeeded_before: Ended | Run | None = snapshot.other_success
@@ -125,6 +126,7 @@ class Lane:
             _ended(self._succeeded),
             True,
             _ended(self._succeeded_before),
+            self.narrowed_at,
         )
 
     def _shown(self) -> tuple[Active, ...]:
@@ -147,6 +149,8 @@ class Lane:
             self._forget_adjustments(plan)
         if plan.rescheduled:
             self.reschedule = None
+        if plan.narrowed:
+            self.narrowed_at = None
         if self.pauses:
             self.pauses = tuple(each for each in self.pauses if each.until is None or each.until > plan.watermark)
         if len(self.editions) > 1:

@@ -118,6 +118,7 @@ INDEXES = {
     "edit_unclaimed": ("occurrence_active", "task_run_pkey"),
     "put_back_in_line": ("occurrence_active",),
     "put_all_back_in_line": ("occurrence_active",),
+    "forget_narrowing": ("job_state_pkey",),
     "let_waits_go": ("occurrence_active",),
     "history": ("occurrence_newest",),
     "history_of": ("occurrence_history", "occurrence_active"),

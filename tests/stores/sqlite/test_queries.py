@@ -39,7 +39,8 @@ INDEXES = {
     "INTEGER PRIMARY KEY": """
         held_under
         advance_occurrence edit_job edit_job_state end_owned end_pause end_well fences forget_editions
-        forget_occurrences forget_pause forget_reschedule held_occurrences last_of_jobs move_watermark newest_version
+        forget_narrowing forget_occurrences forget_pause forget_reschedule held_occurrences last_of_jobs move_watermark
+        newest_version
         note_attempt note_end note_good_end note_last_ends note_last_good_ends note_last_successes own_occurrences
         purge_failure purge_job purge_occurrences purge_state remove_job rename_job reschedule retire_job take_over
         wake_and_revise_job free_wait

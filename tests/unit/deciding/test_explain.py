@@ -53,7 +53,7 @@ def test_what_was_missed_before_a_first_run_is_told_apart_from_what_a_strategy_m
     assert "mark_as_missed" in told("10:00", spans=(span(Why.MISSED),)).text
 
 
-OF_OCCURRENCES = (Why.ON_TIME, Why.LATE, Why.ASKED, Why.UNVERIFIED)
+OF_OCCURRENCES = (Why.ON_TIME, Why.LATE, Why.ASKED, Why.UNVERIFIED, Why.RECOVERY)
 """Reasons of what runs; all others tell why something does not."""
 
 

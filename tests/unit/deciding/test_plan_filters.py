@@ -170,13 +170,99 @@ def test_while_paused_only_the_requests_part_of_the_line_moves() -> None:
     assert asked.endings == ()
 
 
-def test_stop_and_restart_hold_still_in_a_pause() -> None:
-    stopping = job(restart_schedule="0 12 * * *")
-    seen = snapshot_of(stopping, at("09:10"), pauses=(Pause(at("09:30")),), active=(active("x", at("09:00")),))
+@pytest.mark.parametrize("kind", ["stop_schedule", "restart_schedule"])
+@pytest.mark.parametrize("enabled", [True, False])
+def test_stop_and_restart_act_in_a_pause_and_while_disabled(kind: str, enabled: bool) -> None:
+    """F12, S4-044: both hold starts, not stops; a restart then only stops."""
+    stopping = job(enabled=enabled, **{kind: "0 12 * * *"})
+    pauses = (Pause(at("09:30")),) if enabled else ()
+    seen = snapshot_of(stopping, at("09:10"), pauses=pauses, active=(active("x", at("09:00")),))
 
+    before = plan(seen, at("11:00"))
     decided = plan(seen, at("12:00:01"))
+    late = plan(seen, at("12:01"))
+    idle = plan(replace(seen, busy=(), busy_count=0), at("11:00"))
 
-    assert (decided.cancels, decided.creations) == ((), ())
+    assert (before.cancels, before.wake_at) == ((), at("12:00"))
+    assert (decided.cancels, decided.creations, decided.wake_at) == (("x",), (), at("+1 12:00"))
+    assert late.cancels == ()
+    assert idle.wake_at is None
+
+
+def test_a_restart_inside_a_pause_does_not_follow_when_that_ends() -> None:
+    """F12: its instant is still on time, but it lay in the pause."""
+    pause = Pause(at("09:30"), at("12:00:10"))
+    seen = snapshot_of(job("0 0 * * *", restart_schedule="0 12 * * *"), at("09:10"), pauses=(pause,))
+
+    decided = plan(seen, at("12:00:20"))
+
+    assert decided.creations == ()
+
+
+# ----------------------------------------------------------------------------------------------- recovery narrowed
+
+
+RUNS_LONG = active("runs", at("00:00"))
+FIVE = tuple(active(f"late {hour}", at(f"0{hour}:00"), "queued", late=True) for hour in range(1, 6))
+
+
+@pytest.mark.parametrize(
+    ("recovery", "left"),
+    [
+        ("mark_as_missed", []),
+        ("execute_last", [5]),
+        (bounded_window(max_duration="3h"), [4, 5]),
+        (bounded_window(max_occurrences=3), [3, 4, 5]),
+        (bounded_window(max_occurrences=1, max_duration="3h"), [5]),
+        ("execute_all", [1, 2, 3, 4, 5]),
+        ("compressed", [1, 2, 3, 4, 5]),
+    ],
+)
+def test_closing_the_window_ends_what_waits_in_line(recovery: Any, left: list[int]) -> None:
+    """F13, S4-031, edge case 5: what the new recovery would not have kept at the edit's moment is canceled."""
+    others = (active("on time", at("06:00"), "queued"), active("asked", at("02:30"), "queued", "trigger"))
+    lined = (active("runs", at("00:00")), *FIVE, *others)
+    seen = snapshot_of(job(recovery=recovery), at("06:00"), active=lined, narrowed_at=at("06:30"))
+
+    decided = plan(seen, at("06:40"))
+
+    gone = [f"late {hour}" for hour in range(1, 6) if hour not in left]
+    assert [(each.id, str(each.status), str(each.why)) for each in decided.endings] == [
+        (id_, "canceled", "recovery changed") for id_ in gone
+    ]
+    assert decided.narrowed
+    assert (decided.creations, decided.releases) == ((), ())
+
+
+def test_without_an_edit_time_that_passes_ends_nothing() -> None:
+    """F13: a window moves on, what it kept stays."""
+    seen = snapshot_of(job(recovery=bounded_window(max_duration="1h")), at("06:00"), active=(RUNS_LONG, *FIVE))
+
+    assert plan(seen, at("06:40")).endings == ()
+
+
+def test_a_long_line_is_narrowed_in_several_plans_before_anybody_comes_in() -> None:
+    """F13: at most so many at once, and until then none of them is released."""
+    seen = snapshot_of(job(recovery="execute_last"), at("06:00"), active=FIVE, narrowed_at=at("06:30"))
+
+    first = plan(seen, at("06:40"), limit=3)
+    left = replace(seen, waiting=FIVE[3:], waiting_count=2)
+    second = plan(left, at("06:40"), limit=3)
+
+    assert [each.id for each in first.endings] == ["late 1", "late 2", "late 3"]
+    assert (first.releases, first.narrowed, first.wake_at, first.watermark) == ((), False, at("06:40"), at("06:00"))
+    assert [each.id for each in second.endings] == ["late 4"]
+    assert (second.releases, second.narrowed) == (("late 5",), True)
+
+
+def test_a_pause_keeps_the_line_until_it_ends() -> None:
+    """F13, S4-024: what the schedule put in line is not in view meanwhile, and is narrowed afterwards."""
+    seen = snapshot_of(
+        job(recovery="mark_as_missed"), at("06:00"), pauses=(Pause(at("06:10")),), narrowed_at=at("06:30")
+    )
+
+    assert plan(seen, at("06:40")).narrowed is False
+    assert plan(replace(seen, pauses=()), at("06:40")).narrowed is True
 
 
 # ----------------------------------------------------------------------------------------------------- disabled

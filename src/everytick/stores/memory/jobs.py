@@ -283,6 +283,8 @@ class Jobs(Planning):
         refuse_edit(row.name, len(row.editions), job)
         version = row.job.version + 1
         made = replace(under_id(job, row.id), version=version, created_at=row.created_at, updated_at=now)
+        if row.job.settings.recovery != made.settings.recovery:
+            row.narrowed_at = now
         row.editions.append(Edition(made, now))
         row.versions[version] = made, rules_of(made)
         row.removed_at = row.retire_at = None

@@ -69,6 +69,7 @@ class Planning(Base):
             row.last_success,
             not busy or all(each.awaited for each in row.busy),
             row.other_success,
+            row.narrowed_at,
         )
 
     def _shown(self, row: JobRow) -> Sequence[OccurrenceRow]:
@@ -193,6 +194,8 @@ def _settle_facts(row: JobRow, plan: Plan) -> None:
         }
     if plan.rescheduled:
         row.reschedule = None
+    if plan.narrowed:
+        row.narrowed_at = None
     if row.pauses:
         row.pauses = [pause for pause in row.pauses if pause.until is None or pause.until > plan.watermark]
     if len(row.editions) > 1:

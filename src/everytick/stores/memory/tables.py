@@ -84,6 +84,7 @@ class JobRow:
     other_success: Ended | None = None
     run_count: int = 0
     last_error: str | None = None
+    narrowed_at: datetime | None = None
     forgotten_failure: datetime | None = None
     busy: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
     waiting: Ordered["OccurrenceRow"] = field(default_factory=Ordered)

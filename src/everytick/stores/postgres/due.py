@@ -266,6 +266,7 @@ def _snapshot(row: Row, definitions: dict[Key, Kept], facts: _Facts) -> JobSnaps
         None if ends[18] is None else Ended(ends[16], ends[17], ends[18], f"occ_{ends[19]}"),
         awaited,
         None if ends[22] is None else Ended(ends[20], ends[21], ends[22], f"occ_{ends[23]}"),
+        row[24],
     )
 
 

@@ -107,12 +107,14 @@ class Jobs(Asking, Due):
         await db.execute(self._sql.add_definition, *definition_row(seq, made, version, now, now, by))
         known, broken = await self._compiled.read(db, [(seq, version - back) for back in range(waiting, 0, -1)])
         kept = keep.success, keep.failure, keep.keep_last
-        await db.execute(self._sql.edit_state, seq, version, *kept, bool(broken))
+        before = None if broken else known[seq, version - 1].job
+        narrowed_at = now if before is not None and before.settings.recovery != settings.recovery else None
+        await db.execute(self._sql.edit_state, seq, version, *kept, bool(broken), narrowed_at)
         timeout = rows.write_timeout(settings.execution_timeout)
         await db.execute(self._sql.edit_unclaimed, seq, version, settings.priority, settings.queue, timeout)
         if not made.enabled:
             await db.execute(self._sql.put_all_back_in_line, seq, now)
-        elif (seq, version - 1) not in known or not known[seq, version - 1].job.enabled:
+        elif before is None or not before.enabled:
             await db.execute(self._sql.let_waits_go, seq, now)
         await self._wake(db, seq, now)
         self._unreadable.pop(seq, None)

@@ -230,6 +230,7 @@ def _are_few(batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> bool:
             or plan.cancels_before
             or plan.spans
             or plan.used
+            or plan.narrowed
             or keeping(plan)
             or any(answer.done_through for answer in plan.answers)
             for plan in plans

@@ -49,6 +49,7 @@ class Queries:
     mark_adjustments: str
     settle_adjustments: str
     settle_pauses: str
+    forget_narrowing: str
     settle_plans: str
     settle_plain: str
     settle_few: str

@@ -381,6 +381,10 @@ delete from everytick.adjustment a
  using unnest($1::int[], $2::timestamptz[]) p(job, watermark)
  where a.job = p.job and a.job = any(array(select unnest($1::int[]))) and a.at <= p.watermark and (a.kind <> 'move' or a.done or a.moved_to = a.at);
 
+-- forget_narrowing --
+-- Notes that nothing waits any more that an edit of recovery left no reason for.
+update everytick.job_state set narrowed_at = null where job = any($1::int[]);
+
 -- settle_pauses --
 -- Forgets pauses whose instants are all decided.
 delete from everytick.pause a
@@ -1029,7 +1033,7 @@ update everytick.job_state s set next_run_at = u.next_run_at
 -- cannot be read nothing can be decided: then this one is in force for whatever is left.
 update everytick.job_state
    set version = $2, first_version = case when $6 then $2 else first_version end, revision = revision + 1, removed_at = null, removed_by = '', retire_at = null, parked = null,
-       keep_success = $3, keep_failure = $4, keep_last = $5
+       keep_success = $3, keep_failure = $4, keep_last = $5, narrowed_at = coalesce($7, narrowed_at)
  where job = $1;
 
 -- edit_unclaimed --

@@ -159,6 +159,8 @@ class Settling(Base):
             await db.execute(self._sql.mark_adjustments, *columns(used, 2))
         if adjusted := [(each.job, each.plan.watermark) for each in held if each.snapshot.adjustments]:
             await db.execute(self._sql.settle_adjustments, *columns(adjusted, 2))
+        if narrowed := [each.job for each in held if each.plan.narrowed]:
+            await db.execute(self._sql.forget_narrowing, narrowed)
         if paused := [(each.job, each.plan.watermark) for each in held if each.snapshot.pauses]:
             await db.execute(self._sql.settle_pauses, *columns(paused, 2))
 

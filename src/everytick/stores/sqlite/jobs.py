@@ -189,11 +189,13 @@ def _edit(transaction: Transaction, definitions: Definitions, row: _JobRow, job:
     else:
         transaction.execute(Q.put_all_back_in_line, (now, row.key))
         transaction.execute(Q.hold_waits, (row.key,))
-    is_readable = len(_readable(transaction, definitions, row.key, oldest, newest)) == newest - oldest + 1
+    known = _readable(transaction, definitions, row.key, oldest, newest)
+    is_readable = len(known) == newest - oldest + 1
+    narrowed_at = now if is_readable and known[-1].settings.recovery != settings.recovery else None
     if transaction.execute(Q.forget_parked_job, (row.key,)).rowcount or not is_readable:
         # By what cannot be read nothing can be decided: the new version is in force for what is left.
         oldest = version
-    transaction.execute(Q.edit_job_state, (version, oldest, now, row.key))
+    transaction.execute(Q.edit_job_state, (version, oldest, now, narrowed_at, row.key))
     transaction.rang = True
     return Stored(row.id, version, changed=True)
 

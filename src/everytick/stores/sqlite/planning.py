@@ -123,6 +123,7 @@ def _snapshot(row: Columns, editions: tuple[Edition, ...], facts: _Facts) -> Job
         last_success=rows.ended(row[16:20]),
         awaited=line.awaited,
         other_success=rows.ended(row[20:24]),
+        narrowed_at=rows.moment_or_none(row[24]),
     )
 
 
@@ -194,6 +195,8 @@ class _Writing:
             self._transaction.execute(Q.forget_pauses, (job, through))
         if plan.rescheduled:
             self._transaction.execute(Q.forget_reschedule, (job,))
+        if plan.narrowed:
+            self._transaction.execute(Q.forget_narrowing, (job,))
         self._transaction.rang = True
         return Commit.COMMITTED
 

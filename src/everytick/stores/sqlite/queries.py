@@ -37,6 +37,7 @@ class Queries:
     use_adjustment: str
     forget_adjustments: str
     forget_reschedule: str
+    forget_narrowing: str
     forget_pauses: str
     forget_editions: str
     come_of_age: str

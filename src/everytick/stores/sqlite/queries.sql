@@ -17,7 +17,7 @@ update store_clock set latest = ?;
 select s.job, s.id, s.version, s.oldest_edition, s.revision, s.woken, s.watermark, s.wake_at, s.retire_at,
        s.rescheduled_at, s.rescheduled_for, s.rescheduled_by, s.last_end_for, s.last_end_started_at, s.last_end_at,
        s.last_end_id, s.last_success_for, s.last_success_started_at, s.last_success_at, s.last_success_id,
-       s.other_success_for, s.other_success_started_at, s.other_success_at, s.other_success_id
+       s.other_success_for, s.other_success_started_at, s.other_success_at, s.other_success_id, s.narrowed_at
   from job_state s
  where s.wake_at <= ? and (s.job || ':' || s.version) not in (select value from json_each(?))
  order by s.wake_at, s.id limit ?;
@@ -27,7 +27,7 @@ select s.job, s.id, s.version, s.oldest_edition, s.revision, s.woken, s.watermar
 select s.job, s.id, s.version, s.oldest_edition, s.revision, s.woken, s.watermark, s.wake_at, s.retire_at,
        s.rescheduled_at, s.rescheduled_for, s.rescheduled_by, s.last_end_for, s.last_end_started_at, s.last_end_at,
        s.last_end_id, s.last_success_for, s.last_success_started_at, s.last_success_at, s.last_success_id,
-       s.other_success_for, s.other_success_started_at, s.other_success_at, s.other_success_id
+       s.other_success_for, s.other_success_started_at, s.other_success_at, s.other_success_id, s.narrowed_at
   from job_state s where s.id in (select value from json_each(?));
 
 -- next_wake --
@@ -186,6 +186,10 @@ delete from adjustment
 -- forget_reschedule --
 -- The rescheduled run exists.
 update job_state set rescheduled_at = null, rescheduled_for = null, rescheduled_by = null where job = ?;
+
+-- forget_narrowing --
+-- Nothing waits any more that the edit of recovery left no reason for.
+update job_state set narrowed_at = null where job = ?;
 
 -- forget_pauses --
 -- A pause that is decided through needs no answer any more.
@@ -501,7 +505,8 @@ update job
 -- edit_job_state --
 -- Every plan from an older snapshot is stale, and the job is looked at again.
 update job_state
-   set version = ?, oldest_edition = ?, retire_at = null, revision = revision + 1, woken = woken + 1, wake_at = ?
+   set version = ?, oldest_edition = ?, retire_at = null, revision = revision + 1, woken = woken + 1, wake_at = ?,
+       narrowed_at = coalesce(?, narrowed_at)
  where job = ?;
 
 -- give_new_version --

@@ -95,6 +95,7 @@ create table everytick.job_state (
     other_started_at       timestamptz,
     other_at               timestamptz,
     other_id               uuid,
+    narrowed_at            timestamptz,
     keep_success           interval,
     keep_failure           interval,
     keep_last              integer not null,
@@ -333,6 +334,7 @@ create function everytick.cause(code smallint) returns text language sql immutab
 create view everytick.job_standing as
 select j.seq as job, j.id, j.name, j.created_at, s.version, s.first_version, s.revision, s.watermark,
        s.removed_at, s.removed_by, s.retire_at, s.reschedule_made_at, s.reschedule_to, s.reschedule_by, s.parked,
+       s.narrowed_at,
        s.woken + w.facts as woken,
        coalesce(w.at, s.wake_at) as wake_at, s.next_run_at,
        s.run_count + w.runs as run_count, coalesce(w.error, s.last_error) as last_error,

@@ -85,7 +85,8 @@ create table job_state (
   other_success_for integer,
   other_success_started_at integer,
   other_success_at integer,
-  other_success_id blob
+  other_success_id blob,
+  narrowed_at integer
 ) strict;
 create index job_due on job_state (wake_at, id) where wake_at is not null;
 
