@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 import click
 
@@ -237,7 +236,7 @@ def _show(found: Forecast, times: Times) -> None:
         _section("When the clocks change")
         show_table([times.heading("at"), "job", "what"], nights, times)
     _section(f"Starts per hour ({times.zone})")
-    _show_map(found.load(ZoneInfo(times.zone)))
+    _show_map(found.load(times.info))
     if found.unknown:
         named = shown(", ".join(found.unknown), 300)
         say(f"nobody knows how long these take, so they took no time: {named}; give --duration JOB=TIME")
@@ -314,7 +313,7 @@ def _data(found: Forecast, times: Times) -> dict[str, Any]:
         "zone": times.zone,
         "load": [
             {"weekday": _WEEKDAYS[each.weekday], "hour": each.hour, "starts": each.starts, "running": each.running}
-            for each in found.load(ZoneInfo(times.zone))
+            for each in found.load(times.info)
         ],
     }
 

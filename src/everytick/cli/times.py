@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
 from everytick.cli.output import is_terminal
 from everytick.errors import InvalidInstant, InvalidPolicies
@@ -19,11 +18,11 @@ class Times:
 
     def __init__(self, utc: bool = False, zone: str | None = None) -> None:
         self.zone = "UTC" if utc else zone or _local()
-        self._info: tzinfo = UTC if self.zone == "UTC" else ZoneInfo(self.zone)
+        self.info: tzinfo = _info(self.zone)
 
     def shown(self, instant: datetime) -> str:
         """Return the time to the second, with its zone's letters on a terminal and its offset in a pipe."""
-        local = instant.astimezone(self._info)
+        local = instant.astimezone(self.info)
         if is_terminal():
             return f"{local:%Y-%m-%d %H:%M:%S %Z}"
         return local.isoformat(timespec="seconds")
@@ -51,6 +50,15 @@ def before(now: datetime, text: str) -> datetime:
 
     length: timedelta = duration(text)
     return now - min(length, now - datetime(2, 1, 1, tzinfo=UTC))
+
+
+def _info(name: str) -> tzinfo:
+    """Return the zone; it may be written as a rule, which `zoneinfo` does not know."""
+    if name == "UTC":
+        return UTC
+    from everytick.schedules.timezones import zone
+
+    return zone(name).info
 
 
 def _local() -> str:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from everytick.errors import InvalidPolicies, InvalidSchedule
+from everytick.schedules.posix_zones import is_rule, named
 from everytick.schedules.timezones import zone
 
 _FOLDER = "zoneinfo/"
@@ -14,8 +15,9 @@ def local_timezone(environment: Mapping[str, str] = os.environ, etc: Path = Path
     """Return the IANA name of this machine's time zone, so that it can be stored by name.
 
     In the order of the C library, TZ wins over /etc/localtime; where that is a copy and not
-    a link, /etc/timezone names it. A machine without any of them is in UTC. What has no
-    name cannot be stored, and another node could not know what was meant: it is refused.
+    a link, /etc/timezone names it. A machine without any of them is in UTC. A rule in TZ, like
+    `CET-1CEST,M3.5.0,M10.5.0/3`, is its own name. What has no name cannot be stored, and
+    another node could not know what was meant: it is refused.
     """
     if "TZ" in environment:
         return _from_variable(environment["TZ"])
@@ -34,7 +36,17 @@ def _from_variable(given: str) -> str:
     name = given.removeprefix(":")
     if not name:
         return "UTC"
-    return _known(_name_in(name) or name, f"TZ={given}")
+    found = _name_in(name) or name
+    # A name wins over a rule, as in the C library: EST5EDT is both.
+    return _known(found if _is_name(found) or not is_rule(found) else named(found), f"TZ={given}")
+
+
+def _is_name(text: str) -> bool:
+    try:
+        zone(text)
+    except InvalidSchedule:
+        return False
+    return True
 
 
 def _name_in(path: str) -> str | None:
@@ -61,6 +73,5 @@ def _known(name: str, origin: str) -> str:
 
 
 def _nameless(reason: str) -> InvalidPolicies:
-    return InvalidPolicies(
-        "", f'timezone "local" cannot be resolved: {reason}', ('timezone="Europe/Berlin"', "TZ=Europe/Berlin")
-    )
+    instead = ("TZ=Europe/Berlin in the environment of this process", 'in Everytick: timezone="Europe/Berlin"')
+    return InvalidPolicies("", f"the time zone of this host cannot be resolved: {reason}", instead)

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from everytick.domain.durations import Moment, moment
 from everytick.errors import InvalidInstant, InvalidSchedule
+from everytick.schedules.posix_zones import PREFIX, by_rule
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +58,7 @@ ALWAYS_UTC = Stretch(FIRST, LAST, DAY * 0, DAY * 0, DAY * 0)
 
 
 class Zone:
-    """A time zone by its IANA name, cut into stretches of constant offset as they are asked for."""
+    """A time zone by its IANA name or its rule, cut into stretches of constant offset as they are asked for."""
 
     __slots__ = ("_years", "info", "latest", "name")
 
@@ -185,7 +186,8 @@ def use_packaged_zones() -> None:
     zoneinfo.reset_tzpath(to=())
     ZoneInfo.clear_cache()
     for name, each in _known.items():
-        each.take(ZoneInfo(name))
+        if not name.startswith(PREFIX):
+            each.take(ZoneInfo(name))
 
 
 @lru_cache(maxsize=1024)
@@ -193,6 +195,8 @@ def zone(name: str) -> Zone:
     """Return the zone of this IANA name; an unknown name is refused with the nearest known ones."""
     if name == "local":
         raise InvalidSchedule(name, "tz", "is this host's zone: give it as timezone to the job or the application")
+    if name.startswith(PREFIX):
+        return _by_rule(name)
     if len(name) > 100 or re.fullmatch(_NAME, name) is None or name in _NOT_ZONES or name.startswith(_NOT_FOLDERS):
         raise InvalidSchedule(name, "tz", "is not an IANA time zone name like Europe/Berlin")
     try:
@@ -200,6 +204,14 @@ def zone(name: str) -> Zone:
         return found
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise InvalidSchedule(name, "tz", f"is not a known time zone{_near(name)}") from None
+
+
+def _by_rule(name: str) -> Zone:
+    try:
+        found = _known[name] = Zone(name, by_rule(name.removeprefix(PREFIX)))
+    except (ValueError, OverflowError):
+        raise InvalidSchedule(name, "tz", "is not a rule like posix:CET-1CEST,M3.5.0,M10.5.0/3") from None
+    return found
 
 
 def zone_of(tz: object) -> Zone | None:

@@ -18,20 +18,28 @@ from everytick.errors import InvalidPolicies
         ("UTC", "UTC"),
         ("", "UTC"),
         (":", "UTC"),
+        ("EST5EDT", "EST5EDT"),
+        ("UTC0", "UTC"),
+        ("<-00>+00:00", "UTC"),
+        ("CET-1", "posix:CET-1"),
+        ("<+0330>-3:30", "posix:<+0330>-3:30"),
+        ("CET-1CEST,M3.5.0,M10.5.0/3", "posix:CET-1CEST,M3.5.0,M10.5.0/3"),
+        (":IST-2IDT,M3.4.4/26,M10.5.0", "posix:IST-2IDT,M3.4.4/26,M10.5.0"),
+        ("XXX3YYY", "posix:XXX3YYY"),
     ],
 )
 def test_the_variable_wins(variable: str, name: str, tmp_path: Path) -> None:
-    """C-04: in every form that the C library reads as a name."""
+    """C-04, S2-005, W6: in every form that the C library reads."""
     (tmp_path / "timezone").write_text("Africa/Cairo\n")
     assert local_timezone({"TZ": variable}, tmp_path) == name
 
 
 @pytest.mark.parametrize(
-    "variable", ["CET-1CEST,M3.5.0,M10.5.0/3", "Mars/Olympus", "/etc/localtime", "../secret", "/x/zoneinfo/"]
+    "variable", ["CET-1CEST,M13.5.0,M10.5.0", "CET-99", "Mars/Olympus", "/etc/localtime", "../secret", "/x/zoneinfo/"]
 )
 def test_a_variable_that_names_no_zone_is_refused_with_the_way_out(variable: str, tmp_path: Path) -> None:
-    """A rule without a name could not be stored for other nodes."""
-    with pytest.raises(InvalidPolicies, match=r'timezone "local" cannot be resolved: TZ=.*instead: timezone="Europe'):
+    """W6: the way out is one that everybody has."""
+    with pytest.raises(InvalidPolicies, match=r"this host cannot be resolved: TZ=.*instead: TZ=Europe/Berlin in the"):
         local_timezone({"TZ": variable}, tmp_path)
 
 

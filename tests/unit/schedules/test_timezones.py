@@ -1,5 +1,6 @@
 """Zones cut into stretches must say what `zoneinfo` says, and refuse what is no zone."""
 
+import pickle
 import subprocess
 import sys
 import zoneinfo
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everytick import InvalidSchedule, cron, zone_data
+from everytick import InvalidSchedule, cron, schedule, zone_data
 from everytick.errors import InvalidInstant
 from everytick.schedules.timezones import FIRST, LAST, utc, zone, zone_of
 
@@ -159,3 +160,44 @@ assert timezones.zone_data().version == tzdata.IANA_VERSION
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@given(st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)))  # noqa: DTZ001
+@pytest.mark.parametrize(
+    ("rule", "name"),
+    [
+        ("CET-1CEST,M3.5.0,M10.5.0/3", "Europe/Paris"),
+        ("<+0545>-5:45", "Asia/Kathmandu"),
+        ("EST5EDT,M3.2.0,M11.1.0", "America/New_York"),
+        ("ACST-9:30ACDT,M10.1.0,M4.1.0/3", "Australia/Adelaide"),
+    ],
+)
+def test_a_rule_has_the_offsets_of_the_zone_that_it_writes_down(rule: str, name: str, at: datetime) -> None:
+    """S2-005, W6: from the year on in which the zone took the rule."""
+    by_rule, by_name = zone(f"posix:{rule}"), zone(name)
+    assert by_rule.wall(at) == by_name.wall(at) or at.year < 2009
+    assert by_rule.resolve(at) == by_name.resolve(at) or at.year < 2009
+
+
+def test_a_rule_is_stored_and_read_by_its_own_text() -> None:
+    """W6: also where it does not say when summer begins: then it does so as in the C library."""
+    daily = cron("30 2 * * *", tz="posix:EST5EDT")
+    assert schedule(str(daily)) == daily
+    assert pickle.loads(pickle.dumps(daily)) == daily
+    assert zone("posix:EST5EDT").wall(datetime(2026, 7, 1, 12, tzinfo=UTC)).hour == 8
+    assert str(zone("posix:<+0330>-3:30")) == "posix:<+0330>-3:30"
+
+
+@pytest.mark.parametrize(
+    "rule", ["", "X", "GMT", "CET-99", "CET-1CEST,M13.5.0,M10.5.0", "CET-1;x", "CET-1CEST,", "ÄÖÜ1"]
+)
+def test_a_rule_that_cannot_be_is_refused(rule: str) -> None:
+    """W6."""
+    with pytest.raises(InvalidSchedule, match="is not a rule like posix:CET-1CEST"):
+        zone(f"posix:{rule}")
+
+
+def test_a_rule_without_its_prefix_is_no_name() -> None:
+    """W6: of those who write GMT+5 most mean the opposite of what POSIX does."""
+    with pytest.raises(InvalidSchedule, match="not a known time zone"):
+        zone("GMT+5")
