@@ -113,6 +113,22 @@ class Operations(Opened):
         record = await self._find(store, name)
         await store.reschedule(record.job.id, future("the next run", at, await store.now()), by=self._by(by))
 
+    async def rewind(self, name: str, *, by: str | None = None) -> bool:
+        """Let a job go on now that was decided ahead while a clock was wrong; return whether it lay ahead.
+
+        What has run stays so. What was recorded as not run is decided anew by the newest
+        definition, and single instants of that time that were skipped or moved are forgotten.
+        """
+        import logging
+
+        store = await self._opened()
+        record = await self._find(store, name)
+        is_ahead = await store.rewind(record.job.id)
+        if is_ahead:
+            text = "job '%s' was decided through %s and goes on now, by %s"
+            logging.getLogger("everytick.app").warning(text, name, record.watermark.isoformat(), self._by(by))
+        return is_ahead
+
     async def skip(self, name: str, at: datetime | str, *, reason: str = "", by: str | None = None) -> None:
         """Leave one single future instant out."""
         from everytick.domain.snapshots import Adjustment, AdjustmentKind

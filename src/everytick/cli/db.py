@@ -12,7 +12,7 @@ from everytick.cli.exits import Exit, Refused
 from everytick.cli.options import confirm, reading, sure
 from everytick.cli.output import say, show_json, show_pairs, write
 from everytick.cli.progress import Progress
-from everytick.cli.session import ask, store_of_app
+from everytick.cli.session import ask, store_of_app, who
 from everytick.cli.state import Noun
 from everytick.cli.times import Times
 from everytick.errors import shown
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 1000
 
 
-@click.group("db", cls=Noun, help="Care for a store: migrate, status, backup, prune.")
+@click.group("db", cls=Noun, help="Care for a store: migrate, status, backup, prune, rewind.")
 def db_verb() -> None:
     """Care for a store."""
 
@@ -169,3 +169,37 @@ def prune(yes: bool) -> None:
         return progress.done
 
     write(str(ask(pruned, telling=progress)))
+
+
+@db_verb.command(
+    "rewind",
+    help="Let jobs go on that were decided ahead of the store's clock, because a clock was wrong.\n\n"
+    "Without JOBS, all that lie more than a minute ahead. What has run stays so; what was recorded as not run is "
+    "decided anew.",
+)
+@click.argument("jobs", nargs=-1)
+@sure
+def rewind(jobs: tuple[str, ...], yes: bool) -> None:
+    """Let jobs go on that were decided ahead."""
+    named = ask(lambda app: _ahead(app, jobs))
+    if not named:
+        say("no job is decided ahead of the store's clock")
+        return
+    confirm(f"decide again from now on: {', '.join(map(shown, named))}?", yes)
+
+    async def rewound(app: Everytick) -> list[str]:
+        return [name for name in named if await app.rewind(name, by=who())]
+
+    for name in ask(rewound):
+        write(name)
+
+
+async def _ahead(app: Everytick, jobs: tuple[str, ...]) -> list[str]:
+    """The jobs of these names, or all that lie ahead."""
+    from everytick.stores.base import AHEAD
+
+    if jobs:
+        return list(jobs)
+    store = await store_of_app(app)
+    now = await store.now()
+    return [each.job.name for each in await store.list() if each.watermark > now + AHEAD]

@@ -92,7 +92,19 @@ async def _look(app: Everytick) -> list[Check]:
     found += jobs_checks(app.jobs_folder)
     found += await _node_checks(app, store)
     found += await _definition_checks(store)
+    found += ahead_checks(await store.list(), await store.now())
     return found
+
+
+def ahead_checks(records: Sequence[JobRecord], now: datetime) -> Iterator[Check]:
+    """Give the jobs that were decided ahead while a clock was wrong."""
+    from everytick.domain.texts import JOB_AHEAD
+    from everytick.stores.base import AHEAD
+
+    for each in records:
+        if each.watermark > now + AHEAD:
+            text = JOB_AHEAD.format(name=shown(each.job.name), watermark=each.watermark.isoformat())
+            yield Check("decided ahead", False, text)
 
 
 async def clock_check(store: AnyStore) -> Check:

@@ -17,10 +17,12 @@ from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.schedule import Schedule, waits_for_end
 from everytick.domain.snapshots import Edition, JobSnapshot, Missed, Pause
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.texts import JOB_AHEAD
 from everytick.domain.upcoming import TICK, bound_schedule, in_force, pause_at
 from everytick.domain.values import value
 
 _S = OccurrenceStatus
+_AHEAD = timedelta(minutes=1)
 
 
 class Verdict(StrEnum):
@@ -146,7 +148,15 @@ def explain(evidence: Evidence) -> Explanation:
         found = _adjusted(evidence) or _held_by_open_pause(evidence) or _unnamed(evidence)
     if found is None:
         found = _told_late(evidence) if evidence.at <= evidence.now else _to_come(evidence)
-    return found
+    return _said_ahead(evidence, found)
+
+
+def _said_ahead(evidence: Evidence, found: Explanation) -> Explanation:
+    """Add to what is said of a time to come that a clock was ahead, if the job was decided about by that clock."""
+    watermark, name = evidence.snapshot.watermark, found.job
+    if evidence.at <= evidence.now or watermark <= evidence.now + _AHEAD:
+        return found
+    return replace(found, text=f"{found.text}; {JOB_AHEAD.format(name=name, watermark=watermark.isoformat())}")
 
 
 # ------------------------------------------------------------------------------------------------ what was stored

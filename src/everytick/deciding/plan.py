@@ -150,7 +150,7 @@ def _retired(snapshot: JobSnapshot, now: datetime, retire_at: datetime, limit: i
         snapshot.woken,
         snapshot.watermark,
         now if more else retire_at if now < retire_at else None,
-        creations=tuple(_creation(job, each, OccurrenceStatus.SKIPPED, Why.REMOVED) for each in refused),
+        creations=tuple(_creation(job, each, OccurrenceStatus.SKIPPED, now, Why.REMOVED) for each in refused),
         endings=tuple(Ending(each.id, OccurrenceStatus.CANCELED, Why.REMOVED) for each in ended),
         answers=tuple(Answer(each.key, each.cause) for each in asked),
         awaits_ends=awaits_ends,
@@ -236,11 +236,11 @@ class _Decided:
         if not isinstance(verdict, tuple):
             why = Why.ASKED if candidate is None else Why.LATE if newcomer.late else Why.ON_TIME
             detail = behind if verdict is OccurrenceStatus.QUEUED else ""
-            self.creations.append(_creation(self.job, newcomer, verdict, why, detail))
+            self.creations.append(_creation(self.job, newcomer, verdict, self.now, why, detail))
         elif candidate is not None and not candidate.by_hand:
             self.refused.append((candidate, verdict))
         else:
-            self.creations.append(_creation(self.job, newcomer, status_of(verdict[0]), *verdict))
+            self.creations.append(_creation(self.job, newcomer, status_of(verdict[0]), self.now, *verdict))
 
     def plan(self) -> Plan:
         """Return the plan: what was decided after a cut is left for the next one."""
@@ -368,8 +368,12 @@ class _Decided:
         return settled or (moved.to <= watermark and not self.paused)
 
 
-def _creation(job: Job, newcomer: Newcomer, status: OccurrenceStatus, why: Why, detail: str = "") -> Creation:
+def _creation(
+    job: Job, newcomer: Newcomer, status: OccurrenceStatus, now: datetime, why: Why, detail: str = ""
+) -> Creation:
     request, candidate, jitter, line_at = newcomer.request, newcomer.candidate, job.settings.jitter, newcomer.line_at
+    # What was asked for while a clock was ahead need not wait until the clock is there again.
+    ready_at = min(line_at, now)
     adjustment = None if candidate is None else candidate.adjustment
     return Creation(
         newcomer.id,
@@ -378,7 +382,7 @@ def _creation(job: Job, newcomer: Newcomer, status: OccurrenceStatus, why: Why, 
         job.version,
         newcomer.cause,
         line_at,
-        line_at if jitter is None else line_at + _share(newcomer.id) * jitter,
+        ready_at if jitter is None else ready_at + _share(newcomer.id) * jitter,
         newcomer.covers_after,
         newcomer.covers_through,
         newcomer.late,

@@ -50,3 +50,9 @@ NO_NEXT_RUN = "Failed to calculate next run"
 
 NOT_ENQUEUED = "Failed to enqueue scheduled job"
 """S3-027: what was decided about one job could not be written."""
+
+JOB_AHEAD = (
+    "job '{name}' is decided through {watermark}, ahead of the store's clock: its schedule fires nothing until then; "
+    "if a clock was wrong, `everytick db rewind {name}` sets it right"
+)
+"""C-45: a clock was ahead while the job was planned."""

@@ -49,7 +49,8 @@ def next_instant(snapshot: JobSnapshot, after: datetime, *, idle: bool) -> datet
         until = editions[place + 1].in_force_after if place + 1 < len(editions) else None
         if not edition.job.settings.enabled or (until is not None and until <= after):
             continue
-        begin = after if edition.in_force_after is None else max(after, edition.in_force_after)
+        # The first is in force from the watermark on, whatever a clock showed when it was written.
+        begin = after if place == 0 or edition.in_force_after is None else max(after, edition.in_force_after)
         found = bound_schedule(snapshot, edition.job, after, idle=idle).next_after(begin)
         if found is not None and (until is None or found <= until):
             return found
@@ -74,7 +75,8 @@ def upcoming(snapshot: JobSnapshot, now: datetime, n: int, *, idle: bool | None 
     if idle is None:
         idle = not snapshot.busy_count and not snapshot.waiting_count
     away = {each.at for each in snapshot.adjustments if each.vacates}
-    at, named = now, 0
+    # What was decided while a clock was ahead does not run again.
+    at, named = max(now, snapshot.watermark), 0
     for _ in range(_LOOKS):
         if named >= n or (instant := next_instant(snapshot, at, idle=idle)) is None:
             break

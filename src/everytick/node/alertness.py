@@ -1,9 +1,11 @@
 """Alertness: a node sleeps until something may be due, and then plans first and claims next."""
 
 import asyncio
+import logging
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from everytick.domain.texts import JOB_AHEAD
 from everytick.errors import StoreUnavailable
 from everytick.node.beat import Beat
 from everytick.node.clock import NodeClock
@@ -17,10 +19,14 @@ from everytick.node.settings import NodeSettings
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Ahead
 
+_log = logging.getLogger("everytick.node")
+
 _FAR = 3600.0
 _ANSWER_WITHIN = 10.0
 _MANY = 50
 _PLANNED_WITHIN = 0.02
+_STEP = timedelta(seconds=1)
+_NAMED = 20
 
 
 class Alertness:
@@ -42,6 +48,7 @@ class Alertness:
         self._store, self._settings, self._clock, self._offset, self._health = store, settings, clock, offset, health
         self._planner, self._executor, self._beat, self._local = planner, executor, beat, local
         self._plan_now, self._planned = asyncio.Event(), asyncio.Event()
+        self._told: datetime | None = None
 
     def wake(self) -> None:
         """Look now."""
@@ -70,11 +77,14 @@ class Alertness:
         poll = self._settings.poll.total_seconds()
         while True:
             ahead = await self._ahead()
+            if self._told is not None and ahead.now < self._told - _STEP:
+                await self.settle_clock()
+            self._told = ahead.now
             self._clock.learn(ahead.now)
             self._offset.compare(ahead.now)
             self._health.answered()
             moments = [moment for moment in (ahead.wake_at, ahead.ready_at) if moment is not None]
-            # Counted from the answer: a store whose clock was set back stands still, and this node's clock does not.
+            # Counted from the answer: a store's clock may be set back, and this node's clock is then ahead for a while.
             until = min([_FAR, *((moment - ahead.now).total_seconds() for moment in moments)])
             if self._store.is_in_memory and ahead.wake_at is not None:
                 until = await self._foresee(ahead.wake_at, until)
@@ -85,6 +95,16 @@ class Alertness:
             if is_rung:
                 self._beat.nudge()
             self._executor.claimer.wake()
+
+    async def settle_clock(self) -> None:
+        """Let everything go on that was written while the store's clock was ahead; name the jobs that cannot."""
+        ahead = await self._store.settle_clock()
+        for name, watermark in ahead[:_NAMED]:
+            _log.warning(JOB_AHEAD.format(name=name, watermark=watermark.isoformat()))
+        if len(ahead) > _NAMED:
+            _log.warning(
+                "%d more jobs are decided ahead of the store's clock; everytick doctor names them", len(ahead) - _NAMED
+            )
 
     async def _until_planned(self) -> None:
         """Let the planner go first: what it makes is claimed along, and to ask for more would only be in its way."""

@@ -233,6 +233,7 @@ class Node:
         """Plan once; only a store that is away is waited for."""
         try:
             await self._store.check_writable()
+            await self._alertness.settle_clock()
             await self.planner.round()
         except StoreBroken as error:
             raise RecoveryFailed(RECOVERY_FAILED.format(cause=error)) from error

@@ -26,6 +26,12 @@ from everytick.domain.values import value
 MAX_EDITIONS = 16
 """So many versions of a definition may wait to be decided; more edits are refused until a node has looked."""
 
+AHEAD = timedelta(minutes=1)
+"""A watermark further ahead of the store's time than this was written while a clock was wrong."""
+
+STEP = timedelta(seconds=1)
+"""What was written further ahead than this was written before the clock was set back."""
+
 REMEMBERED = timedelta(minutes=10)
 """A removed job that comes back within this time keeps its watermark."""
 
@@ -239,7 +245,17 @@ class Store(Protocol):
         ...
 
     async def now(self) -> datetime:
-        """Return the store's time, which never runs backwards."""
+        """Return the store's time; it follows a clock that is set right, back too."""
+        ...
+
+    async def settle_clock(self) -> Sequence[tuple[str, datetime]]:
+        """Let everything go on that was written while the clock was ahead; asked at a start, and after a step back.
+
+        A parked retry that is further away than its own wait is brought back to it, and jobs are
+        looked at that would be only once the clock is there again. Returns the jobs whose
+        watermark lies more than a minute ahead, by name: what was decided is not decided again,
+        and `rewind` sets them right.
+        """
         ...
 
     async def check_writable(self) -> None:
@@ -481,6 +497,14 @@ class JobStore(Protocol):
 
     async def reschedule(self, job_id: str, to: datetime, *, by: str = "") -> None:
         """Set the next run; the instants before it give way."""
+        ...
+
+    async def rewind(self, job_id: str) -> bool:
+        """Set a watermark that lies ahead back to now, the one exception to Monotony; return whether it lay ahead.
+
+        An instant that has an occurrence keeps it. What was recorded as not run is decided anew,
+        by the newest definition; a pause of the time ahead holds from now on.
+        """
         ...
 
     async def cancel(self, occurrence_id: str, reason: str = "canceled") -> bool:

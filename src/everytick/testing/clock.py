@@ -11,8 +11,8 @@ class ManualClock:
     """The time of a store in a test: `MemoryStore(clock)`, `SqliteStore(path, clock=clock)`, `PostgresStore(url, …)`.
 
     It begins where it is told to, else at midnight on 1 January 2026, UTC. A store's time
-    never runs backwards: after a `set` to an earlier time it stands still until the clock
-    has caught up, as it would on a host whose clock was set back.
+    follows it, also back: what was decided before a `set` to an earlier time stays decided, as
+    on a host whose clock was set right.
     """
 
     def __init__(self, start: datetime | str = _BEGIN) -> None:

@@ -162,17 +162,3 @@ async def test_a_glance_leaves_many_to_whoever_holds_them(store: PostgresStore, 
     assert await store.glance(100) is None, "as long as the last ones were many"
     assert await plan_once(store) == []
     assert await store.glance(100) == (clock.time, [])
-
-
-async def test_a_glance_keeps_to_the_latest_time_that_was_told(
-    store: PostgresStore, clock: ManualClock, db: Any
-) -> None:
-    """C-05: a server's clock that was set back stands still until it has caught up."""
-    await store.put(job())
-    await plan_once(store)
-    clock.move(hours=1)
-    told = await store.now()
-    await db.execute("update clock set at = at - interval '2 hours'")
-    found = await store.glance(100)
-    assert found is not None
-    assert (found[0], len(found[1])) == (told, 1)

@@ -61,6 +61,9 @@ WHOLE = {
     "prune": "every job is looked at, at leisure",
     "nodes": "people ask for every node, and there are few",
     "pulse": "it is one number",
+    "jobs_ahead": "every job is looked at, at a start and after a clock was set back",
+    "wake_jobs_ahead": "as jobs_ahead",
+    "was_ahead": "as jobs_ahead",
 }
 """Queries that read a whole table by their nature."""
 

@@ -43,7 +43,7 @@ INDEXES = {
         newest_version
         note_attempt note_end note_good_end note_last_ends note_last_good_ends note_last_successes own_occurrences
         purge_failure purge_job purge_occurrences purge_state remove_job rename_job reschedule retire_job take_over
-        wake_and_revise_job free_wait
+        decided_through free_wait rewind wake_and_revise_job
         record_watermark wake_job wake_job_of wake_jobs_of watermark_of""",
     "PRIMARY KEY": """
         attempts definition purge_versions version_at forget_attempts forget_parked forget_parked_job
@@ -51,7 +51,7 @@ INDEXES = {
     "INDEX request_id": "asked_for forget_asked_for",
     "INDEX request_key_id": "forget_keys",
     "INDEX attempt_failed": "last_failures",
-    "INDEX job_due": "due_jobs next_wake",
+    "INDEX job_due": "due_jobs next_wake wake_jobs_ahead",
     "INDEX occurrence_active": """
         active_counts active_of_jobs ask_all_to_cancel await_ends crowds_of_jobs give_new_version held_by_others
         held_of_job hold_waits let_waits_go put_all_back_in_line put_back_in_line""",
@@ -59,16 +59,16 @@ INDEXES = {
     "INDEX occurrence_ended (job=? AND status=? AND ended_at<?)": "aged_of_job jobs_with_aged",
     "INDEX occurrence_deadline": "overdue",
     "INDEX occurrence_held": "forget_nodes held_by held_by_silent nodes strangers",
-    "INDEX occurrence_later": "come_of_age next_ready",
+    "INDEX occurrence_later": "bring_retries_back come_of_age next_ready",
     "INDEX occurrence_of_job": "history_of_job last_kept some_of_job",
     "INDEX occurrence_ready": "ready_occurrences",
     "INDEX occurrence_report": "owed_reports",
-    "INDEX pause_job": "forget_pauses purge_pauses pauses_of_jobs running_pause running_pauses",
-    "INDEX span_job": "purge_spans spans",
+    "INDEX pause_job": "forget_pauses purge_pauses pauses_of_jobs rewind_pauses running_pause running_pauses",
+    "INDEX span_job": "purge_spans spans undo_spans",
     "INDEX sqlite_autoindex_adjustment_1": """
         adjustments_of_jobs forget_adjustments purge_adjustments use_adjustment""",
     "INDEX sqlite_autoindex_job_1": "job_by_id jobs_by_id",
-    "INDEX sqlite_autoindex_job_2": "job_by_name jobs_by_name",
+    "INDEX sqlite_autoindex_job_2": "job_by_name jobs_ahead jobs_by_name",
     "INDEX sqlite_autoindex_job_state_1": """
         count_runs foretell look_at_jobs note_failure states_of_jobs""",
     "INDEX sqlite_autoindex_occurrence_1": """
@@ -78,16 +78,15 @@ INDEXES = {
         continue_backfill forget_request open_request purge_requests requests_of_jobs""",
     "": """
         add_job add_job_state add_pause add_request add_span add_version beat count_moved_request create_occurrence
-        keep_latest_time latest_time parked_definitions put_adjustment record_occurrence register_node show_parked
-        use_key write_first_attempts write_first_successes write_attempt write_run""",
+        parked_definitions put_adjustment record_occurrence register_node show_parked
+        use_key was_ahead write_first_attempts write_first_successes write_attempt write_run""",
 }
 BY_QUERY = {name: index for index, names in INDEXES.items() for name in names.split()}
 
 # Tables that hold one row, or one per node, parked definition, counted table or job that ever failed, the list of all
-# jobs for people, rows that come with the statement, and attempts that failed, by an index that holds no others.
+# jobs for people, rows that come with the statement, and attempts that failed, by an index that holds no others. What
+# was written while a clock was ahead is looked for at a start, and after a step back, among all jobs and retries.
 SMALL = {
-    "keep_latest_time": "store_clock",
-    "latest_time": "store_clock",
     "nodes": "n",
     "strangers": "o",
     "forget_nodes": "node",
@@ -100,6 +99,9 @@ SMALL = {
     "end_well": "e",
     "last_failures": "forgotten_failure a",
     "wake_jobs_of": "e",
+    "bring_retries_back": "occurrence",
+    "was_ahead": "node job_state",
+    "jobs_ahead": "j",
 }
 
 

@@ -412,6 +412,20 @@ async def test_what_came_before_the_job_or_is_no_longer_kept_is_told_so(told: To
     assert (await told.asked(at(10))).verdict is Verdict.FORGOTTEN
 
 
+async def test_what_was_decided_while_a_clock_was_ahead_is_told_with_the_way_out(told: Told, tick: Everytick) -> None:
+    """C-45: neither what was decided nor what is to come hides that nothing fires meanwhile."""
+    await told.define()
+    await told.until(at(12, 30))
+    told.clock.time = at(9, 30)
+    for moment in (at(11), at(14)):
+        text = (await told.asked(moment)).text
+        assert "job 'report' is decided through 2026-11-16T12:00:00+00:00, ahead of the store's clock" in text
+        assert "`everytick db rewind report` sets it right" in text
+    assert "ahead" not in (await told.asked(at(9))).text
+    assert await tick.rewind("report")
+    assert "ahead" not in (await told.asked(at(14))).text
+
+
 def test_every_verdict_has_a_test_here() -> None:
     """A verdict that nobody reaches is one that nobody needs."""
     import ast

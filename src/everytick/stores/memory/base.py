@@ -19,7 +19,7 @@ UNSTARTED = frozenset({_S.PENDING, _S.QUEUED, _S.AWAITING_RETRY})
 
 
 class Base:
-    """Rows in this process, under a clock that never goes back."""
+    """Rows in this process, under a clock."""
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
@@ -30,9 +30,9 @@ class Base:
 
     def _now(self) -> datetime:
         now = self._clock()
-        if now > self._tables.time:
+        if now != self._tables.time:
             self._tables.pass_time(now)
-        return self._tables.time
+        return now
 
     def _hear(self, node: str, now: datetime) -> NodeRow:
         """Note a sign of life of the node."""

@@ -228,6 +228,23 @@ class Jobs(Planning):
             self._ring()
         return True
 
+    async def rewind(self, job_id: str) -> bool:
+        """Set a watermark that lies ahead back to now; return whether it lay ahead."""
+        row, now = self._job(job_id), self._now()
+        if row.watermark <= now:
+            return False
+        undone = [span for span in row.spans if span.through > now]
+        row.spans = [span for span in row.spans if span.through <= now]
+        row.watermark = min([now, *(span.after for span in undone)])
+        row.editions = row.editions[-1:]
+        row.pauses = [replace(pause, since=min(pause.since, now)) for pause in row.pauses]
+        if row.reschedule is not None:
+            row.reschedule = replace(row.reschedule, made_at=min(row.reschedule.made_at, now))
+        if row.last_end is not None:
+            row.last_end = replace(row.last_end, ended_at=min(row.last_end.ended_at, now))
+        self._revise(row, now)
+        return True
+
     def _revise(self, row: JobRow, now: datetime) -> None:
         """Make older snapshots stale, let the job be looked at, and say when it runs next by what is true now."""
         row.revision += 1

@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import ClassVar
 
-from everytick.stores.base import Ahead
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.stores.base import AHEAD, STEP, Ahead
 from everytick.stores.memory.history import History
 from everytick.stores.memory.jobs import Jobs
 from everytick.stores.memory.recording import Recording
@@ -38,8 +39,25 @@ class MemoryStore(Recording, Running, Jobs, History):
         """Return: there is nothing to give back."""
 
     async def now(self) -> datetime:
-        """Return the store's time; a clock that was set back stands still until it has caught up."""
+        """Return the store's time; it follows a clock that is set right, back too."""
         return self._now()
+
+    async def settle_clock(self) -> list[tuple[str, datetime]]:
+        """Let everything go on that was written while the clock was ahead; return the jobs that lie ahead."""
+        now = self._now()
+        for parked in [row for rows in self._tables.unripe.values() for row in rows]:
+            if parked.status is OccurrenceStatus.AWAITING_RETRY and parked.updated_at > now + STEP:
+                self._tables.change(parked, ready_at=now + (parked.ready_at - parked.updated_at), updated_at=now)
+        jobs = self._tables.jobs.values()
+        if any(
+            each > now + STEP
+            for each in (*(each.beat_at for each in self._nodes.values()), *(row.watermark for row in jobs))
+        ):
+            for row in jobs:
+                if row.wake_at is not None and row.wake_at > now:
+                    self._wake(row, now)
+        ahead = [(row.name, row.watermark) for row in jobs if row.removed_at is None and row.watermark > now + AHEAD]
+        return sorted(ahead)
 
     async def check_writable(self) -> None:
         """Return: what is in memory can be written."""

@@ -353,7 +353,7 @@ class Tables:
         del self.occurrences[row.id], self.handles[row.handle]
 
     def pass_time(self, now: datetime) -> None:
-        """Let it be so late: what had to wait until now is ready."""
+        """Let it be so late: what had to wait until now is ready, and stays so if the clock is set back."""
         self.time = now
         for row in [row for rows in self.unripe.values() for row in rows.through(now)]:
             self._stand(row, row.line, self._turn(row), row.report)

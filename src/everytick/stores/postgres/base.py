@@ -24,15 +24,8 @@ class Base:
         self._door = door
         self._sql = door.sql
         self._compiled = Compiled(self._sql.definitions, definitions_kept)
-        self._latest: datetime | None = None
         self._unreadable: dict[int, datetime] = {}
         """The jobs that this process cannot read and leaves to others, and since when."""
-
-    def _never_back(self, now: datetime) -> datetime:
-        """Return the server's time; one that was set back stands still until it has caught up."""
-        if self._latest is None or now > self._latest:
-            self._latest = now
-        return self._latest
 
     async def _definition(self, db: Connection, job: int, version: int) -> Kept:
         """Return one definition; one that cannot be read is not found, and says why."""

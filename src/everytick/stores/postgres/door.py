@@ -293,9 +293,10 @@ class Door:
                 pass
 
     async def tell_time(self, db: Connection) -> None:
-        """Let the schema's own clock know what the given one shows; it never goes back."""
+        """Let the schema's own clock know what the given one shows; only a clock that is set back takes it back."""
         if self._clock is not None and self._told != (time := self._clock()):
-            update = "update everytick.clock set at = greatest(at, $1)"
+            is_set_back = self._told is not None and time < self._told
+            update = f"update everytick.clock set at = {'$1' if is_set_back else 'greatest(at, $1)'}"
             await db.execute(in_schema(update, self.address.schema), time)
             self._told = time
 

@@ -72,11 +72,11 @@ class Due(Base):
         if self._are_many or not self.unheld:
             return None
         broken: dict[int, str] = {}
-        found = await self._glanced(self._latest, limit, broken)
+        found = await self._glanced(None, limit, broken)
         self._are_many = found is None
         if found is None:
             return None
-        now = self._never_back(found[0])
+        now = found[0]
         await self._park(broken, now)
         self._look_again(now)
         return now, found[1]

@@ -410,6 +410,21 @@ class Jobs(Asking, Due):
 
     # --------------------------------------------------------------------------------------------------- the parts
 
+    @patiently
+    async def rewind(self, job_id: str) -> bool:
+        """Set a watermark that lies ahead back to now; return whether it lay ahead."""
+        async with self._door.transaction() as db:
+            row = await self._hold(db, job_id)
+            job, now = row["job"], row["now"]
+            if not await db.fetchval(self._sql.rewind, job, now):
+                return False
+            await db.execute(self._sql.undo_spans, job, now)
+            await db.execute(self._sql.rewind_pauses, job, now)
+            await db.execute(self._sql.rewind_wakes, job, now)
+            await self._revise(db, job, now)
+            await self._foretell(db, [job_id])
+            return True
+
     async def _foretell(self, db: Connection, job_ids: Collection[str]) -> None:
         """Write down when these jobs run next by what is true now; of one that cannot be read here nothing is known."""
         if not job_ids:

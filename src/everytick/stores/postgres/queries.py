@@ -118,6 +118,15 @@ class Queries:
     history_of: str
     occurrence: str
     attempts: str
+    bring_retries_back: str
+    was_ahead: str
+    bring_wakes_back: str
+    wake_jobs_ahead: str
+    jobs_ahead: str
+    undo_spans: str
+    rewind_wakes: str
+    rewind_pauses: str
+    rewind: str
     spans: str
     last_failures: str
     job_key: str

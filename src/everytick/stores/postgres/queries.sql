@@ -1520,3 +1520,52 @@ with old as materialized (
     delete from everytick.occurrence where seq = any(array(select seq from old)) and status >= 4 returning seq
 )
 select count(*)::int from gone;
+
+-- bring_retries_back --
+-- A retry that was parked while the clock was ahead waits as long as it was to wait, from now on. Reads all that are
+-- parked: asked at a start, and when the clock was set back.
+update everytick.occurrence set ready_at = $1::timestamptz + (ready_at - updated_at), updated_at = $1
+ where early and (status = 0 or (status = 3 and owner is null)) and status = 3 and updated_at > $2;
+
+-- was_ahead --
+-- Says whether anything was written while the clock was ahead.
+select exists (select from everytick.node where beat_at > $1)
+    or exists (select from everytick.job_state where watermark > $1)
+    or exists (select from everytick.wake where wakes and at > $1);
+
+-- bring_wakes_back --
+-- What was to be looked at while the clock was ahead is to be looked at now.
+update everytick.wake set at = $1 where wakes and at > $1;
+
+-- wake_jobs_ahead --
+-- Makes every job worth a look now that would be only later.
+insert into everytick.wake (job, at) select s.job, $1 from everytick.job_state s where s.wake_at > $1;
+
+-- jobs_ahead --
+-- Returns the jobs whose watermark lies ahead of this moment, by name.
+select j.name, s.watermark
+  from everytick.job_state s join everytick.job j on j.seq = s.job
+ where s.watermark > $1 and s.removed_at is null
+ order by j.name;
+
+-- undo_spans --
+-- Forgets what was recorded as not run beyond this moment.
+delete from everytick.span where job = $1 and through_at > $2;
+
+-- rewind_wakes --
+-- What was to be looked at beyond this moment is to be looked at now.
+update everytick.wake set at = $2, ended_at = case when ended_at > $2 then $2 else ended_at end where job = $1 and at > $2;
+
+-- rewind_pauses --
+-- Lets a pause that begins beyond this moment begin now.
+update everytick.pause set since = $2 where job = $1 and since > $2;
+
+-- rewind --
+-- Lets a job that lies ahead be decided through this moment, by its newest definition from then on.
+update everytick.job_state s
+   set watermark = least($2, (select min(p.after_at) from everytick.span p where p.job = $1 and p.through_at > $2)),
+       first_version = s.version,
+       reschedule_made_at = case when s.reschedule_made_at > $2 then $2 else s.reschedule_made_at end,
+       end_at = case when s.end_at > $2 then $2 else s.end_at end
+ where s.job = $1 and s.watermark > $2
+returning true;

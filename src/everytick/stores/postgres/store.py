@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import ClassVar
 
-from everytick.stores.base import Ahead
+from everytick.stores.base import AHEAD, STEP, Ahead
 from everytick.stores.postgres.bell import Bell
 from everytick.stores.postgres.door import Door, patiently, read_address
 from everytick.stores.postgres.history import History
@@ -95,10 +95,23 @@ class PostgresStore(Planning, Running, Recording, Nodes, History):
         await self._door.close()
 
     async def now(self) -> datetime:
-        """Return the server's time; one that was set back stands still until it has caught up."""
+        """Return the server's time; it follows a clock that is set right, back too."""
         async with self._door.connection() as db:
             now: datetime = await db.fetchval(self._sql.now)
-        return self._never_back(now)
+        return now
+
+    @patiently
+    async def settle_clock(self) -> list[tuple[str, datetime]]:
+        """Let everything go on that was written while the clock was ahead; return the jobs that lie ahead."""
+        async with self._door.transaction() as db:
+            now: datetime = await db.fetchval(self._sql.now)
+            await db.execute(self._sql.bring_retries_back, now, now + STEP)
+            if await db.fetchval(self._sql.was_ahead, now + STEP):
+                await db.execute(self._sql.bring_wakes_back, now)
+                await db.execute(self._sql.wake_jobs_ahead, now)
+                await db.execute(self._sql.ring)
+            found = await db.fetch(self._sql.jobs_ahead, now + AHEAD)
+        return [(row["name"], row["watermark"]) for row in found]
 
     @patiently
     async def check_writable(self) -> None:
@@ -111,7 +124,7 @@ class PostgresStore(Planning, Running, Recording, Nodes, History):
         """Return what is next for a node of these queues, so that it sleeps until then and not longer."""
         async with self._door.connection() as db:
             row = await db.fetchrow(self._sql.ahead, list(queues))
-        return Ahead(self._never_back(row["now"]), row["wake_at"], row["ready_at"])
+        return Ahead(row["now"], row["wake_at"], row["ready_at"])
 
     async def bell(self, seconds: float) -> bool:
         """Wait for a hint that something changed, at most so many seconds; return whether one came."""

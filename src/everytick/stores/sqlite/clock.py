@@ -1,8 +1,8 @@
-"""The store's clock on this host: it follows the host forward and never goes back.
+"""The store's clock on this host: the wall clock, smoothed by one that nobody sets.
 
-It starts with the wall clock and goes on with one that no one can set, so that a host
-whose clock is set back does not repeat an hour of instants. What another process has
-already committed in the file is not undercut either.
+A step forward is followed at once: it is an outage of that length. A step back is followed as
+soon as it has lasted for some seconds, so that every process of the host follows it within ten.
+What was decided meanwhile stays decided (C-45).
 """
 
 import logging
@@ -14,7 +14,12 @@ from threading import Lock
 from everytick.stores.sqlite.rows import micros
 
 _log = logging.getLogger(__name__)
-_NOTICED = timedelta(seconds=1)
+
+_STEP = timedelta(seconds=1)
+"""A wall clock that is behind by less is slewed to: time stands still until it has caught up."""
+
+_LASTS = 5.0
+"""Seconds that a step back must last until it is followed: shorter ones come from hosts that resume, and pass."""
 
 
 def _elapsed() -> float:
@@ -24,7 +29,10 @@ def _elapsed() -> float:
 
 
 class HostClock:
-    """The wall clock at opening plus what has elapsed; a step forward is followed, a step back is not."""
+    """The wall clock at opening plus what has elapsed; steps of the wall clock are followed, back ones after a while.
+
+    It only sees a step when it is asked. A node asks at least every `poll`.
+    """
 
     def __init__(
         self,
@@ -33,37 +41,39 @@ class HostClock:
     ) -> None:
         self._wall, self._elapsed = wall, elapsed
         self._begun, self._mark = wall(), elapsed()
-        self._is_behind = False
+        self._latest = self._begun
+        self._behind_since: float | None = None
 
     def __call__(self) -> datetime:
-        """Return the time; warn once when the host's clock was set back."""
-        wall, counted = self._wall(), self._begun + timedelta(seconds=self._elapsed() - self._mark)
-        if wall > counted:
-            self._begun, self._mark = wall, self._elapsed()
-            counted = wall
-        behind = counted - wall > _NOTICED
-        if behind and not self._is_behind:
-            _log.warning("the host's clock was set back by %s: ignored until this process restarts", counted - wall)
-        self._is_behind = behind
-        return counted
+        """Return the time; say so when it follows the wall clock back."""
+        wall, elapsed = self._wall(), self._elapsed()
+        counted = self._begun + timedelta(seconds=elapsed - self._mark)
+        if wall >= counted - _STEP:
+            self._begun, self._mark, self._behind_since = wall, elapsed, None
+            # Never back by less than a step.
+            self._latest = max(wall, self._latest)
+            return self._latest
+        if self._behind_since is None:
+            self._behind_since = elapsed
+        if elapsed - self._behind_since < _LASTS:
+            self._latest = max(counted, self._latest)
+            return self._latest
+        _log.warning(
+            "this host's clock was set back by %s: the store's time follows it; what was decided stays decided",
+            counted - wall,
+        )
+        self._begun, self._mark, self._behind_since, self._latest = wall, elapsed, None, wall
+        return wall
 
 
 class StoreClock:
-    """Gives microseconds that never run backwards, neither here nor below what the file already holds."""
+    """Gives microseconds; its source is asked by one thread at a time."""
 
     def __init__(self, source: Callable[[], datetime]) -> None:
         self._source = source
-        self._latest = micros(datetime.min.replace(tzinfo=UTC))
         self._lock = Lock()
 
     def now(self) -> int:
-        """Return the store's time; its source is asked by one thread at a time."""
+        """Return the store's time."""
         with self._lock:
-            self._latest = max(self._latest, micros(self._source()))
-            return self._latest
-
-    def raised_to(self, least: int) -> int:
-        """Let the time be at least this, and return the latest time given so far."""
-        with self._lock:
-            self._latest = max(self._latest, least)
-            return self._latest
+            return micros(self._source())

@@ -75,6 +75,11 @@ def _by_id(connection: sqlite3.Connection, job_id: str) -> _JobRow:
     return _JobRow(*row)
 
 
+def key_of(transaction: Transaction, job_id: str) -> int:
+    """Return the number of a job's rows; one that is not there is not found."""
+    return _by_id(transaction.connection, job_id).key
+
+
 def _wake(transaction: Transaction, key: int, *, revise: bool) -> None:
     if revise:
         transaction.execute(Q.wake_and_revise_job, (transaction.now, key))

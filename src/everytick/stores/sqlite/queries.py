@@ -6,8 +6,14 @@ from everytick.stores.queries import load_queries
 class Queries:
     """Every query of `queries.sql`: a name too many or too few on either side is an error at import."""
 
-    latest_time: str
-    keep_latest_time: str
+    bring_retries_back: str
+    was_ahead: str
+    wake_jobs_ahead: str
+    jobs_ahead: str
+    decided_through: str
+    undo_spans: str
+    rewind_pauses: str
+    rewind: str
     due_jobs: str
     look_at_jobs: str
     next_wake: str

@@ -4,13 +4,46 @@
 -- many as there are (bulk.py).
 -- `indexed by` stands where the planner would rather read a job's whole history than the few that are active.
 
--- latest_time --
--- The newest time that any process has committed: no clock goes below it.
-select latest from store_clock;
+-- bring_retries_back --
+-- A retry that was parked while the clock was ahead waits as long as it was to wait, from now on. Reads all that are
+-- parked: asked at a start, and when the clock was set back.
+update occurrence set ready_at = ? + ready_at - updated_at, updated_at = ?
+ where later = 1 and status = 2 and owner is null and updated_at > ?;
 
--- keep_latest_time --
--- Written with every transaction, so that the next process to open the file does not go back.
-update store_clock set latest = ?;
+-- was_ahead --
+-- Whether anything was written while the clock was ahead.
+select exists (select 1 from node where beat_at > ?) or exists (select 1 from job_state where watermark > ?);
+
+-- wake_jobs_ahead --
+-- Jobs that would be looked at only later are looked at now.
+update job_state set woken = woken + 1, wake_at = ? where wake_at > ?;
+
+-- jobs_ahead --
+-- The jobs whose watermark lies ahead of this moment, by name.
+select j.name, s.watermark
+  from job_state s join job j on j.job = s.job
+ where s.watermark > ? and j.removed_at is null
+ order by j.name;
+
+-- decided_through --
+-- How far a job is decided, and before what it was recorded as not run beyond this moment.
+select s.watermark, (select min(p.covers_after) from span p where p.job = s.job and p.covers_through > ?)
+  from job_state s where s.job = ?;
+
+-- undo_spans --
+-- What was recorded as not run beyond this moment is forgotten.
+delete from span where job = ? and covers_through > ?;
+
+-- rewind_pauses --
+-- A pause that begins beyond this moment begins now.
+update pause set since_at = ? where job = ? and since_at > ?;
+
+-- rewind --
+-- The job is decided through this moment, by its newest definition from then on.
+update job_state
+   set watermark = ?, oldest_edition = version, rescheduled_at = min(rescheduled_at, ?),
+       last_end_at = min(last_end_at, ?)
+ where job = ?;
 
 -- due_jobs --
 -- Jobs whose wake_at has come, longest-waiting first; those whose definition this process cannot read are left out.

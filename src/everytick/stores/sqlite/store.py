@@ -39,7 +39,7 @@ from everytick.stores.base import (
     Whole,
 )
 from everytick.stores.queries import tables_of
-from everytick.stores.sqlite import history, jobs, lending, nodes, planning, purging, recording, running
+from everytick.stores.sqlite import ahead, history, jobs, lending, nodes, planning, purging, recording, running
 from everytick.stores.sqlite.bell import Bell
 from everytick.stores.sqlite.calls import in_own_thread
 from everytick.stores.sqlite.clock import HostClock, StoreClock
@@ -129,8 +129,12 @@ class SqliteStore:
         self._turn.close()
 
     async def now(self) -> datetime:
-        """Return the store's time; a clock that was set back stands still until it has caught up."""
+        """Return the store's time; it follows a clock that is set right, back too."""
         return moment(self._clock.now())
+
+    async def settle_clock(self) -> list[tuple[str, datetime]]:
+        """Let everything go on that was written while the clock was ahead; return the jobs that lie ahead."""
+        return await self._write(ahead.settle_clock)
 
     async def check_writable(self) -> None:
         """Return if every table is there and takes writes; nothing is changed."""
@@ -360,6 +364,10 @@ class SqliteStore:
     async def reschedule(self, job_id: str, to: datetime, *, by: str = "") -> None:
         """Set the next run; the instants before it give way."""
         await self._change(job_id, lambda writing: jobs.reschedule(writing, job_id, to, by))
+
+    async def rewind(self, job_id: str) -> bool:
+        """Set a watermark that lies ahead back to now; return whether it lay ahead."""
+        return await self._change(job_id, lambda writing: ahead.rewind(writing, job_id))
 
     async def cancel(self, occurrence_id: str, reason: str = "canceled") -> bool:
         """End what nobody has claimed, or ask its owner to stop; return whether it was still active."""

@@ -26,7 +26,6 @@ from everytick.stores.sqlite.calls import Answer, Call, call, deliver
 from everytick.stores.sqlite.clock import StoreClock
 from everytick.stores.sqlite.failures import saying_which_file
 from everytick.stores.sqlite.opening import MIGRATIONS, PATIENCE, patiently
-from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.turn import Turn
 from everytick.stores.sqlite.writer import Connect, Transaction, begin
 
@@ -117,7 +116,6 @@ class Session:
         self._is_left = False
         self._is_ours = True
         self._refused: list[str] = []
-        self._latest = 0
         self._last: Call[sqlite3.Connection] | None = None
         self._thread = Thread(target=self._live, name=f"everytick transaction of {path.name}", daemon=True)
 
@@ -185,7 +183,7 @@ class Session:
     def _open(self) -> tuple[sqlite3.Connection, float]:
         with saying_which_file(self._path):
             connection = self._connection = self._connect()
-            self._latest = begin(connection, self._turn, self._clock, lambda: self._is_left)
+            begin(connection, self._turn, lambda: self._is_left)
         until = time.monotonic() + self._longest
         self._is_ours = False
         connection.set_authorizer(self._judge)
@@ -226,7 +224,6 @@ class Session:
         with saying_which_file(self._path):
             if not running.commit_new(transaction, claim, step):
                 return Commit.STALE
-            connection.execute(Q.keep_latest_time, (self._clock.raised_to(self._latest),))
             patiently(lambda: connection.execute("commit"))
         self._committed(transaction.rang)
         return Commit.COMMITTED

@@ -23,7 +23,6 @@ from everytick.stores.sqlite.clock import StoreClock
 from everytick.stores.sqlite.failures import ends_transaction, named, saying_which_file
 from everytick.stores.sqlite.memory import give_back
 from everytick.stores.sqlite.opening import patiently
-from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.turn import Turn
 
 T = TypeVar("T")
@@ -61,13 +60,8 @@ class Transaction:
 _Call = Call[Transaction]
 
 
-def begin(
-    connection: sqlite3.Connection, turn: Turn, clock: StoreClock, is_left: Callable[[], bool] = lambda: False
-) -> int:
-    """Begin to write once it is our turn, and return the newest time in the file, below which our clock does not go.
-
-    Whoever no longer wants to may leave the line.
-    """
+def begin(connection: sqlite3.Connection, turn: Turn, is_left: Callable[[], bool] = lambda: False) -> None:
+    """Begin to write once it is our turn; whoever no longer wants to may leave the line."""
 
     def ask() -> None:
         if is_left():
@@ -76,9 +70,6 @@ def begin(
 
     with turn.line():
         patiently(ask)
-    latest: int = connection.execute(Q.latest_time).fetchone()[0]
-    clock.raised_to(latest)
-    return latest
 
 
 class Writer:
@@ -169,13 +160,12 @@ class Writer:
         without: only if one of them fails is all undone and run again, each behind its own.
         """
         connection = self._ready()
-        latest = begin(connection, self._turn, self._clock)
+        begin(connection, self._turn)
         answers = self._run_together(connection, calls)
         if answers is None:
             connection.execute("rollback")
-            latest = begin(connection, self._turn, self._clock)
+            begin(connection, self._turn)
             answers = self._run_apart(connection, calls)
-        connection.execute(Q.keep_latest_time, (self._clock.raised_to(latest),))
         patiently(lambda: connection.execute("commit"))
         self._log_is_dirty, self._wrote_at = True, time.monotonic()
         return answers

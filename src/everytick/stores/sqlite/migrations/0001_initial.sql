@@ -4,12 +4,6 @@
 -- occurrence stays a short row; the views at the end say everything in words. Of statuses and causes the tables check
 -- the range: a foreign key would look each one up again.
 
-create table store_clock (
-  one integer primary key check (one = 1),
-  latest integer not null
-) strict;
-insert into store_clock values (1, -62135596800000000);
-
 create table occurrence_status (code integer primary key, name text not null unique) strict;
 insert into occurrence_status values
   (0, 'pending'), (1, 'running'), (2, 'awaiting_retry'), (3, 'queued'),

@@ -1,0 +1,34 @@
+"""What was written while the clock was ahead: how it goes on, and how one job is set right."""
+
+from datetime import datetime
+
+from everytick.stores.base import AHEAD, STEP
+from everytick.stores.sqlite import jobs, rows
+from everytick.stores.sqlite.queries import Q
+from everytick.stores.sqlite.writer import Transaction
+
+
+def settle_clock(transaction: Transaction) -> list[tuple[str, datetime]]:
+    """Bring retries back and let jobs be looked at; return the jobs whose watermark lies ahead."""
+    now = transaction.now
+    step = now + rows.length(STEP)
+    transaction.execute(Q.bring_retries_back, (now, now, step))
+    if transaction.execute(Q.was_ahead, (step, step)).fetchone()[0]:
+        transaction.execute(Q.wake_jobs_ahead, (now, now))
+        transaction.rang = True
+    found = transaction.execute(Q.jobs_ahead, (now + rows.length(AHEAD),)).fetchall()
+    return [(name, rows.moment(watermark)) for name, watermark in found]
+
+
+def rewind(transaction: Transaction, job_id: str) -> bool:
+    """Set a watermark that lies ahead back to now; return whether it lay ahead."""
+    key, now = jobs.key_of(transaction, job_id), transaction.now
+    watermark, undone_after = transaction.execute(Q.decided_through, (now, key)).fetchone()
+    if watermark <= now:
+        return False
+    transaction.execute(Q.undo_spans, (key, now))
+    transaction.execute(Q.rewind_pauses, (now, key, now))
+    transaction.execute(Q.rewind, (now if undone_after is None else min(now, undone_after), now, now, key))
+    transaction.execute(Q.wake_and_revise_job, (now, key))
+    transaction.rang = True
+    return True

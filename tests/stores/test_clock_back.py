@@ -1,0 +1,126 @@
+"""A store's clock that was ahead and is set right (C-45): time goes back, and what was decided stays decided."""
+
+from datetime import timedelta
+
+from everytick.domain.occurrence import Cause
+from everytick.domain.outcome import Failed
+from everytick.domain.snapshots import Request
+from everytick.domain.statuses import OccurrenceStatus
+from tests.stores.acting import QUEUES, AnyStore, claim_one, job, occurrences, plan_once, run_one
+from tests.stores.clock import START, ManualClock
+
+HOUR = timedelta(hours=1)
+
+
+async def test_the_stores_time_follows_its_clock_back(store: AnyStore, clock: ManualClock) -> None:
+    """L4, C-05, C-45, S1-030: it does not stand still until the clock has caught up."""
+    clock.move(hours=1)
+    await store.put(job())
+    assert await store.now() == START + HOUR
+    clock.move(hours=-1)
+    assert await store.now() == START
+    clock.move(seconds=2)
+    assert await store.now() == START + timedelta(seconds=2)
+
+
+async def test_what_was_decided_ahead_is_not_decided_again_and_other_jobs_go_on(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """C-45: only the job that was planned while the clock was ahead has to wait."""
+    early = await store.put(job("early", "*/10 * * * *"))
+    other = await store.put(job("other", "*/10 * * * *"))
+    await plan_once(store)
+    await store.pause(other.job_id)
+    clock.move(hours=1)
+    await plan_once(store)
+    made = len(await occurrences(store, early.job_id))
+    clock.move(hours=-1)
+    await store.resume(other.job_id)
+    clock.move(minutes=10)
+    await plan_once(store)
+    assert len(await occurrences(store, early.job_id)) == made
+    assert [each.scheduled_for for each in await occurrences(store, other.job_id)] == [START + timedelta(minutes=10)]
+
+
+async def test_what_was_asked_for_ahead_is_ready_at_once(store: AnyStore, clock: ManualClock) -> None:
+    """C-45: planned before the clock was set right, or after it."""
+    first, second = [await store.put(job(name, "0 0 1 1 *")) for name in ("first", "second")]
+    await plan_once(store)
+    clock.move(hours=1)
+    await store.request(first.job_id, Request("k", Cause.TRIGGER, clock.time))
+    await plan_once(store)
+    await store.request(second.job_id, Request("k", Cause.TRIGGER, clock.time))
+    clock.move(hours=-1)
+    await store.settle_clock()
+    await plan_once(store)
+    assert {claim.job.name for claim in await store.claim("node-1", QUEUES, 10)} == {"first", "second"}
+
+
+async def test_a_retry_that_was_parked_ahead_is_brought_back_to_its_own_wait(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """C-45, attack 7: it waits as long as its policy says, and not until the clock is there again."""
+    stored = await store.put(job(retry={"max": 3, "interval": "7m"}))
+    clock.move(hours=1)
+    await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time))
+    await plan_once(store)
+    await run_one(store, Failed("no"))
+    [parked] = [each for each in await occurrences(store) if each.status is OccurrenceStatus.AWAITING_RETRY]
+    assert parked.ready_at == START + HOUR + timedelta(minutes=7)
+
+    clock.move(hours=-1)
+    await store.settle_clock()
+    [brought] = [each for each in await occurrences(store) if each.status is OccurrenceStatus.AWAITING_RETRY]
+    assert brought.ready_at == START + timedelta(minutes=7)
+    assert (await store.ahead(QUEUES)).ready_at == START + timedelta(minutes=7)
+    await store.settle_clock()
+    assert (await store.ahead(QUEUES)).ready_at == START + timedelta(minutes=7)
+    clock.move(minutes=7)
+    assert (await claim_one(store)).occurrence.id == parked.id
+
+
+async def test_jobs_that_were_decided_ahead_are_named_and_can_be_set_right(store: AnyStore, clock: ManualClock) -> None:
+    """C-45: the one exception to Monotony; an instant that has an occurrence keeps it, the others are decided anew."""
+    early = await store.put(job("early", "*/10 * * * *", overlap="allow", recovery="mark_as_missed"))
+    await store.put(job("right", "0 0 1 1 *"))
+    await plan_once(store)
+    assert await store.settle_clock() == []
+    clock.move(minutes=30)
+    await plan_once(store)
+    clock.move(minutes=-30)
+    before = await occurrences(store, early.job_id)
+    assert await store.settle_clock() == [("early", START + timedelta(minutes=30))]
+
+    assert await store.rewind(early.job_id)
+    assert not await store.rewind(early.job_id)
+    assert await store.settle_clock() == []
+    [record] = (await store.get([early.job_id])).values()
+    assert record.watermark == START
+    for _ in range(4):
+        clock.move(minutes=10)
+        await plan_once(store)
+    after = await occurrences(store, early.job_id)
+    assert [each.id for each in after if each.id in {kept.id for kept in before}] == [each.id for each in before]
+    minutes = {round((each.scheduled_for - START) / timedelta(minutes=1)) for each in after}
+    assert minutes == {10, 20, 30, 40}
+    spans = await store.spans(early.job_id, START, START + HOUR)
+    assert list(spans) == []
+
+
+async def test_setting_right_brings_back_what_was_said_of_the_job_ahead(store: AnyStore, clock: ManualClock) -> None:
+    """An edit and a pause of the hour that never was are in force from now on."""
+    early = await store.put(job("early", "*/10 * * * *"))
+    clock.move(hours=1)
+    await plan_once(store)
+    await store.put(job("early", "*/5 * * * *"))
+    await store.pause(early.job_id)
+    clock.move(hours=-1)
+    assert await store.rewind(early.job_id)
+    [snapshot] = (await store.look([early.job_id])).values()
+    assert snapshot.watermark == START
+    assert [each.job.version for each in snapshot.editions] == [2]
+    assert [pause.since for pause in snapshot.pauses] == [START]
+    assert await store.resume(early.job_id)
+    await plan_once(store)
+    [record] = (await store.get([early.job_id])).values()
+    assert record.wake_at == START + timedelta(minutes=5)
