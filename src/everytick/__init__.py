@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from everytick.app.definition import Definition, JobFunction
     from everytick.app.handle import Handle
     from everytick.app.history import History
-    from everytick.app.operations import Backfill, Change
+    from everytick.app.operations import Change
     from everytick.app.questions import JobStatus
+    from everytick.app.requests import Backfill
     from everytick.deciding.explain import Explanation, Verdict
     from everytick.domain.config import UNSET
     from everytick.domain.occurrence import Cause, Occurrence
@@ -77,11 +78,9 @@ _HOMES = {
     ),
     "app.handle": ("Handle",),
     "app.history": ("History",),
-    "app.operations": (
-        "Backfill",
-        "Change",
-    ),
+    "app.operations": ("Change",),
     "app.questions": ("JobStatus",),
+    "app.requests": ("Backfill",),
     "deciding.explain": (
         "Explanation",
         "Verdict",

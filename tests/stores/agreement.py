@@ -131,7 +131,8 @@ class Pair:
 
     async def do_backfill(self) -> None:
         begin = self.now() - timedelta(minutes=self.random.randrange(1, 60))
-        ask = Request(self.random.choice("xyz"), Cause.BACKFILL, self.now(), after=begin, through=self.now())
+        key, as_of_now = self.random.choice("xyz"), self.random.random() < 0.3
+        ask = Request(key, Cause.BACKFILL, self.now(), after=begin, through=self.now(), as_of_now=as_of_now)
         id_ = await self.both("request", await self.job_id(), ask)
         if isinstance(id_, str):
             self.asked.append(id_)
@@ -311,6 +312,7 @@ class Pair:
         found = (await self.both("history", limit=1000)).occurrences
         for id_ in [each.id for each in found] + self.asked:
             await self.both("whole", id_)
+        await self.both("existing", [each.id for each in found] + self.asked)
         for job_id in {each.job_id for each in found} | {record.job.id for record in records}:
             await self.both("spans", job_id, self.now() - timedelta(days=9), self.now())
         await self.both("reports", 1000)

@@ -7,6 +7,8 @@ its version, and laid between the occurrences, newest first.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from heapq import merge
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from everytick.app.lookups import moment_of
@@ -170,13 +172,16 @@ async def _singles(
         missing = {span.version for span in spans} - known.keys()
         if missing:
             known |= {each.job.version: each.job for each in await store.editions(record.job.id, missing)}
-        batch = [
-            each
-            for span in spans
-            if not asked.statuses or span.status in asked.statuses
-            for each in _taken_apart(span, known, begin, end, asked.limit + 1)
-        ]
-        found += sorted(batch, key=lambda each: each.scheduled_for, reverse=True)
+        wanted = [span for span in spans if not asked.statuses or span.status in asked.statuses]
+        apart = merge(
+            *(_taken_apart(span, known, begin, end) for span in wanted),
+            key=lambda each: each.scheduled_for,
+            reverse=True,
+        )
+        while len(found) <= asked.limit and (some := list(islice(apart, asked.limit + 1))):
+            # One that was filled, or moved and has run, is among the occurrences: an id is listed once.
+            taken = await store.existing([each.id for each in some])
+            found += [each for each in some if each.id not in taken]
         end, step = begin, step * 4
     return found[: asked.limit + 1]
 
@@ -200,9 +205,7 @@ def open_pauses(snapshot: JobSnapshot | None, now: datetime) -> list[Span]:
     return found
 
 
-def _taken_apart(
-    span: Span, known: dict[int, Job], after: datetime, through: datetime, most: int
-) -> Iterator[Occurrence]:
+def _taken_apart(span: Span, known: dict[int, Job], after: datetime, through: datetime) -> Iterator[Occurrence]:
     """Give the single instants of a span in a stretch of time, the newest first."""
     job = known.get(span.version)
     if job is None:
@@ -212,9 +215,7 @@ def _taken_apart(
         return
     schedule, low = job.bound(None), max(after, span.after)
     instant = schedule.last_at(min(through, span.through))
-    for _ in range(most):
-        if instant is None or instant <= low:
-            return
+    while instant is not None and instant > low:
         yield _single(job.id, span, instant)
         instant = schedule.last_at(instant - _TICK)
 

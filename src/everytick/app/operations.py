@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
-from everytick.app.handle import Handle
-from everytick.app.lookups import future, in_zone, moment_of, readable, schedule_of
-from everytick.app.opened import Opened
-from everytick.domain.config import UNSET, Unset
+from everytick.app.lookups import future, in_zone, readable, schedule_of
+from everytick.app.requests import Requests
 from everytick.domain.job import Job, TaskDefinition, define_job
 from everytick.domain.names import checked_name
 from everytick.domain.values import value
@@ -19,7 +17,6 @@ from everytick.errors import (
     DuplicateDefinition,
     InvalidInstant,
     InvalidPolicies,
-    NotFound,
     TooManyEditions,
     VersionConflict,
     shown,
@@ -30,17 +27,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from everytick.app.definition import Definition
-    from everytick.domain.keywords import JobPolicies, LateOverlapWord, OverlapWord
-    from everytick.domain.occurrence import Occurrence
-    from everytick.domain.payload import Payload
-    from everytick.domain.policies import Overlap
+    from everytick.domain.keywords import JobPolicies
     from everytick.domain.schedule import Schedule
     from everytick.stores.addresses import AnyStore
-    from everytick.stores.base import Edits, JobRecord, Whole
+    from everytick.stores.base import Edits, JobRecord
 
 _RETIRE_AFTER = timedelta(minutes=10)
 _EDITS_TRIED = 5
-_SHOWN_INSTANTS = 10_000
 _PURGED_AT_ONCE = 1000
 _SHOWN_RUNNING = 1000
 
@@ -54,16 +47,7 @@ class Change:
     version: int | None
 
 
-@value
-class Backfill:
-    """What a backfill asks for: instants without an occurrence, at most 10,000 of them shown; `key` None if dry."""
-
-    key: str | None
-    instants: tuple[datetime, ...]
-    more: bool
-
-
-class Operations(Opened):
+class Operations(Requests):
     """The operations; `by` says who asks, which is stored with the fact: by default this application."""
 
     # ------------------------------------------------------------------------------------------------- the schedule
@@ -164,141 +148,6 @@ class Operations(Opened):
             reason = f"is not named by the schedule of job '{shown(record.job.name)}'; the nearest instants are {said}"
             raise InvalidInstant(at, reason)
         return instant
-
-    # ------------------------------------------------------------------------------------------------- the requests
-
-    async def trigger(
-        self,
-        name: str,
-        *,
-        payload: object = UNSET,
-        key: str | None = None,
-        overlap: OverlapWord | None = None,
-        reason: str = "",
-        by: str | None = None,
-        within: Any = None,
-    ) -> Handle:
-        """Ask for an occurrence now and return its handle; the schedule is not moved.
-
-        It waits in line, or overlaps where the job does, unless `overlap` names another rule.
-        The same `key` again answers with the same occurrence, and with another payload it is
-        refused, until that one has failed or was canceled or skipped: then the key is free
-        again. `within` is a connection
-        of your own to the store's database, asyncpg's or sqlite3's: then it is asked for when
-        your transaction commits, and never if that is rolled back.
-        """
-        from everytick.domain.occurrence import Cause
-        from everytick.domain.snapshots import ASKED_NOW, Request
-
-        given, rule = _payload(payload), _rule(overlap)
-        store = await self._opened()
-        # To store the definition now would wait for the very transaction that this is to be part of.
-        record = await self._find(store, name, storing=within is None)
-        named, call = _key(key)
-        by = self._by(by)
-        asked = Request(named, Cause.TRIGGER, ASKED_NOW, payload=given, overlap=rule, reason=reason, by=by, call=call)
-        if within is None:
-            return Handle(await store.request(record.job.id, asked), self._opened)
-        return Handle(await self._itself().request(record.job.id, asked, within=within), self._opened)
-
-    async def _trigger_called(self, name: str, arguments: Mapping[str, Any]) -> Handle:
-        """Ask for an occurrence with a call's arguments, over what the definition gives every occurrence."""
-        definition = next(each for each in self._definitions.values() if each.name == name)
-        own = definition.job.settings.payload
-        usual = own.read() if own is not None else {}
-        given = {**usual, **arguments} if isinstance(usual, dict) else arguments
-        return await self.trigger(name, payload=given if arguments else UNSET)
-
-    async def replay(
-        self,
-        occurrence_id: str,
-        *,
-        reason: str = "",
-        from_task: str | None = None,
-        key: str | None = None,
-        overlap: OverlapWord | None = None,
-        by: str | None = None,
-    ) -> Handle:
-        """Ask for a new occurrence that does again what an ended one did, and return its handle.
-
-        It keeps the original's time, the instants it covers and its payload, and runs under
-        the job's newest definition; it waits in line, or overlaps where the job does, unless
-        `overlap` names another rule.
-        With `from_task` only that task and all that come after it are run again; the others
-        keep their results, and those before it must have some.
-        """
-        from everytick.domain.occurrence import Cause
-        from everytick.domain.snapshots import Request
-        from everytick.domain.statuses import ENDED
-
-        rule = _rule(overlap)
-        store = await self._opened()
-        whole = await store.whole(occurrence_id)
-        original = whole.occurrence
-        if original.status not in ENDED:
-            text = f"occurrence {original.id} is {original.status}: replay it once it has ended, or cancel it first"
-            raise Conflict(text)
-        named, call = _key(key)
-        asked = Request(
-            named,
-            Cause.REPLAY,
-            await store.now(),
-            payload=_own_payload(original),
-            overlap=rule,
-            reason=reason,
-            by=self._by(by),
-            replay_of=original.id,
-            scheduled_for=original.scheduled_for,
-            covers_after=original.covers_after,
-            covers_through=original.covers_through,
-            keeps=() if from_task is None else await _kept(store, whole, from_task),
-            call=call,
-        )
-        return Handle(await store.request(original.job_id, asked), self._opened)
-
-    async def backfill(
-        self,
-        name: str,
-        after: datetime | str,
-        through: datetime | str,
-        *,
-        again: bool = False,
-        overlap: LateOverlapWord | None = None,
-        dry_run: bool = False,
-        by: str | None = None,
-    ) -> Backfill:
-        """Ask for the past instants in `(after, through]`, one after the other, and return which these are.
-
-        Those that have an occurrence are left alone unless `again` says otherwise. They wait in
-        line, or overlap where the job does, unless `overlap` names another rule.
-        """
-        from everytick.domain.occurrence import Cause
-        from everytick.domain.snapshots import Request
-
-        rule = _filling_rule(overlap)
-        store = await self._opened()
-        record = await self._find(store, name)
-        now, begin, end = await store.now(), moment_of(after), moment_of(through)
-        if begin >= min(end, now):
-            reason = f"must come before {min(end, now).isoformat()}: a backfill asks for the past, in order"
-            raise InvalidInstant(after, reason)
-        missing, more = await _unfilled(store, record, begin, min(end, now), again)
-        if dry_run or not missing:
-            return Backfill(None, tuple(missing), more)
-        key, _ = _key(None)
-        who = self._by(by)
-        asked = Request(key, Cause.BACKFILL, now, overlap=rule, by=who, after=begin, through=end, again=again)
-        await store.request(record.job.id, asked)
-        return Backfill(key, tuple(missing), more)
-
-    async def cancel(self, occurrence_id: str, *, reason: str = "", by: str | None = None) -> bool:
-        """End what no node has claimed, or ask the node that runs it to stop; return whether it was still active.
-
-        What is asked for and not planned yet is ended too: it never runs.
-        """
-        store = await self._opened()
-        said = f"canceled by {self._by(by)}"
-        return await store.cancel(occurrence_id, f"{said}: {reason}" if reason else said)
 
     # ---------------------------------------------------------------------------------------------- the definitions
 
@@ -452,86 +301,6 @@ async def _refuse_running(store: AnyStore, job: Job) -> None:
             f"job '{shown(job.name)}' is left as it is, for {held} of its occurrences still run: "
             "cancel them or wait for their end, then purge it; without a purge it can be removed now"
         )
-
-
-def _payload(given: object) -> Payload | None:
-    if isinstance(given, Unset) or given is None:
-        return None
-    from everytick.domain.payload import payload
-
-    return payload(given)
-
-
-async def _kept(store: AnyStore, whole: Whole, from_task: str) -> tuple[str, ...]:
-    """Return the tasks of the newest definition whose results a replay from this task on keeps."""
-    from everytick.deciding.replaying import kept_tasks
-    from everytick.domain.steps import rules_of
-
-    job_id = whole.occurrence.job_id
-    record = (await store.get([job_id])).get(job_id)
-    if record is None:
-        raise NotFound("job", job_id)
-    ended = {run.task_id: run.status for run in whole.runs}
-    by_name = {task.name: ended[task.id] for task in record.job.tasks if task.id in ended}
-    return kept_tasks(rules_of(record.job), by_name, from_task)
-
-
-def _own_payload(original: Occurrence) -> Payload | None:
-    found: Payload | Unset | None = original.overrides.get("payload")
-    return None if isinstance(found, Unset) else found
-
-
-def _rule(given: str | None) -> Overlap | None:
-    if given is None:
-        return None
-    from everytick.domain.policies import Overlap
-    from everytick.domain.reading import choice
-
-    return choice("overlap", Overlap, given)
-
-
-def _filling_rule(given: str | None) -> Overlap | None:
-    """The rule of a backfill: as with late ones, there is none under which its instants push each other aside."""
-    if given is None:
-        return None
-    from everytick.domain.policies import LateOverlap, Overlap
-    from everytick.domain.reading import choice
-
-    return Overlap(choice("overlap", LateOverlap, given).value)
-
-
-def _key(given: str | None) -> tuple[str, int | None]:
-    """Return the request's key and, where the caller named it, a number drawn for this call.
-
-    Both are made here, before the first write, so that a repeated write finds its own effect.
-    """
-    if given is not None:
-        from random import getrandbits
-
-        return checked_name("request key", given), getrandbits(63)
-    from uuid import uuid4
-
-    return uuid4().hex, None
-
-
-async def _unfilled(
-    store: AnyStore, record: JobRecord, after: datetime, through: datetime, again: bool
-) -> tuple[list[datetime], bool]:
-    """Return the past instants that have no occurrence, and whether there are more than are shown."""
-    from everytick.domain.ids import occurrence_id
-
-    job = record.job
-    named = list(job.bound(None).instants(after, through, _SHOWN_INSTANTS + 1))
-    found, more = named[:_SHOWN_INSTANTS], len(named) > _SHOWN_INSTANTS
-    if again or not found:
-        return found, more
-    taken: set[str] = set()
-    page = await store.history(job_id=job.id, after=after, through=found[-1], limit=1000)
-    taken.update(each.id for each in page.occurrences)
-    while page.cursor is not None:
-        page = await store.history(job_id=job.id, after=after, through=found[-1], limit=1000, cursor=page.cursor)
-        taken.update(each.id for each in page.occurrences)
-    return [each for each in found if occurrence_id(job.id, each) not in taken], more
 
 
 def _drafted(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from everytick.app import Everytick
     from everytick.app.handle import Handle
-    from everytick.app.operations import Backfill
+    from everytick.app.requests import Backfill
     from everytick.domain.occurrence import Occurrence
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -167,11 +167,17 @@ def cancel_verb(occurrence: str, reason: str, yes: bool) -> None:
 @click.option("--through", required=True, metavar="T", help="And not later than this one.")
 @click.option("--again", is_flag=True, help="Also those that have an occurrence.")
 @click.option("--overlap", metavar="RULE", help="queue, skip or allow; by default they wait in line.")
+@click.option(
+    "--as-of",
+    default="then",
+    type=click.Choice(["then", "now"]),
+    help="Whether the definition of that time names the instants, or the newest.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say how many.")
 @in_utc
 @sure
 def backfill_verb(
-    job: str, after: str, through: str, again: bool, overlap: Any, dry_run: bool, utc: bool, yes: bool
+    job: str, after: str, through: str, again: bool, overlap: Any, as_of: Any, dry_run: bool, utc: bool, yes: bool
 ) -> None:
     """Ask for past instants that have no occurrence."""
     times = Times(utc)
@@ -179,9 +185,8 @@ def backfill_verb(
 
     def asked(dry: bool) -> Backfill:
         what = "looking for instants without an occurrence"
-        return ask(
-            lambda app: app.backfill(job, begin, end, again=again, overlap=overlap, dry_run=dry, by=who()), telling=what
-        )
+        given: dict[str, Any] = {"again": again, "overlap": overlap, "as_of": as_of, "dry_run": dry}
+        return ask(lambda app: app.backfill(job, begin, end, **given, by=who()), telling=what)
 
     found = asked(True)
     count = f"{len(found.instants):,}{' or more' if found.more else ''}"
@@ -190,8 +195,8 @@ def backfill_verb(
     elif not dry_run:
         first, last = times.shown(found.instants[0]), times.shown(found.instants[-1])
         confirm(f"ask for {count} occurrences of '{shown(job)}', from {first} to {last}?", yes)
-        asked(False)
-        say(f"asked for {count} occurrences; they run one after the other")
+        made = asked(False)
+        say(f"asked for {count} occurrences; until they are planned, everytick cancel {made.id} ends all of it")
     write(str(len(found.instants)))
 
 

@@ -3,18 +3,19 @@
 from collections.abc import Iterator
 from datetime import datetime
 from heapq import merge
+from itertools import islice
 from typing import ClassVar
 
 from everytick.deciding.candidates import Candidate
+from everytick.deciding.past import past_instants
 from everytick.deciding.recovery import Due
 from everytick.domain import ids
 from everytick.domain.decisions import Refusal
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import LateOverlap, Overlap
-from everytick.domain.snapshots import JobSnapshot, Request
+from everytick.domain.snapshots import AdjustmentKind, Edition, JobSnapshot, Request
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.domain.upcoming import TICK, bound_schedule
 from everytick.domain.values import value
 
 _LATE_RULES = {
@@ -109,16 +110,31 @@ class Newcomers:
     def _backfill(self, request: Request, room: int) -> list[Newcomer]:
         """The instants that a backfill asks for, as many as fit."""
         assert request.after is not None, "a backfill says where it begins"
-        schedule = bound_schedule(self.snapshot, self.job, self.snapshot.watermark, idle=False)
-        found = list(schedule.instants(request.after, _end_of(request), room + 1))
+        editions, through = self._of_its_time(request)
+        named = past_instants(editions, request.after, through)
+        found = list(islice((each for each in named if not self._is_moved(request, each[0])), room + 1))
         if len(found) > room:
             del found[room:]
-            self.more[request.key] = found[-1] if found else None
-        befores = [schedule.last_at(found[0] - TICK), *found] if found else []
-        return [
-            _filling(self.snapshot.job_id, self.job, request, instant, before)
-            for instant, before in zip(found, befores, strict=False)
-        ]
+            self.more[request.key] = found[-1][0] if found else None
+        elif through < _end_of(request):
+            self.more[request.key] = through
+        return [_filling(self.snapshot.job_id, self.job, request, instant, before) for instant, before in found]
+
+    def _of_its_time(self, request: Request) -> tuple[tuple[Edition, ...], datetime]:
+        """The definitions that name the instants of a backfill, and how far they are known."""
+        if request.as_of_now:
+            return (Edition(self.job),), _end_of(request)
+        past = next((each for each in self.snapshot.pasts if each.key == request.key), None)
+        if past is None:
+            return self.snapshot.editions, _end_of(request)
+        return (*past.editions, *self.snapshot.editions), min(_end_of(request), past.through or _end_of(request))
+
+    def _is_moved(self, request: Request, instant: datetime) -> bool:
+        """Whether the instant stands elsewhere: then it has its occurrence, which may be still to come."""
+        return not request.again and any(
+            each.at == instant and each.kind is AdjustmentKind.MOVE and each.vacates
+            for each in self.snapshot.adjustments
+        )
 
 
 def _place(newcomer: Newcomer) -> tuple[datetime, str]:

@@ -161,6 +161,19 @@ class Request:
 
 
 @value
+class Past:
+    """The definitions of the time that a backfill of this key asks for, before those of the snapshot.
+
+    They are all there are, or those for the time through this moment: the rest comes with a
+    later snapshot.
+    """
+
+    key: str
+    editions: tuple[Edition, ...]
+    through: datetime | None = None
+
+
+@value
 class Active:
     """An occurrence that is not over, as far as a plan needs to know it."""
 
@@ -193,6 +206,7 @@ class JobSnapshot:
     `awaited` says that the end of every busy one wakes the job. `other_success` is the success
     before the last one. `narrowed_at` is when an edit changed `recovery`, until a plan has ended
     what waited without a reason since.
+    `pasts` are the definitions that open backfills need and `editions` no longer holds.
     """
 
     job_id: str
@@ -216,3 +230,4 @@ class JobSnapshot:
     awaited: bool = True
     other_success: Ended | None = None
     narrowed_at: datetime | None = None
+    pasts: tuple[Past, ...] = ()

@@ -533,6 +533,10 @@ class HistoryStore(Protocol):
         """Return one occurrence with its runs and attempts."""
         ...
 
+    async def existing(self, occurrence_ids: Collection[str]) -> frozenset[str]:
+        """Return those of these ids that an occurrence has, whatever became of it."""
+        ...
+
     async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
         """Return the spans of instants that did not run and touch `(after, through]`, in order."""
         ...

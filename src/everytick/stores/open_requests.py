@@ -4,14 +4,16 @@ The same in every store. A store reads what it knows under the lock of the key, 
 and writes what was answered.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from everytick.domain.config import Level, Overrides
 from everytick.domain.decisions import Creation, Why
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.payload import Payload
-from everytick.domain.snapshots import Request
+from everytick.domain.snapshots import Edition, Past, Request
 from everytick.domain.statuses import ACTIVE, OccurrenceStatus
 from everytick.domain.values import value
 from everytick.errors import OccurrenceExists
@@ -22,6 +24,10 @@ KEEPS_ITS_KEY = ACTIVE | {OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED
 
 NOT_PLANNED = "asked for, not planned yet"
 """How the reason of an occurrence begins that is only asked for."""
+
+
+PAST_LIMIT = 16
+"""So many old definitions a plan sees of the time of one backfill: it fills 100 instants, for which 16 mostly do."""
 
 
 @value
@@ -97,3 +103,21 @@ def as_waiting(job: Job, request: Request) -> Creation:
         request.payload or job.settings.payload,
         request.replay_of,
     )
+
+
+def reaches_back(request: Request, editions: Sequence[Edition]) -> bool:
+    """Tell whether a request needs definitions that were in force before these."""
+    since = editions[0].in_force_after
+    if request.cause is not Cause.BACKFILL or request.as_of_now or since is None:
+        return False
+    return request.after is not None and request.after < since
+
+
+def past_of(key: str, found: Sequence[tuple[datetime | None, Edition | None]]) -> Past:
+    """Return the past of a backfill from its versions, oldest first, one more than PAST_LIMIT where there are more.
+
+    Each comes with the moment after which it was in force; one that cannot be read here is left
+    out, and the one before it counts in its place.
+    """
+    through = found[PAST_LIMIT][0] if len(found) > PAST_LIMIT else None
+    return Past(key, tuple(edition for _, edition in found[:PAST_LIMIT] if edition is not None), through)

@@ -91,6 +91,8 @@ INDEXES = {
     "requests": ("request_pkey",),
     "open_request": ("request_pkey",),
     "key_use": ("request_key_pkey",),
+    "past_versions": ("definition_pkey",),
+    "existing": ("occurrence_id_key",),
     "asked_for": ("request_id", "job_state_pkey"),
     "forget_asked_for": ("request_id",),
     "hold_plans": ("job_state_pkey",),
@@ -196,6 +198,8 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
     "reports": (100, []),
     "reported": (ids,),
     "history": ([], None, None, None, START, UUID(int=0), 101),
+    "existing": (ids,),
+    "past_versions": (keys, times, [9] * BATCH, 17),
     "history_of": ([4], 0, None, None, START, UUID(int=0), 101, "7"),
 }
 """Queries that are asked in batches, with a batch as it comes; the server then plans for exactly these values."""

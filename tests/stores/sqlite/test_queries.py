@@ -47,7 +47,7 @@ INDEXES = {
         record_watermark wake_job wake_job_of wake_jobs_of watermark_of""",
     "PRIMARY KEY": """
         attempts definition purge_versions version_at forget_attempts forget_parked forget_parked_job
-        forget_runs key_use leave purge_keys remember_failures runs""",
+        forget_runs key_use leave past_versions purge_keys remember_failures runs""",
     "INDEX request_id": "asked_for forget_asked_for",
     "INDEX request_key_id": "forget_keys",
     "INDEX attempt_failed": "last_failures",
@@ -72,8 +72,8 @@ INDEXES = {
     "INDEX sqlite_autoindex_job_state_1": """
         count_runs foretell look_at_jobs note_failure states_of_jobs""",
     "INDEX sqlite_autoindex_occurrence_1": """
-        ask_to_cancel begin_kept end_occurrence keep_runs payload_of record_of_id recorded_before release_occurrence
-        report_delivered status_of""",
+        ask_to_cancel begin_kept end_occurrence is_there keep_runs payload_of record_of_id recorded_before
+        release_occurrence report_delivered status_of""",
     "INDEX sqlite_autoindex_request_1": """
         continue_backfill forget_request open_request purge_requests requests_of_jobs""",
     "": """

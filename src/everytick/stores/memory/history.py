@@ -75,6 +75,10 @@ class History(Base):
             tuple((task, each.record(ids.run_id(row.id, tasks[task].id), number)) for (task, number), each in attempts),
         )
 
+    async def existing(self, occurrence_ids: Collection[str]) -> frozenset[str]:
+        """Return those of these ids that an occurrence has."""
+        return frozenset(id_ for id_ in occurrence_ids if id_ in self._tables.occurrences)
+
     async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
         """Return the spans of instants that did not run and touch `(after, through]`, in order."""
         row = self._job(job_id)

@@ -107,9 +107,8 @@ class Jobs(Planning):
         self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
     ) -> Sequence[Edition]:
         """Return these versions of a job's definition, and the one in force at a moment, in order."""
-        made = [job for _, (job, _) in sorted(self._job(job_id).versions.items())]
-        # A first version was there from the beginning; every other has been in force since it was made.
-        known = [Edition(job, None if job.version == 1 else job.updated_at) for job in made]
+        row = self._job(job_id)
+        known = [row.edition(version) for version in sorted(row.versions)]
         wanted = {*versions, *([] if at is None else [in_force_at(known, at).job.version])}
         return [each for each in known if each.job.version in wanted]
 

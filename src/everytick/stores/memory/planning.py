@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from everytick.domain.config import Level, Overrides
 from everytick.domain.decisions import Answer, Creation, Plan
 from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import PLAN_LIMIT, Active, AdjustmentKind, JobSnapshot
+from everytick.domain.snapshots import PLAN_LIMIT, Active, AdjustmentKind, JobSnapshot, Past, Request
 from everytick.domain.statuses import ACTIVE, ENDED, OccurrenceStatus, RunStatus
 from everytick.domain.steps import bounded
 from everytick.stores.base import Commit
 from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
 from everytick.stores.memory.base import UNSTARTED, Base
 from everytick.stores.memory.tables import JobRow, OccurrenceRow
+from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
 
 if TYPE_CHECKING:
     from everytick.stores.memory.ordered import Ordered
@@ -70,6 +71,7 @@ class Planning(Base):
             not busy or all(each.awaited for each in row.busy),
             row.other_success,
             row.narrowed_at,
+            _pasts(row) if row.requests else (),
         )
 
     def _shown(self, row: JobRow) -> Sequence[OccurrenceRow]:
@@ -169,6 +171,21 @@ class Planning(Base):
         made.number = 1
         if len(made.runs) < len(creation.keeps):
             self._end(made, _S.CANCELED, NOTHING_TO_KEEP, now)
+
+
+def _pasts(row: JobRow) -> tuple[Past, ...]:
+    """Return the definitions that open backfills need and the editions no longer hold."""
+    asked = islice(row.requests.values(), PLAN_LIMIT)
+    return tuple(_past(row, each) for each in asked if reaches_back(each, row.editions))
+
+
+def _past(row: JobRow, request: Request) -> Past:
+    after = request.after
+    assert after is not None, "a backfill says where it begins"
+    older = [row.edition(version) for version in sorted(row.versions) if version < row.editions[0].job.version]
+    begun = [each for each in older if each.in_force_after is None or each.in_force_after <= after]
+    needed = older[max(len(begun) - 1, 0) :][: PAST_LIMIT + 1]
+    return past_of(request.key, [(each.in_force_after, each) for each in needed])
 
 
 def _active(row: OccurrenceRow) -> Active:

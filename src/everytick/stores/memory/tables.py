@@ -95,6 +95,11 @@ class JobRow:
         """The newest definition."""
         return self.editions[-1].job
 
+    def edition(self, version: int) -> Edition:
+        """Return a version and since when it is in force: the first was there from the beginning."""
+        job, _ = self.versions[version]
+        return Edition(job, None if version == 1 else job.updated_at)
+
     def pause_at(self, now: datetime) -> Pause | None:
         """Return the pause that holds the schedule now."""
         return next((pause for pause in self.pauses if pause.holds(now)), None)

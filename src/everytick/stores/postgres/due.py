@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from everytick.domain.snapshots import PLAN_LIMIT, Active, Ended, JobSnapshot, Reschedule
+from everytick.domain.snapshots import PLAN_LIMIT, Active, Ended, JobSnapshot, Past, Reschedule
 from everytick.errors import StoreUnavailable
+from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base
 from everytick.stores.postgres.compiled import Kept, Key
@@ -205,10 +206,34 @@ class Due(Base):
             adjustments=_by_job(await db.fetch(self._sql.adjustments, adjusted) if adjusted else ()),
             requests={**only, **_by_job(await db.fetch(self._sql.requests, asked) if asked else ())},
         )
+        facts.pasts = await self._pasts(db, [row for row in standing if row[0] not in broken], definitions, facts)
         # Over since its job's standing was read: neither busy, nor the end that the standing tells of.
         if gone := [row[1] for row in standing if row["is_active"] and row[0] not in facts.active]:
             facts.ended.update((row[0], row) for row in await db.fetch(self._sql.standing_by_id, gone))
         return [_snapshot(row, definitions, facts) for row in standing if row[0] not in broken]
+
+    async def _pasts(
+        self, db: Connection, standing: Sequence[Row], definitions: dict[Key, Kept], facts: "_Facts"
+    ) -> dict[int, list[Past]]:
+        """Return the definitions that open backfills need and the editions no longer hold, by job."""
+        wanted = [
+            (row[0], asked, row[6])
+            for row in standing
+            for asked in map(rows.request, facts.requests.get(row[0], ())[:PLAN_LIMIT])
+            if reaches_back(asked, (definitions[row[0], row[6]].edition,))
+        ]
+        if not wanted:
+            return {}
+        asked = [job for job, _, _ in wanted], [each.after for _, each, _ in wanted], [first for _, _, first in wanted]
+        found = await db.fetch(self._sql.past_versions, *asked, PAST_LIMIT + 1)
+        older, _ = await self._compiled.read(db, [(wanted[row["place"] - 1][0], row["version"]) for row in found])
+        pasts: dict[int, list[Past]] = {}
+        for place, (job, request, _) in enumerate(wanted, 1):
+            versions = [row for row in found if row["place"] == place]
+            editions = [(row["in_force_after"], older.get((job, row["version"]))) for row in versions]
+            named = [(since, None if kept is None else kept.edition) for since, kept in editions]
+            pasts.setdefault(job, []).append(past_of(request.key, named))
+        return pasts
 
 
 @dataclass(slots=True)
@@ -220,6 +245,7 @@ class _Facts:
     adjustments: dict[int, list[Row]]
     requests: dict[int, list[Row]]
     ended: dict[int, Row] = field(default_factory=dict)
+    pasts: dict[int, list[Past]] = field(default_factory=dict)
 
 
 def _by_job(found: Iterable[Row]) -> dict[int, list[Row]]:
@@ -267,6 +293,7 @@ def _snapshot(row: Row, definitions: dict[Key, Kept], facts: _Facts) -> JobSnaps
         awaited,
         None if ends[22] is None else Ended(ends[20], ends[21], ends[22], f"occ_{ends[23]}"),
         row[24],
+        tuple(facts.pasts.get(job, ())),
     )
 
 

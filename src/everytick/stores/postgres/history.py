@@ -82,6 +82,13 @@ class History(Base):
         )
 
     @patiently
+    async def existing(self, occurrence_ids: Collection[str]) -> frozenset[str]:
+        """Return those of these ids that an occurrence has."""
+        async with self._door.connection() as db:
+            found = await db.fetch(self._sql.existing, [occurrence_key(id_) for id_ in occurrence_ids])
+        return frozenset(row[0] for row in found)
+
+    @patiently
     async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
         """Return the spans of instants that did not run and touch `(after, through]`, in order."""
         async with self._door.connection() as db:

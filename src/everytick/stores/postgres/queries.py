@@ -117,6 +117,7 @@ class Queries:
     history: str
     history_of: str
     occurrence: str
+    existing: str
     attempts: str
     bring_retries_back: str
     was_ahead: str
@@ -130,6 +131,7 @@ class Queries:
     spans: str
     last_failures: str
     job_key: str
+    past_versions: str
     version_at: str
     nodes: str
     record_occurrence: str

@@ -1313,6 +1313,12 @@ select o.*, j.id as job_id
   from everytick.occurrence o join everytick.job j on j.seq = o.job
  where o.id = $1;
 
+-- existing --
+-- Returns those of these ids that an occurrence has.
+select 'occ_' || o.id
+  from unnest($1::uuid[]) i(id)
+ cross join lateral (select o.id from everytick.occurrence o where o.id = i.id offset 0) o;
+
 -- attempts --
 -- Returns every attempt of one occurrence.
 select * from everytick.attempt where occurrence = $1 order by task, number;
@@ -1336,6 +1342,20 @@ select j.id, greatest(f.at, g.at) as at
 -- job_key --
 -- Returns the inner key of a job.
 select seq from everytick.job where id = $1;
+
+-- past_versions --
+-- Returns for each backfill, by its place in the list, the versions of its job before $3, from that in force right
+-- after a moment on, and since when each was; at most $4 of them.
+select a.place::int, d.version, d.in_force_after
+  from unnest($1::int[], $2::timestamptz[], $3::int[]) with ordinality a(job, after_at, before, place)
+ cross join lateral (
+       select d.version, d.in_force_after from everytick.definition d
+        where d.job = a.job and d.version < a.before
+          and d.version >= coalesce((select max(p.version) from everytick.definition p
+                                      where p.job = a.job and p.version < a.before
+                                        and (p.in_force_after is null or p.in_force_after <= a.after_at)), 1)
+        order by d.version limit $4) d
+ order by a.place, d.version;
 
 -- version_at --
 -- Returns the version in force at a moment; what is named at the moment of an edit is named by the old one.

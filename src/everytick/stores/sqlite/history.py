@@ -96,6 +96,12 @@ def _attempt(occurrence_id: str, job_id: str, row: Columns) -> tuple[str, Attemp
     return task, rows.attempt(columns, ids.run_id(occurrence_id, ids.task_id(job_id, task)))
 
 
+def existing(connection: sqlite3.Connection, occurrence_ids: Collection[str]) -> frozenset[str]:
+    """Return those of these ids that an occurrence has."""
+    execute = connection.execute
+    return frozenset(id_ for id_ in occurrence_ids if execute(Q.is_there, (rows.id_bytes(id_),)).fetchone())
+
+
 def spans(connection: sqlite3.Connection, job_id: str, after: datetime, through: datetime) -> list[Span]:
     """Return the spans of instants that did not run and touch `(after, through]`, in order."""
     job = connection.execute(Q.job_by_id, (job_id,)).fetchone()

@@ -10,11 +10,12 @@ from typing import TypeVar
 
 from everytick.domain.decisions import Creation, Plan
 from everytick.domain.job import Job
-from everytick.domain.snapshots import PLAN_LIMIT, Edition, JobSnapshot
+from everytick.domain.snapshots import PLAN_LIMIT, Edition, JobSnapshot, Past, Request
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.steps import closed
 from everytick.stores.base import Ahead, Commit
 from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
+from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.lines import NOBODY, lines
@@ -62,8 +63,33 @@ def _snapshots(
     for row in found:
         editions = _editions(connection, definitions, row)
         if editions is not None:
-            snapshots.append(_snapshot(row, editions, facts))
+            pasts = _pasts(connection, definitions, row, editions, facts)
+            snapshots.append(_snapshot(row, editions, facts, pasts))
     return snapshots
+
+
+def _pasts(
+    connection: sqlite3.Connection,
+    definitions: Definitions,
+    row: Columns,
+    editions: tuple[Edition, ...],
+    facts: "_Facts",
+) -> tuple[Past, ...]:
+    """Return the definitions that open backfills need and the editions no longer hold."""
+    asked = facts.requests.get(row[0], ())[:PLAN_LIMIT]
+    return tuple(_past(connection, definitions, row, each) for each in asked if reaches_back(each, editions))
+
+
+def _past(connection: sqlite3.Connection, definitions: Definitions, row: Columns, request: Request) -> Past:
+    assert request.after is not None, "a backfill says where it begins"
+    before = row[0], row[3]
+    asked = (*before, *before, micros(request.after), PAST_LIMIT + 1)
+    found = []
+    for version, since in connection.execute(Q.past_versions, asked).fetchall():
+        compiled = definitions.get(connection, row[0], version)
+        in_force_after = rows.moment_or_none(since)
+        found.append((in_force_after, None if compiled is None else Edition(compiled.job, in_force_after)))
+    return past_of(request.key, found)
 
 
 class _Facts:
@@ -98,7 +124,7 @@ def _editions(connection: sqlite3.Connection, definitions: Definitions, row: Col
     return tuple(editions)
 
 
-def _snapshot(row: Columns, editions: tuple[Edition, ...], facts: _Facts) -> JobSnapshot:
+def _snapshot(row: Columns, editions: tuple[Edition, ...], facts: _Facts, pasts: tuple[Past, ...]) -> JobSnapshot:
     job = row[0]
     line = facts.lines.get(job, NOBODY)
     requests = facts.requests.get(job, [])
@@ -122,6 +148,7 @@ def _snapshot(row: Columns, editions: tuple[Edition, ...], facts: _Facts) -> Job
         last_end=rows.ended(row[12:16]),
         last_success=rows.ended(row[16:20]),
         awaited=line.awaited,
+        pasts=pasts,
         other_success=rows.ended(row[20:24]),
         narrowed_at=rows.moment_or_none(row[24]),
     )

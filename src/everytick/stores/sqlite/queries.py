@@ -25,6 +25,7 @@ class Queries:
     adjustments_of_jobs: str
     requests_of_jobs: str
     definition: str
+    past_versions: str
     version_at: str
     show_parked: str
     parked_definitions: str
@@ -118,6 +119,7 @@ class Queries:
     count_moved_request: str
     put_adjustment: str
     reschedule: str
+    is_there: str
     status_of: str
     history_of_job: str
     history: str

@@ -127,6 +127,15 @@ select job, key, cause, requested_at, payload, overlap, reason, requested_by, re
 select v.definition, j.id, j.created_at, v.made_at, v.in_force_after
   from job_version v join job j on j.job = v.job where v.job = ? and v.version = ?;
 
+-- past_versions --
+-- Versions of a job before this one, from that in force right after a moment on, and since when each was.
+select version, in_force_after from job_version
+ where job = ? and version < ?
+   and version >= coalesce((select max(p.version) from job_version p
+                             where p.job = ? and p.version < ?
+                               and (p.in_force_after is null or p.in_force_after <= ?)), 1)
+ order by version limit ?;
+
 -- version_at --
 -- The version in force at a moment; what is named at the moment of an edit is named by the old one.
 select version from job_version
@@ -677,6 +686,10 @@ on conflict (job, instant_at) do update
 -- reschedule --
 -- The next run is set.
 update job_state set rescheduled_at = ?, rescheduled_for = ?, rescheduled_by = ? where job = ?;
+
+-- is_there --
+-- Whether an occurrence has this id.
+select 1 from occurrence where id = ?;
 
 -- status_of --
 -- Where an occurrence stands and who holds it.

@@ -396,6 +396,10 @@ class SqliteStore:
         """Return one occurrence with its runs and attempts."""
         return await self._ask(self._people, lambda reading: history.whole(reading, self._definitions, occurrence_id))
 
+    async def existing(self, occurrence_ids: Collection[str]) -> frozenset[str]:
+        """Return those of these ids that an occurrence has."""
+        return await self._ask(self._people, lambda reading: history.existing(reading, occurrence_ids))
+
     async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
         """Return the spans of instants that did not run and touch `(after, through]`, in order."""
         return await self._ask(self._people, lambda reading: history.spans(reading, job_id, after, through))

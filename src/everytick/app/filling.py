@@ -1,0 +1,98 @@
+"""Past instants: which of them a backfill would fill, and which one an id stands for that never ran."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from everytick.domain.ids import occurrence_id
+from everytick.domain.snapshots import AdjustmentKind, Edition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from everytick.domain.decisions import Span
+    from everytick.domain.job import Job
+    from everytick.stores.addresses import AnyStore
+    from everytick.stores.base import JobRecord
+
+SHOWN_INSTANTS = 10_000
+"""A backfill says so many of its instants at most; with more, counting would take longer than asking."""
+
+_VERSIONS_AT_ONCE = 64
+_SEARCHED_INSTANTS = 100_000
+"""So many instants that did not run are looked at to find one by its id: some seconds."""
+
+_TICK = timedelta(microseconds=1)
+_BEGINNING = datetime(2, 1, 1, tzinfo=UTC)
+
+
+async def unfilled(
+    store: AnyStore, record: JobRecord, after: datetime, through: datetime, *, again: bool, as_of_now: bool
+) -> tuple[list[datetime], bool]:
+    """Return the past instants in `(after, through]` that have no occurrence, and whether there are more than shown.
+
+    One that was moved has its occurrence at its new place, though that may be still to come.
+    """
+    from everytick.deciding.past import past_instants
+
+    job_id = record.job.id
+    editions = [Edition(record.job)] if as_of_now else await _timeline(store, record, after, through)
+    named = [instant for instant, _ in islice(past_instants(editions, after, through), SHOWN_INSTANTS + 1)]
+    found, more = named[:SHOWN_INSTANTS], len(named) > SHOWN_INSTANTS
+    if again or not found:
+        return found, more
+    snapshot = (await store.look([job_id]))[job_id]
+    moved = {each.at for each in snapshot.adjustments if each.kind is AdjustmentKind.MOVE and each.vacates}
+    by_id = {occurrence_id(job_id, each): each for each in found}
+    taken = await store.existing(by_id)
+    return [each for id_, each in by_id.items() if id_ not in taken and each not in moved], more
+
+
+async def _timeline(store: AnyStore, record: JobRecord, after: datetime, through: datetime) -> list[Edition]:
+    """Return the definitions that were in force at some time of `(after, through]`, in order."""
+    job_id, newest = record.job.id, record.job.version
+    found = list(await store.editions(job_id, at=after + _TICK))
+    version = found[-1].job.version if found else 0
+    while version < newest and not _is_after(found, through):
+        step = range(version + 1, min(version + _VERSIONS_AT_ONCE, newest) + 1)
+        found += await store.editions(job_id, step)
+        version = step[-1]
+    return found or [Edition(record.job)]
+
+
+def _is_after(found: list[Edition], through: datetime) -> bool:
+    since = found[-1].in_force_after if found else None
+    return since is not None and since >= through
+
+
+async def instant_of(store: AnyStore, id_: str) -> tuple[JobRecord, datetime] | None:
+    """Return the job and the instant that did not run and has this id, if it is among the newest of them.
+
+    An id cannot be read backwards: it is compared with those of the instants that spans hold.
+    """
+    left = _SEARCHED_INSTANTS
+    now = await store.now()
+    for record in await store.list():
+        spans = await store.spans(record.job.id, _BEGINNING, now)
+        known = {each.job.version: each.job for each in await store.editions(record.job.id, {s.version for s in spans})}
+        for instant in _instants(spans, known):
+            if occurrence_id(record.job.id, instant) == id_:
+                return record, instant
+            left -= 1
+            if not left:
+                return None
+    return None
+
+
+def _instants(spans: Sequence[Span], known: dict[int, Job]) -> Iterator[datetime]:
+    """Give the instants of these spans, the newest first."""
+    for span in reversed(spans):
+        if (job := known.get(span.version)) is None:
+            continue
+        schedule = job.bound(None)
+        instant = schedule.last_at(span.through)
+        while instant is not None and instant > span.after:
+            yield instant
+            instant = schedule.last_at(instant - _TICK)

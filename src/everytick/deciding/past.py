@@ -1,0 +1,38 @@
+"""Which instants were named in the past: each by the definition that was in force then."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from everytick.domain.snapshots import Edition
+from everytick.domain.upcoming import TICK
+
+_AT_ONCE = 100
+
+
+def past_instants(
+    editions: Sequence[Edition], after: datetime, through: datetime
+) -> Iterator[tuple[datetime, datetime | None]]:
+    """Give the instants in `(after, through]`, oldest first, each with the one before it by the same definition.
+
+    What lies before the first edition is named by the first; an instant at the moment of an
+    edit is still the old one's. Whether a definition was disabled or paused is not asked.
+    """
+    for place, edition in enumerate(editions):
+        begin, end = after, through
+        if place and edition.in_force_after is not None:
+            begin = max(after, edition.in_force_after)
+        if place + 1 < len(editions):
+            following = editions[place + 1].in_force_after
+            end = through if following is None else min(through, following)
+        if begin < end:
+            yield from _named(edition, begin, end)
+
+
+def _named(edition: Edition, after: datetime, through: datetime) -> Iterator[tuple[datetime, datetime | None]]:
+    schedule = edition.job.bound(None)
+    while found := schedule.instants(after, through, _AT_ONCE):
+        before = schedule.last_at(found[0] - TICK)
+        for instant in found:
+            yield instant, before
+            before = instant
+        after = found[-1]
