@@ -304,6 +304,7 @@ class Pair:
 
     async def compare(self) -> None:
         """Hold everything that both have written side by side."""
+        await self.both("list", removed=True)
         records = await self.both("list")
         await self.both("get", [record.job.id for record in records])
         await self.both("look", [record.job.id for record in records])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
     from everytick.domain.schedule import Schedule
     from everytick.schedules.timezones import Zone
+
+
+JUST_NOW = timedelta(minutes=1)
+"""How far a caller's clock may be behind the store's, where the caller means now."""
 
 
 def common(timezone: str | tzinfo, defaults: Mapping[str, object]) -> dict[str, object]:
@@ -91,6 +95,12 @@ def moment_of(given: object) -> datetime:
     from everytick.schedules.timezones import instant_of, read_moment
 
     return instant_of(*read_moment(given, None))
+
+
+def now_or_later(what: str, given: object, now: datetime) -> datetime:
+    """Return the instant if it is still to come; one of the last minute is now, for clocks differ a little."""
+    found = moment_of(given)
+    return now if now - JUST_NOW <= found <= now else future(what, found, now)
 
 
 def future(what: str, given: object, now: datetime) -> datetime:

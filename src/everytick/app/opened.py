@@ -206,7 +206,7 @@ class Opened:
         found = (await store.get([id_])).get(id_)
         if found is not None and found.job.name == name and (removed or found.removed_at is None):
             return found
-        for record in await store.list():
+        for record in await store.list(removed=removed):
             if record.job.name == name:
                 return record
         defined = self._definitions.get(id_)
@@ -215,6 +215,18 @@ class Opened:
             self._learned()
             return (await store.get([stored.job_id]))[stored.job_id]
         raise NotFound("job", name)
+
+    async def _find_past(self, store: AnyStore, name: str) -> JobRecord:
+        """Return the job of this name, in service or removed, or else the one that was first defined under it."""
+        from everytick.domain.ids import job_id
+
+        try:
+            return await self._find(store, name, removed=True)
+        except NotFound:
+            renamed = (await store.get([job_id(name)])).get(job_id(name))
+            if renamed is None:
+                raise
+            return renamed
 
 
 _applications: WeakSet[Opened] = WeakSet()

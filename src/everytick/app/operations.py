@@ -7,10 +7,11 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, Unpack
 
-from everytick.app.lookups import future, in_zone, readable, schedule_of
+from everytick.app.lookups import future, in_zone, now_or_later, readable, schedule_of
 from everytick.app.requests import Requests
 from everytick.domain.job import Job, TaskDefinition, define_job
 from everytick.domain.names import checked_name
+from everytick.domain.upcoming import TICK
 from everytick.domain.values import value
 from everytick.errors import (
     Conflict,
@@ -92,10 +93,17 @@ class Operations(Requests):
         return True
 
     async def reschedule(self, name: str, at: datetime | str, *, by: str | None = None) -> None:
-        """Set the next run; the instants before it give way, those after it stay."""
+        """Set the next run; the instants before it give way, those after it stay.
+
+        A time of the last minute means now.
+        """
         store = await self._opened()
         record = await self._find(store, name)
-        await store.reschedule(record.job.id, future("the next run", at, await store.now()), by=self._by(by))
+        to = now_or_later("the next run", at, await store.now())
+        if to == record.watermark:
+            # An instant at this very moment has been decided, and the run would have its id.
+            to += TICK
+        await store.reschedule(record.job.id, to, by=self._by(by))
 
     async def rewind(self, name: str, *, by: str | None = None) -> bool:
         """Let a job go on now that was decided ahead while a clock was wrong; return whether it lay ahead.

@@ -50,9 +50,9 @@ class Questions(Opened):
 
     settings: NodeSettings
 
-    async def jobs(self) -> Sequence[JobRecord]:
-        """Return every job in the store, whoever owns it, by name."""
-        return await (await self._opened()).list()
+    async def jobs(self, *, removed: bool = False) -> Sequence[JobRecord]:
+        """Return every job in the store, whatever its owner, by name; with `removed` those out of service as well."""
+        return await (await self._opened()).list(removed=removed)
 
     async def _job_record(self, name: str) -> JobRecord:
         """Return the job of this name as the store holds it; `await tick.job(name)` asks for it."""
@@ -118,7 +118,7 @@ class Questions(Opened):
         from everytick.app.history import read_history, read_question
 
         store = await self._opened()
-        record = None if name is None else await self._find(store, name, removed=True)
+        record = None if name is None else await self._find_past(store, name)
         asked = read_question(record, status, cause, after, through, limit)
         return await read_history(store, asked, cursor)
 
@@ -136,7 +136,7 @@ class Questions(Opened):
         from everytick.deciding.explain import explain
 
         store = await self._opened()
-        record = await self._find(store, name, removed=True)
+        record = await self._find_past(store, name)
         return explain(await evidence_of(store, record, moment_of(at), self.settings.node_timeout))
 
     def events(self, name: str | None = None) -> Stream:

@@ -423,8 +423,8 @@ class JobStore(Protocol):
         """Return those of the jobs that exist."""
         ...
 
-    async def list(self) -> Sequence[JobRecord]:
-        """Return every job that is not removed, by name."""
+    async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
+        """Return every job that is not removed, by name; with `removed` those that are as well."""
         ...
 
     async def editions(

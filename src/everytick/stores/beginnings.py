@@ -68,6 +68,11 @@ def under_id(job: Job, id_: str) -> Job:
     return replace(job, id=id_, tasks=tasks)
 
 
+def as_named(job: Job, name: str) -> Job:
+    """Return the definition under the name its job has now: one that was removed long ago may have given its own up."""
+    return job if job.name == name else replace(job, name=name)
+
+
 def in_force_at(editions: Sequence[Edition], at: datetime) -> Edition:
     """Return the edition that names the instants at this moment; one at the moment of an edit is the old one's."""
     since = [each for each in editions if each.in_force_after is None or each.in_force_after < at]

@@ -163,9 +163,9 @@ class Particular(MemoryStore):
         super().__init__(ManualClock())
         self.asked_on: list[asyncio.AbstractEventLoop] = []
 
-    async def list(self) -> Sequence[JobRecord]:
+    async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
         self.asked_on.append(asyncio.get_running_loop())
-        return await super().list()
+        return await super().list(removed=removed)
 
     async def close(self) -> None:
         self.asked_on.append(asyncio.get_running_loop())

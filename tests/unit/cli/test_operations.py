@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from everytick import Everytick
+from everytick import Everytick, every
 from everytick.testing import drain
 from tests.unit.cli.conftest import Cli, ran
 
@@ -207,3 +207,38 @@ def test_remove_with_purge_asks_and_leaves_nothing(cli: Cli, shop: Everytick) ->
     assert "with all that belonged to it" in done.err
     assert cli("show", id_).code == 3
     assert cli("remove", "nightly", "--purge", "--yes").code == 3
+
+
+def test_what_no_node_has_planned_is_shown_and_canceled(cli: Cli, shop: Everytick) -> None:
+    """Attack 8."""
+    id_ = cli("trigger", "nightly", "--reason", "by mistake").out.strip()
+    assert "asked for, not planned yet" in json.loads(cli("show", id_, "--json").out)["reason"]
+    assert cli("show", id_).code == 0
+    assert cli("cancel", id_, "--yes").code == 0
+    settle(shop)
+    assert json.loads(cli("show", id_, "--json").out)["status"] == "canceled"
+
+
+def test_a_backfill_names_the_past_by_the_definition_asked_for(cli: Cli, shop: Everytick) -> None:
+    """Planning.md, Ids: that of its time, or the newest."""
+    span = ["--after", "2026-03-01T00:00Z", "--through", "2026-03-02T00:00Z", "--dry-run", "--yes"]
+    before = cli("backfill", "nightly", *span)
+    asyncio.run(_edited(shop))
+    assert cli("backfill", "nightly", *span).out == before.out
+    assert cli("backfill", "nightly", *span, "--as-of", "now").out.strip() == "24"
+
+
+async def _edited(app: Everytick) -> None:
+    await app.update("nightly", schedule=every("1h"))
+    await app.close()
+
+
+def test_a_removed_job_that_was_renamed_is_found_by_both_names(cli: Cli, shop: Everytick) -> None:
+    """F15."""
+    cli("trigger", "nightly")
+    settle(shop)
+    assert cli("rename", "nightly", "daily").code == 0
+    assert cli("remove", "daily", "--yes").code == 0
+    for name in ("daily", "nightly"):
+        assert "completed" in cli("history", name).out
+        assert cli("explain", name, "--at", "2026-01-01T00:00Z").code == 0

@@ -334,7 +334,7 @@ async def test_apply_a_second_time_changes_nothing_and_prunes_only_its_owner(
 
 async def test_a_definition_that_nobody_can_read_gives_way_to_its_file(folder: JobFolder, clock: ManualClock) -> None:
     class Unreadable(MemoryStore):
-        async def list(self) -> Sequence[JobRecord]:
+        async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
             return []
 
     folder.write("a.yaml", a="priority: 1")

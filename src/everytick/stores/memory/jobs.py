@@ -23,6 +23,7 @@ from everytick.errors import (
 )
 from everytick.stores.base import REMEMBERED, Edits, JobRecord, Stored
 from everytick.stores.beginnings import (
+    as_named,
     as_stored,
     first_run,
     first_watermark,
@@ -99,9 +100,10 @@ class Jobs(Planning):
         """Return those of the jobs that exist."""
         return {id_: self._record(self._tables.jobs[id_]) for id_ in job_ids if id_ in self._tables.jobs}
 
-    async def list(self) -> Sequence[JobRecord]:
-        """Return every job that is not removed, by name."""
-        return [self._record(row) for _, row in sorted(self._tables.names.items()) if row.removed_at is None]
+    async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
+        """Return every job that is not removed, by name; with `removed` those that are as well."""
+        by_name = [row for _, row in sorted(self._tables.names.items())]
+        return [self._record(row) for row in by_name if removed or row.removed_at is None]
 
     async def editions(
         self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
@@ -264,7 +266,7 @@ class Jobs(Planning):
 
     def _record(self, row: JobRow) -> JobRecord:
         return JobRecord(
-            row.job,
+            as_named(row.job, row.name),
             row.revision,
             row.watermark,
             row.wake_at,

@@ -24,6 +24,7 @@ from everytick.errors import (
 )
 from everytick.stores.base import REMEMBERED, Edits, JobRecord, Stored
 from everytick.stores.beginnings import (
+    as_named,
     first_run,
     first_watermark,
     forgettable,
@@ -256,16 +257,16 @@ class Jobs(Asking, Due):
         return {id_: by_id[id_] for id_ in job_ids if id_ in by_id}
 
     @patiently
-    async def list(self) -> Sequence[JobRecord]:
-        """Return every job that is not removed and can be read, by name; the view `jobs` shows the others too."""
+    async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
+        """Return every job that is not removed, by name, or all; one that cannot be read is in the view `jobs` only."""
         async with self._door.connection() as db:
-            return await self._records(db, await db.fetch(self._sql.jobs_in_service))
+            return await self._records(db, await db.fetch(self._sql.jobs_in_service, removed))
 
     async def _records(self, db: Connection, found: Sequence[Row]) -> Sequence[JobRecord]:
         definitions, _ = await self._compiled.read(db, [(row["job"], row["version"]) for row in found])
         return [
             JobRecord(
-                definitions[row["job"], row["version"]].job,
+                as_named(definitions[row["job"], row["version"]].job, row["name"]),
                 row["revision"],
                 row["watermark"],
                 row["wake_at"],

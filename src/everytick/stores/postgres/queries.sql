@@ -1090,13 +1090,13 @@ select v.*, p.since, p.until, p.missed, p.reason, p.paused_by, p.resumed_by
  where v.id = any($1::text[]);
 
 -- jobs_in_service --
--- Returns where every job stands that is not removed, by name.
+-- Returns where every job stands that is not removed, by name, or where all of them stand.
 select v.*, p.since, p.until, p.missed, p.reason, p.paused_by, p.resumed_by
   from everytick.job_standing v
   left join lateral (select * from everytick.pause p
                       where p.job = v.job and (p.until is null or everytick.everytick_now() < p.until)
                       order by p.seq limit 1) p on true
- where v.removed_at is null
+ where v.removed_at is null or $1
  order by v.name collate "C";
 
 -- end_pause --

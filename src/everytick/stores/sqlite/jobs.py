@@ -23,6 +23,7 @@ from everytick.errors import (
 )
 from everytick.stores.base import REMEMBERED, Edits, JobRecord, Stored
 from everytick.stores.beginnings import (
+    as_named,
     as_stored,
     first_run,
     first_watermark,
@@ -372,9 +373,10 @@ def by_ids(connection: sqlite3.Connection, definitions: Definitions, job_ids: st
     return _records(connection, definitions, connection.execute(Q.jobs_by_id, (job_ids,)).fetchall(), now)
 
 
-def by_name(connection: sqlite3.Connection, definitions: Definitions, now: int) -> list[JobRecord]:
-    """Return every job that is not removed and can be read, by name."""
-    return list(_records(connection, definitions, connection.execute(Q.jobs_by_name).fetchall(), now).values())
+def by_name(connection: sqlite3.Connection, definitions: Definitions, now: int, removed: bool) -> list[JobRecord]:
+    """Return every job that is not removed and can be read, by name, or the removed ones too."""
+    found = connection.execute(Q.jobs_by_name, (removed,)).fetchall()
+    return list(_records(connection, definitions, found, now).values())
 
 
 def _records(
@@ -387,7 +389,7 @@ def _records(
         compiled = definitions.get(connection, row[0], row[1])
         if compiled is not None:
             records[row[15]] = JobRecord(
-                compiled.job,
+                as_named(compiled.job, row[20]),
                 row[2],
                 rows.moment(row[3]),
                 rows.moment_or_none(row[4]),

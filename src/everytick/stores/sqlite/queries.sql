@@ -576,15 +576,15 @@ update job_state set retire_at = ? where job = ?;
 -- Jobs with where they stand, those of these ids.
 select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_for,
        s.last_end_started_at, s.last_end_at, s.last_end_id, s.last_success_for, s.last_success_started_at,
-       s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at, s.run_count, s.last_error
+       s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at, s.run_count, s.last_error, j.name
   from job j join job_state s on s.job = j.job where j.id in (select value from json_each(?));
 
 -- jobs_by_name --
--- Every job that is not removed with where it stands, by name.
+-- Every job that is not removed with where it stands, by name, or all of them.
 select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_for,
        s.last_end_started_at, s.last_end_at, s.last_end_id, s.last_success_for, s.last_success_started_at,
-       s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at, s.run_count, s.last_error
-  from job j join job_state s on s.job = j.job where j.removed_at is null order by j.name;
+       s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at, s.run_count, s.last_error, j.name
+  from job j join job_state s on s.job = j.job where j.removed_at is null or ? order by j.name;
 
 -- running_pauses --
 -- The pauses that hold now, in the order in which they were made.

@@ -296,10 +296,10 @@ class SqliteStore:
         found = await self._ask(self._people, lambda reading: jobs.by_ids(reading, self._definitions, asked, now))
         return {id_: found[id_] for id_ in job_ids if id_ in found}
 
-    async def list(self) -> Sequence[JobRecord]:
-        """Return every job that is not removed, by name; one whose definition cannot be read is among `parked`."""
+    async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
+        """Return every job that is not removed, by name, or all; one that cannot be read is among `parked`."""
         now = self._clock.now()
-        return await self._ask(self._people, lambda reading: jobs.by_name(reading, self._definitions, now))
+        return await self._ask(self._people, lambda reading: jobs.by_name(reading, self._definitions, now, removed))
 
     async def editions(
         self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
