@@ -74,6 +74,7 @@ class Deed:
     attempt: int
     fence: int
     node: str
+    job: str
     ended: bool = False
 
 
@@ -103,7 +104,8 @@ class World:
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
-        self.store = MemoryStore(lambda: self.host_time() + self.offset)
+        tokens = random.Random(self.seed)
+        self.store = MemoryStore(lambda: self.host_time() + self.offset, tokens=lambda: tokens.getrandbits(63))
 
     def host_time(self) -> datetime:
         """Return what the hosts' clocks show, which nobody sets."""
@@ -277,7 +279,7 @@ class _Body:
         """Take a while; a node that is gone or stands still neither begins nor ends anything."""
         world = self._world
         await self._stand_still()
-        deed = Deed(context.occurrence_id, context.task, context.attempt, context.fence, self._node)
+        deed = Deed(context.occurrence_id, context.task, context.attempt, context.fence, self._node, context.job)
         world.deeds.append(deed)
         longest = JOBS[context.job].get("lasts", 6.0)
         await passing(min(world.chance.choice([0.0, 0.5, 2.0, 6.0]), longest))

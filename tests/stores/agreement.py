@@ -1,6 +1,6 @@
 """The agreement machine: the same deeds done to two stores must get the same answers and leave the same records.
 
-Handles are each store's own; everything else that a store answers is compared as it is.
+Handles and tokens are each store's own; everything else that a store answers is compared as it is.
 """
 
 import random
@@ -16,9 +16,9 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.outcome import Failed, Lost, Outcome, Succeeded
 from everytick.domain.payload import payload
 from everytick.domain.snapshots import Adjustment, AdjustmentKind, JobSnapshot, Missed, Request
-from everytick.domain.steps import AttemptEnded, Claimed, Step, WaitOver
+from everytick.domain.steps import AttemptEnded, Claimed, Released, Step, Stopping, WaitOver
 from everytick.errors import EverytickError
-from everytick.stores.base import Claim, Edits, NodeRecord, Page
+from everytick.stores.base import Claim, Commit, Edits, NodeRecord, Page
 from tests.stores.acting import QUEUES, AnyStore, job
 from tests.stores.clock import ManualClock
 
@@ -56,6 +56,7 @@ class Pair:
         self.random = random.Random(seed)
         self.claims: list[tuple[Claim, Claim]] = []
         self.steps: dict[int, tuple[Step, Step]] = {}
+        self.noted: set[int] = set()
         self.stale: tuple[Any, Any] | None = None
         self.seen_beats: dict[str, int] = {}
         self.done: list[str] = []
@@ -205,6 +206,16 @@ class Pair:
         if steps[0].commits:
             await self._commit(place)
 
+    async def do_give_back(self) -> None:
+        """Give a claim back of which nothing has begun; now and then as a node that stops."""
+        fresh = [place for place in range(len(self.claims)) if place not in self.steps and place not in self.noted]
+        if fresh:
+            events: list[Released | Stopping] = [Released(), Released(), Stopping()]
+            place, event = self.random.choice(fresh), self.random.choice(events)
+            steps = [advance(claim.snapshot, event, self.now()) for claim in self.claims[place]]
+            self.steps[place] = (steps[0], steps[1])
+            await self._commit(place)
+
     async def do_repeat_step(self) -> None:
         """Commit a step again, as after a lost reply; by now its owner may be another."""
         written = [place for place, (step, _) in self.steps.items() if step.commits]
@@ -218,17 +229,26 @@ class Pair:
         ]
         assert answers[0] == answers[1], f"steps after {self.done[-12:]}"
 
+    async def do_step_of_another(self) -> None:
+        """Write by a handle and a fence that another copy of the store gave to somebody else: the token tells."""
+        written = [place for place, (step, _) in self.steps.items() if step.commits]
+        if written:
+            place = self.random.choice(written)
+            for store, claim, step in zip(self.stores, self.claims[place], self.steps[place], strict=True):
+                other = replace(claim, key=claim.key._replace(token=claim.key.token ^ 1))
+                assert await store.commit_steps([(other, step)]) == [Commit.STALE], self.done[-12:]
+
     async def do_beat(self) -> None:
         node = self.random.choice(NODES)
         known = [pair for pair in self.claims if self.random.random() < 0.5]
-        orders = [
-            await store.beat(node, [pair[side].handle for pair in known]) for side, store in enumerate(self.stores)
+        orders = [await store.beat(node, [pair[side].key for pair in known]) for side, store in enumerate(self.stores)]
+        names = [
+            {pair[side].key: (pair[side].occurrence.id, pair[side].fence) for pair in self.claims} for side in (0, 1)
         ]
-        names = [{pair[side].handle: pair[side].occurrence.id for pair in self.claims} for side in (0, 1)]
         told = [
             (
-                sorted((names[side].get(handle, "?"), why) for handle, why in order.cancel),
-                sorted(names[side].get(handle, "?") for handle in order.gone),
+                sorted((names[side][key], why) for key, why in order.cancel),
+                sorted(names[side][key] for key in order.gone),
                 sorted(map(_plain, order.adopt), key=str),
             )
             for side, order in enumerate(orders)
@@ -277,6 +297,9 @@ class Pair:
             return
         [place] = self.random.choices(range(len(self.claims)), weights=range(1, len(self.claims) + 1))
         pair = self.claims[place]
+        if place in self.steps and self.steps[place][0].restores:
+            return
+        self.noted.add(place)
         task = self.random.choice(pair[0].snapshot.rules.tasks).name
         progress = self.random.choice([None, Progress(self.random.random(), 2.5, "half"), Progress(7)])
         log = self.random.choice([None, Log(self.random.choice(NODES), f"{task}.log")])
@@ -342,5 +365,5 @@ async def _planned(store: AnyStore, limit: int, *, commit: bool) -> tuple[list[J
 
 
 def _plain(claim: Claim) -> tuple[object, ...]:
-    """A claim without its handle, and without times of writing that only people read."""
+    """A claim without its handle and token, and without times of writing that only people read."""
     return claim.fence, replace(claim.occurrence, updated_at=None), claim.snapshot

@@ -26,16 +26,15 @@ async def test_a_beat_names_what_to_stop_what_is_gone_and_what_to_adopt(store: A
     await plan_once(store)
     claim = await claim_one(store)
     orders = await store.beat("node-1", [])
-    assert [each.handle for each in orders.adopt] == [claim.handle]
-    assert orders.adopt[0].fence == claim.fence
+    assert [each.key for each in orders.adopt] == [claim.key]
 
     await store.cancel(claim.occurrence.id, "by hand")
-    orders = await store.beat("node-1", [claim.handle])
-    assert orders.cancel == ((claim.handle, "by hand"),)
+    orders = await store.beat("node-1", [claim.key])
+    assert orders.cancel == ((claim.key, "by hand"),)
     assert orders.adopt == ()
 
     await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time))])
-    assert (await store.beat("node-1", [claim.handle])).gone == (claim.handle,)
+    assert (await store.beat("node-1", [claim.key])).gone == (claim.key,)
 
 
 async def test_of_many_reapers_one_takes_over(store: AnyStore, clock: ManualClock) -> None:
@@ -44,7 +43,7 @@ async def test_of_many_reapers_one_takes_over(store: AnyStore, clock: ManualCloc
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
-    await store.beat("node-1", [claim.handle])
+    await store.beat("node-1", [claim.key])
     [seen] = await store.nodes()
     [taken] = await store.orphans("reaper-1", 10, {"node-1": seen.beats})
     assert (taken.handle, taken.fence) == (claim.handle, claim.fence + 1)
@@ -60,7 +59,7 @@ async def test_a_node_that_beats_keeps_its_own_however_long_it_takes(store: AnyS
     for _ in range(10):
         [seen] = await store.nodes()
         clock.move(hours=1)
-        await store.beat("node-1", [claim.handle])
+        await store.beat("node-1", [claim.key])
         assert await store.orphans("reaper", 10, {"node-1": seen.beats}) == []
     assert await statuses(store) == ["running"]
 

@@ -24,7 +24,7 @@ async def test_a_stop_reaches_those_whom_the_snapshot_does_not_name(store: AnySt
     clock.move(minutes=60)
     assert await plan_once(store) == [Commit.COMMITTED]
 
-    assert (await store.beat("node-1", [first.handle])).cancel == ((first.handle, "asked by the schedule"),)
+    assert (await store.beat("node-1", [first.key])).cancel == ((first.key, "asked by the schedule"),)
     claims = await store.claim("node-2", QUEUES, 1000)
     asked = {claim.occurrence.id for claim in claims if claim.snapshot.cancel == "asked by the schedule"}
     assert asked == busy - {first.occurrence.id}, "and nobody who came with the same plan"

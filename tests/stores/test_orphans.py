@@ -75,7 +75,8 @@ async def test_an_owner_that_never_beat_is_known_by_what_it_holds(store: AnyStor
 
 async def test_a_claim_is_taken_by_its_key_from_a_living_node(store: AnyStore, clock: ManualClock) -> None:
     claim = await _held(store, clock)
-    assert await store.orphans("reaper", 10, {}, [ClaimKey(claim.handle, claim.fence + 1), ClaimKey(999, 1)]) == []
+    others = [claim.key._replace(fence=claim.fence + 1), claim.key._replace(token=1), ClaimKey(999, 1, 1)]
+    assert await store.orphans("reaper", 10, {}, others) == []
     [taken] = await store.orphans("reaper", 10, {}, [claim.key, claim.key])
     assert (taken.handle, taken.fence) == (claim.handle, claim.fence + 1)
     assert await store.orphans("reaper", 10, {}, [claim.key]) == []

@@ -88,7 +88,7 @@ async def test_what_a_node_holds_is_not_taken_away(store: AnyStore, clock: Manua
     await store.remove(stored.job_id)
     with pytest.raises(Conflict, match="1 of its occurrences still run"):
         await store.purge(stored.job_id)
-    assert (await store.beat("node-1", [claim.handle])).gone == ()
+    assert (await store.beat("node-1", [claim.key])).gone == ()
 
 
 async def test_a_job_in_service_is_not_purged(store: AnyStore, clock: ManualClock) -> None:

@@ -125,10 +125,11 @@ async def test_a_run_that_goes_on_is_its_nodes_as_if_it_had_claimed_it(store: An
     assert await statuses(store) == ["running", "pending"]
     assert running is not None
     assert pending is not None
-    orders = await store.beat("node-1", [running])
+    key = claim.key._replace(handle=running)
+    orders = await store.beat("node-1", [key])
     assert (orders.gone, orders.adopt) == ((), ())
     local.settle(handles)
-    assert local.keys == {claim.handle: (running, claim.fence)}
+    assert local.keys == {claim.key: key}
 
     clock.move(minutes=5)
     [orphan] = await store.orphans("reaper", 10, await unheard(store))
@@ -136,7 +137,7 @@ async def test_a_run_that_goes_on_is_its_nodes_as_if_it_had_claimed_it(store: An
     assert [
         commit.value for commit in await local.commit_steps([(claim, ended(began(claim, clock.time), clock.time))])
     ] == ["stale"]
-    assert (await store.beat("node-1", [running])).gone == (running,)
+    assert (await store.beat("node-1", [key])).gone == (key,)
 
 
 async def test_a_plan_from_before_the_record_is_stale(store: AnyStore, clock: ManualClock) -> None:

@@ -157,7 +157,7 @@ async def test_canceling_ends_what_waits_and_asks_what_runs(store: AnyStore, clo
     assert await statuses(store) == ["running", "canceled"]
     assert (await store.whole(waiting.id)).occurrence.error == "not needed"
     assert not await store.cancel(waiting.id)
-    assert (await store.beat("node-1", [claim.handle])).cancel == ((claim.handle, "stop"),)
+    assert (await store.beat("node-1", [claim.key])).cancel == ((claim.key, "stop"),)
 
 
 async def test_a_bell_rings_for_what_somebody_may_wait_for(store: AnyStore, clock: ManualClock) -> None:

@@ -23,12 +23,12 @@ async def test_what_a_living_node_holds_is_taken_with_a_new_fence(store: AnyStor
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
-    await store.beat("node-1", [claim.handle])
+    await store.beat("node-1", [claim.key])
     [taken] = await store.take("node-2", [stored.job_id], 10)
 
     assert (taken.handle, taken.fence, taken.occurrence.owner) == (claim.handle, claim.fence + 1, "node-2")
     assert (taken.snapshot, taken.job) == (claim.snapshot, claim.job)
-    assert (await store.beat("node-1", [claim.handle])).gone == (claim.handle,)
+    assert (await store.beat("node-1", [claim.key])).gone == (claim.key,)
     assert await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time))]) == [Commit.STALE]
     lost = advance(taken.snapshot, Lost(), clock.time)
     assert await store.commit_steps([(taken, lost)]) == [Commit.COMMITTED]

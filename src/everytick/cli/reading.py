@@ -288,10 +288,10 @@ def _show_occurrence(id_: str, as_json: bool, times: Times) -> None:
     show_pairs(pairs, times)
     if tries:
         rows = [
-            (task, attempt.number, attempt.status, attempt.started_at, _took(attempt), attempt.error)
+            (task, attempt.number, attempt.status, attempt.started_at, _took(attempt), attempt.node, attempt.error)
             for task, attempt in tries
         ]
-        show_table(["task", "attempt", "status", times.heading("started"), "took", "error"], rows, times)
+        show_table(["task", "attempt", "status", times.heading("started"), "took", "node", "error"], rows, times)
 
 
 def attempt_data(task: str, attempt: Attempt) -> dict[str, Any]:
@@ -303,6 +303,7 @@ def attempt_data(task: str, attempt: Attempt) -> dict[str, Any]:
         "status": attempt.status,
         "started_at": attempt.started_at,
         "ended_at": attempt.ended_at,
+        "node": attempt.node,
         "error": attempt.error,
         "progress": None if progress is None else [progress.done, progress.total, progress.text],
         "log": None if log is None else {"node": log.node, "path": log.path},
@@ -402,7 +403,8 @@ def occurrence_data(found: Occurrence, names: dict[str, str]) -> dict[str, Any]:
         "late": found.late,
         "started_at": found.started_at,
         "ended_at": found.ended_at,
-        "node": found.owner,
+        "node": found.node,
+        "owner": found.owner,
         "error": found.error,
         "reason": found.reason,
         "replay_of": found.replay_of,

@@ -35,6 +35,7 @@ from everytick.domain.steps import (
     DeadlinePassed,
     Event,
     OccurrenceSnapshot,
+    Released,
     RunState,
     Step,
     Stop,
@@ -79,7 +80,7 @@ def advance_in_full(snapshot: OccurrenceSnapshot, event: Event, now: datetime) -
     draft = Draft(snapshot, now)
     if snapshot.status in ENDED or not _EVENTS[type(event)](draft, event):
         return Step(snapshot.number + 1, snapshot)
-    if draft.end is None:
+    if draft.end is None and not draft.release:
         _settle(draft)
     return draft.step()
 
@@ -101,6 +102,21 @@ def _claimed(draft: Draft, event: Claimed) -> bool:
         draft.open_waiting(draft.now)
         draft.waits = [place for place, run in enumerate(draft.runs) if run.resume_at is not None]
     return True
+
+
+def _released(draft: Draft, event: Released) -> bool:
+    """Give the claim back as it was found; once an attempt has begun that is no longer possible."""
+    if not draft.held or draft.status is not _IN_HAND or any(run.status is _RUNNING for run in draft.runs):
+        return False
+    _restore(draft)
+    return True
+
+
+def _restore(draft: Draft) -> None:
+    """Let the claim not have been: its start was the occurrence's first unless an attempt came before it."""
+    draft.status, draft.held, draft.release, draft.restores = draft.before.found, False, True, True
+    if not any(run.attempts for run in draft.runs):
+        draft.started_at = None
 
 
 def _attempt_ended(draft: Draft, event: AttemptEnded) -> bool:
@@ -198,6 +214,7 @@ def _stopping(draft: Draft, event: Stopping) -> bool:
 
 _EVENTS: dict[type[Event], Callable[[Draft, Any], bool]] = {
     Claimed: _claimed,
+    Released: _released,
     AttemptEnded: _attempt_ended,
     WaitOver: _wait_over,
     Lost: _lost,
@@ -413,7 +430,10 @@ def _wait(draft: Draft) -> None:
 
 
 def _give_back(draft: Draft, ready: list[int]) -> None:
-    """Nothing is open and this node does no more: whoever is next goes on, at once or when a wait is over."""
+    """Nothing is open and this node does no more: another one goes on, at once or when a wait is over."""
+    if not any(run.attempts for run in draft.runs):
+        _restore(draft)
+        return
     if draft.stop is _CUT and draft.rules.on_orphan is OnOrphan.RESTART:
         for place in range(len(draft.runs)):
             draft.reset(place)

@@ -38,6 +38,7 @@ class Draft:
     end: tuple[OccurrenceStatus, str | None] | None = None
     resume_at: datetime | None = None
     release: bool = False
+    restores: bool = False
 
     def __init__(self, before: OccurrenceSnapshot, now: datetime) -> None:
         self.before, self.now, self.rules = before, now, before.rules
@@ -234,6 +235,7 @@ class Draft:
             self.resume_at,
             self.release,
             after.status is _AWAITING_RETRY and self.is_superseded_by_next(),
+            self.restores,
         )
 
     def _kept_waits(self) -> tuple[Wait, ...]:

@@ -13,8 +13,8 @@ class FiredRun:
     """One occurrence that was created without the store, as it stands now.
 
     `creation` has its status; `rows` are its attempts in order, each with where its run stands.
-    What has not ended belongs to `owner`, who goes on with it under `fence` from step `number`
-    on, or to nobody: then whoever claims it goes on.
+    What has not ended belongs to `owner`, who goes on with it under `fence` and `token` from step
+    `number` on, or to nobody: then whoever claims it goes on. `node` is the one that ran it.
     """
 
     creation: Creation
@@ -29,6 +29,8 @@ class FiredRun:
     lost: int = 0
     superseded_by_next: bool = False
     report_due: bool = False
+    token: int = 0
+    node: str | None = None
 
     @property
     def is_begun(self) -> bool:

@@ -34,7 +34,8 @@ class Occurrence:
     """One instant of one Job that was decided to exist, or one request that was granted.
 
     It stands for the instants in `(covers_after, covers_through]`; `ready_at` is when it
-    may start. `owner` is the node that holds it, `error` why it ended as it did.
+    may start. `owner` is the node that holds it now, `node` the last one that ran it, which
+    stays. `error` is why it ended as it did.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Occurrence:
     reason: str | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    node: str | None = None
 
     @property
     def is_recovery_run(self) -> bool:
@@ -102,7 +104,7 @@ class TaskRun:
 
 @value
 class Attempt:
-    """One try at a TaskRun, numbered from 1; a retry never overwrites an earlier one."""
+    """One try at a TaskRun, numbered from 1; a retry never overwrites an earlier one. `node` ran it."""
 
     run_id: str
     number: int
@@ -113,6 +115,7 @@ class Attempt:
     created_at: datetime | None = None
     progress: Progress | None = None
     log: Log | None = None
+    node: str | None = None
 
     def __post_init__(self) -> None:
         assert self.number >= 1, f"attempts of {self.run_id} are counted from 1, got {self.number}"

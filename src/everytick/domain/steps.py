@@ -202,6 +202,7 @@ class OccurrenceSnapshot:
     `held` says that a node owns it, `claimed_at` since when (None for a first claim: then
     `started_at` says so), `lost` counts take-overs and `cancel` is why somebody asked it
     to stop. `expired` and `stop` are the owner's own knowledge and are never stored.
+    `found` is the status in which the last claim found it, pending or awaiting_retry.
     """
 
     id: str
@@ -222,6 +223,7 @@ class OccurrenceSnapshot:
     expired: bool = False
     stop: Stop | None = None
     job_id: str = ""
+    found: OccurrenceStatus = OccurrenceStatus.PENDING
 
     @property
     def deadline(self) -> datetime | None:
@@ -327,6 +329,11 @@ class Claimed:
 
 
 @value
+class Released:
+    """The owner gives the claim back before any attempt of it has begun."""
+
+
+@value
 class AttemptEnded:
     """An attempt is over."""
 
@@ -361,7 +368,7 @@ class Stopping:
     drain: bool = False
 
 
-Event: TypeAlias = Claimed | AttemptEnded | WaitOver | Lost | CancelRequested | DeadlinePassed | Stopping
+Event: TypeAlias = Claimed | Released | AttemptEnded | WaitOver | Lost | CancelRequested | DeadlinePassed | Stopping
 
 
 # -------------------------------------------------------------------------------------------------------- the step
@@ -431,8 +438,9 @@ class Step:
     """What follows from one event.
 
     At most one of `end`, `resume_at` (parked: awaiting_retry without an owner) and
-    `release` (pending again without an owner) is set. Status, `ready_at` and the counts of
-    the occurrence are those of `after`, the next snapshot. `waits` are the new ones; once
+    `release` (without an owner again) is set. `restores` goes with a release that no attempt
+    came before: `started_at` and the node are again what the claim found. Status, `ready_at`
+    and the counts of the occurrence are those of `after`, the next snapshot. `waits` are the new ones; once
     the occurrence is parked, released or ended, its owner forgets all of them.
     `superseded_by_next` is for the store to keep beside an awaiting_retry.
     """
@@ -447,6 +455,7 @@ class Step:
     resume_at: datetime | None = None
     release: bool = False
     superseded_by_next: bool = False
+    restores: bool = False
 
     @property
     def failure(self) -> str | None:

@@ -16,6 +16,7 @@ SHUTDOWN = "shutdown"
 """The error of an attempt that was canceled because its node stops."""
 
 SILENT = "its node fell silent"
+SILENT_NODE = "its node {node} fell silent"
 """The error of an attempt that was lost."""
 
 FALLING_BACK = "DB-driven scheduling failed, falling back to Option 1"

@@ -7,7 +7,7 @@ does not make the node look dead. Where a store lives in one loop, it beats ther
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from everytick.errors import StoreUnavailable
 from everytick.node.backoff import Backoff
 from everytick.node.health import Health
-from everytick.stores.base import Orders, RunStore
+from everytick.stores.base import ClaimKey, Orders, RunStore
 
 _log = logging.getLogger("everytick.beat")
 
@@ -35,8 +35,8 @@ class Beat:
         interval: float,
         health: Health,
         *,
-        held: Callable[[], dict[int, int]],
-        obey: Callable[[Orders, Mapping[int, int]], None],
+        held: Callable[[], Collection[ClaimKey]],
+        obey: Callable[[Orders], None],
         latest: Callable[[], str],
     ) -> None:
         self._store, self._node, self._interval, self._health = store, node, interval, health
@@ -50,8 +50,7 @@ class Beat:
     async def start(self) -> None:
         """Beat once, so that the node is known before it claims, and go on."""
         loop = asyncio.get_running_loop()
-        named = self._held()
-        self._obey(await self._store.beat(self._node, named), named)
+        self._obey(await self._store.beat(self._node, self._held()))
         apart = self._store.apart()
         if apart is None:
             self._early = asyncio.Event()
@@ -120,11 +119,11 @@ class Beat:
             raise StoreUnavailable("the store", "a beat was not answered")
         return under_way.result()
 
-    def _pass_on(self, loop: asyncio.AbstractEventLoop, orders: Orders, named: Mapping[int, int]) -> None:
+    def _pass_on(self, loop: asyncio.AbstractEventLoop, orders: Orders) -> None:
         with suppress(RuntimeError):
-            loop.call_soon_threadsafe(self._obey, orders, named)
+            loop.call_soon_threadsafe(self._obey, orders)
 
-    async def _forever(self, store: RunStore, obey: Callable[[Orders, Mapping[int, int]], None]) -> None:
+    async def _forever(self, store: RunStore, obey: Callable[[Orders], None]) -> None:
         backoff, wait, early = Backoff(), self._interval, self._early
         assert early is not None, "made before the first beat"
         while not self._over.is_set():
@@ -135,9 +134,7 @@ class Beat:
             if self._over.is_set():
                 return
             try:
-                named = self._held()
-                orders = await self._answered(store.beat(self._node, named))
-                obey(orders, named)
+                obey(await self._answered(store.beat(self._node, self._held())))
             except StoreUnavailable as error:
                 self._health.beat_failed(str(error))
                 wait = min(backoff.failed(error), self._interval)

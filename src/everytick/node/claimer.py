@@ -11,7 +11,7 @@ from everytick.errors import StoreUnavailable
 from everytick.node.backoff import Backoff
 from everytick.node.health import Health
 from everytick.node.settings import NodeSettings
-from everytick.stores.base import Claim, Commit, Offer, RunStore
+from everytick.stores.base import Claim, ClaimKey, Commit, Offer, RunStore
 
 _log = logging.getLogger("everytick.executor")
 
@@ -51,7 +51,7 @@ class Load(Protocol):
         """How many seconds a body takes, of late."""
         ...
 
-    def holds(self, handle: int) -> bool:
+    def holds(self, key: ClaimKey) -> bool:
         """Whether the node knows that it holds this."""
         ...
 
@@ -73,7 +73,7 @@ class Claimer:
         """Why the last that came of which job could not be run here."""
         self._left: tuple[str, ...] = ()
         self._is_resting = False
-        self._missing: dict[int, int] = {}
+        self._missing: set[ClaimKey] = set()
         self._calls = self._calls_when_missing = 0
         self._under_way: set[int] = set()
         self._offering: asyncio.Task[tuple[list[Commit], int]] | None = None
@@ -182,8 +182,7 @@ class Claimer:
 
     def _arrived(self, claims: Sequence[Claim]) -> None:
         if self._missing:
-            for claim in claims:
-                self._missing.pop(claim.handle, None)
+            self._missing.difference_update(claim.key for claim in claims)
         if self.refused:
             for claim in claims:
                 self.refused.pop(claim.job.id, None)
@@ -225,7 +224,6 @@ class Claimer:
         way began after that: so its reply was lost.
         """
         if all(call > self._calls_when_missing for call in self._under_way):
-            lost = [each for each in claims if self._missing.get(each.handle) == each.fence]
-            self._arrived(lost)
-        self._missing = {each.handle: each.fence for each in claims if not self._load.holds(each.handle)}
+            self._arrived([each for each in claims if each.key in self._missing])
+        self._missing = {each.key for each in claims if not self._load.holds(each.key)}
         self._calls_when_missing = self._calls

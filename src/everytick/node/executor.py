@@ -8,7 +8,7 @@ slot at once.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from functools import partial
@@ -24,6 +24,7 @@ from everytick.domain.steps import (
     Claimed,
     DeadlinePassed,
     Event,
+    Released,
     Start,
     Step,
     Stopping,
@@ -46,14 +47,14 @@ from everytick.node.writer import Committed, Writer
 from everytick.runners.base import Body, Repertoire
 from everytick.runners.context import Halt, TaskTransaction
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Claim, Commit, Orders
+from everytick.stores.base import Claim, ClaimKey, Commit, Orders
 
 _log = logging.getLogger("everytick.executor")
 
 Writing: TypeAlias = Callable[[AnyStore, Health, Committed], Writer]
 """Makes the writer of an executor."""
 
-_CLAIMED = Claimed()
+_CLAIMED, _RELEASED = Claimed(), Released()
 
 
 class Executor:
@@ -81,7 +82,7 @@ class Executor:
         self._backlog: deque[Held] = deque()
         self._lingering: dict[int, Held] = {}  # no longer ours, and a body of it has not ended
         self._behind: dict[int, Held] = {}  # claimed anew: begins when what lingers under its handle has ended
-        self._unwritable: dict[int, int] = {}
+        self._unwritable: set[ClaimKey] = set()
         self.unwritable: Callable[[Claim], None] | None = None
         self._busy = 0
         self._stop: Stopping | None = None
@@ -99,9 +100,9 @@ class Executor:
     # ----------------------------------------------------------------------------------------------- what it holds
 
     @property
-    def named(self) -> dict[int, int]:
-        """What this node holds, with the fence of each, for its beat; may be asked from another thread."""
-        return self._unwritable | {handle: held.claim.fence for handle, held in list(self._held.items())}
+    def named(self) -> set[ClaimKey]:
+        """What this node holds, for its beat; may be asked from another thread."""
+        return self._unwritable | {held.claim.key for held in list(self._held.values())}
 
     @property
     def busy(self) -> int:
@@ -140,9 +141,9 @@ class Executor:
         except Exception:  # noqa: BLE001, whatever a module raises when it is imported
             return False
 
-    def holds(self, handle: int) -> bool:
+    def holds(self, key: ClaimKey) -> bool:
         """Whether the node knows that it holds this."""
-        return handle in self._held or handle in self._unwritable
+        return self._held_by(key) is not None or key in self._unwritable
 
     @property
     def latest(self) -> str:
@@ -160,11 +161,9 @@ class Executor:
         """Begin these as soon as there is a slot; what cannot be run here is given back."""
         learned = None
         for claim in claims:
-            known = self._held.get(claim.handle)
-            if known is not None:
-                if known.claim.fence >= claim.fence:
-                    continue
-                self._lose(known)
+            known = self._held.get(claim.key.handle)
+            if known is not None and not self._makes_way(known, claim):
+                continue
             claimed_at = claim.snapshot.claimed_at
             if claimed_at is not None and claimed_at is not learned:
                 learned = claimed_at
@@ -172,15 +171,26 @@ class Executor:
             bodies = self._bodies(claim.job)
             if not self._held:
                 self._empty.clear()
-            held = self._held[claim.handle] = Held(claim, bodies or ())
+            held = self._held[claim.key.handle] = Held(claim, bodies or ())
             if bodies is None or self._stop is not None:
-                self.feed(held, Stopping())
-            elif claim.handle in self._lingering:
-                self._behind[claim.handle] = held
+                self.feed(held, _RELEASED)
+            elif claim.key.handle in self._lingering:
+                self._behind[claim.key.handle] = held
             else:
                 self._backlog.append(held)
         if self._backlog:
             self._fill(self._clock.now())
+
+    def _makes_way(self, known: Held, claim: Claim) -> bool:
+        """Let go of an older claim of the same handle, and tell whether the new one is to be taken.
+
+        The fence says which is newer. Of two with the same fence and other tokens, the store was restored from an
+        older copy and has given the handle to another occurrence.
+        """
+        if known.claim.fence > claim.fence or known.claim.key == claim.key:
+            return False
+        self._lose(known)
+        return True
 
     def _fill(self, now: datetime) -> None:
         """Begin what waits while there are slots; what was taken from this node meanwhile needs none.
@@ -303,7 +313,7 @@ class Executor:
             held.written = None
         if commit is None:
             # The beat goes on naming it, or it would be handed to this node again, until somebody has settled it.
-            self._unwritable[held.claim.handle] = held.claim.fence
+            self._unwritable.add(held.claim.key)
             self._let_go(held)
             self._forget(held)
             if self.unwritable is not None:
@@ -410,24 +420,26 @@ class Executor:
 
     # --------------------------------------------------------------------------------------- orders from the beat
 
-    def obey(self, orders: Orders, named: Mapping[int, int]) -> None:
-        """Do what the store said to a beat that named these: cancel, let go, take what was not known to be held."""
-        for handle, reason in orders.cancel:
-            held = self._held.get(handle)
+    def obey(self, orders: Orders) -> None:
+        """Do what the store said to a beat: cancel, let go, take what was not known to be held."""
+        for key, reason in orders.cancel:
+            held = self._held_by(key)
             if held is not None:
                 self._cancel(held, reason)
-        for handle in orders.gone:
-            held = self._held.get(handle)
-            # What is being written may be why the store no longer counts it as held: its commit will tell. And it
-            # may have been claimed anew since the beat named it.
-            is_quiet = held is not None and not held.steps and held.deferred is None
-            if held is not None and is_quiet and held.claim.fence == named.get(handle):
+        for key in orders.gone:
+            self._unwritable.discard(key)
+            held = self._held_by(key)
+            # What is being written may be why the store no longer counts it as held: its commit will tell.
+            if held is not None and not held.steps and held.deferred is None:
                 self._lose(held)
-            elif handle in self._unwritable:
-                del self._unwritable[handle]
         self.claimer.adopt(orders.adopt)
         if self._backlog:
             self._fill(self._clock.now())
+
+    def _held_by(self, key: ClaimKey) -> Held | None:
+        """Return what is held by this very claim: the occurrence may have been claimed anew since."""
+        held = self._held.get(key.handle)
+        return held if held is not None and held.claim.key == key else None
 
     def _cancel(self, held: Held, reason: str) -> None:
         if held in self._backlog:
@@ -446,7 +458,7 @@ class Executor:
         self._backlog.extend(self._behind.values())
         self._behind.clear()
         while self._backlog:
-            self.feed(self._backlog.popleft(), Stopping())
+            self.feed(self._backlog.popleft(), _RELEASED)
         for held in list(self._held.values()):
             if held.deferred is not None and not drain:
                 self._halt_all(held, Halt.SHUTDOWN, SHUTDOWN)

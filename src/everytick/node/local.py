@@ -24,7 +24,7 @@ from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
 from everytick.node.health import Health
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Orders
+from everytick.stores.base import ClaimKey, Orders
 
 if TYPE_CHECKING:
     from everytick.domain.snapshots import JobSnapshot
@@ -54,8 +54,8 @@ class Runs(Protocol):
         """End, and what it runs with it."""
         ...
 
-    def obey(self, orders: Orders, named: Mapping[int, int]) -> None:
-        """Do what the store said to a beat that named these."""
+    def obey(self, orders: Orders) -> None:
+        """Do what the store said to a beat."""
         ...
 
 
@@ -212,11 +212,11 @@ class Local:
     # ------------------------------------------------------------------------------------ what runs here as the store's
 
     @property
-    def named(self) -> dict[int, int]:
-        """What runs here and is the store's, with the fence of each, for the node's beat; for any thread."""
-        return {} if self._local is None else dict(self._local.keys.values())
+    def named(self) -> set[ClaimKey]:
+        """What runs here and is the store's, for the node's beat; for any thread."""
+        return set() if self._local is None else set(self._local.keys.values())
 
-    def obey(self, orders: Orders, named: Mapping[int, int]) -> Orders:
+    def obey(self, orders: Orders) -> Orders:
         """Do what the store said about what runs here; return the orders that are for others.
 
         What the store counts as this node's though the beat did not name it may just be on its
@@ -225,13 +225,13 @@ class Local:
         local, runner = self._local, self._runner
         if local is None or runner is None:
             return orders
-        here = {theirs: ours for ours, (theirs, _) in local.keys.items()}
+        here = {theirs: ours for ours, theirs in local.keys.items()}
         mine = Orders(
-            tuple((here[handle], reason) for handle, reason in orders.cancel if handle in here),
-            tuple(here[handle] for handle in orders.gone if handle in here),
+            tuple((here[key], reason) for key, reason in orders.cancel if key in here),
+            tuple(here[key] for key in orders.gone if key in here),
         )
         if mine.cancel or mine.gone:
-            runner.obey(mine, {here[handle]: fence for handle, fence in named.items() if handle in here})
+            runner.obey(mine)
         return replace(orders, adopt=tuple(each for each in orders.adopt if each.snapshot.id not in local))
 
     def _tell_of_duplicate(self, job_id: str, occurrence_id: str) -> None:

@@ -315,9 +315,9 @@ class Node:
         self._asides.add(aside)
         aside.add_done_callback(self._asides.discard)
 
-    def obey(self, orders: Orders, named: Mapping[int, int]) -> None:
-        """Do what the store said to a beat that named these."""
-        self.executor.obey(orders if self.local is None else self.local.obey(orders, named), named)
+    def obey(self, orders: Orders) -> None:
+        """Do what the store said to a beat."""
+        self.executor.obey(orders if self.local is None else self.local.obey(orders))
 
     def learn(self) -> None:
         """Look again at jobs that could not be run here: what they call may be known now."""

@@ -8,6 +8,7 @@ from datetime import datetime
 from everytick.deciding.advance import advance
 from everytick.domain.outcome import Lost
 from everytick.domain.steps import Step
+from everytick.domain.texts import SILENT_NODE
 from everytick.errors import Contended, StoreUnavailable
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
@@ -73,9 +74,10 @@ class Reaper:
         for (claim, step), commit in zip(steps, await self._committed(steps), strict=True):
             if commit is Commit.COMMITTED:
                 _log.warning(
-                    "occurrence %s of job '%s' was lost with its node and is now %s",
+                    "occurrence %s of job '%s' was lost with its node %s and is now %s",
                     claim.occurrence.id,
                     claim.job.name,
+                    claim.occurrence.node,
                     step.after.status,
                 )
                 if self._events.wanted:
@@ -95,7 +97,7 @@ class Reaper:
     def _decided(self, claim: Claim, now: datetime) -> Step | None:
         """Return what follows from the loss; None, told, where that cannot be decided."""
         try:
-            return advance(claim.snapshot, Lost(), now)
+            return advance(claim.snapshot, Lost(SILENT_NODE.format(node=claim.occurrence.node)), now)
         except Exception:  # noqa: BLE001, a mistake of ours about one must not keep all others from being settled
             _log.exception("what becomes of occurrence %s cannot be decided", claim.occurrence.id)
             return None

@@ -10,7 +10,8 @@ from dataclasses import field
 from datetime import datetime, timedelta
 from enum import Enum
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from random import SystemRandom
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from everytick.domain.decisions import Plan, Span
 from everytick.domain.fired import Fired
@@ -46,31 +47,47 @@ class Commit(Enum):
     STALE = "stale"
 
 
-@value
-class ClaimKey:
-    """What names one claim in every write of its owner: the store's own key of the occurrence, and the fence."""
-
-    handle: int
-    fence: int
+_random = SystemRandom()
 
 
-@value
-class Claim:
-    """An occurrence that a node owns: `fence` proves it in every write, `handle` is the store's own key for it.
+def new_token() -> int:
+    """Return the token of a claim. It comes from the system, since a forked process shares its parent's generator."""
+    return _random.getrandbits(63)
 
-    `record` may be what makes the occurrence's record: most tasks never ask for it.
+
+class ClaimKey(NamedTuple):
+    """What an owner proves in every write: `handle` is the store's own key for the occurrence.
+
+    `fence` rises with every claim, take-over and end. `token` is drawn at random by the claim: a copy of the
+    store that was restored from an older one hands out the same handles and fences again, to other occurrences.
     """
 
     handle: int
     fence: int
+    token: int
+
+
+@value
+class Claim:
+    """An occurrence that a node owns, by its key.
+
+    `record` may be what makes the occurrence's record: most tasks never ask for it.
+    """
+
+    key: ClaimKey
     record: Occurrence | Callable[[], Occurrence] = field(compare=False, repr=False)
     snapshot: OccurrenceSnapshot
     job: Job
 
     @property
-    def key(self) -> ClaimKey:
-        """What names this claim."""
-        return ClaimKey(self.handle, self.fence)
+    def handle(self) -> int:
+        """The store's own key for the occurrence."""
+        return self.key[0]
+
+    @property
+    def fence(self) -> int:
+        """The fence of this claim, which tasks may pass on to what they write to."""
+        return self.key[1]
 
     @property
     def occurrence(self) -> Occurrence:
@@ -82,8 +99,8 @@ class Claim:
 class Orders:
     """What a beat tells a node: what to stop, what is no longer its own, and what it holds without knowing."""
 
-    cancel: tuple[tuple[int, str], ...] = ()
-    gone: tuple[int, ...] = ()
+    cancel: tuple[tuple[ClaimKey, str], ...] = ()
+    gone: tuple[ClaimKey, ...] = ()
     adopt: tuple[Claim, ...] = ()
 
 
@@ -338,14 +355,14 @@ class RunStore(Protocol):
         ...
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
-        """Write each step, on the condition that the claim's fence is still the occurrence's."""
+        """Write each step, on the condition that the claim's fence and token are still the occurrence's."""
         ...
 
     async def register(self, node: str, facts: NodeFacts) -> None:
         """Keep what the node says of itself, which is a sign of life; nodes that are long gone are forgotten."""
         ...
 
-    async def beat(self, node: str, held: Collection[int]) -> Orders:
+    async def beat(self, node: str, keys: Collection[ClaimKey]) -> Orders:
         """Say that the node lives and what it holds; the answer says what the store knows better."""
         ...
 
@@ -358,9 +375,9 @@ class RunStore(Protocol):
     ) -> list[Claim]:
         """Take over what each silent node holds if its `beats` is still the number named, and each claim named.
 
-        Owner and fence change in one statement: of many reapers one gets it, and the old owner
-        is fenced out before anything is decided. A wait that an owner kept lost nothing: it is
-        only freed. At most `limit` that ran are given, the oldest first.
+        Owner, fence and token change in one statement: of many reapers one gets it, and the old
+        owner is fenced out before anything is decided. A wait that an owner kept lost nothing: it
+        is only freed. At most `limit` that ran are given, the oldest first.
         """
         ...
 

@@ -48,7 +48,7 @@ async def test_what_a_plan_makes_is_given_at_once_as_a_claim_would_give_it(
     [beat] = await db.fetch("select id, beat_at from node")
     assert tuple(beat) == ("node-1", clock.time), "a claim is a sign of life"
     assert await store.claim("node-2", QUEUES, 10) == []
-    assert (await store.beat("node-1", [claim.handle])).gone == ()
+    assert (await store.beat("node-1", [claim.key])).gone == ()
     assert await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time))]) == [Commit.COMMITTED]
     assert await statuses(store) == ["completed"]
 

@@ -22,7 +22,7 @@ async def rows_read(db: Any, store: PostgresStore) -> int:
     """How many rows of occurrences the server reads to claim one."""
     query = queries_in(store.schema).claim
     await db.execute("begin")
-    shown = await db.fetch(f"explain (analyze, timing off, costs off) {query}", "n", QUEUES, 1, [], False)
+    shown = await db.fetch(f"explain (analyze, timing off, costs off) {query}", "n", QUEUES, 1, [], False, 1)
     await db.execute("rollback")
     lines = [row[0] for row in shown]
     [scan] = [line for line in lines if "occurrence_ready" in line]

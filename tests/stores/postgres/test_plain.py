@@ -1,6 +1,7 @@
 """Plain steps: a task that succeeds at its first try is written by a leaner statement, and as by the other one."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import asyncpg
@@ -49,6 +50,8 @@ async def lived(store: PostgresStore, clock: ManualClock, flaky: bool) -> None:
 async def written(server: Server, store: PostgresStore) -> dict[str, list[tuple[Any, ...]]]:
     db = await asyncpg.connect(server.address, server_settings={"search_path": store.schema})
     try:
+        # A token is drawn at random.
+        await db.execute("update occurrence set claim_token = 0")
         return {
             table: [tuple(row) for row in await db.fetch(f"select * from {table} order by 1, 2")] for table in TABLES
         }
@@ -82,8 +85,8 @@ async def test_a_plain_step_without_the_fence_is_stale_and_one_that_is_repeated_
 ) -> None:
     claim = await one(store, clock)
     step = ended(began(claim, clock.time), clock.time)
-    stale = Claim(claim.handle, claim.fence - 1, claim.record, claim.snapshot, claim.job)
-    assert await store.commit_steps([(stale, step)]) == [Commit.STALE]
+    for other in (claim.key._replace(fence=claim.fence - 1), claim.key._replace(token=claim.key.token ^ 1)):
+        assert await store.commit_steps([(replace(claim, key=other), step)]) == [Commit.STALE]
     for _ in range(2):
         assert await store.commit_steps([(claim, step)]) == [Commit.COMMITTED]
 
@@ -113,7 +116,7 @@ async def test_our_sessions_lock_what_they_commit_in_the_order_of_its_keys(
     db = await asyncpg.connect(postgres.address, server_settings=SESSION)
     await db.execute("analyze")
     await db.execute(f"prepare asked as {queries_in(store.schema).commit_plain}")
-    shown = [row[0] for row in await db.fetch(f"explain (costs off) execute asked({', '.join(['null'] * 9)})")]
+    shown = [row[0] for row in await db.fetch(f"explain (costs off) execute asked({', '.join(['null'] * 10)})")]
     await db.close()
     at = next(number for number, line in enumerate(shown) if "Update on occurrence" in line)
     scans = [line.split("->")[-1].strip() for line in shown[at : at + 9] if " on occurrence o" in line]

@@ -43,7 +43,7 @@ INDEXES = {
         newest_version
         note_attempt note_end note_good_end note_last_ends note_last_good_ends note_last_successes own_occurrences
         purge_failure purge_job purge_occurrences purge_state remove_job rename_job reschedule retire_job take_over
-        decided_through free_wait rewind wake_and_revise_job
+        decided_through free_wait rewind wake_and_revise_job forget_claims hold_given_back retired_of
         record_watermark wake_job wake_job_of wake_jobs_of watermark_of""",
     "PRIMARY KEY": """
         attempts definition purge_versions version_at forget_attempts forget_parked forget_parked_job

@@ -81,7 +81,7 @@ DEEDS: Mapping[str, Deed] = {
     "park": lambda store, scene: store.commit_steps([(scene.claim, scene.failure)]),
     "plan": lambda store, scene: plan_once(store),
     "old_plan": lambda store, scene: store.commit_plans(scene.batch, scene.plans),
-    "beat": lambda store, scene: store.beat("node-1", [scene.claim.handle]),
+    "beat": lambda store, scene: store.beat("node-1", [scene.claim.key]),
     "orphans": lambda store, scene: store.orphans("node-2", 10, {"node-1": scene.beats}),
     "overdue": lambda store, scene: store.orphans("node-2", 10, {}, [scene.claim.key]),
     "leave": lambda store, scene: store.leave("node-1"),

@@ -532,7 +532,7 @@ async def test_an_occurrence_that_is_running_is_asked_to_stop(tick: Everytick, s
     await plan_once(store)
     claim = await claim_one(store)
     assert await tick.cancel(handle.id, by="ada") is True
-    orders = await store.beat("node-1", [claim.handle])
+    orders = await store.beat("node-1", [claim.key])
     assert [reason for _, reason in orders.cancel] == ["canceled by ada"]
 
 

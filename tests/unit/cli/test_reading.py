@@ -139,7 +139,7 @@ def test_an_occurrence_is_shown_with_its_attempts_and_nothing_raw(cli: Cli, shop
     plain, as_json = cli("show", id_), cli("show", id_, "--json")
 
     assert plain.rows[-1][:3] == ["broken", "1", "failed"]
-    assert "no \\x1b[31mgood" in plain.rows[-1][5]
+    assert "no \\x1b[31mgood" in plain.rows[-1][6]
     assert "\x1b" in json.loads(as_json.out)["attempts"][0]["error"]
     assert "\x1b" not in plain.out + as_json.out
 

@@ -16,7 +16,7 @@ from everytick.errors import Contended
 from everytick.node.alarms import Alarms
 from everytick.node.events import Event, Happening
 from everytick.node.logs import Logs
-from everytick.stores.base import Claim, Commit, Orders
+from everytick.stores.base import Claim, ClaimKey, Commit, Orders
 from everytick.stores.memory import MemoryStore
 from everytick.testing.virtual import VirtualLoop, run_virtually
 from tests.unit.node.conftest import Live
@@ -69,7 +69,7 @@ def test_an_end_that_cannot_be_written_is_settled_as_a_loss_and_holds_up_no_drai
         ended = await world.ended(first)
         assert ended.status is OccurrenceStatus.FAILED_STALE
         await pause("20s")
-        assert node.executor.named == {}
+        assert not node.executor.named
         world.store.refused = ""
         assert (await world.ended(await world.trigger(job, "again"))).status is OccurrenceStatus.COMPLETED
         await node.stop("drain")
@@ -195,10 +195,10 @@ class Deaf(MemoryStore):
 
     is_deaf = False
 
-    async def beat(self, node: str, held: Collection[int]) -> Orders:
+    async def beat(self, node: str, keys: Collection[ClaimKey]) -> Orders:
         if self.is_deaf:
             await asyncio.Event().wait()
-        return await super().beat(node, held)
+        return await super().beat(node, keys)
 
 
 def test_a_node_that_was_not_heard_of_for_too_long_begins_nothing_it_had_claimed_ahead() -> None:

@@ -9,7 +9,7 @@ import pytest
 from everytick.node.claimer import Claimer
 from everytick.node.health import Health
 from everytick.node.settings import node_settings
-from everytick.stores.base import Claim, Commit, Offer
+from everytick.stores.base import Claim, ClaimKey, Commit, Offer
 from everytick.stores.memory.store import MemoryStore
 from tests.stores.acting import QUEUES, job, plan_once
 from tests.stores.clock import ManualClock
@@ -27,8 +27,8 @@ class Desk:
     def busy(self) -> int:
         return len(self.taken)
 
-    def holds(self, handle: int) -> bool:
-        return any(claim.handle == handle for claim in self.taken)
+    def holds(self, key: ClaimKey) -> bool:
+        return any(claim.key == key for claim in self.taken)
 
     def take(self, claims: Iterable[Claim]) -> None:
         self.taken += claims

@@ -65,9 +65,9 @@ class Unsteady(MemoryStore):
             raise StoreUnavailable("the store", "the reply was lost")
         return found
 
-    async def beat(self, node: str, held: Collection[int]):  # type: ignore[no-untyped-def]
+    async def beat(self, node: str, keys: Collection[ClaimKey]):  # type: ignore[no-untyped-def]
         self._answer()
-        return await super().beat(node, held)
+        return await super().beat(node, keys)
 
 
 async def _silence(node: Node) -> None:
@@ -142,8 +142,7 @@ def test_a_node_that_wakes_again_stops_what_is_no_longer_its_own(live: Live) -> 
         await other.start()
         await world.ended(asked, "40s")
         assert stopped == []
-        named = frozen.executor.named
-        frozen.executor.obey(await world.store.beat(frozen.name, named), named)
+        frozen.executor.obey(await world.store.beat(frozen.name, frozen.executor.named))
         await pause("1s")
         assert len(stopped) == 1
         assert not frozen.executor.named
@@ -437,8 +436,8 @@ def test_orders_are_judged_by_what_their_own_beat_named(live: Live) -> None:
         await node.start()
         asked = await world.trigger(job)
         await pause("1s")
-        [(handle, fence)] = node.executor.named.items()
-        node.executor.obey(Orders(gone=(handle,)), {handle: fence - 1})
+        [key] = node.executor.named
+        node.executor.obey(Orders(gone=(key._replace(fence=key.fence - 1),)))
         assert (await world.ended(asked)).status is OccurrenceStatus.COMPLETED
         assert len(begun) == 1
         await node.stop()
@@ -457,10 +456,10 @@ def test_a_store_that_hangs_turns_readiness_red_within_fifteen_seconds() -> None
                 await passing(10_000)
             return await super().ahead(queues)
 
-        async def beat(self, node: str, held: Collection[int]) -> Orders:
+        async def beat(self, node: str, keys: Collection[ClaimKey]) -> Orders:
             if self.hangs:
                 await passing(10_000)
-            return await super().beat(node, held)
+            return await super().beat(node, keys)
 
     async def story(world: World) -> None:
         store = world.store

@@ -363,8 +363,8 @@ async def test_a_stop_schedule_stops_what_runs_and_is_never_caught_up(
     folder.write("a.yaml", a='stop_schedule: "30 * * * *"')
     running = await running_at_half_past(store, folder, clock)
 
-    orders = await store.beat("node-1", [running.handle])
-    assert [handle for handle, _ in orders.cancel] == [running.handle]
+    orders = await store.beat("node-1", [running.key])
+    assert [key for key, _ in orders.cancel] == [running.key]
 
     now = await store.now()
     await store.commit_steps([(running, ended(began(running, now), now))])
@@ -373,7 +373,7 @@ async def test_a_stop_schedule_stops_what_runs_and_is_never_caught_up(
     later = await claim_one(store)
     clock.move(hours=2, minutes=45)
     await decide(store)
-    assert (await store.beat("node-1", [later.handle])).cancel == ()
+    assert (await store.beat("node-1", [later.key])).cancel == ()
 
 
 async def test_a_restart_schedule_stops_what_runs_and_asks_for_another(
@@ -383,7 +383,7 @@ async def test_a_restart_schedule_stops_what_runs_and_asks_for_another(
     folder.write("a.yaml", a='schedule: "0 10 * * *", restart_schedule: "30 * * * *"')
     running = await running_at_half_past(store, folder, clock)
 
-    assert [handle for handle, _ in (await store.beat("node-1", [running.handle])).cancel] == [running.handle]
+    assert [key for key, _ in (await store.beat("node-1", [running.key])).cancel] == [running.key]
     assert await statuses(store) == ["running", "queued"]
     now = await store.now()
     await store.commit_steps([(running, ended(began(running, now), now))])

@@ -9,6 +9,7 @@ from everytick.domain.snapshots import Ended
 from everytick.domain.statuses import OccurrenceStatus, may_move
 from everytick.domain.steps import closed
 from everytick.errors import NotFound
+from everytick.stores.base import new_token
 from everytick.stores.memory.tables import JobRow, NodeRow, OccurrenceRow, Tables
 
 _S = OccurrenceStatus
@@ -19,10 +20,10 @@ UNSTARTED = frozenset({_S.PENDING, _S.QUEUED, _S.AWAITING_RETRY})
 
 
 class Base:
-    """Rows in this process, under a clock."""
+    """Rows in this process, under a clock. `tokens` draws the token of each claim."""
 
-    def __init__(self, clock: Callable[[], datetime]) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], datetime], *, tokens: Callable[[], int] = new_token) -> None:
+        self._clock, self._tokens = clock, tokens
         self._tables = Tables()
         self._numbers = count(1)
         self._nodes: dict[str, NodeRow] = {}

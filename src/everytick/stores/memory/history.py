@@ -98,7 +98,9 @@ class History(Base):
             own = held.get(node, ())
             known = self._nodes.get(node) or NodeRow(max(row.updated_at for row in own))
             overdue = [row for row in own if row.deadline_at is not None and row.deadline_at <= now]
-            keys = tuple(ClaimKey(row.handle, row.fence) for row in sorted(overdue, key=lambda row: row.handle))
+            keys = tuple(
+                ClaimKey(row.handle, row.fence, row.token) for row in sorted(overdue, key=lambda row: row.handle)
+            )
             found.append(NodeRecord(node, known.beat_at, len(own), known.facts, known.beats, keys))
         return found
 

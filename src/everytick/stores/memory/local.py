@@ -20,7 +20,7 @@ from everytick.domain.statuses import ENDED
 from everytick.domain.steps import Row, Step, rules_of
 from everytick.errors import StoreUnavailable
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Claim, Commit, Orders, Transaction, Whole
+from everytick.stores.base import Claim, ClaimKey, Commit, Orders, Transaction, Whole
 from everytick.stores.memory.store import MemoryStore
 from everytick.stores.memory.tables import JobRow, OccurrenceRow
 
@@ -41,9 +41,8 @@ class LocalStore(MemoryStore):
     """Jobs that do not wait for their store.
 
     Of each, `_after` is where its decisions here begin, and `_told` how far the home knows of
-    them. `_keys` says by our handle which are the home's now: their handle there, and the
-    fence. While `_asked` has no answer it is not known whose its rows are: nothing is written
-    about them.
+    them. `_keys` says by our handle which are the home's now: their key there. While `_asked`
+    has no answer it is not known whose its rows are: nothing is written about them.
     """
 
     def __init__(self, clock: Callable[[], datetime], home: AnyStore) -> None:
@@ -52,7 +51,7 @@ class LocalStore(MemoryStore):
         self._after: dict[str, datetime] = {}
         self._told: dict[str, datetime] = {}
         self._resting: dict[str, datetime | None] = {}
-        self._keys: dict[int, tuple[int, int]] = {}
+        self._keys: dict[int, ClaimKey] = {}
         self._asked: Part | None = None
         self._in_doubt: set[int] = set()
         self._is_known = asyncio.Event()
@@ -147,7 +146,7 @@ class LocalStore(MemoryStore):
         assert part is not None, "only what was told is answered"
         for row, handle in zip(part.rows, handles, strict=True):
             if row.owner is not None and handle is not None:
-                self._keys[row.handle] = handle, row.fence
+                self._keys[row.handle] = ClaimKey(handle, row.fence, row.token)
             elif row.handle in self._tables.handles:
                 self._drop(row)
         job = self._tables.jobs[part.job_id]
@@ -184,9 +183,9 @@ class LocalStore(MemoryStore):
         return occurrence_id in self._tables.occurrences
 
     @property
-    def keys(self) -> dict[int, tuple[int, int]]:
-        """By our handle the home's handle and the fence of what runs here and is its own; for any thread."""
-        return dict(self._keys)
+    def keys(self) -> dict[ClaimKey, ClaimKey]:
+        """By our key the home's key of what runs here and is its own; for any thread."""
+        return {key._replace(handle=handle): key for handle, key in list(self._keys.items())}
 
     def is_home(self, handle: int) -> bool:
         """Whether the home decides about this one, or is being asked to."""
@@ -209,11 +208,12 @@ class LocalStore(MemoryStore):
         own = {claim.handle for claim, _ in ours}
         return [next(here if claim.handle in own else there) for claim, _ in steps]
 
-    async def beat(self, node: str, held: Collection[int]) -> Orders:
+    async def beat(self, node: str, keys: Collection[ClaimKey]) -> Orders:
         """Say that the node lives; what is the home's and the node has let go of is forgotten."""
+        held = {key.handle for key in keys}
         for handle in [each for each in self._keys if each not in held]:
             self._drop(self._tables.handles[handle])
-        return await super().beat(node, held)
+        return await super().beat(node, keys)
 
     async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
         """Show people what is running, where they look for it; while the home is away nobody looks."""
@@ -252,13 +252,13 @@ class LocalStore(MemoryStore):
             for (task, number), each in row.attempts.items():
                 if each.started_at is not None and (each.log or each.progress):
                     fence = row.fence - 1 if row.status in ENDED else row.fence
-                    claim = replace(self._claim_of(row), handle=handle, fence=fence)
+                    claim = replace(self._claim_of(row), key=ClaimKey(handle, fence, row.token))
                     found.append((claim, Note(task, number, each.started_at, each.progress, each.log)))
         return found
 
     def at_home(self, claim: Claim) -> Claim:
         """Return the claim as the home knows it."""
-        return replace(claim, handle=self._keys[claim.handle][0])
+        return replace(claim, key=claim.key._replace(handle=self._keys[claim.handle].handle))
 
 
 def _decided_through(snapshot: JobSnapshot, heard_at: datetime) -> datetime:
@@ -287,6 +287,8 @@ def _fired(row: OccurrenceRow, node: str) -> FiredRun:
         row.lost,
         row.superseded_by_next,
         row.report_due,
+        row.token,
+        row.node,
     )
 
 

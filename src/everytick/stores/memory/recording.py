@@ -40,7 +40,7 @@ class Recording(Planning):
         if known is not None and known.reason == run.reason:
             return known.handle
         if known is not None:
-            if not run.is_begun or known.fence or known.status not in (_S.PENDING, _S.QUEUED):
+            if not run.is_begun or known.started_at is not None or known.status not in (_S.PENDING, _S.QUEUED):
                 return None
             # Planned here meanwhile, and begun by nobody: what was fired is its run.
             self._tables.remove(known)
@@ -49,9 +49,10 @@ class Recording(Planning):
         for row in run.rows:
             made.runs[row.task] = row.run
             if row.attempt is not None:
-                tried = AttemptRow(row.attempt, row.started_at, row.ended_at, row.error)
+                tried = AttemptRow(row.attempt, row.started_at, row.ended_at, row.error, node=run.node)
                 made.attempts[row.task, row.number] = tried
         made.number, made.lost, made.claimed_at = run.number, run.lost, run.claimed_at
         made.started_at, made.error, made.superseded_by_next = run.started_at, run.error, run.superseded_by_next
+        made.token, made.node = run.token, run.node
         self._tables.change(made, owner=run.owner, fence=run.fence, ended_at=run.ended_at, report_due=run.report_due)
         return made.handle

@@ -6,6 +6,7 @@ from datetime import datetime
 from heapq import merge
 from itertools import islice
 
+from everytick.domain.decisions import Why
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.occurrence import Cause
@@ -32,10 +33,11 @@ class Running(Base):
         if taken:
             # A claim is a sign of life: a node that was silent for long must not lose at once what it just took.
             self._hear(node, now)
-        return [self._own(row, node, now) for row in taken]
+        token = self._tokens()
+        return [self._own(row, node, token, now) for row in taken]
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
-        """Write each step, on the condition that the claim's fence is still the occurrence's."""
+        """Write each step, on the condition that the claim's fence and token are still the occurrence's."""
         now = self._now()
         return [self._commit_step(claim, step, now) for claim, step in steps]
 
@@ -47,16 +49,14 @@ class Running(Base):
             if not self._tables.held.get(gone):
                 del self._nodes[gone]
 
-    async def beat(self, node: str, held: Collection[int]) -> Orders:
+    async def beat(self, node: str, keys: Collection[ClaimKey]) -> Orders:
         """Say that the node lives and what it holds; the answer says what the store knows better."""
         self._hear(node, self._now())
-        known, own = set(held), self._tables.held[node]
+        named, own = set(keys), {_key(row): row for row in self._tables.held[node].values()}
         return Orders(
-            cancel=tuple(
-                (row.handle, row.cancel) for row in own.values() if row.cancel is not None and row.handle in known
-            ),
-            gone=tuple(sorted(known - own.keys())),
-            adopt=tuple(self._claim_of(row) for row in own.values() if row.handle not in known),
+            cancel=tuple((key, row.cancel) for key, row in own.items() if row.cancel is not None and key in named),
+            gone=tuple(sorted(named - own.keys())),
+            adopt=tuple(self._claim_of(row) for key, row in own.items() if key not in named),
         )
 
     async def leave(self, node: str) -> None:
@@ -72,7 +72,7 @@ class Running(Base):
         found = {handle: row for node in gone for handle, row in self._tables.held.get(node, {}).items()}
         for key in keys:
             row = self._tables.handles.get(key.handle)
-            if row is not None and row.fence == key.fence and row.owner is not None:
+            if row is not None and _key(row) == key and row.owner is not None:
                 found[key.handle] = row
         return self._take_over(found.values(), reaper, limit, self._now())
 
@@ -87,20 +87,20 @@ class Running(Base):
 
     def _take_over(self, rows: Iterable[OccurrenceRow], node: str, limit: int, now: datetime) -> list[Claim]:
         """Fence the owners of these out, oldest first; a wait that one of them kept lost nothing and is only freed."""
-        found = sorted(rows, key=lambda row: row.handle)
+        found, token = sorted(rows, key=lambda row: row.handle), self._tokens()
         for row in [row for row in found if row.status is _S.AWAITING_RETRY]:
-            self._tables.change(row, owner=None, fence=row.fence + 1, updated_at=now)
+            self._tables.change(row, owner=None, fence=row.fence + 1, token=token, updated_at=now)
             self._ring()
         taken = [row for row in found if row.status is not _S.AWAITING_RETRY][: max(limit, 0)]
         for row in taken:
-            self._tables.change(row, owner=node, fence=row.fence + 1, updated_at=now)
+            self._tables.change(row, owner=node, fence=row.fence + 1, token=token, updated_at=now)
         return [self._claim_of(row) for row in taken]
 
     async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
         """Show people what is running: make or change the attempt's row, under the claim's fence."""
         for claim, note in notes:
             row = self._tables.handles.get(claim.handle)
-            if row is not None:
+            if row is not None and row.token == claim.key.token:
                 _note(row, claim.fence, note)
 
     def transaction(self, claim: Claim) -> AbstractAsyncContextManager[Transaction]:
@@ -124,8 +124,8 @@ class Running(Base):
     def _beats_of(self, node: str) -> int:
         return self._nodes[node].beats if node in self._nodes else 0
 
-    def _own(self, row: OccurrenceRow, node: str, now: datetime) -> Claim:
-        self._tables.own(row, node, now)
+    def _own(self, row: OccurrenceRow, node: str, token: int, now: datetime) -> Claim:
+        self._tables.own(row, node, token, now)
         return self._claim_of(row)
 
     def _claim_of(self, row: OccurrenceRow) -> Claim:
@@ -151,12 +151,13 @@ class Running(Base):
             row.cancel,
             made.late and made.cause is Cause.SCHEDULE,
             job_id=row.job.id,
+            found=row.found,
         )
-        return Claim(row.handle, row.fence, row.record, seen, job)
+        return Claim(_key(row), row.record, seen, job)
 
     def _commit_step(self, claim: Claim, step: Step, now: datetime) -> Commit:
         row = self._tables.handles.get(claim.handle)
-        if row is None:
+        if row is None or row.token != claim.key.token:
             return Commit.STALE
         if row.fence != claim.fence:
             # An end raises the fence and keeps the number: its repeat finds its own effect.
@@ -189,7 +190,30 @@ class Running(Base):
             self._wake(row.job, now)
         elif step.release or step.resume_at is not None:
             self._ring()
+        if step.release:
+            self._hold_given_back(row, step, now)
         return Commit.COMMITTED
+
+    def _hold_given_back(self, row: OccurrenceRow, step: Step, now: datetime) -> None:
+        """Let what was given back stand where its job wants it: a pause, disable or removal holds what is unclaimed."""
+        if step.restores:
+            row.started_at, row.node = step.after.started_at, _last_node(row)
+        job = row.job
+        if job.retire_at is not None and now >= job.retire_at:
+            self._end(row, _S.CANCELED, Why.REMOVED, now)
+            self._wake(job, now)
+        elif row.status is _S.PENDING and job.holds_back(row.made.cause, now):
+            self._move(row, _S.QUEUED, now)
+
+
+def _key(row: OccurrenceRow) -> ClaimKey:
+    return ClaimKey(row.handle, row.fence, row.token)
+
+
+def _last_node(row: OccurrenceRow) -> str | None:
+    """Return the node of the attempt that began last, if any attempt ever did."""
+    tries = [(each.started_at, key, each.node) for key, each in row.attempts.items() if each.started_at is not None]
+    return max(tries)[2] if tries else None
 
 
 def _turn(row: OccurrenceRow) -> tuple[int, datetime, str]:
@@ -201,7 +225,7 @@ def _write_rows(row: OccurrenceRow, step: Step) -> None:
         row.runs[written.task] = written.run
         if written.attempt is None:
             continue
-        attempt = row.attempts.setdefault((written.task, written.number), AttemptRow())
+        attempt = row.attempts.setdefault((written.task, written.number), AttemptRow(node=row.node))
         if attempt.status in ATTEMPT_ENDED:
             continue
         attempt.status, attempt.error = written.attempt, written.error
@@ -217,6 +241,6 @@ def _note(row: OccurrenceRow, fence: int, note: Note) -> None:
     if known is None:
         if ended:
             return
-        known = AttemptRow(AttemptStatus.RUNNING, note.started_at)
+        known = AttemptRow(AttemptStatus.RUNNING, note.started_at, node=row.node)
         row.attempts[note.task, note.number] = known
     known.progress, known.log = note.progress or known.progress, note.log or known.log

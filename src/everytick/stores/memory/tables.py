@@ -37,6 +37,7 @@ class AttemptRow:
     error: str | None = None
     progress: Progress | None = None
     log: Log | None = None
+    node: str | None = None
 
     def record(self, run_id: str, number: int) -> Attempt:
         """Return the record that people see."""
@@ -49,6 +50,7 @@ class AttemptRow:
             self.error,
             progress=self.progress,
             log=self.log,
+            node=self.node,
         )
 
 
@@ -104,6 +106,10 @@ class JobRow:
         """Return the pause that holds the schedule now."""
         return next((pause for pause in self.pauses if pause.holds(now)), None)
 
+    def holds_back(self, cause: Cause, now: datetime) -> bool:
+        """Whether nothing of this cause may start now: a pause holds the schedule, a disable everything."""
+        return not self.job.enabled or (cause is Cause.SCHEDULE and self.pause_at(now) is not None)
+
 
 @dataclass(slots=True, eq=False)
 class NodeRow:
@@ -122,8 +128,9 @@ Stand: TypeAlias = tuple[Ordered["OccurrenceRow"], Place]
 class OccurrenceRow:
     """One occurrence: what it is about, where it stands, and what its owner needs to go on.
 
-    `awaited` says that somebody waits for its end, which then wakes the job. The last three are
-    kept by `Tables`: where it stands in its job's line, for a claim and for its report.
+    `awaited` says that somebody waits for its end, which then wakes the job. `found` is the status
+    that the last claim found, `node` the last node that ran it. The last three are kept by
+    `Tables`: where it stands in its job's line, for a claim and for its report.
     """
 
     handle: int
@@ -143,6 +150,9 @@ class OccurrenceRow:
     ended_at: datetime | None
     owner: str | None = None
     fence: int = 0
+    token: int = 0
+    node: str | None = None
+    found: OccurrenceStatus = _S.PENDING
     started_at: datetime | None = None
     error: str | None = None
     number: int = 0
@@ -201,6 +211,7 @@ class OccurrenceRow:
             reason=self.reason,
             created_at=self.created_at,
             updated_at=self.updated_at,
+            node=self.node,
         )
 
 
@@ -218,6 +229,8 @@ class Facts(TypedDict, total=False):
     ready_at: datetime
     owner: str | None
     fence: int
+    token: int
+    node: str | None
     started_at: datetime | None
     ended_at: datetime | None
     error: str | None
@@ -324,9 +337,10 @@ class Tables:
             if row.owner is not None:
                 self.held[row.owner][row.handle] = row
 
-    def own(self, row: OccurrenceRow, node: str, now: datetime) -> None:
+    def own(self, row: OccurrenceRow, node: str, token: int, now: datetime) -> None:
         """Let the node own the occurrence, which was unclaimed, from now on."""
-        row.status, row.owner, row.fence = _S.RUNNING, node, row.fence + 1
+        row.found, row.status, row.owner, row.node = row.status, _S.RUNNING, node, node
+        row.fence, row.token = row.fence + 1, token
         row.started_at, row.claimed_at, row.updated_at = row.started_at or now, now, now
         if row.turn is not None:
             _move(row.turn, None)

@@ -6,11 +6,11 @@ from functools import partial
 from everytick.domain.config import Overrides
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.steps import NOT_STARTED, OccurrenceSnapshot, RunState, rules_of
-from everytick.stores.base import Claim
+from everytick.stores.base import Claim, ClaimKey
 from everytick.stores.postgres.compiled import Kept
 from everytick.stores.postgres.rows import CAUSES, STATUSES, Row, read_overrides
 
-PRIORITY, FOUND = 27, 28
+PRIORITY, RIPE = 27, 31
 """Where a claim's priority stands, and whether the time of early ones has come."""
 
 
@@ -49,6 +49,10 @@ def claim(row: Row, kept: Kept, known: Mapping[str, RunState] | None) -> Claim:
         claimed_at,
         lost,
         cancel,
+        _,
+        token,
+        _,
+        found,
         *_,
     ) = row
     job, rules = kept.job, kept.rules
@@ -72,8 +76,9 @@ def claim(row: Row, kept: Kept, known: Mapping[str, RunState] | None) -> Claim:
         cancel,
         late and CAUSES[cause] is Cause.SCHEDULE,
         job_id=job.id,
+        found=STATUSES[found],
     )
-    return Claim(seq, fence, partial(_record, row, job.id, own), seen, job)
+    return Claim(ClaimKey(seq, fence, token), partial(_record, row, job.id, own), seen, job)
 
 
 def _record(row: Row, job_id: str, own: Overrides) -> Occurrence:
@@ -100,4 +105,5 @@ def _record(row: Row, job_id: str, own: Overrides) -> Occurrence:
         reason=row[20],
         created_at=row[21],
         updated_at=row[22],
+        node=row[29],
     )

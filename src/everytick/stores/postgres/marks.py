@@ -7,7 +7,7 @@ from everytick.stores.postgres.rows import FIRST_ENDED, Row
 
 def is_repeat(mark: Row | None, claim: Claim, step: Step) -> bool:
     """Tell whether the same step is there already."""
-    if mark is None:
+    if mark is None or mark["claim_token"] != claim.key.token:
         return False
     if mark["fence"] == claim.fence:
         return bool(step.number <= mark["number"])

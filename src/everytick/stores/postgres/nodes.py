@@ -37,7 +37,7 @@ class Nodes(Base):
                 row["holds"],
                 None if row["facts"] is None else facts_from(json.loads(row["facts"])),
                 row["beats"],
-                tuple(map(ClaimKey, row["overdue"] or (), row["fences"] or ())),
+                tuple(map(ClaimKey, row["overdue"] or (), row["fences"] or (), row["tokens"] or ())),
             )
             for row in found
         ]

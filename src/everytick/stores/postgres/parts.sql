@@ -49,4 +49,5 @@ exists (select from everytick.definition d
 -- The columns of a claim of an occurrence `o`, which are read by their place.
 o.seq, o.id, o.job, o.version, o.scheduled_for, o.status, o.cause, o.late, o.covers_after, o.covers_through,
        o.line_at, o.ready_at, o.owner, o.fence, o.started_at, o.ended_at, o.error, o.overrides, o.payload, o.replay_of,
-       o.reason, o.created_at, o.updated_at, o.number, o.claimed_at, o.lost, o.cancel, o.priority
+       o.reason, o.created_at, o.updated_at, o.number, o.claimed_at, o.lost, o.cancel, o.priority,
+       o.claim_token, o.node, o.found

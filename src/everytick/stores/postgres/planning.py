@@ -9,7 +9,7 @@ from everytick.domain.decisions import Plan
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import StoreUnavailable
-from everytick.stores.base import Claim, Commit, Offer
+from everytick.stores.base import Claim, Commit, Offer, new_token
 from everytick.stores.postgres.base import columns, lean_columns
 from everytick.stores.postgres.claims import place_in_line
 from everytick.stores.postgres.door import Connection, patiently
@@ -179,9 +179,10 @@ class Planning(Due, Settling):
             awaiting += [job] if plan.awaits_ends else []
         is_taking = offer is not None and 0 < sum(1 for made in created if made[-1]) <= offer.limit
         taker = (offer.node, offer.queues) if offer is not None and is_taking else (None, None)
+        taker = (offer.node, offer.queues) if offer is not None and is_taking else (None, None)
         *asked, causes = columns(answered, 3)
         given = *columns(settled, 6), *columns(created, _CREATED), *asked, awaiting, mark
-        found = await db.fetch(self._sql.settle_few, *given, *taker, next_runs, causes)
+        found = await db.fetch(self._sql.settle_few, *given, *taker, next_runs, causes, new_token())
         done = {row["settled"]: row["by"] for row in found}
         answers = [Commit.COMMITTED if job in done else Commit.STALE for job in jobs]
         if done and not alone:

@@ -57,6 +57,9 @@ class Queries:
     ripen: str
     runs: str
     give_back: str
+    hold_jobs_of: str
+    retired_of: str
+    hold_given_back: str
     commit_steps: str
     commit_plain: str
     step_marks: str

@@ -446,7 +446,7 @@ returning s.job, moment.now;
 -- is still the snapshot's; returns those jobs and the name of the transaction, and rings where anybody else may have
 -- something to do. Facts that come while it waits for a job are not seen and stay: they make the job due again.
 -- Where nothing of the queues $32 is ready, it gives what it makes and $26 marks to the node $31, in the columns of a
--- claim: each would be the first in line.
+-- claim with the token $35: each would be the first in line.
 with moment as materialized (
     select everytick.everytick_now() as now
 ), held as materialized (
@@ -498,13 +498,14 @@ with moment as materialized (
     insert into everytick.occurrence as o (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
                                       covers_after, covers_through, queue, reason, overrides, payload, replay_of,
                                       awaited, created_at, updated_at, ended_at, early, owner, fence, started_at,
-                                      claimed_at, execution_timeout)
+                                      claimed_at, execution_timeout, node, claim_token)
     select c.id, c.job, c.version, c.scheduled_for, case when c.is_taken then 2 else c.status end, c.cause, c.priority,
            c.late, c.line_at, c.ready_at, c.covers_after, c.covers_through, c.queue, c.reason, c.overrides, c.payload,
            c.replay_of, c.awaited, moment.now, moment.now, case when c.status >= 4 then moment.now end,
            coalesce(c.ready_at > moment.now, false), case when c.is_taken then $31 end,
            case when c.is_taken then 1 else 0 end, case when c.is_taken then moment.now end,
-           case when c.is_taken then moment.now end, c.execution_timeout
+           case when c.is_taken then moment.now end, c.execution_timeout, case when c.is_taken then $31 end,
+           case when c.is_taken then $35::bigint else 0 end
       from moment,
            (select c.*, c.wanted and line.is_empty and coalesce(c.ready_at <= moment.now, true) as is_taken
               from moment, line,
@@ -570,8 +571,8 @@ with moment as materialized (
               and e.queue = any($2::text[]) and e.ready_at <= (select now from moment)) as found
 ), taken as (
     update everytick.occurrence o
-       set status = 2, owner = $1, fence = o.fence + 1, started_at = coalesce(o.started_at, moment.now),
-           claimed_at = moment.now, updated_at = moment.now
+       set found = o.status, status = 2, owner = $1, node = $1, fence = o.fence + 1, claim_token = $6,
+           started_at = coalesce(o.started_at, moment.now), claimed_at = moment.now, updated_at = moment.now
       from moment
      where o.seq = any(array(
            select r.seq
@@ -619,14 +620,56 @@ select r.*
  order by r.occurrence, r.task;
 
 -- give_back --
--- Puts claimed occurrences back in line, whose definition cannot be read: an edit lets them go on.
-update everytick.occurrence set status = 1, owner = null, updated_at = everytick.everytick_now()
+-- Puts claimed occurrences back in line, whose definition cannot be read: an edit lets them go on. What never began has
+-- no start.
+update everytick.occurrence o
+   set status = 1, owner = null, updated_at = everytick.everytick_now(),
+       started_at = case when exists (select from everytick.attempt a where a.occurrence = o.seq) then o.started_at end,
+       node = (select a.node from everytick.attempt a where a.occurrence = o.seq and a.started_at is not null
+                order by a.started_at desc, a.task collate "C" desc, a.number desc limit 1)
  where seq = any($1::bigint[]) and owner = $2;
 
+-- hold_jobs_of --
+-- Holds where the jobs of these occurrences stand: no pause, edit or removal comes before the transaction ends.
+select s.job
+  from everytick.job_state s
+ where s.job = any(array(
+       select o.job
+         from unnest($1::bigint[]) a(seq)
+        cross join lateral (select o.job from everytick.occurrence o where o.seq = a.seq offset 0) o))
+ order by s.job
+   for share;
+
+-- retired_of --
+-- Returns those of these occurrences that nobody holds and whose job has retired, with the store's time.
+select o.id, o.job, moment.now
+  from (select everytick.everytick_now() as now) moment
+ cross join unnest($1::bigint[]) a(seq)
+ cross join lateral (select o.id, o.job from everytick.occurrence o
+                      where o.seq = a.seq and o.status < 4 and o.owner is null offset 0) o
+ cross join lateral (select from everytick.job_state s where s.job = o.job and s.retire_at <= moment.now offset 0) s
+ order by a.seq;
+
+-- hold_given_back --
+-- Lets stand in line again, of these occurrences, what a pause or a disable of its job holds.
+update everytick.occurrence o set status = 1
+ where o.status = 0 and o.seq = any(array(
+       select h.seq
+         from unnest($1::bigint[]) a(seq)
+        cross join lateral (select o.seq, o.job, o.cause from everytick.occurrence o
+                             where o.seq = a.seq and o.status = 0 and o.owner is null offset 0) h
+        cross join lateral (select s.version from everytick.job_state s where s.job = h.job offset 0) s
+        cross join lateral (select d.enabled from everytick.definition d
+                             where d.job = h.job and d.version = s.version offset 0) d
+        where not d.enabled or (h.cause = 0 and exists (
+              select from everytick.pause p
+               where p.job = h.job and (p.until is null or everytick.everytick_now() < p.until) offset 0))));
+
 -- commit_steps --
--- Writes each step whose claim still holds the fence and whose number is new, and returns those: the rest is
+-- Writes each step whose claim still holds fence and token and whose number is new, and returns those: the rest is
 -- either known already or stale. One row per task, by rising key; what concerns the occurrence stands on the first
--- of a step, whose `move` says whether it keeps its owner (0), is given back (1), parked (2) or ended (3).
+-- of a step, whose `move` says whether it keeps its owner (0), is given back (1), parked (2), ended (3), or given back
+-- before an attempt began: as one that had started before (4), or never (5). Its node is then that of the last attempt.
 -- The lateral lock and the array of keys find each row by its key whatever the statistics say. A column that is
 -- null throughout may be left out, as unnest fills it up; one that is the same throughout may be sent as one value.
 -- An end that is awaited wakes its job, as the row says under its lock; another one only leaves a fact for the next plan.
@@ -650,26 +693,26 @@ with sent as (
            everytick.throughout($27, s.started_at) as started_at,
            everytick.throughout($28, s.attempt_ended_at) as attempt_ended_at,
            everytick.throughout($29, s.attempt_error) as attempt_error, everytick.throughout($30, s.owed) as owed,
-           everytick.throughout($31, s.failure) as failure
+           everytick.throughout($31, s.failure) as failure, everytick.throughout($32, s.token) as token
       from unnest($1::bigint[], $2::int[], $3::int[], $4::smallint[], $5::smallint[],
                   $6::timestamptz[], $7::timestamptz[], $8::text[], $9::int[], $10::bool[],
                   $11::text[], $12::smallint[], $13::int[], $14::int[], $15::smallint[], $16::bool[],
                   $17::timestamptz[], $18::timestamptz[], $19::timestamptz[], $20::timestamptz[], $21::text[],
                   $22::text[], $23::text[], $24::text[],
                   $25::int[], $26::smallint[], $27::timestamptz[], $28::timestamptz[], $29::text[], $30::bool[],
-                  $31::text[])
+                  $31::text[], $32::bigint[])
            s(occurrence, fence, number, move, status,
              ready_at, ended_at, error, lost, superseded_by_next,
              task, run_status, attempts, retries, last, out_of_time,
              resume_at, run_started_at, attempt_started_at, run_ended_at, run_error,
              because_of, result, waits,
-             attempt, attempt_status, started_at, attempt_ended_at, attempt_error, owed, failure)
+             attempt, attempt_status, started_at, attempt_ended_at, attempt_error, owed, failure, token)
 ), held as materialized (
-    select s.*, o.awaited
+    select s.*, o.awaited, o.node
       from sent s
      cross join lateral (
-           select o.awaited from everytick.occurrence o
-            where o.seq = s.occurrence and o.fence = s.fence and o.number < s.number
+           select o.awaited, o.node from everytick.occurrence o
+            where o.seq = s.occurrence and o.fence = s.fence and o.claim_token = s.token and o.number < s.number
               for no key update) o
 ), run as (
     insert into everytick.task_run (occurrence, task, status, attempts, retries, last, out_of_time, resume_at,
@@ -684,8 +727,8 @@ with sent as (
            ended_at = excluded.ended_at, error = excluded.error, because_of = excluded.because_of,
            result = excluded.result, waits = excluded.waits
 ), try as (
-    insert into everytick.attempt as a (occurrence, task, number, status, started_at, ended_at, error)
-    select occurrence, task, attempt, attempt_status, started_at, attempt_ended_at, attempt_error
+    insert into everytick.attempt as a (occurrence, task, number, status, started_at, ended_at, error, node)
+    select occurrence, task, attempt, attempt_status, started_at, attempt_ended_at, attempt_error, node
       from held where attempt_status is not null
     on conflict (occurrence, task, number) do update
        set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at,
@@ -696,9 +739,13 @@ with sent as (
        set status = h.status, number = h.number, lost = coalesce(h.lost, 0),
            superseded_by_next = coalesce(h.superseded_by_next, false),
            owner = case when h.move = 0 then o.owner end,
+           started_at = case when h.move < 5 then o.started_at end,
+           node = case when h.move < 4 then o.node else
+                  (select a.node from everytick.attempt a where a.occurrence = o.seq and a.started_at is not null
+                    order by a.started_at desc, a.task collate "C" desc, a.number desc limit 1) end,
            ready_at = coalesce(h.ready_at, o.ready_at),
-           early = case when h.move in (1, 2) and «disabled» then null
-                        else h.move < 3 and coalesce(coalesce(h.ready_at, o.ready_at) > everytick.everytick_now(), false)
+           early = case when h.move in (1, 2, 4, 5) and «disabled» then null
+                        else h.move <> 3 and coalesce(coalesce(h.ready_at, o.ready_at) > everytick.everytick_now(), false)
                    end,
            fence = case when h.move = 3 then o.fence + 1 else o.fence end,
            ended_at = h.ended_at, error = h.error, updated_at = everytick.everytick_now()
@@ -715,7 +762,7 @@ with sent as (
 ), owed as (
     insert into everytick.report (ended_at, occurrence) select ended_at, seq from moved where owed
 ), bell as (
-    select everytick.ring() where exists (select from moved where move in (1, 2) or (move = 3 and awaited))
+    select everytick.ring() where exists (select from moved where move in (1, 2, 4, 5) or (move = 3 and awaited))
 )
 select occurrence from held where move is not null
 union all
@@ -728,10 +775,11 @@ with sent as (
     select s.occurrence, everytick.throughout($2, s.fence) as fence, everytick.throughout($3, s.number) as number,
            everytick.throughout($4, s.is_end) as is_end, everytick.throughout($5, s.task) as task,
            everytick.throughout($6, s.started_at) as started_at, everytick.throughout($7, s.ended_at) as ended_at,
-           everytick.throughout($8, s.result) as result, everytick.throughout($9, s.owed) as owed
+           everytick.throughout($8, s.result) as result, everytick.throughout($9, s.owed) as owed,
+           everytick.throughout($10, s.token) as token
       from unnest($1::bigint[], $2::int[], $3::int[], $4::bool[], $5::text[], $6::timestamptz[], $7::timestamptz[],
-                  $8::text[], $9::bool[])
-           s(occurrence, fence, number, is_end, task, started_at, ended_at, result, owed)
+                  $8::text[], $9::bool[], $10::bigint[])
+           s(occurrence, fence, number, is_end, task, started_at, ended_at, result, owed, token)
 ), moved as (
     update everytick.occurrence o
        set status = case when s.is_end then 4 else 2 end, number = s.number, lost = 0, superseded_by_next = false,
@@ -739,8 +787,9 @@ with sent as (
            fence = case when s.is_end then o.fence + 1 else o.fence end,
            ended_at = case when s.is_end then s.ended_at end, error = null, updated_at = everytick.everytick_now()
       from sent s
-     where o.seq = s.occurrence and o.fence = s.fence and o.number < s.number and o.seq = any($1)
-    returning o.seq, o.job, s.is_end, s.owed, o.awaited, o.scheduled_for, o.started_at as begun_at, o.updated_at,
+     where o.seq = s.occurrence and o.fence = s.fence and o.claim_token = s.token and o.number < s.number
+       and o.seq = any($1)
+    returning o.seq, o.job, s.is_end, s.owed, o.awaited, o.node, o.scheduled_for, o.started_at as begun_at, o.updated_at,
               o.id, s.task, s.started_at, s.ended_at, s.result
 ), run as (
     insert into everytick.task_run (occurrence, task, status, attempts, retries, last, out_of_time, started_at,
@@ -752,8 +801,8 @@ with sent as (
            attempt_started_at = null, ended_at = excluded.ended_at, error = null, because_of = null,
            result = excluded.result, waits = null
 ), try as (
-    insert into everytick.attempt as a (occurrence, task, number, status, started_at, ended_at)
-    select seq, task, 1, 2, started_at, ended_at from moved
+    insert into everytick.attempt as a (occurrence, task, number, status, started_at, ended_at, node)
+    select seq, task, 1, 2, started_at, ended_at, node from moved
     on conflict (occurrence, task, number) do update
        set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at, error = null
      where a.status < 2
@@ -771,11 +820,11 @@ select null from bell;
 
 -- step_marks --
 -- Returns what tells a repeated commit from a lost race.
-select seq, fence, number, status from everytick.occurrence where seq = any($1::bigint[]);
+select seq, fence, claim_token, number, status from everytick.occurrence where seq = any($1::bigint[]);
 
 -- wait_for_mark --
 -- Returns the same of one occurrence, once nobody is writing about it any more.
-select seq, fence, number, status from everytick.occurrence where seq = $1 for no key update;
+select seq, fence, claim_token, number, status from everytick.occurrence where seq = $1 for no key update;
 
 -- beat --
 -- Notes that the node lives and returns what the store counts as its own.
@@ -783,7 +832,7 @@ with heard as (
     insert into everytick.node as n (id, beat_at, beats) values ($1, everytick.everytick_now(), 1)
     on conflict (id) do update set beat_at = excluded.beat_at, beats = n.beats + 1
 )
-select seq, cancel from everytick.occurrence where status < 4 and owner = $1 order by seq;
+select seq, fence, claim_token, cancel from everytick.occurrence where status < 4 and owner = $1 order by seq;
 
 -- leave --
 -- Notes that the node beats no more.
@@ -797,8 +846,8 @@ select «claim»
  order by o.seq;
 
 -- orphans --
--- Takes over what each of the nodes $3 holds if it has still the beats $4, and what is held under the keys $5 and fences
--- $6: by one reaper, with a new fence, so that the old owner can record nothing more. What an owner only waited with
+-- Takes over what each of the nodes $3 holds if it has still the beats $4, and what is held under the keys $5, fences $6
+-- and tokens $7: by one reaper, with a new fence and the token $8, so that the old owner can record nothing more. What an owner only waited with
 -- loses nothing and is freed. A node that beats at this moment is passed over, and so is what another writes about.
 with known as materialized (
     select n.id
@@ -812,26 +861,26 @@ with known as materialized (
       from unnest($3::text[], $4::bigint[]) s(node, beats)
      where s.beats = 0 and s.node <> all(array(select n.id from everytick.node n))
 ), found as materialized (
-    select w.seq, w.fence
+    select w.seq, w.fence, w.claim_token as token
       from everytick.occurrence w
      where w.status < 4 and w.owner = any(array(select id from gone))
     union
-    select k.seq, k.fence from unnest($5::bigint[], $6::int[]) k(seq, fence)
+    select k.seq, k.fence, k.token from unnest($5::bigint[], $6::int[], $7::bigint[]) k(seq, fence, token)
 )
 update everytick.occurrence o
-   set owner = case when o.status <> 3 then $1 end, fence = o.fence + 1,
+   set owner = case when o.status <> 3 then $1 end, fence = o.fence + 1, claim_token = $8,
        early = case when o.status <> 3 then false
                     when not «disabled» then coalesce(o.ready_at > everytick.everytick_now(), false) end,
        updated_at = everytick.everytick_now()
  where o.seq = any(array(
        select w.seq
-         from found f join everytick.occurrence w on w.seq = f.seq and w.fence = f.fence
+         from found f join everytick.occurrence w on w.seq = f.seq and w.fence = f.fence and w.claim_token = f.token
         where w.status = 3 and w.owner is not null
         order by w.seq
           for update of w skip locked)
     || array(
        select w.seq
-         from found f join everytick.occurrence w on w.seq = f.seq and w.fence = f.fence
+         from found f join everytick.occurrence w on w.seq = f.seq and w.fence = f.fence and w.claim_token = f.token
         where w.status < 4 and w.status <> 3 and w.owner is not null
         order by w.seq
         limit $2
@@ -842,7 +891,7 @@ returning «claim»;
 -- Frees what other nodes only wait with of these jobs, or only of these occurrences: no attempt of it is running.
 -- Returns how many.
 update everytick.occurrence o
-   set owner = null, fence = o.fence + 1,
+   set owner = null, fence = o.fence + 1, claim_token = $4,
        early = case when not «disabled» then coalesce(o.ready_at > everytick.everytick_now(), false) end,
        updated_at = everytick.everytick_now()
  where o.seq = any(array(
@@ -862,9 +911,9 @@ returning o.seq;
 
 -- take --
 -- Makes a node the owner of what others run of these jobs, or only of these occurrences, silent or not, with a new
--- fence.
+-- fence and token.
 update everytick.occurrence o
-   set owner = $1, fence = o.fence + 1, updated_at = everytick.everytick_now()
+   set owner = $1, fence = o.fence + 1, claim_token = $5, updated_at = everytick.everytick_now()
  where o.seq = any(array(
        select w.seq
          from everytick.occurrence w
@@ -885,20 +934,20 @@ returning o.seq;
 -- Makes or changes the rows of attempts that run, under their claim's fence; one that is over only takes what is
 -- added, and an occurrence that is over gets no row more. A fence that is gone finds nothing.
 with held as materialized (
-    select n.*
-      from unnest($1::bigint[], $2::int[], $3::text[], $4::int[], $5::timestamptz[], $6::float8[], $7::float8[],
-                  $8::text[], $9::text[], $10::text[])
-           n(occurrence, fence, task, number, started_at, done, total, told, log_node, log_path)
+    select n.*, o.node
+      from unnest($1::bigint[], $2::int[], $3::bigint[], $4::text[], $5::int[], $6::timestamptz[], $7::float8[],
+                  $8::float8[], $9::text[], $10::text[], $11::text[])
+           n(occurrence, fence, token, task, number, started_at, done, total, told, log_node, log_path)
      cross join lateral (
-           select o.status >= 4 as over from everytick.occurrence o
-            where o.seq = n.occurrence and (o.fence = n.fence or (o.fence = n.fence + 1 and o.status >= 4))
+           select o.status >= 4 as over, o.node from everytick.occurrence o
+            where o.seq = n.occurrence and o.claim_token = n.token and (o.fence = n.fence or (o.fence = n.fence + 1 and o.status >= 4))
               for no key update) o
      where not o.over or exists (select from everytick.attempt a where a.occurrence = n.occurrence
                                     and a.task = n.task and a.number = n.number)
 )
 insert into everytick.attempt as a (occurrence, task, number, status, started_at, progress_done, progress_total,
-                                    progress_text, log_node, log_path)
-select occurrence, task, number, 1, started_at, done, total, told, log_node, log_path from held
+                                    progress_text, log_node, log_path, node)
+select occurrence, task, number, 1, started_at, done, total, told, log_node, log_path, node from held
 on conflict (occurrence, task, number) do update
    set progress_done = coalesce(excluded.progress_done, a.progress_done),
        progress_total = case when excluded.progress_done is null then a.progress_total else excluded.progress_total end,
@@ -1367,13 +1416,14 @@ select version from everytick.definition
 with held as materialized (
     select o.owner, count(*)::int as holds, max(o.updated_at) as since,
            array_agg(o.seq order by o.seq) filter (where o.deadline_at <= moment.now) as overdue,
-           array_agg(o.fence order by o.seq) filter (where o.deadline_at <= moment.now) as fences
+           array_agg(o.fence order by o.seq) filter (where o.deadline_at <= moment.now) as fences,
+           array_agg(o.claim_token order by o.seq) filter (where o.deadline_at <= moment.now) as tokens
       from everytick.occurrence o, (select everytick.everytick_now() as now) moment
      where o.status < 4 and o.owner is not null
      group by o.owner
 )
 select coalesce(n.id, h.owner) as id, coalesce(n.beat_at, h.since) as beat_at, coalesce(h.holds, 0) as holds, n.facts,
-       coalesce(n.beats, 0) as beats, h.overdue, h.fences
+       coalesce(n.beats, 0) as beats, h.overdue, h.fences, h.tokens
   from everytick.node n full join held h on h.owner = n.id
  order by coalesce(n.id, h.owner) collate "C";
 
@@ -1383,9 +1433,10 @@ select coalesce(n.id, h.owner) as id, coalesce(n.beat_at, h.since) as beat_at, c
 insert into everytick.occurrence (id, job, version, scheduled_for, status, cause, late, covers_after, covers_through,
                                   line_at, ready_at, started_at, ended_at, error, overrides, payload, reason, priority,
                                   queue, created_at, updated_at, owner, fence, number, claimed_at, lost,
-                                  superseded_by_next, execution_timeout, early)
+                                  superseded_by_next, execution_timeout, claim_token, node, early)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $20, $21, $22, $23,
-        $24, $25, $26, $27, $13::timestamptz is null and $21::text is null and $11::timestamptz > $20::timestamptz)
+        $24, $25, $26, $27, $28, $29,
+        $13::timestamptz is null and $21::text is null and $11::timestamptz > $20::timestamptz)
 on conflict (id) do update
    set version = excluded.version, status = excluded.status, late = excluded.late, covers_after = excluded.covers_after,
        covers_through = excluded.covers_through, line_at = excluded.line_at, ready_at = excluded.ready_at,
@@ -1394,8 +1445,9 @@ on conflict (id) do update
        priority = excluded.priority, queue = excluded.queue, created_at = excluded.created_at,
        updated_at = excluded.updated_at, owner = excluded.owner, fence = excluded.fence, number = excluded.number,
        claimed_at = excluded.claimed_at, lost = excluded.lost, superseded_by_next = excluded.superseded_by_next,
-       execution_timeout = excluded.execution_timeout, early = excluded.early
- where occurrence.fence = 0 and occurrence.status in (0, 1) and excluded.fence > 0
+       execution_timeout = excluded.execution_timeout, claim_token = excluded.claim_token, node = excluded.node,
+       early = excluded.early
+ where occurrence.started_at is null and occurrence.status in (0, 1) and excluded.fence > 0
 returning seq;
 
 -- recorded_before --
@@ -1415,8 +1467,8 @@ on conflict (occurrence, task) do nothing;
 
 -- record_attempt --
 -- Writes down one try at it.
-insert into everytick.attempt (occurrence, task, number, status, started_at, ended_at, error)
-values ($1, $2, $3, $4, $5, $6, $7);
+insert into everytick.attempt (occurrence, task, number, status, started_at, ended_at, error, node)
+values ($1, $2, $3, $4, $5, $6, $7, $8);
 
 -- record_watermark --
 -- Lets the job be decided as far as it was without this store, if that is further; older snapshots are stale.

@@ -60,7 +60,7 @@ class Recording(Purging):
             STATUS_CODE[made.status], CAUSE_CODE[made.cause], made.late, made.covers_after, made.covers_through,
             made.line_at, made.ready_at, run.started_at, run.ended_at, rows.text(run.error), overrides, payload,
             rows.text(run.reason), own.priority, own.queue, now, run.owner, run.fence, run.number, run.claimed_at,
-            run.lost, run.superseded_by_next, rows.write_timeout(own.execution_timeout),
+            run.lost, run.superseded_by_next, rows.write_timeout(own.execution_timeout), run.token, run.node,
         )  # fmt: skip
         if seq is None:
             known: int | None = await db.fetchval(
@@ -80,7 +80,7 @@ class Recording(Purging):
             )  # fmt: skip
             if row.attempt is not None:
                 tried = (seq, row.task, row.number, ATTEMPT_CODE[row.attempt], row.started_at, row.ended_at)
-                await db.execute(self._sql.record_attempt, *tried, rows.text(row.error))
+                await db.execute(self._sql.record_attempt, *tried, rows.text(row.error), run.node)
         return int(seq)
 
 

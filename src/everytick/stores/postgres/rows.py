@@ -86,6 +86,7 @@ def occurrence(row: Row) -> Occurrence:
         reason=row["reason"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
+        node=row["node"],
     )
 
 
@@ -171,6 +172,7 @@ def attempt(row: Row, run_id: str) -> Attempt:
         row["error"],
         progress=None if done is None else Progress(done, row["progress_total"], row["progress_text"]),
         log=None if node is None else Log(node, row["log_path"]),
+        node=row["node"],
     )
 
 

@@ -5,14 +5,15 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from operator import itemgetter
 
+from everytick.domain.decisions import Why
 from everytick.domain.notes import Note
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.domain.steps import Row as Written
-from everytick.stores.base import Claim, ClaimKey, Commit, Orders, Transaction
+from everytick.stores.base import Claim, ClaimKey, Commit, Orders, Transaction, new_token
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, columns, lean_columns, occurrence_key
-from everytick.stores.postgres.claims import FOUND, place_in_line
+from everytick.stores.postgres.claims import RIPE, place_in_line
 from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.postgres.marks import is_repeat
 from everytick.stores.postgres.rows import ATTEMPT_CODE, RUN_CODE, STATUS_CODE, Row
@@ -22,7 +23,7 @@ Steps = Sequence[tuple[Claim, Step]]
 
 _NO_TASK = (None,) * 19
 _NO_MOVE = (None,) * 7
-_KEPT, _GIVEN_BACK, _PARKED, _ENDED = range(4)
+_KEPT, _GIVEN_BACK, _PARKED, _ENDED, _RESTORED, _UNSTARTED = range(6)
 
 
 class Running(Base):
@@ -43,37 +44,37 @@ class Running(Base):
         self, db: Connection, node: str, queues: list[str], limit: int, unknown: list[str]
     ) -> list[Row]:
         """Claim; where early ones have become ready, let them stand in line first."""
-        found = await db.fetch(self._sql.claim, node, queues, limit, unknown, False)
-        if found[0][FOUND]:
+        token = new_token()
+        found = await db.fetch(self._sql.claim, node, queues, limit, unknown, False, token)
+        if found[0][RIPE]:
             await db.execute(self._sql.ripen, queues)
-            found = await db.fetch(self._sql.claim, node, queues, limit, unknown, True)
+            found = await db.fetch(self._sql.claim, node, queues, limit, unknown, True, token)
         return [] if found[0][0] is None else list(found)
 
     @patiently
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
-        """Write each step, on the condition that the claim's fence is still the occurrence's."""
+        """Write each step, on the condition that the claim's fence and token are still the occurrence's."""
         answers: dict[int, Commit] = {}
         async with self._door.connection() as db:
             for places in _rounds(steps):
-                written = await self._commit_round(db, [steps[place] for place in places])
-                answers.update(zip(places, written, strict=True))
+                round_ = [steps[place] for place in places]
+                commit = self._give_back if any(step.release for _, step in round_) else self._commit_round
+                answers.update(zip(places, await commit(db, round_), strict=True))
         return [answers[place] for place in range(len(steps))]
 
     @patiently
-    async def beat(self, node: str, held: Collection[int]) -> Orders:
+    async def beat(self, node: str, keys: Collection[ClaimKey]) -> Orders:
         """Say that the node lives and what it holds; the answer says what the store knows better."""
-        named = set(held)
+        named = set(keys)
         async with self._door.connection() as db:
-            own = await db.fetch(self._sql.beat, node)
-            unnamed = [row["seq"] for row in own if row["seq"] not in named]
+            own = {ClaimKey(*key): cancel for *key, cancel in await db.fetch(self._sql.beat, node)}
+            unnamed = [key.handle for key in own if key not in named]
             adopted: list[Claim] = []
             if unnamed:
                 adopted, _ = await self._claims(db, await db.fetch(self._sql.claims_of, unnamed, node))
         return Orders(
-            cancel=tuple(
-                (row["seq"], row["cancel"]) for row in own if row["cancel"] is not None and row["seq"] in named
-            ),
-            gone=tuple(sorted(named - {row["seq"] for row in own})),
+            cancel=tuple((key, cancel) for key, cancel in own.items() if cancel is not None and key in named),
+            gone=tuple(sorted(named - own.keys())),
             adopt=tuple(adopted),
         )
 
@@ -82,9 +83,10 @@ class Running(Base):
         self, reaper: str, limit: int, silent: Mapping[str, int], keys: Collection[ClaimKey] = ()
     ) -> list[Claim]:
         """Take over what each silent node holds if its `beats` is still the number named, and each claim named."""
-        held = [key.handle for key in keys], [key.fence for key in keys]
+        held = columns(keys, 3)
+        gone = list(silent), list(silent.values())
         async with self._door.connection() as db:
-            found = await db.fetch(self._sql.orphans, reaper, max(limit, 0), list(silent), list(silent.values()), *held)
+            found = await db.fetch(self._sql.orphans, reaper, max(limit, 0), *gone, *held, new_token())
             ran = sorted((row for row in found if row["owner"] is not None), key=itemgetter(0))
             if len(ran) < len(found):
                 await db.execute(self._sql.ring)
@@ -97,10 +99,11 @@ class Running(Base):
     ) -> list[Claim]:
         """Take over what other nodes hold of these jobs, silent or not, as `orphans` does for the silent."""
         jobs, only = list(job_ids), None if occurrence_ids is None else [occurrence_key(id_) for id_ in occurrence_ids]
+        token = new_token()
         async with self._door.connection() as db:
-            if await db.fetch(self._sql.release_waits_of, node, jobs, only):
+            if await db.fetch(self._sql.release_waits_of, node, jobs, only, token):
                 await db.execute(self._sql.ring)
-            taken = [row["seq"] for row in await db.fetch(self._sql.take, node, jobs, limit, only)]
+            taken = [row["seq"] for row in await db.fetch(self._sql.take, node, jobs, limit, only, token)]
             if not taken:
                 return []
             claims, _ = await self._claims(db, await db.fetch(self._sql.claims_of, taken, node))
@@ -111,7 +114,7 @@ class Running(Base):
         """Show people what is running: make or change the attempt's row, under the claim's fence."""
         if notes:
             async with self._door.connection() as db:
-                await db.execute(self._sql.note, *columns(_noted(notes), 10))
+                await db.execute(self._sql.note, *columns(_noted(notes), 11))
 
     @asynccontextmanager
     async def transaction(self, claim: Claim) -> AsyncIterator[Transaction]:
@@ -137,6 +140,29 @@ class Running(Base):
         async with self._door.connection() as db:
             await db.execute(self._sql.reported, [occurrence_key(id_) for id_ in occurrence_ids])
 
+    async def _give_back(self, db: Connection, steps: Steps) -> list[Commit]:
+        """Commit these, and let what is given back stand where its job wants it.
+
+        A pause, a disable and a removal hold what is unclaimed; their jobs are held meanwhile, so that none of these
+        comes in between and misses it.
+        """
+        given_back = [claim.handle for claim, step in steps if step.release]
+        async with db.transaction():
+            await db.execute(self._sql.hold_jobs_of, given_back)
+            answers = await self._commit_round(db, steps)
+            written = [
+                claim.handle
+                for (claim, step), answer in zip(steps, answers, strict=True)
+                if step.release and answer is Commit.COMMITTED
+            ]
+            for row in await db.fetch(self._sql.retired_of, written):
+                canceled = STATUS_CODE[OccurrenceStatus.CANCELED]
+                for over in await db.fetch(self._sql.end_unowned, [row["id"]], [canceled], [Why.REMOVED], row["now"]):
+                    times = row["now"], over["scheduled_for"], over["started_at"]
+                    await db.execute(self._sql.note_end, row["job"], *times, over["id"])
+            await db.execute(self._sql.hold_given_back, written)
+        return answers
+
     async def _commit_round(self, db: Connection, steps: Steps) -> list[Commit]:
         # A proxy's sessions plan as they like, and so do those that tasks write in: then nobody knows the order in
         # which rows are locked.
@@ -161,9 +187,9 @@ class Running(Base):
 
 def _noted(notes: Sequence[tuple[Claim, Note]]) -> list[tuple[object, ...]]:
     """Return one row per attempt by rising key, which holds the newest of everything that was noted of it."""
-    newest: dict[tuple[int, int, str, int], Note] = {}
+    newest: dict[tuple[int, int, int, str, int], Note] = {}
     for claim, note in notes:
-        key = claim.handle, claim.fence, note.task, note.number
+        key = *claim.key, note.task, note.number
         known = newest.get(key, note)
         newest[key] = replace(known, progress=note.progress or known.progress, log=note.log or known.log)
     return [(*key, *_note_columns(newest[key])) for key in sorted(newest)]
@@ -208,7 +234,8 @@ def _plain_entries(steps: Steps) -> list[tuple[object, ...]] | None:
         result = None if written.run.result is None else written.run.result.text
         owed = True if is_end and step.after.rules.reports else None
         times = written.started_at, written.ended_at
-        entries.append((claim.handle, claim.fence, step.number, is_end, written.task, *times, result, owed))
+        handle, fence, token = claim.key
+        entries.append((handle, fence, step.number, is_end, written.task, *times, result, owed, token))
     return entries
 
 
@@ -244,7 +271,7 @@ def _entries(claim: Claim, step: Step) -> Iterator[tuple[object, ...]]:
 
     A value that is the column's default is None: a column of nothing else need not be sent.
     """
-    after = step.after
+    after, (handle, fence, token) = step.after, claim.key
     whole: tuple[object, ...] = (
         _move(step),
         STATUS_CODE[after.status],
@@ -258,7 +285,7 @@ def _entries(claim: Claim, step: Step) -> Iterator[tuple[object, ...]]:
     failure = rows.text(step.failure)
     for written in step.rows or (None,):
         task = _NO_TASK if written is None else _task_columns(written)
-        yield (claim.handle, claim.fence, step.number, *whole, *task, owed, failure)
+        yield (handle, fence, step.number, *whole, *task, owed, failure, token)
         whole, owed, failure = _NO_MOVE, None, None
 
 
@@ -267,6 +294,8 @@ def _move(step: Step) -> int:
         return _ENDED
     if step.resume_at is not None:
         return _PARKED
+    if step.restores:
+        return _UNSTARTED if step.after.started_at is None else _RESTORED
     return _GIVEN_BACK if step.release else _KEPT
 
 

@@ -24,8 +24,8 @@ def leave(transaction: Transaction, node: str) -> None:
 def nodes(connection: sqlite3.Connection, now: int) -> list[NodeRecord]:
     """Return the nodes that were heard of and every other owner of anything, by id."""
     overdue: dict[str, list[ClaimKey]] = {}
-    for owner, seq, fence in connection.execute(Q.overdue, (now,)):
-        overdue.setdefault(owner, []).append(ClaimKey(seq, fence))
+    for owner, *key in connection.execute(Q.overdue, (now,)):
+        overdue.setdefault(owner, []).append(ClaimKey(*key))
     known = connection.execute(Q.nodes).fetchall()
     known += [(id_, since, holds, None, 0) for id_, since, holds in connection.execute(Q.strangers)]
     return [

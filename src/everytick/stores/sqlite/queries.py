@@ -56,6 +56,9 @@ class Queries:
     attempts: str
     fences: str
     advance_occurrence: str
+    forget_claims: str
+    hold_given_back: str
+    retired_of: str
     end_owned: str
     end_well: str
     write_run: str

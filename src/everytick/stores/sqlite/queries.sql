@@ -266,14 +266,15 @@ select seq, job, version, id, scheduled_for, cause, late, covers_after, reason, 
 -- own_occurrences --
 -- The durable start: from now on only this node writes, under a fence that nobody had before.
 update occurrence
-   set status = 1, owner = ?, fence = fence + 1, claimed_at = ?, started_at = coalesce(started_at, ?), updated_at = ?
+   set found = status, status = 1, owner = ?, node = ?, fence = fence + 1, claim_token = ?, claimed_at = ?,
+       started_at = coalesce(started_at, ?), updated_at = ?
  where seq in (select value from json_each(?)) and status < 4;
 
 -- held_occurrences --
 -- Occurrences by their handles, whole; it begins as ready_occurrences does.
 select seq, job, version, id, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
        owner, fence, started_at, ended_at, error, overrides, payload, replay_of, reason, created_at, updated_at,
-       number, claimed_at, lost, cancel
+       number, claimed_at, lost, cancel, claim_token, node, found
   from occurrence where seq in (select value from json_each(?));
 
 -- record_of_id --
@@ -289,15 +290,15 @@ select occurrence, task, status, attempts, retries, last, resume_at, started_at,
 -- attempts --
 -- Every try at the tasks of one occurrence, in order.
 select task, number, status, started_at, ended_at, error, progress_done, progress_total, progress_text, log_node,
-       log_path
+       log_path, node
   from attempt where occurrence = ? order by place, number;
 
 -- fences --
 -- What the steps of owners are conditional on; under the write lock nobody can change it before we write.
-select seq, fence, number, status from occurrence where seq in (select value from json_each(?));
+select seq, fence, claim_token, number, status from occurrence where seq in (select value from json_each(?));
 
 -- advance_occurrence --
--- One step of the owner that is not its last, by key and fence; one that was written before changes nothing.
+-- One step of the owner that is not its last, by key, fence and token; one that was written before changes nothing.
 update occurrence
    set status = ?, owner = iif(?, null, owner), ready_at = coalesce(nullif(?, -9223372036854775808), ready_at),
        later = iif(? and exists (select 1 from job_state s join job_version v on v.job = s.job and v.version = s.version
@@ -305,23 +306,46 @@ update occurrence
                    coalesce(nullif(?, -9223372036854775808), ready_at, 0) > ?),
        error = nullif(?, char(0)), number = ?,
        lost = ?, superseded_by_next = ?, updated_at = ?
- where seq = ? and fence = ? and number < ? and status < 4;
+ where seq = ? and fence = ? and claim_token = ? and number < ? and status < 4;
+
+-- forget_claims --
+-- The claims of these were given back before an attempt began: some of them had not started before, and the node of
+-- all is that of their last attempt.
+update occurrence
+   set started_at = iif(seq in (select value from json_each(?)), null, started_at),
+       node = (select a.node from attempt a where a.occurrence = occurrence.seq and a.started_at is not null
+                order by a.started_at desc, a.task desc, a.number desc limit 1)
+ where seq in (select value from json_each(?));
+
+-- hold_given_back --
+-- Of these, what a pause or a disable holds stands in line again.
+update occurrence set status = 3
+ where seq in (select value from json_each(?)) and status = 0 and owner is null
+   and ((cause = 0 and exists (select 1 from pause p where p.job = occurrence.job
+                                 and (p.until_at is null or p.until_at > ?)))
+        or exists (select 1 from job_state s join job_version v on v.job = s.job and v.version = s.version
+                    where s.job = occurrence.job and v.enabled = 0));
+
+-- retired_of --
+-- Those of these whose job has retired.
+select o.id, o.job from occurrence o join job_state s on s.job = o.job
+ where o.seq in (select value from json_each(?)) and o.status < 4 and o.owner is null and s.retire_at <= ?;
 
 -- end_owned --
--- The owner's last step, by key and fence: it raises the fence, so that a finished row matches no owner.
+-- The owner's last step, by key, fence and token: it raises the fence, so that a finished row matches no owner.
 update occurrence
    set status = ?, owner = null, ready_at = coalesce(nullif(?, -9223372036854775808), ready_at), later = 0,
        ended_at = ?, error = nullif(?, char(0)), number = ?, lost = ?, superseded_by_next = ?, updated_at = ?,
        fence = fence + 1, report_due = ?
- where seq = ? and fence = ? and number < ? and status < 4;
+ where seq = ? and fence = ? and claim_token = ? and number < ? and status < 4;
 
 -- end_well --
 -- The same where all went well, for as many as there are.
 update occurrence
-   set status = 4, owner = null, later = 0, ended_at = e.column4, error = null, number = e.column3,
-       superseded_by_next = 0, updated_at = ?, fence = fence + 1, report_due = e.column5
-  from (values (?, ?, ?, ?, ?)) e
- where seq = e.column1 and fence = e.column2 and number < e.column3 and status < 4;
+   set status = 4, owner = null, later = 0, ended_at = e.column5, error = null, number = e.column4,
+       superseded_by_next = 0, updated_at = ?, fence = fence + 1, report_due = e.column6
+  from (values (?, ?, ?, ?, ?, ?)) e
+ where seq = e.column1 and fence = e.column2 and claim_token = e.column3 and number < e.column4 and status < 4;
 
 -- write_run --
 -- Where a task's run stands now.
@@ -338,9 +362,10 @@ on conflict (occurrence, task) do update
        out_of_time = excluded.out_of_time;
 
 -- write_attempt --
--- One try; what has ended is never overwritten, and what was noted of it stays.
-insert into attempt (occurrence, task, number, place, status, started_at, ended_at, error)
-values (?, ?, ?, ?, ?, nullif(?, -9223372036854775808), nullif(?, -9223372036854775808), nullif(?, char(0)))
+-- One try, by the last node that had the occurrence; what has ended is never overwritten, and what was noted of it stays.
+insert into attempt (occurrence, task, number, place, status, started_at, ended_at, error, node)
+select o.seq, ?, ?, ?, ?, nullif(?, -9223372036854775808), nullif(?, -9223372036854775808), nullif(?, char(0)), o.node
+  from occurrence o where o.seq = ?
 on conflict (occurrence, task, number) do update
    set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at, error = excluded.error
  where attempt.status < 2;
@@ -358,8 +383,9 @@ on conflict (occurrence, task) do update
 
 -- write_first_attempts --
 -- The attempts of those runs, from the same columns; what was noted of them stays.
-insert into attempt (occurrence, task, number, place, status, started_at, ended_at)
-select column1, column2, 1, column3, 2, column4, column5 from (values (?, ?, ?, ?, ?, ?)) where true
+insert into attempt (occurrence, task, number, place, status, started_at, ended_at, node)
+select column1, column2, 1, column3, 2, column4, column5, (select o.node from occurrence o where o.seq = column1)
+  from (values (?, ?, ?, ?, ?, ?)) where true
 on conflict (occurrence, task, number) do update
    set status = 2, started_at = excluded.started_at, ended_at = excluded.ended_at, error = null
  where attempt.status < 2;
@@ -368,11 +394,11 @@ on conflict (occurrence, task, number) do update
 -- What people see of a running attempt, under its owner's fence; one that has ended keeps its status. An end raises
 -- the fence once more: behind it the owner may still add to what it ran, and nobody else may.
 insert into attempt (occurrence, task, number, place, status, started_at, progress_done, progress_total, progress_text,
-                     log_node, log_path)
-select ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?
- where exists (select 1 from occurrence o
-                where o.seq = ? and (o.fence = ? or (o.fence = ? and o.status >= 4 and exists (
-                  select 1 from attempt a where a.occurrence = o.seq and a.task = ? and a.number = ?))))
+                     log_node, log_path, node)
+select o.seq, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, o.node
+  from occurrence o
+ where o.seq = ? and o.claim_token = ? and (o.fence = ? or (o.fence = ? and o.status >= 4 and exists (
+         select 1 from attempt a where a.occurrence = o.seq and a.task = ? and a.number = ?)))
 on conflict (occurrence, task, number) do update
    set progress_total = iif(excluded.progress_done is null, progress_total, excluded.progress_total),
        progress_text = coalesce(excluded.progress_text, progress_text),
@@ -461,7 +487,7 @@ update node set beats = 0 where id = ?;
 
 -- held_by --
 -- What the store counts as this node's.
-select seq, cancel from occurrence where owner = ? order by seq;
+select seq, fence, claim_token, cancel from occurrence where owner = ? order by seq;
 
 -- held_by_silent --
 -- What belongs to one of these nodes, as long as it has not beaten since it had so many beats.
@@ -472,10 +498,11 @@ select o.seq, o.status, o.job, o.version
    and s.beats = coalesce((select n.beats from node n where n.id = s.node), 0);
 
 -- held_under --
--- What is held under one of these fences, by handle.
+-- What is held by one of these claims.
 select o.seq, o.status, o.job, o.version
-  from (select json_extract(value, '$[0]') as seq, json_extract(value, '$[1]') as fence from json_each(?)) k
-  cross join occurrence o on o.seq = k.seq and o.fence = k.fence
+  from (select json_extract(value, '$[0]') as seq, json_extract(value, '$[1]') as fence,
+               json_extract(value, '$[2]') as token from json_each(?)) k
+  cross join occurrence o on o.seq = k.seq and o.fence = k.fence and o.claim_token = k.token
  where o.owner is not null and o.status < 4;
 
 -- held_by_others --
@@ -488,12 +515,12 @@ select o.seq, o.status, o.job, o.version, o.id
 
 -- take_over --
 -- Owner and fence in one statement: the old owner is fenced out before anything is decided.
-update occurrence set owner = ?, fence = fence + 1, updated_at = ? where seq = ?;
+update occurrence set owner = ?, fence = fence + 1, claim_token = ?, updated_at = ? where seq = ?;
 
 -- free_wait --
 -- The same where nobody is the new owner: no attempt of it was running, and of a disabled job nobody goes on with it.
 update occurrence
-   set owner = null, fence = fence + 1, updated_at = ?,
+   set owner = null, fence = fence + 1, claim_token = ?, updated_at = ?,
        later = iif(exists (select 1 from job_state s join job_version v on v.job = s.job and v.version = s.version
                               where s.job = occurrence.job and v.enabled = 0), 2, later)
  where seq = ?;
@@ -728,7 +755,7 @@ select o.owner, max(o.updated_at), count(*)
 
 -- overdue --
 -- What is held past its deadline.
-select owner, seq, fence from occurrence indexed by occurrence_deadline
+select owner, seq, fence, claim_token from occurrence indexed by occurrence_deadline
  where owner is not null and execution_timeout is not null and deadline_at <= ? order by seq;
 
 -- record_occurrence --
@@ -736,8 +763,8 @@ select owner, seq, fence from occurrence indexed by occurrence_deadline
 insert into occurrence (id, job, version, scheduled_for, status, cause, late, covers_after, covers_through, line_at,
                         ready_at, started_at, ended_at, error, overrides, payload, reason, created_at, updated_at,
                         priority, queue, owner, fence, number, claimed_at, lost, superseded_by_next, report_due, later,
-                        execution_timeout)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                        execution_timeout, claim_token, node)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (id) do update
    set version = excluded.version, status = excluded.status, late = excluded.late, covers_after = excluded.covers_after,
        covers_through = excluded.covers_through, line_at = excluded.line_at, ready_at = excluded.ready_at,
@@ -746,8 +773,9 @@ on conflict (id) do update
        created_at = excluded.created_at, updated_at = excluded.updated_at, priority = excluded.priority,
        queue = excluded.queue, owner = excluded.owner, fence = excluded.fence, number = excluded.number,
        claimed_at = excluded.claimed_at, lost = excluded.lost, superseded_by_next = excluded.superseded_by_next,
-       report_due = excluded.report_due, later = excluded.later, execution_timeout = excluded.execution_timeout
- where occurrence.fence = 0 and occurrence.status in (0, 3) and excluded.fence > 0
+       report_due = excluded.report_due, later = excluded.later, execution_timeout = excluded.execution_timeout,
+       claim_token = excluded.claim_token, node = excluded.node
+ where occurrence.started_at is null and occurrence.status in (0, 3) and excluded.fence > 0
 returning seq;
 
 -- recorded_before --

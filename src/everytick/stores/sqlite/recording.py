@@ -75,7 +75,7 @@ def _record(transaction: Transaction, job: int, job_id: str, run: FiredRun, new:
         if row.attempt is not None:
             began, ended = micros_or_never(row.started_at), micros_or_never(row.ended_at)
             error = NO_TEXT if row.error is None else row.error
-            tried = (seq, row.task, row.number, place, rows.ATTEMPT_CODE[row.attempt], began, ended, error)
+            tried = (row.task, row.number, place, rows.ATTEMPT_CODE[row.attempt], began, ended, error, seq)
             transaction.execute(Q.write_attempt, tried)
     return int(seq)
 
@@ -99,5 +99,5 @@ def _columns(now: int, job: int, defined: Job, run: FiredRun) -> Columns:
         micros(made.line_at), ready_at, micros_or_none(run.started_at), micros_or_none(run.ended_at), run.error,
         overrides, payload, run.reason, now, now, own.priority, own.queue, run.owner, run.fence, run.number,
         micros_or_none(run.claimed_at), run.lost, int(run.superseded_by_next), int(run.report_due), is_later,
-        rows.timeout_or_none(own.execution_timeout),
+        rows.timeout_or_none(own.execution_timeout), run.token, run.node,
     )  # fmt: skip

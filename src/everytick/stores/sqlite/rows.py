@@ -182,6 +182,7 @@ def occurrence(row: Columns) -> Occurrence:
         row[20],
         moment(row[21]),
         moment(row[22]),
+        row[28],
     )
 
 
@@ -228,11 +229,10 @@ def run_state(row: Columns) -> RunState:
     )
 
 
-def note_columns(seq: int, fence: int, place: int, told: Note) -> Columns:
+def note_columns(seq: int, fence: int, token: int, place: int, told: Note) -> Columns:
     """Return the columns of what is told about an attempt, and what it is conditional on."""
     progress, log = told.progress, told.log
     return (
-        seq,
         told.task,
         told.number,
         place,
@@ -240,6 +240,7 @@ def note_columns(seq: int, fence: int, place: int, told: Note) -> Columns:
         *((None, None, None) if progress is None else _progress_columns(progress)),
         *((None, None) if log is None else (log.node, log.path)),
         seq,
+        token,
         fence,
         fence + 1,
         told.task,
@@ -263,6 +264,7 @@ def attempt(row: Columns, run_id: str) -> Attempt:
         row[4],
         progress=None if row[5] is None else Progress(row[5], row[6], row[7]),
         log=None if row[8] is None else Log(row[8], row[9]),
+        node=row[10],
     )
 
 

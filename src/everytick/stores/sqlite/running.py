@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import TypeAlias
 
+from everytick.domain.decisions import Why
 from everytick.domain.notes import Note
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus, may_move
@@ -16,6 +17,7 @@ from everytick.stores.base import Claim, ClaimKey, Commit, Orders
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.bulk import Bulk, in_order
 from everytick.stores.sqlite.compiled import Compiled, Definitions
+from everytick.stores.sqlite.planning import end
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import (
     ATTEMPT_CODE,
@@ -64,16 +66,18 @@ def claim(
     queues: Collection[str],
     limit: int,
     unknown: Collection[str],
+    token: int,
 ) -> list[Claim]:
     """Give the node up to `limit` ready occurrences of these queues, by priority, then age."""
     now = transaction.now
     ready = _ready(transaction, definitions, queues, limit, unknown)
     if not ready:
         return []
-    transaction.execute(Q.own_occurrences, (node, now, now, now, str([row[_SEQ] for row, _ in ready])))
+    owned = str([row[_SEQ] for row, _ in ready])
+    transaction.execute(Q.own_occurrences, (node, node, token, now, now, now, owned))
     # A claim is a sign of life: a node that was silent for long must not lose at once what it just took.
     transaction.execute(Q.beat, (node, now))
-    return _begun(transaction.connection, definitions, ready, node, rows.moment(now))
+    return _begun(transaction.connection, definitions, ready, node, token, rows.moment(now))
 
 
 _Found: TypeAlias = list[tuple[Columns, Compiled]]
@@ -113,7 +117,7 @@ def claims(connection: sqlite3.Connection, definitions: Definitions, handles: Se
 
 
 def _begun(
-    connection: sqlite3.Connection, definitions: Definitions, ready: _Found, node: str, now: datetime
+    connection: sqlite3.Connection, definitions: Definitions, ready: _Found, node: str, token: int, now: datetime
 ) -> list[Claim]:
     """Return claims of what this node has just come to own; most are plain, and what was written need not be read."""
     others = [row[_SEQ] for row, _ in ready if not row[_IS_PLAIN]]
@@ -130,7 +134,7 @@ def _begun(
             id_text(id_), instant, rules, rules.not_started, _RUNNING, 0, True, instant, now, now, None, None, 0, None,
             is_recovery_run, False, None, job.id,
         )  # fmt: skip
-        made.append(Claim(seq, 1, partial(_plain_record, row, job.id, node, now), seen, job))
+        made.append(Claim(ClaimKey(seq, 1, token), partial(_plain_record, row, job.id, node, now), seen, job))
     return made
 
 
@@ -141,7 +145,7 @@ def _plain_record(row: Columns, job_id: str, node: str, now: datetime) -> Occurr
     return Occurrence(
         rows.id_text(id_), job_id, version, instant, _RUNNING, CAUSES[cause], late == 1,
         rows.moment_or_none(covers_after), instant, instant, instant, node, 1, now, None, None, NO_OVERRIDES, None,
-        reason, rows.moment(created_at), now,
+        reason, rows.moment(created_at), now, node,
     )  # fmt: skip
 
 
@@ -153,7 +157,7 @@ def _claims(connection: sqlite3.Connection, found: _Found) -> list[Claim]:
         (
             seq, _, version, id_, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
             owner, fence, started_at, ended_at, error, overrides, payload, replay_of, reason, created_at, updated_at,
-            number, claimed_at, lost, cancel,
+            number, claimed_at, lost, cancel, token, node, found_as,
         ) = row  # fmt: skip
         stands, caused, instant, job = STATUSES[status], CAUSES[cause], at[scheduled_for], compiled.job
         ready, began, ended, given = at[ready_at], at[started_at], at[ended_at], NO_OVERRIDES
@@ -165,13 +169,14 @@ def _claims(connection: sqlite3.Connection, found: _Found) -> list[Claim]:
         record = Occurrence(
             id_text(id_), job.id, version, instant, stands, caused, late == 1, at[covers_after], at[covers_through],
             at[line_at], ready, owner, fence, began, ended, error, given, replay_of, reason, at[created_at],
-            at[updated_at],
+            at[updated_at], node,
         )  # fmt: skip
         seen = OccurrenceSnapshot(
             record.id, instant, rules, runs_of(rules, runs.get(seq, {})), stands, number, owner is not None, ready,
             began, at[claimed_at], ended, error, lost, cancel, late == 1 and caused is _SCHEDULE, False, None, job.id,
+            STATUSES[found_as],
         )  # fmt: skip
-        made.append(Claim(seq, fence, record, seen, job))
+        made.append(Claim(ClaimKey(seq, fence, token), record, seen, job))
     return made
 
 
@@ -191,14 +196,17 @@ class NotAllWritten(Exception):
     """Some step of a batch was stale or written before, so the batch is undone and looked at one by one."""
 
 
-def commit_steps(transaction: Transaction, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
-    """Write each step, on the condition that the claim's fence is still the occurrence's.
+def commit_steps(
+    transaction: Transaction, definitions: Definitions, steps: Sequence[tuple[Claim, Step]]
+) -> list[Commit]:
+    """Write each step, on the condition that the claim's fence and token are still the occurrence's.
 
     Nearly always all of them hold: then the number of rows that changed says so, and
     nothing is read before. Else the batch is undone, and begun again behind a savepoint.
     """
     if not transaction.is_alone:
         _write(transaction, steps)
+        _hold_given_back(transaction, definitions, steps)
         return [Commit.COMMITTED] * len(steps)
     asked = str([claim.handle for claim, _ in steps])
     held = {row[0]: _Held(*row[1:]) for row in transaction.execute(Q.fences, (asked,))}
@@ -209,7 +217,23 @@ def commit_steps(transaction: Transaction, steps: Sequence[tuple[Claim, Step]]) 
         if is_new:
             new.append((claim, step))
     _write(transaction, new)
+    _hold_given_back(transaction, definitions, new)
     return answers
+
+
+def _hold_given_back(transaction: Transaction, definitions: Definitions, steps: Sequence[tuple[Claim, Step]]) -> None:
+    """Let what was given back stand where its job wants it: a pause, disable or removal holds what is unclaimed."""
+    given_back = [(claim.handle, step) for claim, step in steps if step.release]
+    if not given_back:
+        return
+    restored = [(handle, step.after.started_at) for handle, step in given_back if step.restores]
+    unstarted = [handle for handle, started_at in restored if started_at is None]
+    transaction.execute(Q.forget_claims, (str(unstarted), str([handle for handle, _ in restored])))
+    asked = str([handle for handle, _ in given_back]), transaction.now
+    for id_, job in transaction.execute(Q.retired_of, asked).fetchall():
+        end(transaction, definitions, id_, OccurrenceStatus.CANCELED, Why.REMOVED)
+        transaction.execute(Q.wake_job, (1, transaction.now, job))
+    transaction.execute(Q.hold_given_back, asked)
 
 
 def commit_new(transaction: Transaction, claim: Claim, step: Step) -> bool:
@@ -226,13 +250,14 @@ class _Held:
     """What a step is conditional on, kept up to date while a batch is read: it may hold two steps of one owner."""
 
     fence: int
+    token: int
     number: int
     status: int
 
 
 def _judged(held: _Held | None, claim: Claim, step: Step) -> tuple[Commit, bool]:
     """Return the answer to a step, and whether it is to be written."""
-    if held is None:
+    if held is None or held.token != claim.key.token:
         return Commit.STALE, False
     if held.fence != claim.fence:
         # An end raises the fence and keeps the number: its repeat finds its own effect.
@@ -314,7 +339,7 @@ class _Writing:
         self._wakes.append(handle)
         reports = 1 if after.rules.reports else 0
         if self._is_many and status is _COMPLETED and after.error is None and after.lost == claim.snapshot.lost:
-            self._good_ends.append((handle, claim.fence, step.number, ended_at, reports))
+            self._good_ends.append((*claim.key, step.number, ended_at, reports))
         else:
             self._ends.append(_ended(claim, step, ended_at, reports, self._now))
 
@@ -340,7 +365,7 @@ class _Writing:
             started_at = columns[9] if began is row.run.attempt_started_at else micros_or_never(began)
             error = NO_TEXT if row.error is None else row.error
             code = ATTEMPT_CODE[row.attempt]
-            self._attempts.append((handle, row.task, row.number, place, code, started_at, ended_at, error))
+            self._attempts.append((row.task, row.number, place, code, started_at, ended_at, error, handle))
 
     def finish(self, transaction: Transaction) -> None:
         """Write what was gathered."""
@@ -404,7 +429,7 @@ def _advanced(claim: Claim, step: Step, now: int) -> Columns:
     superseded = 1 if step.superseded_by_next else 0
     return (
         _STEP_CODE[after.status], is_free, ready_at, is_free, ready_at, now, error, number, after.lost, superseded, now,
-        claim.handle, claim.fence, number,
+        *claim.key, number,
     )  # fmt: skip
 
 
@@ -415,21 +440,21 @@ def _ended(claim: Claim, step: Step, ended_at: int, reports: int, now: int) -> C
     superseded = 1 if step.superseded_by_next else 0
     return (
         _STEP_CODE[after.status], micros_or_never(after.ready_at), ended_at, error, number, after.lost, superseded,
-        now, reports, claim.handle, claim.fence, number,
+        now, reports, *claim.key, number,
     )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------- beats, orphans, reports
 
 
-def beat(transaction: Transaction, definitions: Definitions, node: str, held: Collection[int]) -> Orders:
+def beat(transaction: Transaction, definitions: Definitions, node: str, keys: Collection[ClaimKey]) -> Orders:
     """Say that the node lives and what it holds; the answer says what the store knows better."""
     transaction.execute(Q.beat, (node, transaction.now))
-    own = dict(transaction.execute(Q.held_by, (node,)).fetchall())
-    named = set(held)
-    unnamed = [seq for seq in own if seq not in named]
+    own = {ClaimKey(*key): cancel for *key, cancel in transaction.execute(Q.held_by, (node,)).fetchall()}
+    named = set(keys)
+    unnamed = [key.handle for key in own if key not in named]
     return Orders(
-        cancel=tuple((seq, cancel) for seq, cancel in own.items() if cancel is not None and seq in named),
+        cancel=tuple((key, cancel) for key, cancel in own.items() if cancel is not None and key in named),
         gone=tuple(sorted(named - own.keys())),
         adopt=tuple(claims(transaction.connection, definitions, unnamed)),
     )
@@ -442,12 +467,13 @@ def orphans(
     limit: int,
     silent: Mapping[str, int],
     keys: Collection[ClaimKey],
+    token: int,
 ) -> list[Claim]:
     """Take over what each silent node holds if its `beats` is still the number named, and each claim named."""
     held = transaction.execute(Q.held_by_silent, (json.dumps(list(silent.items())),)).fetchall() if silent else []
     if keys:
-        held += transaction.execute(Q.held_under, (json.dumps([(key.handle, key.fence) for key in keys]),)).fetchall()
-    return _take_over(transaction, definitions, reaper, sorted(set(held)), limit)
+        held += transaction.execute(Q.held_under, (json.dumps(list(keys)),)).fetchall()
+    return _take_over(transaction, definitions, reaper, sorted(set(held)), limit, token)
 
 
 def take(
@@ -457,16 +483,17 @@ def take(
     job_ids: Collection[str],
     limit: int,
     occurrence_ids: Collection[str] | None,
+    token: int,
 ) -> list[Claim]:
     """Take over what other nodes hold of these jobs, silent or not; with `occurrence_ids` only these."""
     wanted = None if occurrence_ids is None else {rows.id_bytes(id_) for id_ in occurrence_ids}
     found = transaction.execute(Q.held_by_others, (json.dumps(list(job_ids)), node)).fetchall()
     held = [row[:4] for row in found if wanted is None or row[4] in wanted]
-    return _take_over(transaction, definitions, node, held, limit)
+    return _take_over(transaction, definitions, node, held, limit, token)
 
 
 def _take_over(
-    transaction: Transaction, definitions: Definitions, node: str, held: Sequence[Columns], limit: int
+    transaction: Transaction, definitions: Definitions, node: str, held: Sequence[Columns], limit: int, token: int
 ) -> list[Claim]:
     now = transaction.now
     taken: list[int] = []
@@ -476,20 +503,17 @@ def _take_over(
             continue
         if status == _AWAITING_RETRY:
             # It lost nothing: no attempt of it was running.
-            transaction.execute(Q.free_wait, (now, seq))
+            transaction.execute(Q.free_wait, (token, now, seq))
             transaction.rang = True
         elif len(taken) < limit:
-            transaction.execute(Q.take_over, (node, now, seq))
+            transaction.execute(Q.take_over, (node, token, now, seq))
             taken.append(seq)
     return claims(transaction.connection, definitions, taken)
 
 
 def note(transaction: Transaction, notes: Sequence[tuple[Claim, Note]]) -> None:
     """Show people what is running; what is no longer the claim's is left alone."""
-    written = [
-        rows.note_columns(claim.handle, claim.fence, claim.snapshot.rules.places[each.task], each)
-        for claim, each in notes
-    ]
+    written = [rows.note_columns(*claim.key, claim.snapshot.rules.places[each.task], each) for claim, each in notes]
     transaction.executemany(Q.note_attempt, written)
 
 

@@ -37,6 +37,7 @@ from everytick.stores.base import (
     Page,
     Stored,
     Whole,
+    new_token,
 )
 from everytick.stores.queries import tables_of
 from everytick.stores.sqlite import ahead, history, jobs, lending, nodes, planning, purging, recording, running
@@ -209,21 +210,22 @@ class SqliteStore:
 
     async def claim(self, node: str, queues: Collection[str], limit: int, unknown: Collection[str] = ()) -> list[Claim]:
         """Give the node up to `limit` ready occurrences of these queues, by priority, then age."""
+        token = new_token()
         return await self._write(
-            lambda writing: running.claim(writing, self._definitions, node, queues, limit, unknown)
+            lambda writing: running.claim(writing, self._definitions, node, queues, limit, unknown, token)
         )
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
-        """Write each step, on the condition that the claim's fence is still the occurrence's."""
-        return await self._write(lambda writing: running.commit_steps(writing, steps))
+        """Write each step, on the condition that the claim's fence and token are still the occurrence's."""
+        return await self._write(lambda writing: running.commit_steps(writing, self._definitions, steps))
 
     async def register(self, node: str, facts: NodeFacts) -> None:
         """Keep what the node says of itself, which is a sign of life; nodes that are long gone are forgotten."""
         await self._write(lambda writing: nodes.register(writing, node, facts))
 
-    async def beat(self, node: str, held: Collection[int]) -> Orders:
+    async def beat(self, node: str, keys: Collection[ClaimKey]) -> Orders:
         """Say that the node lives and what it holds; the answer says what the store knows better."""
-        return await self._write(lambda writing: running.beat(writing, self._definitions, node, held))
+        return await self._write(lambda writing: running.beat(writing, self._definitions, node, keys))
 
     async def leave(self, node: str) -> None:
         """Say that the node beats no more: its beats are 0, and what it still holds is an orphan at once."""
@@ -233,16 +235,18 @@ class SqliteStore:
         self, reaper: str, limit: int, silent: Mapping[str, int], keys: Collection[ClaimKey] = ()
     ) -> list[Claim]:
         """Take over what each silent node holds if its `beats` is still the number named, and each claim named."""
+        token = new_token()
         return await self._write(
-            lambda writing: running.orphans(writing, self._definitions, reaper, limit, silent, keys)
+            lambda writing: running.orphans(writing, self._definitions, reaper, limit, silent, keys, token)
         )
 
     async def take(
         self, node: str, job_ids: Collection[str], limit: int, occurrence_ids: Collection[str] | None = None
     ) -> list[Claim]:
         """Take over what other nodes hold of these jobs, silent or not, as `orphans` does for the silent."""
+        token = new_token()
         return await self._write(
-            lambda writing: running.take(writing, self._definitions, node, job_ids, limit, occurrence_ids)
+            lambda writing: running.take(writing, self._definitions, node, job_ids, limit, occurrence_ids, token)
         )
 
     async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:

@@ -207,6 +207,9 @@ create table everytick.span (
 
 -- -------------------------------------------------------------------------------------- occurrences
 
+-- The token of a claim is drawn at random and is part of what its owner proves: a copy of these tables that was restored
+-- from an older one hands out the same keys and fences again. owner is the node that holds an occurrence now, node the
+-- last one that ran it, and found the status that the last claim found.
 -- Status: 0 pending, 1 queued, 2 running, 3 awaiting_retry; from 4 on it is over and never changes again.
 -- One is early when its ready_at had not come as it was written: parked retries and jitter stand apart, in an index
 -- of their own, so that a claim does not walk past them; whoever finds that the time has come ends it.
@@ -228,6 +231,8 @@ create table everytick.occurrence (
     superseded_by_next boolean not null default false,
     awaited            boolean not null default false,
     early              boolean default false,
+    found              smallint not null default 0,
+    claim_token        bigint not null default 0,
     line_at            timestamptz not null,
     ready_at           timestamptz,
     started_at         timestamptz,
@@ -239,6 +244,7 @@ create table everytick.occurrence (
     updated_at         timestamptz not null,
     queue              text collate "C" not null,
     owner              text,
+    node               text,
     cancel             text,
     error              text,
     reason             text,
@@ -298,6 +304,7 @@ create table everytick.attempt (
     progress_text  text,
     log_node       text,
     log_path       text,
+    node           text,
     primary key (occurrence, task, number)
 );
 
@@ -387,7 +394,7 @@ select v.id, v.name, d.kind, d.schedule, d.enabled and v.removed_at is null as e
 create view everytick.occurrences as
 select 'occ_' || o.id as id, j.id as job_id, j.name as job, o.version, o.scheduled_for,
        everytick.occurrence_status(o.status) as status, everytick.cause(o.cause) as cause, o.late, o.priority,
-       o.queue, o.owner, o.fence, o.ready_at, o.started_at, o.ended_at, o.covers_after, o.covers_through,
+       o.queue, o.owner, o.node, o.fence, o.ready_at, o.started_at, o.ended_at, o.covers_after, o.covers_through,
        o.error, o.reason, o.payload, o.overrides, o.replay_of,
        exists (select from everytick.report r where r.ended_at = o.ended_at and r.occurrence = o.seq) as report_due,
        o.created_at, o.updated_at
@@ -406,7 +413,7 @@ select 'occ_' || o.id as occurrence_id, j.name as job, r.task, everytick.run_sta
 -- An attempt after the first is there from the end of the one before it.
 create view everytick.attempts as
 select 'occ_' || o.id as occurrence_id, j.name as job, a.task, a.number,
-       everytick.attempt_status(a.status) as status, a.started_at, a.ended_at, a.error,
+       everytick.attempt_status(a.status) as status, a.started_at, a.ended_at, a.error, a.node,
        a.progress_done, a.progress_total, a.progress_text, a.log_node, a.log_path,
        coalesce(b.ended_at, a.started_at) as created_at
   from everytick.attempt a

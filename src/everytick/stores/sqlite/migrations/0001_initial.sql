@@ -171,7 +171,9 @@ create table span (
 ) strict;
 create index span_job on span (job, covers_through);
 
--- seq is the handle that owners write by: autoincrement, since a zombie's handle must never name another row.
+-- seq is the handle that owners write by: autoincrement, since a zombie's handle must never name another row. A file
+-- that was restored from a copy hands the same ones out again: so each claim draws a token, which its owner names too.
+-- owner is the node that holds it now, node the last one that ran it; found is the status that the last claim found.
 create table occurrence (
   seq integer primary key autoincrement,
   id blob not null unique,
@@ -186,7 +188,10 @@ create table occurrence (
   line_at integer,
   ready_at integer,
   owner text,
+  node text,
   fence integer not null default 0,
+  claim_token integer not null default 0,
+  found integer not null default 0 references occurrence_status,
   started_at integer,
   ended_at integer,
   error text,
@@ -261,6 +266,7 @@ create table attempt (
   progress_text text,
   log_node text,
   log_path text,
+  node text,
   primary key (occurrence, task, number)
 ) strict, without rowid;
 
@@ -285,7 +291,8 @@ create table node (
 create view occurrence_record as
 select o.seq, o.id, j.id as job_id, o.version, o.scheduled_for, o.status, o.cause, o.late, o.covers_after,
        o.covers_through, o.line_at, o.ready_at, o.owner, o.fence, o.started_at, o.ended_at, o.error, o.overrides,
-       o.payload, o.replay_of, o.reason, o.created_at, o.updated_at, o.number, o.claimed_at, o.lost, o.cancel, o.job
+       o.payload, o.replay_of, o.reason, o.created_at, o.updated_at, o.number, o.claimed_at, o.lost, o.cancel, o.job,
+       o.node
   from occurrence o join job j on j.job = o.job;
 
 -- ------------------------------------------------------------------------------------------------ for people
@@ -321,7 +328,7 @@ select 'occ_' || lower(substr(hex(o.id), 1, 8) || '-' || substr(hex(o.id), 9, 4)
          || '-' || substr(hex(o.id), 17, 4) || '-' || substr(hex(o.id), 21)) as id,
        j.id as job_id, j.name as job, o.version,
        «utc o.scheduled_for» as scheduled_for,
-       s.name as status, c.name as cause, o.late, o.priority, o.queue, o.owner, o.fence,
+       s.name as status, c.name as cause, o.late, o.priority, o.queue, o.owner, o.node, o.fence,
        «utc o.ready_at» as ready_at,
        «utc o.started_at» as started_at,
        «utc o.ended_at» as ended_at,
@@ -354,7 +361,7 @@ select 'occ_' || lower(substr(hex(o.id), 1, 8) || '-' || substr(hex(o.id), 9, 4)
        j.name as job, a.task, a.number, s.name as status,
        «utc a.started_at» as started_at,
        «utc a.ended_at» as ended_at,
-       a.error, a.progress_done, a.progress_total, a.progress_text, a.log_node, a.log_path,
+       a.error, a.node, a.progress_done, a.progress_total, a.progress_text, a.log_node, a.log_path,
        «utc coalesce(b.ended_at, a.started_at)» as created_at
   from attempt a join occurrence o on o.seq = a.occurrence join job j on j.job = o.job
   join attempt_status s on s.code = a.status
