@@ -117,6 +117,30 @@ def test_both_names_of_the_error_catch_it_and_a_field_is_its_cause() -> None:
     assert refusal.value.__cause__.details == {"fieldValue": "61", "fieldName": "hour"}
 
 
+@pytest.mark.parametrize(
+    ("expression", "field", "reason"),
+    [
+        ("0 0 ? * *", "day", "must not have the tokens of Quartz (? L W #) in dialect posix, got ?"),
+        ("0 0 L * *", "day", "must not have the tokens of Quartz (? L W #) in dialect posix, got L"),
+        ("0 0 15W * *", "day", "must not have the tokens of Quartz (? L W #) in dialect posix, got 15W"),
+        ("0 0 * * 5#3", "weekday", "must not have the tokens of Quartz (? L W #) in dialect posix, got 5#3"),
+        ("0 0 * * mon", "weekday", "must not have names in dialect posix, got mon: write the number"),
+        ("0 0 * JAN-3 *", "month", "must not have names in dialect posix, got JAN-3: write the number"),
+        ("1e1 * * * *", "minute", "must be plain decimal numbers in dialect posix, got 1e1"),
+        ("0x1 * * * *", "minute", "must be plain decimal numbers in dialect posix, got 0x1"),
+        ("-1 * * * *", "minute", "must not have a sign, got -1"),
+        ("5- * * * *", "minute", "must have a number after -, got 5-"),
+        ("@daily", "format", "must not be a macro, which posix does not have"),
+        ("@daily * * * *", "minute", "must be plain decimal numbers in dialect posix, got @daily"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong(expression: str, field: str, reason: str) -> None:
+    """S2-030, S2-031, M10: by its own name, not as something else."""
+    with pytest.raises(CronExpressionInvalidError) as caught:
+        cron(expression, dialect="posix")
+    assert (caught.value.field, caught.value.reason) == (field, reason)
+
+
 def test_six_fields_are_refused_with_both_readings() -> None:
     """C-01: the message says what the text would be in quartz and what is too much in vixie."""
     with pytest.raises(CronExpressionInvalidError, match="quartz"):

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -10,6 +11,7 @@ from typing import Any
 
 from everytick.declarative import resuming
 from everytick.declarative.callbacks import Callbacks
+from everytick.declarative.diagnosis import unreadable
 from everytick.declarative.errors import TaskInvalidStructureError
 from everytick.declarative.instances import Instances
 from everytick.declarative.jobs import owner_of
@@ -20,7 +22,7 @@ from everytick.declarative.resolution import Resolution, resolve
 from everytick.declarative.telling import Tasks, Teller
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.snapshots import Request
-from everytick.errors import StoreUnavailable, TooManyEditions, VersionConflict
+from everytick.errors import DeclarativeError, StoreUnavailable, TooManyEditions, VersionConflict
 from everytick.node.events import Events
 from everytick.node.node import Node
 from everytick.node.settings import node_settings
@@ -140,7 +142,9 @@ class Beginning:
         assert failure is not None, "whoever is here has failed"
         if isinstance(failure, VersionConflict) and failure.expected == 0:
             # It is there and cannot be seen: its definition cannot be read.
-            raise TaskInvalidStructureError(f"an unreadable definition of job '{failure.job}'") from failure
+            raise TaskInvalidStructureError(f"an unreadable definition of job '{failure.job}'").about(
+                self._task(failure.job)
+            ) from failure
         raise failure
 
     async def _try_to_bring_in(self) -> None:
@@ -201,6 +205,17 @@ class Beginning:
         await self.node.planner.round()
         retries = [each.id for name in self._owed for each in found.get(self._ids[name], ())]
         await resuming.cancel(self._store, retries, resuming.SUPERSEDED)
+
+    async def diagnosed(self, error: BaseException) -> BaseException:
+        """Return what the taxonomy calls an error that comes of rows of a task which the store cannot read."""
+        is_known = isinstance(error, (DeclarativeError, StoreUnavailable)) or not isinstance(error, Exception)
+        if not is_known:
+            with suppress(Exception):
+                found = await unreadable(self._store, self._scheduler, self._registrations)
+                if found is not None:
+                    found.__cause__ = error
+                    return found
+        return error
 
     async def undo(self) -> None:
         """Put back what was written; what goes wrong with that is logged, for another error is on its way."""

@@ -15,6 +15,7 @@ from everytick.declarative.errors import (
     TaskInvalidTypeError,
     TaskInvalidValueError,
     TaskMissingFieldError,
+    TaskTryDeserializeError,
 )
 from everytick.declarative.registrations import Registration, milliseconds
 from everytick.domain.job import Job
@@ -109,6 +110,14 @@ def read_document(data: object, is_name: Callable[[str], bool]) -> TaskDocument:
         _delay(data["retryDelayMs"]),
         data["schedulerIdentifier"],
     )
+
+
+def document_on(job: Job, task: str, is_name: Callable[[str], bool]) -> TaskDocument:
+    """Return the document on the job of a task; what is wrong with it names the task."""
+    try:
+        return read_document(data_of(job), is_name)
+    except TaskTryDeserializeError as error:
+        raise error.about(task) from error.__cause__
 
 
 def _check_kind(data: Mapping[str, object], field: str, expected: str) -> None:

@@ -23,7 +23,7 @@ them shortened and without control characters.
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from everytick.errors import DeclarativeError, shown
 
@@ -98,7 +98,27 @@ class SchedulerAlreadyActiveError(_Specified):
 
 
 class TaskTryDeserializeError(_Specified):
-    """The state document of a task cannot be read; everything else in the store is as it was."""
+    """What the store holds of a task cannot be read; everything else in it is as it was.
+
+    The specification lays the message down; `details["taskName"]` and a note say which task it is.
+    """
+
+    task: str | None = None
+
+    def about(self, task: str) -> Self:
+        """Say whose state it is."""
+        self.task = task
+        self.add_note(f"in the persisted state of task '{shown(task, 300)}'")
+        return self
+
+    @property
+    def details(self) -> Mapping[str, object]:
+        """What the specification says is told with the error, and the task if it is known."""
+        told = super().details
+        return told if self.task is None else {**told, "taskName": self.task}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (*super().__reduce__(), {"task": self.task, "__notes__": getattr(self, "__notes__", [])})
 
     code = "task_try_deserialize"
     keys: ClassVar[tuple[str, ...]] = ("field", "value", "expectedType")

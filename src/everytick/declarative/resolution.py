@@ -6,7 +6,7 @@ Pure: records and registrations in, definitions to put out. The same inputs give
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 
-from everytick.declarative.documents import data_of, document_of, read_document
+from everytick.declarative.documents import document_of, document_on
 from everytick.declarative.jobs import is_job_of, job_of, unscheduled
 from everytick.declarative.registrations import Registration
 from everytick.domain.job import Job
@@ -64,7 +64,7 @@ def resolve(
             kinds[name] = Kind.NEW
             puts.append(job_of(scheduler, registration, document_of(registration, identifier)))
             continue
-        document = read_document(data_of(record.job), name.__eq__)
+        document = document_on(record.job, name, name.__eq__)
         same = document.says_the_same(registration)
         kinds[name] = Kind.ORPHANED if name in orphaned else Kind.PRESERVED if same else Kind.OVERRIDDEN
         wanted = document if same else document_of(registration, identifier)

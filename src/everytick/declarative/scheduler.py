@@ -1,27 +1,30 @@
 """The declarative scheduler: `initialize` and `stop`, on the core's own store, planner and executor."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from everytick.declarative import presence
 from everytick.declarative.beginning import Beginning
-from everytick.declarative.errors import SchedulerAlreadyActiveError, UnexpectedError
+from everytick.declarative.errors import SchedulerAlreadyActiveError, TaskTryDeserializeError, UnexpectedError
 from everytick.declarative.lateness import Lateness
 from everytick.declarative.names import checked_scheduler
 from everytick.declarative.opening import nothing_to_close, opened
 from everytick.declarative.registrations import Registration, read_registrations
 from everytick.declarative.succession import Succession
 from everytick.declarative.telling import DeclarativeEvent, Listener, PollingState, SchedulerState, Teller
-from everytick.errors import DeclarativeError
+from everytick.errors import DeclarativeError, shown
 from everytick.node.node import Node, node_name
 
 if TYPE_CHECKING:
     from everytick.node.clock import NodeClock
     from everytick.stores.addresses import AnyStore
+
+_log = logging.getLogger("everytick.declarative")
 
 _LAST_WORDS = 5.0
 """Seconds that a stop waits for the store to learn of it; other instances learn of it later then."""
@@ -94,7 +97,7 @@ class DeclarativeScheduler:
 
     # --------------------------------------------------------------------------------------------------- initialize
 
-    def initialize(self, registrations: object) -> Awaitable[None]:
+    def initialize(self, registrations: object) -> "Coroutine[Any, Any, None]":
         """Check the registrations, begin, and return what to await until every task is scheduled.
 
         What is wrong with the call itself is raised here, before anything is awaited and with
@@ -109,13 +112,12 @@ class DeclarativeScheduler:
         self._tell("SchedulerInitializationStarted")
         try:
             found = read_registrations(registrations, self._host_now)
-            loop = asyncio.get_running_loop()
+            loop = _running_loop()
         except BaseException as error:  # noqa: BLE001, whatever it is, the scheduler is not initializing any more
             self._fail(error)
         self._identifier = self._identifier or node_name()
         self._starting = loop.create_task(self._begin(found, self._identifier))
-        # Whoever waits may be canceled: the initialization goes on, and stop() still waits for it.
-        return asyncio.shield(self._starting)
+        return Begun(self._starting)
 
     async def _begin(self, registrations: Mapping[str, Registration], identifier: str) -> None:
         beginning: Beginning | None = None
@@ -129,8 +131,9 @@ class DeclarativeScheduler:
             self._time, self._is_callback = beginning.node.clock, beginning.callbacks.is_running_here
             await beginning.run()
         except BaseException as error:  # noqa: BLE001, also a cancel of whoever awaits this
+            told = error if beginning is None else await beginning.diagnosed(error)
             await self._undo(beginning)
-            self._fail(error)
+            self._fail(told)
         self._starting, self._lateness, self._beginning = None, beginning.lateness, beginning
         if registrations:
             self._node, self._polling = beginning.node, PollingState.ACTIVE
@@ -161,7 +164,11 @@ class DeclarativeScheduler:
     def _fail(self, error: BaseException) -> NoReturn:
         """Be uninitialized again, say so, and raise; what the specification has no name for is wrapped."""
         self._state, self._polling = SchedulerState.UNINITIALIZED, PollingState.INACTIVE
-        self._tell("SchedulerInitializationFailed", str(error) or type(error).__name__)
+        text = str(error) or type(error).__name__
+        if isinstance(error, TaskTryDeserializeError) and error.task is not None:
+            text = f"task '{shown(error.task, 300)}': {text}"
+            _log.error("the state of %s; nothing was changed, mend it with write_state_document", text)
+        self._tell("SchedulerInitializationFailed", text)
         if isinstance(error, DeclarativeError) or not isinstance(error, Exception):
             raise error
         raise UnexpectedError("initialize", error) from error
@@ -188,6 +195,7 @@ class DeclarativeScheduler:
             self._stopping = asyncio.get_running_loop().create_task(self._end())
         if self._stopping is not None:
             await asyncio.shield(self._stopping)
+        await self._teller.heard()
 
     async def _end(self) -> None:
         node, failures = self._node, list[Exception]()
@@ -232,6 +240,47 @@ class DeclarativeScheduler:
     def _tell(self, name: str, error: str = "") -> None:
         at = self._host_now() if self._time is None or not self._time.is_set else self._time.now()
         self._teller.tell(DeclarativeEvent(name, at, error=error))
+
+
+class Begun(Coroutine[Any, Any, None]):
+    """What `initialize` returns: it has begun already, and can be awaited, or given to `create_task` and the like.
+
+    The waiting task may be canceled: the initialization goes on, and stop() still waits for it.
+    """
+
+    def __init__(self, task: "asyncio.Task[None]") -> None:
+        self.__name__ = self.__qualname__ = "initialize"
+        self._task = task
+        self._waiting: Generator[Any, Any, None] | None = None
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        """Wait for the end of the initialization."""
+        return asyncio.shield(self._task).__await__()
+
+    def send(self, value: Any) -> Any:
+        """Go on waiting, as a coroutine does."""
+        if self._waiting is None:
+            self._waiting = self.__await__()
+        return self._waiting.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Let the wait end with an error, as a coroutine does."""
+        if self._waiting is None:
+            self._waiting = self.__await__()
+        return self._waiting.throw(*error)
+
+    def close(self) -> None:
+        """Stop waiting."""
+        if self._waiting is not None:
+            self._waiting.close()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError as error:
+        reason = "no running event loop: call initialize() in a coroutine, on the loop that its callbacks shall run on"
+        raise RuntimeError(reason) from error
 
 
 async def _kept(failures: list[Exception], work: Callable[[], Awaitable[None]]) -> None:

@@ -5,16 +5,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from everytick.declarative import resuming
-from everytick.declarative.documents import data_of, read_document
+from everytick.declarative.diagnosis import unreadable
+from everytick.declarative.documents import data_of, document_on, read_document
 from everytick.declarative.jobs import job_of, with_data
-from everytick.declarative.names import job_name, prefix_of
+from everytick.declarative.names import job_name, prefix_of, task_name
 from everytick.declarative.opening import reading
 from everytick.declarative.registrations import milliseconds, read_registrations
 from everytick.declarative.telling import TaskStatus
 from everytick.domain.ids import job_id
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Occurrence
-from everytick.errors import NotFound
+from everytick.errors import EverytickError, NotFound
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import JobRecord
 
@@ -56,17 +57,29 @@ async def task_states(
 
     Without `tasks` these are all of them.
     """
-    prefix = prefix_of(name)
-    wanted = None if tasks is None else {job_name(name, each) for each in tasks}
+    named = list(tasks or ())
     async with reading(store) as opened:
-        found = [each for each in await opened.list() if each.job.name.startswith(prefix)]
-        records = [each for each in found if wanted is None or each.job.name in wanted]
-        ids = {each.job.id for each in records}
-        active, failed = await resuming.active_of(opened, ids), await opened.last_failures(ids)
-        states = [
-            await _state(opened, name, each, active.get(each.job.id, []), failed.get(each.job.id)) for each in records
-        ]
+        try:
+            records = await _records(opened, name, tasks)
+            named = [task_name(name, each.job.name) for each in records]
+            ids = {each.job.id for each in records}
+            active, failed = await resuming.active_of(opened, ids), await opened.last_failures(ids)
+            states = [
+                await _state(opened, name, each, active.get(each.job.id, []), failed.get(each.job.id))
+                for each in records
+            ]
+        except EverytickError:
+            raise
+        except Exception as error:
+            raise (await unreadable(opened, name, named)) or error from error
         return {each["name"]: each for each in states}
+
+
+async def _records(store: AnyStore, scheduler: str, tasks: Collection[str] | None) -> list[JobRecord]:
+    prefix = prefix_of(scheduler)
+    wanted = None if tasks is None else {job_name(scheduler, each) for each in tasks}
+    found = [each for each in await store.list() if each.job.name.startswith(prefix)]
+    return [each for each in found if wanted is None or each.job.name in wanted]
 
 
 async def state_document(store: "str | AnyStore", task: str, name: str = "default") -> object:
@@ -118,7 +131,8 @@ def _made_anew(task: str, document: object, name: str) -> Job:
 async def _state(
     store: AnyStore, scheduler: str, record: JobRecord, active: list[Occurrence], failed: datetime | None
 ) -> TaskState:
-    document = read_document(data_of(record.job), lambda task: job_name(scheduler, task) == record.job.name)
+    job = record.job
+    document = document_on(job, task_name(scheduler, job.name), lambda task: job_name(scheduler, task) == job.name)
     status, until = await _standing(store, active)
     succeeded = record.last_success
     return TaskState(

@@ -4,11 +4,15 @@ A task's events follow from those of its occurrences. Nothing is decided here: a
 raises, or that nobody gave, changes nothing.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
+from inspect import isawaitable
 from typing import TypeAlias
 
 from everytick.declarative.lateness import Lateness
@@ -69,6 +73,8 @@ class Teller:
     def __init__(self, listener: Listener | None) -> None:
         self._listener = listener
         self._held: list[DeclarativeEvent] | None = None
+        self._unheard: deque[tuple[str, Awaitable[object]]] = deque()
+        self._hearing: asyncio.Task[None] | None = None
 
     def hold(self) -> None:
         """Keep what tasks do back until `release`."""
@@ -90,9 +96,32 @@ class Teller:
             self._held.append(event)
         elif self._listener is not None:
             try:
-                self._listener(event)
+                answer = self._listener(event)
             except BaseException:  # noqa: BLE001, it is not our code
-                _log.exception("a listener of the scheduler failed on %s", event.name)
+                _log.exception("a listener of the scheduler failed on %s; the scheduler goes on", event.name)
+            else:
+                if isawaitable(answer):
+                    self._await(event.name, answer)
+
+    async def heard(self) -> None:
+        """Return when an async listener has heard everything, unless it is the listener that asks."""
+        if self._hearing is not None and self._hearing is not asyncio.current_task():
+            await asyncio.wait([self._hearing])
+
+    def _await(self, name: str, answer: Awaitable[object]) -> None:
+        """Let an async listener hear one event after the other, in their order."""
+        self._unheard.append((name, answer))
+        if self._hearing is None or self._hearing.done():
+            with suppress(RuntimeError):  # without a loop it is heard with the next event
+                self._hearing = asyncio.get_running_loop().create_task(self._hear())
+
+    async def _hear(self) -> None:
+        while self._unheard:
+            name, answer = self._unheard.popleft()
+            try:
+                await answer
+            except Exception:  # noqa: BLE001, it is not our code
+                _log.exception("a listener of the scheduler failed on %s; the scheduler goes on", name)
 
 
 class _Standing:

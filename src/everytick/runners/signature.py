@@ -101,8 +101,13 @@ def refuse_unfilled(job: str, task: str, function: Callable[..., Any], payload: 
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Say whether calling this gives a coroutine, also through partial() and callable objects."""
+    """Say whether calling this gives a coroutine, also through partial() and callable objects.
+
+    Calling a class gives an object, whatever can be done with that.
+    """
     found = _unwrapped(function)
+    if isinstance(found, type):
+        return False
     return inspect.iscoroutinefunction(found) or inspect.iscoroutinefunction(getattr(found, "__call__", None))  # noqa: B004
 
 

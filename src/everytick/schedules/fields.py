@@ -64,6 +64,7 @@ _QUARTZ = (
 _HASH_TOKEN = re.compile(r"(?:^|[ ,])H", re.ASCII)
 _HASHED = re.compile(r"H(?:\(([0-9]+)-([0-9]+)\))?(?:/([0-9]+))?", re.ASCII)
 _DAY_SPECIAL = re.compile(r"L|LW|L-([0-9]{1,2})|([0-9]{1,2})W", re.ASCII)
+_QUARTZ_TOKEN = re.compile(r"\?|L(?:W|-[0-9]*)?|[0-9]*[LW]|[0-9]*#[0-9]*", re.ASCII)
 _WEEKDAY_SPECIAL = re.compile(r"([0-9]|[A-Za-z]{3})(?:L|#([0-9]))", re.ASCII)
 
 
@@ -133,7 +134,8 @@ def is_hashed(expression: str, dialect: str) -> bool:
 
 
 def _split(expression: str, dialect: str) -> list[str]:
-    if expression.startswith("@"):
+    # posix has no macros: with five fields the first of them is the wrong one.
+    if expression.startswith("@") and (dialect == "vixie" or expression.count(" ") != 4):
         return _macro(expression, dialect).split(" ")
     texts = expression.split(" ") if expression else []
     wanted = (6, 7) if dialect == "quartz" else (5,)
@@ -225,9 +227,18 @@ def _posix_part(field: Field, text: str, part: str, _: list[Special]) -> int:
     if "/" in part:
         raise FieldParseError(field.name, text, _no_step(text))
     if any(c.isalpha() or c in "?#@" for c in part):
-        raise FieldParseError(field.name, text, "must be plain decimal numbers in dialect posix, which has no names")
+        raise FieldParseError(field.name, text, _not_posix(part))
     low, high = _ends(field, text, part)
     return _range(low, high, 1)
+
+
+def _not_posix(part: str) -> str:
+    """Say what stands there instead of a number."""
+    if any(name in part.lower() for name in (*_MONTHS, *_WEEKDAYS)):
+        return f"must not have names in dialect posix, got {shown(part, 40)}: write the number"
+    if _QUARTZ_TOKEN.fullmatch(part) is not None:
+        return f"must not have the tokens of Quartz (? L W #) in dialect posix, got {shown(part, 40)}"
+    return f"must be plain decimal numbers in dialect posix, got {shown(part, 40)}"
 
 
 def _vixie_part(field: Field, text: str, part: str, _: list[Special]) -> int:
@@ -277,6 +288,10 @@ def _special(field: Field, text: str, part: str) -> Special | None:
 
 def _ends(field: Field, text: str, span: str) -> tuple[int, int]:
     first, dash, last = span.partition("-")
+    if dash and not first:
+        raise FieldParseError(field.name, text, f"must not have a sign, got {shown(span, 40)}")
+    if dash and not last:
+        raise FieldParseError(field.name, text, f"must have a number after -, got {shown(span, 40)}")
     low = _number(field, text, first)
     high = _number(field, text, last) if dash else low
     if low > high:

@@ -9,6 +9,7 @@ import pytest
 
 from everytick import Everytick, every
 from everytick.declarative import (
+    DeclarativeEvent,
     DeclarativeScheduler,
     TaskMissingFieldError,
     UnexpectedError,
@@ -410,9 +411,51 @@ async def test_a_callback_begins_when_the_scheduler_runs_though_it_was_claimed_b
     assert seen == ["Running"]
 
 
+@pytest.mark.parametrize("store", ["memory"], indirect=True)
+async def test_what_initialize_returns_is_a_coroutine_that_has_begun(world: World) -> None:
+    """S2-001, S2-063: for create_task, groups and gather; whether anybody waits changes nothing."""
+    registrations = [("a", "0 0 1 1 *", Counting(), "5m")]
+    tasked, grouped, gathered, left = (world.scheduler(name=name) for name in ("tasked", "grouped", "gathered", "left"))
+    waiting = asyncio.create_task(tasked.initialize(registrations))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(grouped.initialize(registrations))
+    await asyncio.gather(gathered.initialize(registrations))
+    begun = left.initialize(registrations)
+    await waiting
+    await asyncio.wait_for(world.scheduler(name="timed").initialize(registrations), PATIENCE)
+    await left.stop()
+    await begun
+    assert (tasked.state, grouped.state, gathered.state, left.state) == ("Running", "Running", "Running", "Stopped")
+
+    again = asyncio.create_task(left.initialize(registrations))
+    again.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await again
+    await left.stop()
+    assert left.state == "Stopped"
+
+
+async def test_an_async_listener_has_heard_everything_when_stop_returns(clock: ManualClock) -> None:
+    """S2-015, M9."""
+    heard = list[str]()
+
+    async def listener(event: DeclarativeEvent) -> None:
+        await asyncio.sleep(0)
+        heard.append(event.name)
+
+    scheduler = DeclarativeScheduler(MemoryStore(clock), listener=listener, clock=clock)
+    await scheduler.initialize([("a", "* * * * *", Counting(), "5m")])
+    await scheduler.stop()
+    assert heard == [
+        "SchedulerInitializationStarted", "PollingStarted", "SchedulerInitializationCompleted",
+        "TaskRunStarted", "SchedulerStopRequested", "PollingStopRequested", "TaskRunCompleted",
+        "PollingStopped", "SchedulerStopped",
+    ]  # fmt: skip
+
+
 def test_without_a_loop_nothing_begins() -> None:
     """S2-055, S2-056: a mistake in the registrations is found all the same."""
     scheduler = DeclarativeScheduler("memory://")
     with pytest.raises(UnexpectedError, match="no running event loop"):
-        scheduler.initialize([])
+        _ = scheduler.initialize([])
     assert scheduler.state == "Uninitialized"

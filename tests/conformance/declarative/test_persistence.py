@@ -518,7 +518,9 @@ async def broken_document(adapter: Adapter, name: str, change: Any, expected: An
     with pytest.raises(adapter.error("TaskTryDeserializeError")) as caught:
         await scheduler.initialize([task.on(NEVER_NEAR)])
     assert type(caught.value).__name__ == name, bad
-    check_state_error(name, str(caught.value), dict(adapter.details(caught.value)), expected)
+    details = dict(adapter.details(caught.value))
+    assert details.pop("taskName", "task") == "task"
+    check_state_error(name, str(caught.value), details, expected)
     assert (scheduler.state, scheduler.polling) == ("Uninitialized", "Inactive")
     assert scheduler.names() == ["SchedulerInitializationStarted", "SchedulerInitializationFailed"]
     assert await world.document("task") == bad

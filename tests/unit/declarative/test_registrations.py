@@ -80,6 +80,8 @@ def test_only_a_list_or_a_tuple_is_an_array(given: object) -> None:
         ("a", None, nothing, "5m"),
         ("a", "* * * * *", lambda: None, "5m"),
         ("a", "* * * * *", "callback", "5m"),
+        ("a", "* * * * *", Callable_, "5m"),
+        ("a", "* * * * *", partial(Callable_), "5m"),
         ("a", "* * * * *", nothing, 300),
         ("a", "* * * * *", nothing, True),
         "abcd",
@@ -87,7 +89,7 @@ def test_only_a_list_or_a_tuple_is_an_array(given: object) -> None:
     ],
 )
 def test_a_registration_of_another_shape_is_refused_with_its_place(given: object) -> None:
-    """S2-041."""
+    """S2-041, S2-003, M8: a class is no async function, whatever its objects are."""
     error = refused([("first", "* * * * *", nothing, "5m"), given], RegistrationShapeError)
     assert str(error) == "Invalid registration shape: expected [string, string, function, Duration]"
     assert error.details == {"registrationIndex": 1, "received": given}

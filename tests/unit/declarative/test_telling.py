@@ -1,5 +1,6 @@
 """The events of a task, from those of its occurrences."""
 
+import asyncio
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -147,3 +148,38 @@ def test_nobody_is_late_before_he_could_start() -> None:
     lateness.ended("a", at("12:20"))
     lateness.started("a", at("12:11"), at("12:20"))
     assert (lateness.deviations, lateness.longest) == (0, timedelta(seconds=30))
+
+
+async def test_an_async_listener_hears_one_event_after_the_other(caplog: pytest.LogCaptureFixture) -> None:
+    """S2-015, M9: in their order, however long it takes; what it raises is logged and changes nothing."""
+    heard = list[str]()
+
+    async def listener(event: DeclarativeEvent) -> None:
+        heard.append(f"{event.name} comes")
+        for _ in range(20 if event.name == "first" else 1):
+            await asyncio.sleep(0)
+        heard.append(f"{event.name} goes")
+        if event.name == "first":
+            raise ValueError
+
+    teller = Teller(listener)
+    for name in ("first", "second"):
+        teller.tell(DeclarativeEvent(name, NOON))
+    await teller.heard()
+    teller.tell(DeclarativeEvent("third", NOON))
+    await teller.heard()
+    assert heard == [f"{name} {what}" for name in ("first", "second", "third") for what in ("comes", "goes")]
+    assert "failed on first" in caplog.text
+
+
+async def test_an_async_listener_may_wait_for_what_waits_for_it() -> None:
+    """M9: a listener that awaits stop() does not wait for itself."""
+    teller: Teller
+
+    async def listener(_: DeclarativeEvent) -> None:
+        await teller.heard()
+
+    teller = Teller(listener)
+    teller.tell(DeclarativeEvent("first", NOON))
+    async with asyncio.timeout(20):
+        await teller.heard()

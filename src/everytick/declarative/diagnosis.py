@@ -1,0 +1,66 @@
+"""Diagnosis: which task's rows the store cannot read, told as an error of the taxonomy (S2-053, S2-057).
+
+Timestamps are persisted fields of a task too. A store that meets one that cannot be, or a row
+that is missing, fails in whatever way its code does; here that failure finds its task.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from everytick.declarative.errors import TaskInvalidStructureError, TaskInvalidValueError, TaskTryDeserializeError
+from everytick.declarative.names import job_name
+from everytick.declarative.resuming import last_attempt_at
+from everytick.domain.ids import job_id
+from everytick.errors import NotFound, StoreUnavailable
+from everytick.stores.addresses import AnyStore
+
+_AT_ONCE = 500
+
+
+async def unreadable(store: AnyStore, scheduler: str, tasks: Collection[str]) -> TaskTryDeserializeError | None:
+    """Return what is wrong with the rows of the first task that cannot be read; None if all of them can."""
+    for batch in _batches(list(tasks), _AT_ONCE):
+        if await _trouble(store, scheduler, batch) is None:
+            continue
+        for task in batch:
+            trouble = await _trouble(store, scheduler, [task])
+            if trouble is not None:
+                return _told(task, trouble)
+    return None
+
+
+async def _trouble(store: AnyStore, scheduler: str, tasks: Sequence[str]) -> Exception | None:
+    """Read everything that the store keeps of these; return what goes wrong with that."""
+    ids = [job_id(job_name(scheduler, task)) for task in tasks]
+    try:
+        found = await store.get(ids)
+        for id_ in ids:
+            if id_ in found:
+                await last_attempt_at(store, found[id_])
+                await store.last_failures([id_])
+            elif await _is_known(store, id_):
+                return LookupError("some of its rows are missing")
+    except StoreUnavailable:
+        raise
+    except Exception as error:  # noqa: BLE001, whatever a store raises about rows that cannot be
+        return error
+    return None
+
+
+async def _is_known(store: AnyStore, id_: str) -> bool:
+    try:
+        await store.editions(id_)
+    except NotFound:
+        return False
+    return True
+
+
+def _told(task: str, trouble: Exception) -> TaskTryDeserializeError:
+    reason = f"{type(trouble).__name__}: {trouble}"
+    if isinstance(trouble, (OverflowError, ValueError)):
+        return TaskInvalidValueError("timestamps", None, f"hold a time that cannot be ({reason})").about(task)
+    return TaskInvalidStructureError(f"rows of a task that do not belong together ({reason})").about(task)
+
+
+def _batches(tasks: list[str], size: int) -> Iterator[list[str]]:
+    for place in range(0, len(tasks), size):
+        yield tasks[place : place + size]
