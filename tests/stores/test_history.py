@@ -61,3 +61,27 @@ async def test_retention_forgets_the_old_and_keeps_the_last(store: AnyStore, clo
     assert await store.prune() == 0
     assert [str(each.status) for each in await occurrences(store)] == ["completed", "failed", "pending"]
     assert (await store.get([stored.job_id]))[stored.job_id].watermark >= watermark
+
+
+async def test_runs_attempts_and_tasks_say_when_they_came_to_be(store: AnyStore, clock: ManualClock) -> None:
+    """S0-003, S0-005, S0-006: a run with its occurrence, a retry at the end of the attempt before it."""
+    stored = await store.put(job(retry={"max": 1, "interval": "1m"}))
+    defined = clock.time
+    clock.move(hours=1)
+    await plan_once(store)
+    made = clock.time
+    clock.move(seconds=1)
+    await run_one(store, FAILED)
+    failed = clock.time
+    clock.move(minutes=2)
+    claim = await run_one(store)
+    again = clock.time
+    whole = await store.whole(claim.occurrence.id)
+    [run], [(_, first), (_, second)] = whole.runs, whole.attempts
+    assert (run.created_at, run.updated_at) == (made, again)
+    assert (first.created_at, second.created_at) == (failed, failed)
+    [record] = (await store.get([stored.job_id])).values()
+    assert [(each.created_at, each.updated_at) for each in record.job.tasks] == [(defined, defined)]
+    edited = await store.put(job(priority=2))
+    [record] = (await store.get([edited.job_id])).values()
+    assert [(each.created_at, each.updated_at) for each in record.job.tasks] == [(defined, again)]

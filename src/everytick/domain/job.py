@@ -30,7 +30,10 @@ InZone: TypeAlias = Callable[[Schedule, str], Schedule]
 
 @value
 class Task:
-    """One unit of work in a Job: what to call, after which other tasks, under which settings."""
+    """One unit of work in a Job: what to call, after which other tasks, under which settings.
+
+    Its times are its definition's: when the job was created, and when this version of it was.
+    """
 
     id: str
     job_id: str
@@ -186,7 +189,9 @@ def restored_job(
         id=id,
         name=kept_once(name),
         schedule=schedule,
-        tasks=tuple(_restored_task(id, order, task, settings) for order, task in enumerate(written, 1)),
+        tasks=tuple(
+            _restored_task(id, order, task, settings, created_at, updated_at) for order, task in enumerate(written, 1)
+        ),
         settings=settings,
         overrides=overrides,
         application=application,
@@ -198,15 +203,35 @@ def restored_job(
     )
 
 
-def _restored_task(job_id: str, order: int, task: TaskDefinition, settings: Settings) -> Task:
-    return _whole_task(job_id, order, task, settings.overridden_by(task.overrides))
+def dated(job: Job, created_at: datetime, updated_at: datetime) -> Job:
+    """Return the definition with the store's times, and its tasks with the same."""
+    tasks = tuple(replace(task, created_at=created_at, updated_at=updated_at) for task in job.tasks)
+    return replace(job, tasks=tasks, created_at=created_at, updated_at=updated_at)
 
 
-def _whole_task(job_id: str, order: int, task: TaskDefinition, merged: Settings) -> Task:
+def _restored_task(
+    job_id: str,
+    order: int,
+    task: TaskDefinition,
+    settings: Settings,
+    created_at: datetime | None,
+    updated_at: datetime | None,
+) -> Task:
+    return _whole_task(job_id, order, task, settings.overridden_by(task.overrides), created_at, updated_at)
+
+
+def _whole_task(
+    job_id: str,
+    order: int,
+    task: TaskDefinition,
+    merged: Settings,
+    created_at: datetime | None = None,
+    updated_at: datetime | None = None,
+) -> Task:
     from everytick.domain.ids import task_id
 
     id_, name, target = kept_once(task_id(job_id, task.name)), kept_once(task.name), kept_once(task.target)
-    return Task(id_, job_id, name, order, target, task.after, task.overrides, merged)
+    return Task(id_, job_id, name, order, target, task.after, task.overrides, merged, created_at, updated_at)
 
 
 def refuse_contradicting_task(job: Job, tasks: Sequence[TaskDefinition]) -> None:

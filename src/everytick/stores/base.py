@@ -6,7 +6,7 @@ readable specification of every verb; the others are proven equal to it.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from pathlib import Path
@@ -201,6 +201,26 @@ class Whole:
     occurrence: Occurrence
     runs: tuple[TaskRun, ...]
     attempts: tuple[tuple[str, Attempt], ...]
+
+
+def whole_of(occurrence: Occurrence, runs: Sequence[TaskRun], attempts: Sequence[tuple[str, Attempt]]) -> Whole:
+    """Return the occurrence with its runs and attempts, each with the times that follow from the others.
+
+    A run is there from its occurrence on, and changed when one of its attempts began or ended. An
+    attempt after the first is there from the end of the one before it.
+    """
+    ends = {(each.run_id, each.number): each.ended_at for _, each in attempts}
+    dated = [
+        (task, replace(each, created_at=ends.get((each.run_id, each.number - 1)) or each.started_at))
+        for task, each in attempts
+    ]
+    moments: dict[str, list[datetime | None]] = {}
+    for _, each in attempts:
+        moments.setdefault(each.run_id, []).extend((each.started_at, each.ended_at))
+    made = occurrence.created_at
+    changed = [max(filter(None, (made, run.started_at, run.ended_at, *moments.get(run.id, ())))) for run in runs]
+    told = [replace(run, created_at=made, updated_at=at) for run, at in zip(runs, changed, strict=True)]
+    return Whole(occurrence, tuple(told), tuple(dated))
 
 
 @value

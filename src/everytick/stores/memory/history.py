@@ -10,7 +10,7 @@ from everytick.domain.decisions import Span
 from everytick.domain.occurrence import Cause, TaskRun
 from everytick.domain.snapshots import Request
 from everytick.domain.statuses import ENDED, AttemptStatus, OccurrenceStatus
-from everytick.stores.base import ClaimKey, NodeRecord, Page, Whole
+from everytick.stores.base import ClaimKey, NodeRecord, Page, Whole, whole_of
 from everytick.stores.memory.base import Base
 from everytick.stores.memory.ordered import Place
 from everytick.stores.memory.tables import JobRow, NodeRow, OccurrenceRow
@@ -69,7 +69,7 @@ class History(Base):
             if (run := row.runs.get(task.name)) is not None
         )
         attempts = sorted(row.attempts.items(), key=lambda item: (tasks[item[0][0]].order, item[0][1]))
-        return Whole(
+        return whole_of(
             row.record(),
             runs,
             tuple((task, each.record(ids.run_id(row.id, tasks[task].id), number)) for (task, number), each in attempts),

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from everytick.domain import ids
-from everytick.domain.job import Job
+from everytick.domain.job import Job, dated
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
 from everytick.domain.snapshots import Adjustment, Edition, Missed, Pause, Request, Reschedule
@@ -285,7 +285,7 @@ class Jobs(Planning):
         nth = 1
         while (id_ := ids.job_id(job.name, nth)) in self._tables.jobs:
             nth += 1
-        made = replace(under_id(job, id_), version=1, created_at=now, updated_at=now)
+        made = replace(dated(under_id(job, id_), now, now), version=1)
         row = JobRow(id_, job.name, [Edition(made)], first_watermark(made, now), now)
         row.versions[1] = made, rules_of(made)
         if job.settings.on_create.begin is FirstSight.IMMEDIATELY:
@@ -300,7 +300,7 @@ class Jobs(Planning):
         self._make_room(row, job)
         refuse_edit(row.name, len(row.editions), job)
         version = row.job.version + 1
-        made = replace(under_id(job, row.id), version=version, created_at=row.created_at, updated_at=now)
+        made = replace(dated(under_id(job, row.id), row.created_at, now), version=version)
         if row.job.settings.recovery != made.settings.recovery:
             row.narrowed_at = now
         row.editions.append(Edition(made, now))

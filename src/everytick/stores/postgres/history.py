@@ -9,7 +9,7 @@ from everytick.domain.occurrence import Cause, Occurrence, TaskRun
 from everytick.domain.snapshots import Edition
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
-from everytick.stores.base import Page, Whole
+from everytick.stores.base import Page, Whole, whole_of
 from everytick.stores.open_requests import as_asked
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, occurrence_key
@@ -69,7 +69,7 @@ class History(Base):
         )
         task_ids = {name: ids.task_id(record.job_id, name) for name in names}
         attempts.sort(key=lambda each: (names.index(each["task"]), each["number"]))
-        return Whole(
+        return whole_of(
             record,
             tuple(
                 TaskRun(record.id, task_id, run.status, run.attempts, run.started_at, run.ended_at, run.error)

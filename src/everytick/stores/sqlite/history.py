@@ -11,7 +11,7 @@ from everytick.domain.occurrence import Attempt, Cause, TaskRun
 from everytick.domain.snapshots import Edition
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
-from everytick.stores.base import Page, Whole
+from everytick.stores.base import Page, Whole, whole_of
 from everytick.stores.open_requests import as_asked
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import Definitions
@@ -75,7 +75,7 @@ def whole(connection: sqlite3.Connection, definitions: Definitions, occurrence_i
         run, task_id = rows.run_state(columns), ids.task_id(record.job_id, task)
         runs.append(TaskRun(record.id, task_id, run.status, run.attempts, run.started_at, run.ended_at, run.error))
     attempts = [_attempt(record.id, record.job_id, row) for row in connection.execute(Q.attempts, (row[0],))]
-    return Whole(record, tuple(runs), tuple(attempts))
+    return whole_of(record, runs, attempts)
 
 
 def _asked_for(connection: sqlite3.Connection, definitions: Definitions, occurrence_id: str) -> Whole:

@@ -405,7 +405,9 @@ select 'occ_' || o.id as id, j.id as job_id, j.name as job, o.version, o.schedul
 create view everytick.task_runs as
 select 'occ_' || o.id as occurrence_id, j.name as job, r.task, everytick.run_status(r.status) as status,
        r.attempts, r.retries, r.started_at, r.ended_at, r.resume_at, r.error, r.because_of, r.result, o.created_at,
-       greatest(o.created_at, coalesce(r.ended_at, r.attempt_started_at, r.started_at)) as updated_at
+       greatest(o.created_at, r.started_at, r.ended_at,
+                (select max(coalesce(a.ended_at, a.started_at)) from everytick.attempt a
+                  where a.occurrence = r.occurrence and a.task = r.task)) as updated_at
   from everytick.task_run r
   join everytick.occurrence o on o.seq = r.occurrence
   join everytick.job j on j.seq = o.job;

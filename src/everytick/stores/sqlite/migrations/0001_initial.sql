@@ -350,8 +350,12 @@ select 'occ_' || lower(substr(hex(o.id), 1, 8) || '-' || substr(hex(o.id), 9, 4)
        «utc r.resume_at» as resume_at,
        r.error, r.because_of, r.result,
        «utc o.created_at» as created_at,
-       «utc max(o.created_at, coalesce(r.ended_at, r.attempt_started_at, r.started_at, o.created_at))» as updated_at
-  from task_run r join occurrence o on o.seq = r.occurrence join job j on j.job = o.job
+       «utc r.changed_at» as updated_at
+  from (select r.*, max(n.created_at, coalesce(r.started_at, 0), coalesce(r.ended_at, 0),
+                        (select coalesce(max(coalesce(a.ended_at, a.started_at)), 0) from attempt a
+                          where a.occurrence = r.occurrence and a.task = r.task)) as changed_at
+          from task_run r join occurrence n on n.seq = r.occurrence) r
+  join occurrence o on o.seq = r.occurrence join job j on j.job = o.job
   join run_status s on s.code = r.status;
 
 -- An attempt after the first is there from the end of the one before it.
