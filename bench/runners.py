@@ -51,6 +51,12 @@ class Silence:
     def transaction(self, context: Context) -> AbstractAsyncContextManager[TaskTransaction]:
         raise LookupError("nothing is measured in a transaction")
 
+    async def look_up_previous(self, context: Context) -> datetime | None:
+        return None
+
+    def wait_for_previous(self, context: Context) -> datetime | None:
+        return None
+
 
 async def no_op() -> None:
     return None

@@ -490,6 +490,10 @@ class Executor:
         """Begin the attempt's one transaction."""
         return transaction(self, self._store, self._clock, running)
 
+    async def look_up_previous(self, running: Running) -> datetime | None:
+        """Ask the store which occurrence of the job ended last."""
+        return await self._reporter.previous_of(running.held.claim.job)
+
     async def written(self, held: Held) -> None:
         """Return when everything that was decided about the occurrence is in the store."""
         if held.steps:

@@ -33,6 +33,10 @@ class Attends(Protocol):
         """Begin the attempt's one transaction."""
         ...
 
+    async def look_up_previous(self, running: "Running") -> datetime | None:
+        """Ask the store which occurrence of the job ended last."""
+        ...
+
 
 class CanBeTakenBack(Protocol):
     """A transaction in the hands of a task."""
@@ -163,3 +167,13 @@ class Running:
     def transaction(self, context: Context) -> AbstractAsyncContextManager[TaskTransaction]:
         """Begin the attempt's one transaction."""
         return self.attends.transaction(self)
+
+    async def look_up_previous(self, context: Context) -> datetime | None:
+        """Ask the store which occurrence of the job ended last."""
+        return await self.attends.look_up_previous(self)
+
+    def wait_for_previous(self, context: Context) -> datetime | None:
+        """Do the same from a thread, on the loop of the attempt's worker."""
+        assert self.worker is not None, "an attempt that runs has a worker"
+        asked = asyncio.run_coroutine_threadsafe(self.attends.look_up_previous(self), self.worker.get_loop())
+        return asked.result()

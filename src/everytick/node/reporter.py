@@ -5,9 +5,11 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 from weakref import WeakValueDictionary
 
+from everytick.domain.job import Job
 from everytick.domain.steps import End, OccurrenceSnapshot
 from everytick.errors import StoreUnavailable, shown
 from everytick.node.health import Health
@@ -84,6 +86,11 @@ class Reporter:
     def with_previous(self, running: Running, go: Callable[[], None]) -> None:
         """Go, once the context knows which occurrence of the job ended last."""
         self._spawn(self._look_up(running, go))
+
+    async def previous_of(self, job: Job) -> datetime | None:
+        """Return the instant of the job's occurrence that ended last; None if there was none."""
+        record = (await self._jobs.get([job.id])).get(job.id)
+        return None if record is None or record.last_end is None else record.last_end.scheduled_for
 
     async def deliver_left(self) -> bool:
         """Begin to deliver what an earlier node, the reaper or the planner left; say whether there may be more."""
@@ -185,15 +192,14 @@ class Reporter:
         return len(self._in_hand) <= _IN_HAND // 2 and self._of_job[job_id] <= _IN_HAND_OF_A_JOB // 2
 
     async def _look_up(self, running: Running, go: Callable[[], None]) -> None:
-        job, record = running.held.claim.job, None
+        job = running.held.claim.job
         try:
-            record = (await self._jobs.get([job.id])).get(job.id)
+            running.context.previous = await self.previous_of(job)
         except StoreUnavailable as error:
+            # The task begins all the same; if it asks, it is told that the store does not answer.
             self._health.failed(error)
-        except Exception:  # noqa: BLE001, the task must begin all the same
-            _log.exception("which occurrence of job '%s' ended last cannot be found out", job.name)
-        if record is not None and record.last_end is not None:
-            running.context.previous = record.last_end.scheduled_for
+        except Exception:  # noqa: BLE001, the same
+            _log.exception("which occurrence of job '%s' ended last cannot be found out; the task begins", job.name)
         go()
 
 

@@ -23,6 +23,7 @@ from logging import Handler, Logger, LogRecord
 from types import FrameType, MappingProxyType
 from typing import Any, TextIO
 
+from everytick.domain.config import UNSET
 from everytick.domain.notes import Progress
 from everytick.domain.occurrence import Cause
 from everytick.domain.outcome import Failed, Outcome, Succeeded
@@ -48,8 +49,17 @@ class ChildContext(Context):
     def __init__(self, told: Mapping[str, Any], channel: "Channel") -> None:
         self._told, self._channel = told, channel
         self.attempt, self.fence = told["attempt"], told["fence"]
-        self.previous = _moment(told["previous"])
+        self._previous = UNSET if told["previous"] is False else _moment(told["previous"])
         self.halt: Halt | None = None
+
+    def _refuse_on_loop(self) -> None:
+        raise LookupError(
+            f"the store did not answer when task '{self.task}' began: which occurrence ended before is not known"
+        )
+
+    async def look_up_previous(self) -> datetime | None:
+        """Return `previous`: a child cannot ask, it was told before it began."""
+        return self.previous
 
     @property
     def job(self) -> str:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from everytick.domain import ids
-from everytick.domain.config import UNSET
+from everytick.domain.config import UNSET, Unset
 from everytick.domain.notes import Progress
 from everytick.domain.occurrence import Occurrence
 from everytick.domain.statuses import RunStatus
@@ -62,11 +62,20 @@ class Services(Protocol):
         """Begin the attempt's one transaction."""
         ...
 
+    async def look_up_previous(self, context: Context) -> datetime | None:
+        """Ask the store which occurrence of the job ended last."""
+        ...
+
+    def wait_for_previous(self, context: Context) -> datetime | None:
+        """Do the same from a thread, and return when the store has answered."""
+        ...
+
 
 class Context:
     """One attempt, as its task sees it."""
 
     __slots__ = (
+        "_previous",
         "_record",
         "_services",
         "_snapshot",
@@ -75,7 +84,6 @@ class Context:
         "fence",
         "halt",
         "place",
-        "previous",
         "thread",
         "told",
     )
@@ -93,11 +101,11 @@ class Context:
         snapshot: OccurrenceSnapshot,
         fence: int,
         services: Services,
-        previous: datetime | None = None,
+        previous: datetime | Unset | None = UNSET,
     ) -> None:
         self.definition, self.place, self.attempt = definition, place, attempt
         self._record, self._snapshot, self.fence = record, snapshot, fence
-        self._services, self.previous = services, previous
+        self._services, self._previous = services, previous
         self.halt: Halt | None = None
 
     def __repr__(self) -> str:
@@ -151,6 +159,45 @@ class Context:
         found = self._snapshot.runs[self.place].attempt_started_at
         assert found is not None, "a context exists only for an attempt that began"
         return found
+
+    @property
+    def previous(self) -> datetime | None:
+        """The instant of the job's occurrence that ended last; None if there was none.
+
+        Where the node has not asked for it before the start, a thread waits for the answer here. A
+        coroutine cannot wait without `await`: it is told to use `look_up_previous`.
+        """
+        if isinstance(self._previous, Unset):
+            self._refuse_on_loop()
+            self._previous = self._services.wait_for_previous(self)
+        return self._previous
+
+    @previous.setter
+    def previous(self, found: datetime | None) -> None:
+        self._previous = found
+
+    @property
+    def is_previous_known(self) -> bool:
+        """Whether `previous` needs no question to the store."""
+        return not isinstance(self._previous, Unset)
+
+    async def look_up_previous(self) -> datetime | None:
+        """Return `previous` in a coroutine, whether the node has asked for it before or not."""
+        if isinstance(self._previous, Unset):
+            self._previous = await self._services.look_up_previous(self)
+        return self._previous
+
+    def _refuse_on_loop(self) -> None:
+        import asyncio
+
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        raise LookupError(
+            f"the previous occurrence of job '{self.job}' was not asked for when task '{self.task}' began, and a "
+            "coroutine cannot wait here: write `await current().look_up_previous()`, or give the task a `ctx` parameter"
+        )
 
     @property
     def covers(self) -> tuple[datetime | None, datetime]:
@@ -260,6 +307,12 @@ class _Silence:
         """Drop it."""
 
     def transaction(self, context: Context) -> AbstractAsyncContextManager[TaskTransaction]:
+        raise Fenced(context.occurrence_id)
+
+    async def look_up_previous(self, context: Context) -> datetime | None:
+        raise Fenced(context.occurrence_id)
+
+    def wait_for_previous(self, context: Context) -> datetime | None:
         raise Fenced(context.occurrence_id)
 
 

@@ -22,7 +22,6 @@ from everytick.runners.children import Child, ending
 from everytick.runners.context import Context
 from everytick.runners.guard import Guard
 from everytick.runners.outcomes import NOTHING, bounded, last_lines, succeeded
-from everytick.runners.signature import may_ask_for_previous, signature_of
 
 _log = getLogger("everytick.runners.process")
 
@@ -49,7 +48,8 @@ class ProcessBody:
 
     def __init__(self, function: Callable[..., Any], target: str, pool: "ProcessPool") -> None:
         self._target, self._main, self._pool = target, main_script(target), pool
-        self.wants_previous = may_ask_for_previous(function, signature_of(function))
+        # A child cannot ask its node: it is told before it begins.
+        self.wants_previous = True
 
     async def run(self, context: Context) -> Outcome:
         """Have the function called in the next free child."""
@@ -316,7 +316,7 @@ def told(context: Context) -> dict[str, object]:
         "fence": context.fence,
         "scheduled_for": context.scheduled_for.isoformat(),
         "started_at": context.started_at.isoformat(),
-        "previous": _written(context.previous),
+        "previous": _written(context.previous) if context.is_previous_known else False,
         "covers_after": _written(after),
         "covers_through": through.isoformat(),
         "cause": context.cause.value,

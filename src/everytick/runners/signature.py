@@ -112,10 +112,11 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 
 def may_ask_for_previous(function: Callable[..., Any], signature: Signature) -> bool:
-    """Say whether the function could look at `ctx.previous`, which costs the node a question to answer.
+    """Say whether a coroutine is likely to look at `ctx.previous`, so that the node asks before it begins.
 
     Where the code shows that it uses its context only for other things the answer is no; in
-    every other case, such as handing the context on, it is yes.
+    every other case, such as handing the context on, it is yes. Nothing wrong follows from a
+    no: what was not asked for is looked up when the task wants it.
     """
     inner = _unwrapped(function)
     code = getattr(inner, "__code__", None)

@@ -24,7 +24,7 @@ from everytick.runners.context import Context, Halt
 from everytick.runners.forks import generation, leave_copy
 from everytick.runners.function import Call, call_of, raised
 from everytick.runners.outcomes import NOTHING, succeeded
-from everytick.runners.signature import may_ask_for_previous, signature_of
+from everytick.runners.signature import signature_of
 from everytick.runners.transaction import ThreadSide
 
 _log = getLogger("everytick.runners.thread")
@@ -48,7 +48,8 @@ class ThreadBody:
         signature = signature_of(function)
         self._call: Call = call_of(function, signature)
         self._pool, self._grace = pool, grace.total_seconds()
-        self.wants_previous = may_ask_for_previous(function, signature)
+        # A thread asks when it wants to know.
+        self.wants_previous = False
 
     async def run(self, context: Context) -> Outcome:
         """Call the function in a thread and wait for it."""

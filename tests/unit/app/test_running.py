@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from everytick import Context, Everytick, every
+from everytick import Context, Everytick, current, every
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import AlreadyRunning, InvalidPolicies
 
@@ -388,3 +388,20 @@ tick.run()
     )
     done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=30, check=False)
     assert done.stdout.split()[0] == "0.001", done.stderr
+
+
+async def test_a_thread_knows_the_previous_occurrence_anywhere_below_its_task() -> None:
+    """F11, S0-027: also where only a helper asks, and the task itself has no `ctx`."""
+    tick, seen = Everytick("memory://", name="test", grace_period="1s"), []
+
+    def helper() -> object:
+        return current().previous
+
+    @tick.job(every("P1Y"))
+    def work() -> None:
+        seen.append(helper())
+
+    async with tick:
+        first = await (await tick.trigger("work")).wait("10s")
+        await (await tick.trigger("work")).wait("10s")
+    assert seen == [None, first.scheduled_for]

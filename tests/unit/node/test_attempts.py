@@ -226,6 +226,45 @@ def test_the_context_says_what_this_attempt_is(live: Live) -> None:
     live(story)
 
 
+def test_the_previous_occurrence_is_known_anywhere_below_a_coroutine(live: Live) -> None:
+    """F11, S0-027: in a coroutine by awaiting; None is never said of what was not asked."""
+
+    async def story(world: World) -> None:
+        seen: list[object] = []
+
+        def helper() -> object:
+            return current().previous
+
+        async def looked_up() -> object:
+            return await current().look_up_previous()
+
+        async def waiting() -> None:
+            seen.append(await looked_up())
+
+        async def asking() -> None:
+            try:
+                seen.append(helper())
+            except LookupError as refused:
+                seen.append(str(refused))
+
+        node = world.node()
+        await node.start()
+        for name, body in (("waiting", waiting), ("asking", asking)):
+            job = await world.define(name, body)
+            first = await world.trigger(job, "one")
+            await world.ended(first)
+            await world.ended(await world.trigger(job, "two"))
+            earlier = (await world.store.whole(first)).occurrence.scheduled_for
+            if name == "asking":
+                assert "await current().look_up_previous()" in str(seen.pop())
+                assert "await current().look_up_previous()" in str(seen.pop())
+            else:
+                assert [seen.pop(), seen.pop()] == [earlier, None]
+        await node.stop()
+
+    live(story)
+
+
 def test_ten_in_parallel_and_the_cleanup_runs_though_the_seventh_failed(live: Live) -> None:
     """S0-030, S0-031: the peers are canceled, task 10 whose strategy is continue is not."""
 

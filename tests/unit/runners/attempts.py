@@ -36,6 +36,7 @@ class Remembering:
         self.statements: list[str] = []
         self.committed: list[str] = []
         self.changed = threading.Event()
+        self.previous: datetime | None = None
         self._heard: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -57,6 +58,12 @@ class Remembering:
 
     def transaction(self, context: Context) -> AbstractAsyncContextManager[TaskTransaction]:
         return self._transaction()
+
+    async def look_up_previous(self, context: Context) -> datetime | None:
+        return self.previous
+
+    def wait_for_previous(self, context: Context) -> datetime | None:
+        return self.previous
 
     async def heard(self, what: bytes) -> None:
         """Wait until this was written."""
@@ -141,7 +148,7 @@ def attempt(
         for position, task in enumerate(definition.tasks)
     }
     snapshot = snapshot_of(occurrence, rules_of(definition), runs)
-    return Context(definition, place, 2, occurrence, snapshot, 3, services or Remembering())
+    return Context(definition, place, 2, occurrence, snapshot, 3, services or Remembering(), None)
 
 
 async def carried_out(body: Body, context: Context | None = None) -> Outcome:

@@ -42,7 +42,7 @@ async def test_the_context_tells_what_a_task_may_know() -> None:
     assert (ctx.job, ctx.task, ctx.attempt, ctx.fence) == ("etl", "second", 2, 3)
     assert ctx.scheduled_for == NOON
     assert ctx.started_at > ctx.scheduled_for
-    assert ctx.previous is None
+    assert await ctx.look_up_previous() is None
     assert ctx.results == {"first": 7}
     assert ctx.idempotency_key == ctx.run_id
     assert len({ctx.occurrence_id, ctx.run_id, ctx.attempt_id}) == 3
