@@ -98,13 +98,14 @@ async def test_what_a_node_gives_back_of_a_disabled_job_is_claimed_by_nobody(
 
     assert await store.claim("node-2", QUEUES, 10) == []
     await store.put(job(retry=FOR_EVER, on_orphan="resume"))
+    await plan_once(store)
     again = await claim_one(store, "node-2")
     assert again.occurrence.id == claim.occurrence.id
 
     await store.put(job(retry=FOR_EVER, on_orphan="resume", enabled=False))
     clock.move(minutes=5)
     await reap(store)
-    assert await statuses(store) == ["pending"]
+    assert await statuses(store) == ["queued"]
     assert await store.claim("node-3", QUEUES, 10) == []
 
 

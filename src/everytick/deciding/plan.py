@@ -227,7 +227,8 @@ class _Decided:
         for success in (self.snapshot.last_success, self.snapshot.other_success):
             if success is None or success.started_at is None or success.id == own:
                 continue
-            if before is None or success.started_at > before:
+            # One that starts at the very instant is one that a node starts a moment later.
+            if before is None or success.started_at >= before:
                 return Why.SUCCESSFUL, f"started {success.started_at.isoformat()}"
         return None
 

@@ -1,7 +1,8 @@
 """The engine of the test kit: a node without its loops, which acts only when it is told to.
 
-It decides, claims and runs with the node's own planner and executor; what it leaves out is
-what a test does without: the heartbeat, the reaper and the janitor.
+It decides, claims and runs with the node's own planner and executor, and hears whom it shall
+stop after every look. What it leaves out is what a test does without: the loop of the
+heartbeat, the reaper and the janitor.
 """
 
 import asyncio
@@ -43,6 +44,8 @@ class Engine:
         self._node.health.has_beaten()
         work = (self._executor.writer.run(), self._executor.claimer.run())
         self._tasks = [asyncio.get_running_loop().create_task(each) for each in work]
+        # What was left ready by the node before this one rings no bell.
+        self._executor.claimer.wake()
         return self
 
     async def __aexit__(
@@ -85,7 +88,14 @@ class Engine:
         planned = 0
         while found := await self._planner.round():
             planned += found
+        await self._obey()
         return planned
+
+    async def _obey(self) -> None:
+        """Tell what runs to stop, if somebody or the plan has asked for that; a node hears it by its next beat."""
+        named = self._executor.named
+        if named:
+            self._executor.obey(await self._store.beat(self._node.name, named))
 
     async def _runs(self) -> bool:
         """Say whether anything of this engine runs, by what the store knows."""

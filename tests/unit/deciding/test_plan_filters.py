@@ -743,7 +743,8 @@ NINE, BY_HAND = occurrence_id(job().id, at("09:00")), trigger_id(job().id, "by h
     [
         (NINE, "09:00:00.003", True),
         (NINE, "09:40", True),
-        (BY_HAND, "09:00:00", True),
+        (BY_HAND, "08:59:59.999", True),
+        (BY_HAND, "09:00:00", False),
         (BY_HAND, "09:00:01", False),
         (BY_HAND, "09:59", False),
         (BY_HAND, "10:00:00.5", False),

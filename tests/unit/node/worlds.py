@@ -124,7 +124,7 @@ async def passing(seconds: float) -> None:
 Story = Callable[[World], Coroutine[Any, Any, None]]
 
 
-def living(story: Story, store: type[MemoryStore] = MemoryStore) -> None:
+def living(story: Story, store: Callable[[Callable[[], datetime]], Any] = MemoryStore) -> None:
     """Let the story happen in a world of its own, in memory."""
 
     async def main(loop: VirtualLoop) -> None:
@@ -133,15 +133,15 @@ def living(story: Story, store: type[MemoryStore] = MemoryStore) -> None:
     run_virtually(main)
 
 
-def living_on(story: Story, opened: Opened) -> None:
-    """Let the story happen on a store that is no part of this process."""
+def living_on(story: Story, opened: Opened, around: Callable[[Any], Any] = lambda store: store) -> None:
+    """Let the story happen on a store that is no part of this process, or on what is put `around` it."""
 
     async def main(loop: VirtualLoop) -> None:
         with loop.standing_still():
             held = opened(lambda: NOON + timedelta(seconds=loop.time()))
             store = await held.__aenter__()
         try:
-            await story(World(loop, lambda _: Patient(store, loop)))
+            await story(World(loop, lambda _: around(Patient(store, loop))))
         finally:
             with loop.standing_still():
                 await held.__aexit__(None, None, None)

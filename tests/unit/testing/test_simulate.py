@@ -210,3 +210,31 @@ def test_what_stands_in_the_folder_of_jobs_is_simulated_too(tmp_path: Path) -> N
     with pytest.raises(LookupError, match="of job 'filed' is no function"):
         simulate(tick, DAY, NEXT_DAY)
     simulate(tick, DAY, NEXT_DAY, instead={"filed": lambda: None}).assert_ran("filed", times=24)
+
+
+def test_what_is_asked_to_stop_is_stopped() -> None:
+    """F12, S4-044: by its stop schedule, also in a pause; the kit does what a node does."""
+    tick = application()
+
+    @tick.job(cron("0 1 * * *"), stop_schedule=cron("30 1 * * *"), task_timeout=None)
+    async def long() -> None:
+        await until_rung(5 * 3600)
+
+    done = simulate(tick, DAY, NEXT_DAY, at={"2026-01-01T01:10:00Z": lambda: tick.pause("long")})
+
+    [entry] = done.ran("long")
+    assert (entry.status, entry.ended_at) == ("canceled", at(1.5))
+
+
+def test_what_a_node_left_ready_is_begun_when_the_next_one_comes() -> None:
+    """C-10: at once, and not at the next instant of anybody."""
+    tick = application()
+
+    @tick.job(cron("0 1 * * *"), on_orphan="restart", task_timeout=None)
+    async def long() -> None:
+        await until_rung(3600)
+
+    done = simulate(tick, DAY, NEXT_DAY, outages=[("2026-01-01T01:30:00Z", "2026-01-01T02:15:00Z")])
+
+    [entry] = done.ran("long")
+    assert (entry.status, entry.ended_at) == ("completed", at(3.25))

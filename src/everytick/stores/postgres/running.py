@@ -157,7 +157,7 @@ class Running(Base):
             ]
             for row in await db.fetch(self._sql.retired_of, written):
                 canceled = STATUS_CODE[OccurrenceStatus.CANCELED]
-                for over in await db.fetch(self._sql.end_unowned, [row["id"]], [canceled], [Why.REMOVED], row["now"]):
+                for over in await self._end_unowned(db, [(row["id"], canceled, Why.REMOVED)], row["now"]):
                     times = row["now"], over["scheduled_for"], over["started_at"]
                     await db.execute(self._sql.note_end, row["job"], *times, over["id"])
             await db.execute(self._sql.hold_given_back, written)
