@@ -183,6 +183,34 @@ async def test_of_two_living_instances_the_older_rests_until_the_newer_is_gone(w
     assert (older.calls, newer.calls) == (1, 2)
 
 
+async def test_two_services_of_one_name_are_warned_of_each_other(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """L3, C-43: each log names the other instance, and what to do; a deploy of the same tasks warns once, here."""
+    first, second, third = world.scheduler(), world.scheduler(), world.scheduler()
+    await first.initialize([("x", "0 0 1 1 *", Counting(), "5m"), ("z", "0 0 1 1 *", Counting(), "5m")])
+    world.at("12:00:40")
+    await second.initialize([("y", "0 0 1 1 *", Counting(), "5m")])
+    [warned] = [each.message for each in caplog.records if "is also run by" in each.message]
+    assert f"scheduler 'default' is also run by {first.identifier}, which lives" in warned
+    assert "('x', 'z')" in warned
+    assert "name=…" in warned
+    caplog.clear()
+
+    assert first._beginning is not None
+    assert first.identifier is not None
+    await first._succession(first._beginning, first.identifier).look()
+    [noticed] = [each.message for each in caplog.records if "a newer instance runs" in each.message]
+    assert str(second.identifier) in noticed
+    caplog.clear()
+
+    world.at("12:00:50")
+    await third.initialize([("y", "0 0 1 1 *", Counting(), "5m")])
+    assert not [each for each in caplog.records if "is also run by" in each.message]
+    for each in (first, second, third):
+        await each.stop()
+
+
 async def test_what_was_in_flight_and_whose_minute_came_meanwhile_runs_once(world: World) -> None:
     """S2-011, S2-059: the minute takes the place of the restart."""
     callback = Counting(waits=True)

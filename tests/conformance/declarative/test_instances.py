@@ -177,6 +177,24 @@ def test_two_instances_of_three_the_newest_that_lives_has_the_say(adapter: Adapt
     adapter.play(story)
 
 
+def test_two_instances_one_without_tasks_has_the_say_too(adapter: Adapter) -> None:
+    """C-43: an empty list is a list; it is no silent instance either."""
+
+    async def story(world: World) -> None:
+        x = Task(world)
+        older = await world.started(x.on(name="x"))
+        await world.advance(seconds=20)
+        newer = await world.started()
+        await world.advance(minutes=3)
+        assert x.minutes == ["12:00"]
+        await newer.stop()
+        await world.advance(minutes=2)
+        assert x.minutes[-2:] == ["12:04", "12:05"]
+        await older.stop()
+
+    adapter.play(story)
+
+
 def test_running_callbacks_begin_in_state_running_only(adapter: Adapter) -> None:
     """S2-026, C-43: with polling Active, after everything that is told of the initialization."""
 
