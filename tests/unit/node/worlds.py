@@ -31,12 +31,14 @@ class World:
 
     def __init__(self, loop: VirtualLoop, store: Callable[[Callable[[], datetime]], Any] = MemoryStore) -> None:
         self.loop = loop
+        self.offset = timedelta(0)
+        """How far the store's clock was set ahead since the beginning; below zero it was set back."""
         self.store = store(self.now)
         self.functions: dict[str, dict[str, Function]] = {}
         self.hooks: dict[str, dict[str, Callable[..., Any]]] = {}
 
     def now(self) -> datetime:
-        return NOON + timedelta(seconds=self.loop.time())
+        return NOON + timedelta(seconds=self.loop.time()) + self.offset
 
     async def define(
         self,
@@ -137,11 +139,17 @@ def living_on(story: Story, opened: Opened, around: Callable[[Any], Any] = lambd
     """Let the story happen on a store that is no part of this process, or on what is put `around` it."""
 
     async def main(loop: VirtualLoop) -> None:
+        world: World | None = None
+
+        def now() -> datetime:
+            return NOON + timedelta(seconds=loop.time()) if world is None else world.now()
+
         with loop.standing_still():
-            held = opened(lambda: NOON + timedelta(seconds=loop.time()))
+            held = opened(now)
             store = await held.__aenter__()
         try:
-            await story(World(loop, lambda _: around(Patient(store, loop))))
+            world = World(loop, lambda _: around(Patient(store, loop)))
+            await story(world)
         finally:
             with loop.standing_still():
                 await held.__aexit__(None, None, None)
