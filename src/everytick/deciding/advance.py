@@ -127,6 +127,8 @@ def _attempt_ended(draft: Draft, event: AttemptEnded) -> bool:
         return False
     if isinstance(outcome, Succeeded):
         draft.over(place, _SUCCESS, _SUCCEEDED, None, outcome.result)
+    elif draft.expired and isinstance(outcome, TimedOut) and run.because_of is None:
+        draft.over(place, _TIMEOUT, AttemptStatus.TIMEOUT, EXECUTION_TIMEOUT, out_of_time=True)
     elif draft.cancel is not None or draft.expired or run.because_of is not None:
         draft.over(place, _CANCELED, _ATTEMPT[type(outcome)], _error(draft, run, outcome))
     elif draft.stop is _STOP or draft.stop is _CUT:

@@ -20,6 +20,7 @@ from everytick.domain.job import Job
 from everytick.domain.outcome import Canceled, Outcome
 from everytick.domain.steps import (
     AttemptEnded,
+    Cancel,
     CancelRequested,
     Claimed,
     DeadlinePassed,
@@ -30,7 +31,7 @@ from everytick.domain.steps import (
     Stopping,
     WaitOver,
 )
-from everytick.domain.texts import SHUTDOWN
+from everytick.domain.texts import EXECUTION_TIMEOUT, SHUTDOWN
 from everytick.node.alarms import Alarms
 from everytick.node.claimer import AHEAD, Claimer
 from everytick.node.clock import NodeClock
@@ -224,8 +225,7 @@ class Executor:
             self.feed(held, _CLAIMED, now)
         timeout = held.snapshot.rules.execution_timeout
         if timeout is not None and not held.is_gone and held.snapshot.deadline is not None:
-            seconds = self._clock.seconds_until(held.snapshot.deadline)
-            self._remind(held, seconds, DeadlinePassed())
+            self._remind(held, self._clock.seconds_until(held.snapshot.deadline), DeadlinePassed())
 
     # --------------------------------------------------------------------------------------------------- one life
 
@@ -256,7 +256,7 @@ class Executor:
             place = step.after.rules.places[cancel.task]
             running = held.open.get(place)
             if running is not None and running.number == cancel.number:
-                self._halt(running, Halt.SHUTDOWN if step.after.stop is not None else Halt.CANCEL, cancel.reason)
+                self._halt(running, _why(step, cancel), cancel.reason)
             else:
                 held.called_off = {*(held.called_off or ()), (cancel.task, cancel.number)}
         for wait in step.waits:
@@ -265,9 +265,15 @@ class Executor:
             self._free(held, now)
 
     def _remind(self, held: Held, seconds: float, event: Event) -> None:
-        alarm = self._alarms.after(seconds, partial(self.feed, held, event))
+        alarm = self._alarms.after(seconds, partial(self._rang, held, event))
         # Without those that have rung: there may be very many retries.
         held.alarms = [*(each for each in held.alarms or () if each.call is not None), alarm]
+
+    def _rang(self, held: Held, event: Event) -> None:
+        if held.deferred is not None and isinstance(event, DeadlinePassed):
+            # The event waits for the end of a task's transaction, which must not go on for ever.
+            self._halt_all(held, Halt.TIMEOUT, EXECUTION_TIMEOUT)
+        self.feed(held, event)
 
     def _free(self, held: Held, now: datetime) -> None:
         if held.alarms is not None:
@@ -505,3 +511,10 @@ class Executor:
         """Go on from a step that was committed in a task's transaction."""
         self._heed(held, step, self._clock.now())
         self.has_committed(held, step)
+
+
+def _why(step: Step, cancel: Cancel) -> Halt:
+    """Return why an attempt is to stop: a deadline binds every kind of body as its own timeout does."""
+    if cancel.reason == EXECUTION_TIMEOUT:
+        return Halt.TIMEOUT
+    return Halt.CANCEL if step.after.stop is None else Halt.SHUTDOWN

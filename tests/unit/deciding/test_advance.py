@@ -408,12 +408,12 @@ def test_the_deadline_cancels_all_tasks_whatever_their_strategy() -> None:
         ("b", 1, EXECUTION_TIMEOUT),
     ]
     assert life.statuses()["c"] == "timeout"
-    life.end("a", Canceled())
+    life.end("a", TimedOut())
     step = life.end("b", Canceled())
     assert step.end is not None
     assert (step.end.status, step.end.error) == ("failed", EXECUTION_TIMEOUT)
-    assert life.statuses() == {"a": "canceled", "b": "canceled", "c": "timeout"}
-    assert life.snapshot.run("a").error == EXECUTION_TIMEOUT
+    assert life.statuses() == {"a": "timeout", "b": "canceled", "c": "timeout"}
+    assert {life.snapshot.run(task).error for task in "ab"} == {EXECUTION_TIMEOUT}
 
 
 def test_the_deadline_skips_what_never_began() -> None:

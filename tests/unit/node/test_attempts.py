@@ -6,6 +6,7 @@ import threading
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -499,6 +500,54 @@ async def test_waiting_for_a_thread_is_not_the_tasks_own_time() -> None:
         asked = [await tick.trigger(f"slow-{number}") for number in range(3)]
         ended = [await each.wait(timeout="20s") for each in asked]
     assert {each.status for each in ended} == {OccurrenceStatus.COMPLETED}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+async def test_the_deadline_of_an_occurrence_binds_a_plain_function_too(threads: int) -> None:
+    """S0-067, F10: a thread that does not stop is left behind, and its run is `timeout`, as at its own timeout.
+
+    The grace period is as long as it is by default: the deadline does not wait for it. With one
+    thread only the second task still waits for its turn when the deadline comes.
+    """
+    tick = Everytick("memory://", name="threads", threads=threads)
+    going = threading.Event()
+    both = tick.define("both", every("P1Y"), mode="parallel", execution_timeout="500ms")
+
+    def wait() -> None:
+        going.wait(60)
+
+    for name in ("a", "b"):
+        both.task(name=name)(wait)
+    try:
+        async with tick:
+            ended = await (await tick.trigger("both")).wait(timeout="20s")
+            whole = await tick.occurrence(ended.id)
+            assert (ended.status, ended.error) == (OccurrenceStatus.FAILED, "Execution exceeded timeout")
+            assert {(str(run.status), run.error) for run in whole.runs} == {("timeout", "Execution exceeded timeout")}
+            assert {str(attempt.status) for _, attempt in whole.attempts} == {"timeout"}
+            going.set()
+    finally:
+        going.set()
+
+
+async def test_the_deadline_of_an_occurrence_does_not_wait_for_an_open_transaction(tmp_path: Path) -> None:
+    """S0-067, F10: a task that hangs with its transaction open is told to stop, and what it wrote is taken back."""
+    tick = Everytick(f"sqlite:///{tmp_path / 'store.db'}", name="transactions")
+    stopped = asyncio.Event()
+
+    @tick.job(every("P1Y"), execution_timeout="500ms")
+    async def pay(ctx: Context) -> None:
+        try:
+            async with ctx.transaction() as tx:
+                await tx.execute("create table money (amount)")
+                await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    async with tick:
+        ended = await (await tick.trigger("pay")).wait(timeout="20s")
+        assert (ended.status, ended.error) == (OccurrenceStatus.FAILED, "Execution exceeded timeout")
+        assert stopped.is_set()
 
 
 def test_an_attempt_that_is_over_leaves_nothing_for_the_collector() -> None:

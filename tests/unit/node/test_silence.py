@@ -1,6 +1,7 @@
 """Silence and deadlines: judged on the observer's own clock, by the version that an occurrence runs under."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -95,7 +96,7 @@ def test_what_hangs_on_a_living_node_is_settled_though_its_job_was_edited(live: 
             await passing(10_000)
 
         job = await world.define("stuck", body, execution_timeout="2s", task_timeout="1d")
-        settings = {"grace_period": "1s", "reaper_interval": "0.5s"}
+        settings: dict[str, Any] = {"grace_period": "1s", "reaper_interval": "0.5s"}
         held_up, other = world.node(**settings), world.node(**settings)
         await held_up.start()
         asked = await world.trigger(job)
