@@ -26,18 +26,23 @@ class Wire:
     def __init__(self, store: MemoryStore, chance: Random, seconds: Callable[[], float]) -> None:
         self.store, self.chance, self._seconds = store, chance, seconds
         self.is_cut = self.is_over = False
-        self.frozen_until = self.silent_until = 0.0
+        self.frozen_until = self.silent_until = self.held_until = 0.0
         self.lost, self.deaf, self.slow = 0.0, 0.0, 0.0
         self.written: set[tuple[int, int, int]] = set()
 
-    async def way(self) -> None:
-        """Pass from one side to the other, or not."""
+    @property
+    def stands_until(self) -> float:
+        """Until when nothing happens on the node's loop."""
+        return max(self.frozen_until, self.held_until)
+
+    async def way(self, *, beats: bool = False) -> None:
+        """Pass from one side to the other, or not; of a node whose loop a task holds up only the beat does."""
         if self.is_over:
             raise asyncio.CancelledError
         if self.slow:
             await passing(self.chance.random() * self.slow)
-        while self._seconds() < self.frozen_until:
-            await passing(self.frozen_until - self._seconds())
+        while self._seconds() < (until := self.frozen_until if beats else self.stands_until):
+            await passing(until - self._seconds())
         if self.is_cut:
             await asyncio.get_running_loop().create_future()
         if self._seconds() < self.silent_until or self.chance.random() < self.lost:
@@ -56,9 +61,9 @@ class FaultyStore:
             return inner
 
         async def over_the_wire(*arguments: Any, **named: Any) -> Any:
-            await self._wire.way()
+            await self._wire.way(beats=verb == "beat")
             answer = await inner(*arguments, **named)
-            await self._wire.way()
+            await self._wire.way(beats=verb == "beat")
             return answer
 
         return over_the_wire
@@ -115,5 +120,5 @@ class FaultyStore:
 def heal(wires: Collection[Wire]) -> None:
     """End every fault but death; the way stays long, and half of the bells are not heard."""
     for wire in wires:
-        wire.lost = wire.silent_until = wire.frozen_until = 0.0
+        wire.lost = wire.silent_until = wire.frozen_until = wire.held_until = 0.0
         wire.slow, wire.deaf = 0.4, 0.5

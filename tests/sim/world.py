@@ -42,6 +42,11 @@ JOBS: dict[str, dict[str, Any]] = {
         "policies": {"mode": "parallel", "on_orphan": "resume", "failure": "continue", "max_lost": None},
         "tasks": ("a", "b"),
     },
+    "limit": {
+        "when": "every: 25s",
+        "policies": {"execution_timeout": "8s", "overlap": "queue", "on_orphan": "resume", "max_lost": None},
+        "tasks": ("one", "two"),
+    },
     "newest": {"when": "every: 15s", "policies": {"overlap": "queue_latest"}},
     "cancel": {"when": "every: 35s", "policies": {"overlap": "cancel_running"}},
     "often": {"when": "every: 4s", "policies": {"grace": "1s"}, "lasts": 0.5},
@@ -169,6 +174,13 @@ class World:
         """A node stands still, maybe for so long that others take it for dead, and then goes on."""
         self.chance.choice(self.living).wire.frozen_until = self.loop.time() + self.chance.choice([3, 15, 40])
 
+    async def hang(self) -> None:
+        """A task holds the loop of a node up, which goes on beating, and somebody edits all jobs meanwhile."""
+        self.chance.choice(self.living).wire.held_until = self.loop.time() + self.chance.choice([5, 30, 90])
+        if self.chance.random() < 0.5:
+            for name in sorted(JOBS):
+                await self.store.put(replace(defined(name), owner=str(self.chance.randrange(9))))
+
     async def partition(self) -> None:
         """A node does not reach the store for a while, but goes on with what it does."""
         self.chance.choice(self.living).wire.silent_until = self.loop.time() + self.chance.choice([2, 15, 40])
@@ -188,7 +200,7 @@ class World:
 
     async def clock_step(self) -> None:
         """The store's clock is set."""
-        self.offset += timedelta(seconds=self.chance.choice([-30, -3, 3, 40, 300]))
+        self.offset += timedelta(seconds=self.chance.choice([-120, -30, -3, 3, 40, 300]))
 
     async def people(self) -> None:
         """Somebody asks for something."""
@@ -244,7 +256,7 @@ class World:
             assert busy[record.job.id] <= limit, f"{record.job.name} has more than {limit} at once"
 
 
-FAULTS = ("crash", "freeze", "partition", "outage", "weather", "weather", "clock_step")
+FAULTS = ("crash", "freeze", "hang", "partition", "outage", "weather", "weather", "clock_step")
 
 
 class Bodies:
@@ -289,8 +301,8 @@ class _Body:
 
     async def _stand_still(self) -> None:
         seconds = self._world.loop.time
-        while seconds() < self._wire.frozen_until:
-            await passing(self._wire.frozen_until - seconds())
+        while seconds() < self._wire.stands_until:
+            await passing(self._wire.stands_until - seconds())
         if self._wire.is_cut:
             await asyncio.get_running_loop().create_future()
 

@@ -55,7 +55,8 @@ class Draft:
     @property
     def deadline(self) -> datetime | None:
         """When the occurrence is out of time."""
-        return deadline(self.started_at, self.rules.execution_timeout)
+        until = deadline(self.started_at, self.rules.execution_timeout)
+        return None if until is None else until + self.before.ahead
 
     def open(self, place: int, *, written: bool = False) -> None:
         """Begin the next attempt; one that does not follow from what is stored is written as a row of its own."""
@@ -90,7 +91,8 @@ class Draft:
         out_of_time: bool = False,
     ) -> None:
         """The open attempt has ended, and its run with it."""
-        run, now = self.runs[place], self.now
+        run = self.runs[place]
+        now = self._no_earlier(run.attempt_started_at)
         first, waits, because_of = run.started_at, run.waits, run.because_of
         self.runs[place] = over = RunState(
             status,
@@ -125,8 +127,8 @@ class Draft:
         self.runs[place] = waiting = RunState(
             _PENDING, run.attempts, retries, attempt, resume_at, run.started_at, None, None, error, None, waits
         )
-        name = self.rules.tasks[place].name
-        self.rows[place] = Row(name, run.attempts, attempt, run.attempt_started_at, self.now, error, waiting)
+        name, began = self.rules.tasks[place].name, run.attempt_started_at
+        self.rows[place] = Row(name, run.attempts, attempt, began, self._no_earlier(began), error, waiting)
 
     def hold_back(self, place: int, until: datetime) -> None:
         """Let a run that is ready wait, so that it does not seem to have begun."""
@@ -199,6 +201,10 @@ class Draft:
         else:
             self.rows[place] = Row(row.task, row.number, row.attempt, row.started_at, row.ended_at, row.error, run)
 
+    def _no_earlier(self, *moments: datetime | None) -> datetime:
+        """Return now, or the latest of these: nothing ends before it began, though the clock was set back meanwhile."""
+        return max([self.now, *(each for each in moments if each is not None)])
+
     def step(self) -> Step:
         """Return the step, whole."""
         before, end = self.before, self.end
@@ -215,7 +221,7 @@ class Draft:
             self.ready_at,
             self.started_at,
             self.claimed_at,
-            None if end is None else self.now,
+            None if end is None else self._no_earlier(self.started_at, *(run.ended_at for run in self.runs)),
             None if end is None else end[1],
             self.lost,
             self.cancel,
@@ -223,6 +229,7 @@ class Draft:
             self.expired,
             self.stop if self.held else None,
             before.job_id,
+            ahead=before.ahead,
         )
         return Step(
             number,

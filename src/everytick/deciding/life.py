@@ -35,6 +35,7 @@ def plain_step(before: OccurrenceSnapshot, event: Event, now: datetime) -> Step 
         before.cancel is not None
         or before.stop is not None
         or before.expired
+        or before.ahead
         or not runs
         or (len(runs) > 1 and rules.mode is not _SEQUENTIAL)
     ):
@@ -106,6 +107,8 @@ def _succeeded(before: OccurrenceSnapshot, event: AttemptEnded, now: datetime) -
     place = rules.places[event.task]
     run = runs[place]
     if before.status is not _IN_HAND or run.status is not _RUNNING or run.attempts != event.number:
+        return None
+    if run.attempt_started_at is None or now < run.attempt_started_at:
         return None
     for earlier in runs[:place]:
         if earlier.status is not _SUCCESS:

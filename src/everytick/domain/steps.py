@@ -34,6 +34,7 @@ WAITS_KEPT = 100
 """So many waits of a run are kept for the report, the newest: retries may be without limit."""
 
 _NOTHING = Overrides(Level.OCCURRENCE)
+_NO_TIME = timedelta(0)
 _FAILURES = frozenset({OccurrenceStatus.FAILED, OccurrenceStatus.FAILED_STALE, OccurrenceStatus.COMPLETED_WITH_ERRORS})
 _FAILED_RUNS = frozenset({RunStatus.FAILED, RunStatus.TIMEOUT})
 
@@ -201,7 +202,9 @@ class OccurrenceSnapshot:
     `runs` stand in the order of `rules.tasks`. `number` is that of the last step written,
     `held` says that a node owns it, `claimed_at` since when (None for a first claim: then
     `started_at` says so), `lost` counts take-overs and `cancel` is why somebody asked it
-    to stop. `expired` and `stop` are the owner's own knowledge and are never stored.
+    to stop. `expired`, `stop` and `ahead` are the owner's own knowledge and are never stored:
+    `ahead` is how far the store's clock was set ahead since the claim, for a deadline under
+    way is counted on the owner's monotonic clock.
     `found` is the status in which the last claim found it, pending or awaiting_retry.
     """
 
@@ -224,11 +227,13 @@ class OccurrenceSnapshot:
     stop: Stop | None = None
     job_id: str = ""
     found: OccurrenceStatus = OccurrenceStatus.PENDING
+    ahead: timedelta = _NO_TIME
 
     @property
     def deadline(self) -> datetime | None:
         """The first start plus execution_timeout, however long it was parked; None where there is none."""
-        return deadline(self.started_at, self.rules.execution_timeout)
+        until = deadline(self.started_at, self.rules.execution_timeout)
+        return None if until is None else until + self.ahead
 
     def run(self, task: str) -> RunState:
         """Return where the task of this name stands."""

@@ -76,11 +76,12 @@ class Alertness:
         """Sleep until something is due, a bell or the poll; then let the others look."""
         poll = self._settings.poll.total_seconds()
         while True:
+            asked_at = self._clock.monotonic()
             ahead = await self._ahead()
             if self._told is not None and ahead.now < self._told - _STEP:
                 await self.settle_clock()
             self._told = ahead.now
-            self._clock.learn(ahead.now)
+            self._clock.learn(ahead.now, asked_at)
             self._offset.compare(ahead.now)
             self._health.answered()
             moments = [moment for moment in (ahead.wake_at, ahead.ready_at) if moment is not None]

@@ -55,15 +55,24 @@ class Load(Protocol):
         """Whether the node knows that it holds this."""
         ...
 
-    def take(self, claims: Iterable[Claim]) -> None:
-        """Begin these as soon as there is a slot."""
+    def take(self, claims: Iterable[Claim], asked_at: float | None = None) -> None:
+        """Begin these as soon as there is a slot; they were asked for when the monotonic clock showed this."""
         ...
 
 
 class Claimer:
     """Claims for one node."""
 
-    def __init__(self, store: RunStore, node: str, settings: NodeSettings, health: Health, load: Load) -> None:
+    def __init__(
+        self,
+        store: RunStore,
+        node: str,
+        settings: NodeSettings,
+        health: Health,
+        load: Load,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._monotonic = monotonic
         self._store, self._node, self._settings, self._health, self._load = store, node, settings, health, load
         self._slots, self._timeout = settings.slots, settings.node_timeout.total_seconds()
         self._low = settings.slots
@@ -125,12 +134,13 @@ class Claimer:
         """Claim until nothing is ready or there is no room; return how many came."""
         came = 0
         while not self._is_over and (room := self._room()):
+            asked_at = self._monotonic()
             with self._calling():
                 claims = await self._store.claim(self._node, self._settings.queues, room, self._unknown)
             self._health.answered()
             came += len(claims)
             self._is_more = len(claims) == room
-            self._arrived(claims)
+            self._arrived(claims, asked_at)
             if not self._is_more:
                 break
         return came
@@ -146,13 +156,13 @@ class Claimer:
         return await asyncio.shield(self._offering)
 
     async def _taken_along(self, commit: Commits, free: int) -> tuple[list[Commit], int]:
-        self._offered = free
+        self._offered, asked_at = free, self._monotonic()
         try:
             with self._calling():
                 commits, claims = await commit(Offer(self._node, self._settings.queues, free, frozenset(self._unknown)))
         finally:
             self._offered = 0
-        self._arrived(claims)
+        self._arrived(claims, asked_at)
         return commits, len(claims)
 
     @contextmanager
@@ -180,13 +190,13 @@ class Claimer:
         least = (slots + ahead) // 4 if ahead and load.waiting else 1
         return min(free, max(_AT_ONCE, slots), _AT_MOST) if free >= least else 0
 
-    def _arrived(self, claims: Sequence[Claim]) -> None:
+    def _arrived(self, claims: Sequence[Claim], asked_at: float | None = None) -> None:
         if self._missing:
             self._missing.difference_update(claim.key for claim in claims)
         if self.refused:
             for claim in claims:
                 self.refused.pop(claim.job.id, None)
-        self._load.take(claims)
+        self._load.take(claims, asked_at)
 
     # ----------------------------------------------------------------------------------------- jobs of other nodes
 

@@ -4,31 +4,54 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from time import monotonic as host_monotonic
 
+_STEP = timedelta(seconds=1)
+"""Less than this is no step of the store's clock: two clocks that nobody sets drift apart by milliseconds."""
+
 
 class NodeClock:
-    """The newest time the store told, plus what has passed since; it never runs backwards.
+    """The time the store told, plus what has passed since; it follows a store whose clock is set, in either direction.
 
-    The store told it before its answer arrived, so this clock is behind the store's by the
-    way of the answer and never ahead of it: nothing starts early.
+    The store read its clock between the question and the arrival of the answer. That bounds
+    what it showed when this process's monotonic clock showed zero: `_least` and `_most`. Times
+    are counted from the lower bound, so this clock is behind the store's by the way of an
+    answer and never ahead of it: nothing starts early. An answer that lies outside of what is
+    known says that the store's clock was set. One that was long on its way lies inside.
     """
 
-    __slots__ = ("_known", "_latest", "_read_at", "monotonic")
+    __slots__ = ("_least", "_most", "ahead", "monotonic", "stepped")
 
     def __init__(self, monotonic: Callable[[], float] = host_monotonic) -> None:
         self.monotonic = monotonic
-        self._known: datetime | None = None
-        self._latest: datetime | None = None
-        self._read_at = 0.0
+        self._least: datetime | None = None
+        self._most: datetime | None = None
+        self.ahead = timedelta(0)
+        """How far the store's clock was set ahead in all since this clock knows it."""
+        self.stepped: tuple[float, float] | None = None
+        """When that was noticed last, on the monotonic clock, and by how many seconds it was set ahead."""
 
     @property
     def is_set(self) -> bool:
         """Whether the store has told the time."""
-        return self._known is not None
+        return self._least is not None
 
-    def learn(self, told: datetime) -> None:
-        """Take the time from the store's answer, which has just arrived; one that tells of the past is no news."""
-        if self._known is None or told >= self._known:
-            self._known, self._read_at = told, self.monotonic()
+    def learn(self, told: datetime, asked_at: float | None = None) -> None:
+        """Take the time from the store's answer, which has just arrived.
+
+        `asked_at` is what the monotonic clock showed when the store was asked. Without it the
+        time may be of any moment before now, so it cannot show that the store's clock went back.
+        """
+        arrived = self.monotonic()
+        least = told - timedelta(seconds=arrived)
+        most = None if asked_at is None else told - timedelta(seconds=asked_at)
+        if self._least is None or (most is not None and most < self._least):
+            self._least, self._most = least, most
+        elif self._most is not None and least - self._most > _STEP:
+            self.ahead += least - self._least
+            self.stepped = arrived, (least - self._least).total_seconds()
+            self._least, self._most = least, most
+        else:
+            self._least = max(self._least, least)
+            self._most = most if self._most is None or most is None else max(self._least, min(self._most, most))
 
     def now(self) -> datetime:
         """Return the store's time."""
@@ -36,11 +59,8 @@ class NodeClock:
 
     def at(self, reading: float) -> datetime:
         """Return what the store's time was, or is, when the monotonic clock showed this."""
-        assert self._known is not None, "the store has not told the time yet"
-        now = self._known + timedelta(seconds=reading - self._read_at)
-        if self._latest is None or now > self._latest:
-            self._latest = now
-        return self._latest
+        assert self._least is not None, "the store has not told the time yet"
+        return self._least + timedelta(seconds=reading)
 
     def seconds_until(self, moment: datetime) -> float:
         """Return how far away the moment is, at least zero."""

@@ -56,6 +56,7 @@ Writing: TypeAlias = Callable[[AnyStore, Health, Committed], Writer]
 """Makes the writer of an executor."""
 
 _CLAIMED, _RELEASED = Claimed(), Released()
+_LOOK_AGAIN = 5.0
 
 
 class Executor:
@@ -96,7 +97,7 @@ class Executor:
         if store.is_in_memory:
             # An end is not safer there for being written at once, and others wait to start.
             self.writer.give_way(lambda: self._workers.has_ready and self._workers.pace < AHEAD)
-        self.claimer = Claimer(store, node, settings, health, self)
+        self.claimer = Claimer(store, node, settings, health, self, clock.monotonic)
 
     # ----------------------------------------------------------------------------------------------- what it holds
 
@@ -158,8 +159,12 @@ class Executor:
 
     # ------------------------------------------------------------------------------------------------------- slots
 
-    def take(self, claims: Iterable[Claim]) -> None:
-        """Begin these as soon as there is a slot; what cannot be run here is given back."""
+    def take(self, claims: Iterable[Claim], asked_at: float | None = None) -> None:
+        """Begin these as soon as there is a slot; what cannot be run here is given back.
+
+        `asked_at` is what the monotonic clock showed when they were asked for; None where they
+        were claimed before that.
+        """
         learned = None
         for claim in claims:
             known = self._held.get(claim.key.handle)
@@ -168,11 +173,11 @@ class Executor:
             claimed_at = claim.snapshot.claimed_at
             if claimed_at is not None and claimed_at is not learned:
                 learned = claimed_at
-                self._clock.learn(claimed_at)
+                self._clock.learn(claimed_at, asked_at)
             bodies = self._bodies(claim.job)
             if not self._held:
                 self._empty.clear()
-            held = self._held[claim.key.handle] = Held(claim, bodies or ())
+            held = self._held[claim.key.handle] = Held(claim, bodies or (), self._clock.ahead)
             if bodies is None or self._stop is not None:
                 self.feed(held, _RELEASED)
             elif claim.key.handle in self._lingering:
@@ -225,7 +230,7 @@ class Executor:
             self.feed(held, _CLAIMED, now)
         timeout = held.snapshot.rules.execution_timeout
         if timeout is not None and not held.is_gone and held.snapshot.deadline is not None:
-            self._remind(held, self._clock.seconds_until(held.snapshot.deadline), DeadlinePassed())
+            self._remind(held, held.snapshot.deadline, DeadlinePassed())
 
     # --------------------------------------------------------------------------------------------------- one life
 
@@ -237,7 +242,7 @@ class Executor:
             held.deferred.append(event)
             return
         now = now or self._clock.now()
-        step = advance(held.snapshot, event, now)
+        step = advance(held.follow(self._clock), event, now)
         if step.after is not held.snapshot or step.commits:
             self._follow(held, step, now)
 
@@ -260,16 +265,24 @@ class Executor:
             else:
                 held.called_off = {*(held.called_off or ()), (cancel.task, cancel.number)}
         for wait in step.waits:
-            self._remind(held, self._clock.seconds_until(wait.until), WaitOver(wait.task))
+            self._remind(held, wait.until, WaitOver(wait.task))
         if step.end is not None or step.resume_at is not None or step.release:
             self._free(held, now)
 
-    def _remind(self, held: Held, seconds: float, event: Event) -> None:
-        alarm = self._alarms.after(seconds, partial(self._rang, held, event))
+    def _remind(self, held: Held, until: datetime, event: Event) -> None:
+        """Feed the event at that moment: counted on the monotonic clock, unless the store's clock is set back."""
+        self._wind(held, self._clock.seconds_until(until), partial(self._rang, held, until, event))
+
+    def _wind(self, held: Held, seconds: float, call: Callable[[], None]) -> None:
+        alarm = self._alarms.after(seconds, call)
         # Without those that have rung: there may be very many retries.
         held.alarms = [*(each for each in held.alarms or () if each.call is not None), alarm]
 
-    def _rang(self, held: Held, event: Event) -> None:
+    def _rang(self, held: Held, until: datetime, event: Event) -> None:
+        if left := self._clock.seconds_until(until):
+            # The store's clock was set back. It may be set right again at any time.
+            self._wind(held, min(left, _LOOK_AGAIN), partial(self._rang, held, until, event))
+            return
         if held.deferred is not None and isinstance(event, DeadlinePassed):
             # The event waits for the end of a task's transaction, which must not go on for ever.
             self._halt_all(held, Halt.TIMEOUT, EXECUTION_TIMEOUT)

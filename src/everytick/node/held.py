@@ -2,13 +2,15 @@
 
 import asyncio
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 from logging import Logger
 from typing import Protocol
 
 from everytick.domain.notes import Log, Progress
 from everytick.domain.steps import Event, OccurrenceSnapshot, Step
 from everytick.node.alarms import Alarm
+from everytick.node.clock import NodeClock
 from everytick.runners.base import Body
 from everytick.runners.context import Context, TaskTransaction
 from everytick.stores.base import Claim
@@ -53,10 +55,12 @@ class Held:
 
     `is_begun` says that it takes a slot, `is_gone` that nothing more may be recorded about
     it here. While `deferred` is a list, a task's own transaction is open and events wait;
+    `ahead` is how far the store's clock was set ahead when the snapshot last heard of it.
     `turn` is whose transaction it is. `written` is kept by whoever waits for `steps` to be written.
     """
 
     __slots__ = (
+        "ahead",
         "alarms",
         "bodies",
         "called_off",
@@ -81,12 +85,20 @@ class Held:
     turn: asyncio.Lock | None
     written: asyncio.Event | None
 
-    def __init__(self, claim: Claim, bodies: tuple[Body, ...]) -> None:
+    def __init__(self, claim: Claim, bodies: tuple[Body, ...], ahead: timedelta) -> None:
         self.claim, self.bodies, self.snapshot = claim, bodies, claim.snapshot
         # Made when they are needed: most occurrences need none, and each container is one more for the collector.
         self.open, self.steps = {}, ()
         self.alarms = self.called_off = self.deferred = self.turn = self.written = None
         self.is_begun = self.is_gone = self.is_queued = False
+        self.ahead = ahead
+
+    def follow(self, clock: NodeClock) -> OccurrenceSnapshot:
+        """Return the snapshot, whose deadline moves with a step ahead of the store's clock: no more time has passed."""
+        if clock.ahead != self.ahead:
+            self.snapshot = replace(self.snapshot, ahead=self.snapshot.ahead + clock.ahead - self.ahead)
+            self.ahead = clock.ahead
+        return self.snapshot
 
 
 class Running:

@@ -176,8 +176,9 @@ class Node:
 
     async def start(self) -> None:
         """Beat, look once at what is due, and go on for ever in the background."""
+        asked_at = self.clock.monotonic()
         now = await self._store.now()
-        self.clock.learn(now)
+        self.clock.learn(now, asked_at)
         self.offset.compare(now)
         await self._beat.start()
         self.health.has_beaten()

@@ -94,8 +94,9 @@ class Planner:
         """
         if not self._aside and (planned := await self._few()) is not None:
             return planned
+        asked_at = self._clock.monotonic()
         now = await self._store.now()
-        self._clock.learn(now)
+        self._clock.learn(now, asked_at)
         if self.is_held():
             return 0
         foreseen = await self._foreseen(now)
@@ -130,11 +131,12 @@ class Planner:
         if self._at_once is None:
             return None
         store, executor = self._at_once
+        asked_at = self._clock.monotonic()
         seen = await store.glance(BATCH)
         if seen is None:
             return None
         now, batch = seen
-        self._clock.learn(now)
+        self._clock.learn(now, asked_at)
         if self.is_held():
             return 0
         if batch:

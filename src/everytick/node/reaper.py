@@ -38,7 +38,8 @@ class Reaper:
         An owner ends what runs out of time itself. One that lives but does not, for its loop is
         held up by a task, must not keep the occurrence for ever.
         """
-        found = self._silence.look(await self._store.nodes(), self._clock.now(), self._clock.monotonic())
+        nodes, clock = await self._store.nodes(), self._clock
+        found = self._silence.look(nodes, clock.now(), clock.monotonic(), clock.stepped)
         return await self.take_from(found.silent, found.overdue) if found.silent or found.overdue else 0
 
     async def take_from(self, silent: Mapping[str, int], keys: Collection[ClaimKey] = ()) -> int:

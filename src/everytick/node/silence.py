@@ -33,23 +33,37 @@ class Silence:
         self._most = 2 * settings.reaper_interval.total_seconds()
         self._looked_at: float | None = None
         self._unchanged: dict[str, tuple[int, float]] = {}
-        self._overdue: dict[ClaimKey, float] = {}
+        self._overdue: dict[ClaimKey, tuple[float, float]] = {}
 
-    def look(self, nodes: Iterable[NodeRecord], now: datetime, reading: float) -> Verdict:
+    def look(
+        self, nodes: Iterable[NodeRecord], now: datetime, reading: float, stepped: tuple[float, float] | None = None
+    ) -> Verdict:
         """Return what may be taken over, from the nodes as they are now and as they were seen before.
 
-        `now` is the store's time and `reading` what this process's monotonic clock shows.
+        `now` is the store's time and `reading` what this process's monotonic clock shows;
+        `stepped` says when the store's clock was last seen to step ahead, and by how many seconds.
         """
         passed = 0.0 if self._looked_at is None else min(reading - self._looked_at, self._most)
         self._looked_at = reading
         others = [each for each in nodes if each.id != self._node]
         self._unchanged = {each.id: self._seen(each, passed) for each in others}
         before, keys = self._overdue, [key for each in others for key in each.overdue]
-        self._overdue = {key: before[key] + passed if key in before else 0.0 for key in keys}
+        self._overdue = {key: _later(before[key], passed) if key in before else (reading, 0.0) for key in keys}
         return Verdict(
             {each.id: each.beats for each in others if each.holds and self.is_silent(each, now)},
-            tuple(key for key, seconds in self._overdue.items() if seconds >= self._grace),
+            tuple(key for key, since in self._overdue.items() if since[1] >= self._patience(since[0], stepped)),
         )
+
+    def _patience(self, first_seen: float, stepped: tuple[float, float] | None) -> float:
+        """Return for how many seconds a claim must be seen overdue before it is taken.
+
+        What comes to be overdue around a step ahead of the store's clock may be so by the step
+        alone: its owner, who counts on a clock that nobody sets, has that much longer.
+        """
+        if stepped is None:
+            return self._grace
+        at, seconds = stepped
+        return self._grace + (seconds if at - self._most <= first_seen <= at + seconds else 0.0)
 
     def _seen(self, node: NodeRecord, passed: float) -> tuple[int, float]:
         beats, seconds = self._unchanged.get(node.id, (node.beats, -passed))
@@ -68,3 +82,8 @@ class Silence:
             heartbeat = HEARTBEAT if node.facts is None else node.facts.heartbeat
             return seconds >= min(2 * heartbeat, self._timeout).total_seconds()
         return seconds >= self._timeout.total_seconds()
+
+
+def _later(since: tuple[float, float], passed: float) -> tuple[float, float]:
+    first_seen, seconds = since
+    return first_seen, seconds + passed

@@ -119,7 +119,7 @@ async def transaction(
                 task = _TaskTransaction(lent.inner)
                 yield task
                 ended = AttemptEnded(running.task, running.number, Succeeded(task.given))
-                decided = advance(held.snapshot, ended, clock.now())
+                decided = advance(held.follow(clock), ended, clock.now())
                 commit = _committed(store, lent.inner, decided, running) if lent.may_commit() else _refused()
                 if await _whatever_comes(commit) is Commit.STALE:
                     raise Fenced(held.claim.snapshot.id)

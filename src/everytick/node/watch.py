@@ -7,7 +7,7 @@ gets its timeout wound, and people see that it runs, how far it is and where its
 import asyncio
 import logging
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 
 from everytick.domain.notes import Note
@@ -51,7 +51,7 @@ class Watch:
             # It waits for a thread or process, which is not its own time.
             running.until = None
         elif timeout is not None and timeout < _SHORT and running.until is not None:
-            self._limit(running, running.until)
+            self._limit(running, timeout)
         self._young[running] = None
         self._wind()
 
@@ -59,7 +59,8 @@ class Watch:
         """Wind the timeout of an attempt that has only now begun."""
         timeout = running.held.snapshot.rules.tasks[running.place].timeout
         if timeout is not None and running.is_open and running.context.halt is None and running.alarm is None:
-            self._limit(running, self._clock.now() + timeout)
+            running.since = self._clock.monotonic()
+            self._limit(running, timeout)
 
     def ended(self, running: Running) -> None:
         """Forget it and its alarm; what it said of itself is noted, even if it was over at once."""
@@ -83,8 +84,10 @@ class Watch:
             self._is_wound = True
             self._alarms.after(_ROUND, self._round)
 
-    def _limit(self, running: Running, until: datetime) -> None:
-        running.alarm = self._alarms.after(self._clock.seconds_until(until), partial(self._time_out, running))
+    def _limit(self, running: Running, timeout: timedelta) -> None:
+        """Wind the timeout of an attempt; it counts on the monotonic clock, whatever the store's clock shows."""
+        seconds = running.since + timeout.total_seconds() - self._clock.monotonic()
+        running.alarm = self._alarms.after(seconds, partial(self._time_out, running))
 
     def _round(self) -> None:
         # First, so that whatever goes wrong below, the next attempt winds it again.
@@ -92,8 +95,9 @@ class Watch:
         for running in self._young:
             if running.is_open:
                 self._old.append(running)
-                if running.until is not None and running.alarm is None:
-                    self._limit(running, running.until)
+                timeout = running.held.snapshot.rules.tasks[running.place].timeout
+                if running.until is not None and running.alarm is None and timeout is not None:
+                    self._limit(running, timeout)
         self._young.clear()
         self._old = [running for running in self._old if running.is_open]
         now = self._clock.monotonic()

@@ -30,7 +30,7 @@ class Desk:
     def holds(self, key: ClaimKey) -> bool:
         return any(claim.key == key for claim in self.taken)
 
-    def take(self, claims: Iterable[Claim]) -> None:
+    def take(self, claims: Iterable[Claim], asked_at: float | None = None) -> None:
         self.taken += claims
 
 
@@ -62,7 +62,7 @@ def store() -> MemoryStore:
 def claimer(desk: Desk, store: MemoryStore) -> Claimer:
     health = Health(monotonic, 60, 60)
     health.has_beaten()
-    return Claimer(store, "node-1", node_settings(slots=2), health, desk)
+    return Claimer(store, "node-1", node_settings(slots=2), health, desk, monotonic)
 
 
 async def claimed(store: MemoryStore, name: str) -> Claim:

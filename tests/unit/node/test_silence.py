@@ -15,7 +15,7 @@ from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import NOON, World, passing, pause
 
 SETTINGS = node_settings(grace_period="10s")
-KEY = ClaimKey(7, 1)
+KEY = ClaimKey(7, 1, 42)
 
 
 def facts(heartbeat: float = 5.0) -> NodeFacts:
