@@ -1,5 +1,7 @@
 """Keys of requests: taken while what was asked for by them may still succeed or has, and free again after a failure."""
 
+import asyncio
+
 import pytest
 
 from everytick.domain import ids
@@ -126,3 +128,26 @@ async def test_a_purged_job_leaves_no_keys(store: AnyStore, clock: ManualClock) 
     assert await store.purge(stored.job_id)
     await store.put(job())
     assert await store.request(stored.job_id, ask(clock)) == ids.trigger_id(stored.job_id, "k")
+
+
+async def test_many_calls_by_a_free_key_at_once_are_one_occurrence(store: AnyStore, clock: ManualClock) -> None:
+    """S1-001: it is decided under the lock of the key."""
+    stored = await store.put(job())
+    await plan_once(store)
+    for nth in (1, 2, 3):
+        asked = await asyncio.gather(*(store.request(stored.job_id, ask(clock)) for _ in range(5)))
+        assert set(asked) == {ids.trigger_id(stored.job_id, "k", nth)}
+        await plan_once(store)
+        await run_one(store, FAILED)
+    assert len(await occurrences(store)) == 3
+
+
+async def test_keys_of_other_jobs_and_causes_are_other_keys(store: AnyStore, clock: ManualClock) -> None:
+    one, two = await store.put(job("one")), await store.put(job("two"))
+    asked = [
+        await store.request(one.job_id, ask(clock, 1)),
+        await store.request(two.job_id, ask(clock, 2)),
+        await store.request(one.job_id, ask(clock, 3, cause=Cause.REPLAY)),
+        await store.request(one.job_id, ask(clock, 4, key="create")),
+    ]
+    assert len(set(asked)) == 4

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from everytick.app.history import open_pauses
 from everytick.domain.ids import occurrence_id
 from everytick.domain.snapshots import AdjustmentKind, Edition
 
@@ -75,7 +76,7 @@ async def instant_of(store: AnyStore, id_: str) -> tuple[JobRecord, datetime] | 
     left = _SEARCHED_INSTANTS
     now = await store.now()
     for record in await store.list():
-        spans = await store.spans(record.job.id, _BEGINNING, now)
+        spans = [*await store.spans(record.job.id, _BEGINNING, now), *await _held_back(store, record, now)]
         known = {each.job.version: each.job for each in await store.editions(record.job.id, {s.version for s in spans})}
         for instant in _instants(spans, known):
             if occurrence_id(record.job.id, instant) == id_:
@@ -84,6 +85,20 @@ async def instant_of(store: AnyStore, id_: str) -> tuple[JobRecord, datetime] | 
             if not left:
                 return None
     return None
+
+
+async def _held_back(store: AnyStore, record: JobRecord, now: datetime) -> list[Span]:
+    """Return what a pause holds back that is not over: a plan writes its instants down when it ends."""
+    if record.pause is None:
+        return []
+    return open_pauses((await store.look([record.job.id])).get(record.job.id), now)
+
+
+async def moved_to(store: AnyStore, record: JobRecord, instant: datetime) -> datetime | None:
+    """Return where an instant was moved to and is still to run."""
+    snapshot = (await store.look([record.job.id]))[record.job.id]
+    moved = (each for each in snapshot.adjustments if each.at == instant and each.vacates and not each.done)
+    return next((each.to for each in moved), None)
 
 
 def _instants(spans: Sequence[Span], known: dict[int, Job]) -> Iterator[datetime]:

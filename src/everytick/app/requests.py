@@ -154,7 +154,7 @@ class Requests(Opened):
         by: str,
     ) -> Handle:
         """Ask for the instant that did not run and has this id."""
-        from everytick.app.filling import instant_of
+        from everytick.app.filling import instant_of, moved_to
         from everytick.domain.occurrence import Cause
         from everytick.domain.snapshots import Request
 
@@ -162,6 +162,8 @@ class Requests(Opened):
         if found is None:
             raise NotFound("occurrence", id_)
         record, instant = found
+        if (to := await moved_to(store, record, instant)) is not None:
+            raise Conflict(f"{id_} was moved to {to.isoformat()} and runs there: wait for it, or trigger the job")
         if from_task is not None:
             raise Conflict(f"{id_} has not run, so that no task has a result to keep: replay it without from_task")
         asked = Request(

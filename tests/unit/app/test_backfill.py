@@ -255,6 +255,30 @@ async def test_replaying_what_did_not_run_can_be_canceled_before_it_is_planned(
         await tick.replay(other.id, from_task="main")
 
 
+async def test_replaying_what_a_pause_holds_back_fills_it(
+    tick: Everytick, store: AnyStore, clock: ManualClock, hourly: str
+) -> None:
+    """F19: the pause goes on, and no plan has written its instants down yet."""
+    await tick.pause(hourly)
+    clock.time = at(12, 10)
+    await plan_once(store)
+    [entry] = [each for each in await tick.history(hourly) if each.scheduled_for == at(11)]
+    handle = await tick.replay(entry.id)
+    await plan_once(store)
+    assert (await run_one(store)).occurrence.id == handle.id == entry.id
+
+
+async def test_what_was_moved_and_is_still_to_run_is_not_replayed(
+    tick: Everytick, store: AnyStore, clock: ManualClock, hourly: str
+) -> None:
+    """F19, attack 9."""
+    await tick.move(hourly, at(10), at(13, 30))
+    await pass_to(store, clock, at(12, 10))
+    [entry] = [each for each in await tick.history(hourly) if each.scheduled_for == at(10)]
+    with pytest.raises(Conflict, match="moved to 2026-11-16T13:30"):
+        await tick.replay(entry.id)
+
+
 async def test_an_id_that_nothing_has_is_not_found(tick: Everytick, hourly: str) -> None:
     with pytest.raises(NotFound):
         await tick.replay("occ_00000000-0000-5000-8000-000000000000")
