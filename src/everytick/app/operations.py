@@ -134,14 +134,17 @@ class Operations(Requests):
     async def move(
         self, name: str, at: datetime | str, to: datetime | str, *, reason: str = "", by: str | None = None
     ) -> None:
-        """Let one single future instant run at another time; it keeps its id."""
+        """Let one single future instant run at another time; it keeps its id.
+
+        To its own time it is moved back: that undoes a skip or a move of it.
+        """
         from everytick.domain.snapshots import Adjustment, AdjustmentKind
 
         store = await self._opened()
         record = await self._find(store, name)
         instant = await self._coming(store, record, at)
         target = future("where an instant is moved", to, await store.now())
-        if target == instant:
+        if target == instant and not await _is_moved_away(store, record.job.id, instant):
             raise InvalidInstant(to, "is where it stands already: give another time, or leave it")
         asked = Adjustment(instant, AdjustmentKind.MOVE, target, reason, self._by(by))
         await store.adjust(record.job.id, asked)
@@ -295,6 +298,12 @@ class Operations(Requests):
             await store.remove(record.job.id, by=self._by(by))
         while purge and not await store.purge(record.job.id, _PURGED_AT_ONCE):
             pass
+
+
+async def _is_moved_away(store: AnyStore, job_id: str, instant: datetime) -> bool:
+    """Whether the instant is to be skipped, or to run at another time; one that has run there stays there."""
+    snapshot = (await store.look([job_id]))[job_id]
+    return any(each.at == instant and each.vacates and not each.done for each in snapshot.adjustments)
 
 
 async def _refuse_running(store: AnyStore, job: Job) -> None:
