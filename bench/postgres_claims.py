@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench import postgres_store as kit
 from everytick.app.foreground import calm_collector
+from everytick.stores.base import NodeScope
 from everytick.stores.postgres.store import PostgresStore
 
 CLAIMERS = 50
@@ -57,7 +58,9 @@ async def connected(store: PostgresStore) -> AsyncIterator[PostgresStore]:
     await made.open()
     await made.list()
     for _ in range(2):
-        await asyncio.gather(*(made.claim(f"node-{number}", ["nobody"], 1) for number in range(CLAIMERS)))
+        await asyncio.gather(
+            *(made.claim(NodeScope(f"node-{number}", met=("queue:nobody",)), 1) for number in range(CLAIMERS))
+        )
     yield made
     await made.close()
 
@@ -67,7 +70,7 @@ async def claimer(store: PostgresStore, node: str, size: int, taken: list[float]
     got = 0
     while True:
         begun = time.perf_counter()
-        claims = await store.claim(node, ["default"], size)
+        claims = await store.claim(NodeScope(node), size)
         if not claims:
             return got
         taken.append(time.perf_counter() - begun)

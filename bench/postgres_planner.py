@@ -30,7 +30,7 @@ from everytick.app.foreground import calm_collector
 from everytick.deciding.plan import plan
 from everytick.domain.job import define_job, define_task
 from everytick.schedules.cron import Cron
-from everytick.stores.base import Commit
+from everytick.stores.base import Commit, NodeScope
 from everytick.stores.postgres.store import PostgresStore
 
 SCHEMA = "bench"
@@ -97,7 +97,7 @@ async def plan_all(store: PostgresStore, batch: int, jobs: int) -> dict[Commit, 
 
     async def lane() -> None:
         while told[Commit.COMMITTED] < jobs:
-            async with store.due(now, batch) as found:
+            async with store.due(NodeScope("node-1"), now, batch) as found:
                 if not found:
                     break
                 for answer in await store.commit_plans(found, [plan(snapshot, now) for snapshot in found]):
@@ -191,7 +191,7 @@ async def few_among(address: str, jobs: int) -> tuple[float, float]:
             meter = Meter(address)
             await meter.start()
             now = await store.now()
-            async with store.due(now, BATCH) as found:
+            async with store.due(NodeScope("node-1"), now, BATCH) as found:
                 assert len(found) == FEW
                 await store.commit_plans(found, [plan(snapshot, now) for snapshot in found])
             rate = await meter.stop(FEW)

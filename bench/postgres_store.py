@@ -35,7 +35,7 @@ from everytick.domain.outcome import Succeeded
 from everytick.domain.steps import AttemptEnded, Claimed, Step
 from everytick.domain.values import value
 from everytick.schedules.interval import every
-from everytick.stores.base import Claim, Commit
+from everytick.stores.base import Claim, Commit, NodeScope
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers import keeper
 from tests.servers.installations import postgres_installations
@@ -228,7 +228,7 @@ async def plan_all(store: PostgresStore) -> None:
     """Let every job have its first look, so that nothing but the occurrences is left to do."""
     while True:
         now = await store.now()
-        async with store.due(now, 500) as batch:
+        async with store.due(NodeScope("node-1"), now, 500) as batch:
             if not batch:
                 return
             await store.commit_plans(batch, [plan(snapshot, now) for snapshot in batch])
@@ -251,7 +251,7 @@ async def drain(store: PostgresStore, batch: int) -> Rate:
     await meter.start()
     writing: asyncio.Task[list[Commit]] | None = None
     while True:
-        claims = await store.claim("node", ["default"], batch)
+        claims = await store.claim(NodeScope("node"), batch)
         steps = finished(claims, now)
         if writing is not None:
             assert set(await writing) == {Commit.COMMITTED}

@@ -34,7 +34,7 @@ from everytick.domain.outcome import Succeeded
 from everytick.domain.steps import AttemptEnded, Claimed, Step
 from everytick.domain.values import FROZEN
 from everytick.schedules.interval import every
-from everytick.stores.base import Claim, Commit
+from everytick.stores.base import Claim, Commit, NodeScope
 from everytick.stores.sqlite.store import SqliteStore
 
 JOBS = 1_000
@@ -87,7 +87,7 @@ async def planned(store: SqliteStore, watch: Watch) -> None:
     now = await store.now()
     while True:
         with watch:
-            async with store.due(now, 500) as batch:
+            async with store.due(NodeScope("node-1"), now, 500) as batch:
                 pass
         if not batch:
             return
@@ -107,7 +107,7 @@ async def drained(store: SqliteStore, batch: int, claiming: Watch, finishing: Wa
     count, now = 0, await store.now()
     while True:
         with claiming:
-            claims = await store.claim("node", QUEUES, batch)
+            claims = await store.claim(NodeScope("node"), batch)
         if not claims:
             return count
         steps = [(claim, finish(claim, now)) for claim in claims]

@@ -14,6 +14,7 @@ from typing import Any
 
 from everytick.domain.snapshots import JobSnapshot
 from everytick.stores.addresses import AnyStore
+from everytick.stores.base import NodeScope
 from everytick.testing.virtual import VirtualLoop
 
 _WRITES = frozenset(
@@ -64,10 +65,10 @@ class Patient:
         return True
 
     @asynccontextmanager
-    async def due(self, now: datetime, limit: int) -> AsyncIterator[list[JobSnapshot]]:
+    async def due(self, scope: NodeScope, now: datetime, limit: int) -> AsyncIterator[list[JobSnapshot]]:
         """Give what is due; nothing between here and the end of the batch waits for a timer."""
         with self._loop.standing_still():
-            async with self._store.due(now, limit) as batch:
+            async with self._store.due(scope, now, limit) as batch:
                 yield list(batch)
 
     def apart(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.steps import Step
 from everytick.errors import StoreUnavailable
-from everytick.stores.base import Claim, Commit
+from everytick.stores.base import Claim, Commit, NodeScope
 from everytick.stores.memory import MemoryStore
 from tests.sim.chance import passing
 
@@ -100,10 +100,10 @@ class FaultyStore:
         return rang
 
     @asynccontextmanager
-    async def due(self, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
+    async def due(self, scope: NodeScope, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
         """Give snapshots that are older than the wire is long."""
         await self._wire.way()
-        async with self._wire.store.due(now, limit) as batch:
+        async with self._wire.store.due(scope, now, limit) as batch:
             await self._wire.way()
             yield batch
 

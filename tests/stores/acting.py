@@ -10,7 +10,7 @@ from everytick.domain.job import Job, define_job, define_task
 from everytick.domain.occurrence import Occurrence
 from everytick.domain.outcome import Failed, Lost, Outcome, Succeeded
 from everytick.domain.steps import AttemptEnded, Claimed, Step
-from everytick.stores.base import Claim, Commit, HistoryStore, JobStore, PlanStore, RunStore, Store
+from everytick.stores.base import Claim, Commit, HistoryStore, JobStore, NodeScope, PlanStore, RunStore, Store
 
 QUEUES = ("default",)
 
@@ -25,17 +25,23 @@ def job(
     tasks: tuple[str, ...] = ("main",),
     *,
     reports: bool = True,
+    code: str = "",
     **policies: Any,
 ) -> Job:
     """Return a job: hourly, of one task, with somebody who waits for its reports, unless said otherwise."""
     written = [define_task(name, task) for task in tasks]
-    return define_job(name, schedule(when), policies=policies, tasks=written, reports=reports)
+    return define_job(name, schedule(when), policies=policies, tasks=written, reports=reports, code=code)
 
 
-async def plan_once(store: AnyStore, limit: int = 100) -> list[Commit]:
-    """Plan every due job once and commit what was decided."""
+async def everything(store: AnyStore, node: str = "node-1") -> NodeScope:
+    """Return the scope of a node that meets whatever any job needs."""
+    return NodeScope(node, (await store.ahead(NodeScope(node))).needs)
+
+
+async def plan_once(store: AnyStore, limit: int = 100, scope: NodeScope | None = None) -> list[Commit]:
+    """Plan every due job once, of this scope where one is given, and commit what was decided."""
     now = await store.now()
-    async with store.due(now, limit) as batch:
+    async with store.due(scope or await everything(store), now, limit) as batch:
         return await store.commit_plans(batch, [plan(snapshot, now) for snapshot in batch])
 
 
@@ -49,9 +55,9 @@ async def statuses(store: AnyStore, job_id: str | None = None) -> list[str]:
     return [str(each.status) for each in await occurrences(store, job_id)]
 
 
-async def claim_one(store: AnyStore, node: str = "node-1") -> Claim:
+async def claim_one(store: AnyStore, node: str = "node-1", scope: NodeScope | None = None) -> Claim:
     """Return the one occurrence that is ready."""
-    [claim] = await store.claim(node, QUEUES, 10)
+    [claim] = await store.claim(scope or await everything(store, node), 10)
     return claim
 
 
@@ -66,9 +72,11 @@ def ended(step: Step, now: datetime, outcome: Outcome | None = None) -> Step:
     return advance(step.after, AttemptEnded(first.task, first.number, outcome or Succeeded()), now)
 
 
-async def run_one(store: AnyStore, outcome: Outcome | None = None, node: str = "node-1") -> Claim:
+async def run_one(
+    store: AnyStore, outcome: Outcome | None = None, node: str = "node-1", scope: NodeScope | None = None
+) -> Claim:
     """Claim what is ready, run its only task and commit the end."""
-    claim = await claim_one(store, node)
+    claim = await claim_one(store, node, scope)
     now = await store.now()
     assert await store.commit_steps([(claim, ended(began(claim, now), now, outcome))]) == [Commit.COMMITTED]
     return claim
@@ -87,9 +95,9 @@ async def reap(store: AnyStore, node: str = "reaper") -> list[Commit]:
     return await store.commit_steps([(claim, advance(claim.snapshot, Lost(), now)) for claim in claims])
 
 
-async def deliver(store: AnyStore) -> list[str]:
+async def deliver(store: AnyStore, scope: NodeScope | None = None) -> list[str]:
     """Deliver every report that is due, as a node does, and return whose they were."""
-    found = [snapshot.id for snapshot in await store.reports(100)]
+    found = [snapshot.id for snapshot in await store.reports(scope or await everything(store), 100)]
     await store.reported(found)
     return found
 

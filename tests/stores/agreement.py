@@ -10,6 +10,7 @@ from typing import Any
 
 from everytick.deciding.advance import advance
 from everytick.deciding.plan import plan
+from everytick.domain.config import Level, overrides
 from everytick.domain.decisions import Plan
 from everytick.domain.notes import Log, Note, Progress
 from everytick.domain.occurrence import Cause
@@ -18,8 +19,8 @@ from everytick.domain.payload import payload
 from everytick.domain.snapshots import Adjustment, AdjustmentKind, JobSnapshot, Missed, Request
 from everytick.domain.steps import AttemptEnded, Claimed, Released, Step, Stopping, WaitOver
 from everytick.errors import EverytickError
-from everytick.stores.base import Claim, Commit, Edits, NodeRecord, Page
-from tests.stores.acting import QUEUES, AnyStore, job
+from everytick.stores.base import Claim, Commit, Edits, NodeRecord, NodeScope, Page
+from tests.stores.acting import AnyStore, job
 from tests.stores.clock import ManualClock
 
 NAMES = ("alpha", "beta", "gamma")
@@ -44,7 +45,10 @@ VARIANTS: tuple[dict[str, Any], ...] = (
     {"when": "after: 3m", "on_create": "immediately", "retry": FOR_EVER},
     {"when": "*/5 * * * *", "enabled": False},
     {"when": "every 10m", "recovery": {"strategy": "bounded_window", "max_occurrences": 2}, "jitter": "2m"},
+    {"when": "*/4 * * * *", "code": "shop"},
+    {"when": "*/5 * * * *", "code": "bank", "queue": "gpu", "overlap": "queue", "jitter": "1m"},
 )
+NEEDS = ("", "code:shop", "code:bank\nqueue:gpu", "queue:gpu", "code:shop\nqueue:gpu", "retired")
 
 
 class Pair:
@@ -82,6 +86,12 @@ class Pair:
     async def job_id(self) -> str:
         records = await self.both("list")
         return str(self.random.choice(records).job.id) if records else "job_none"
+
+    async def scope(self, likely: float) -> NodeScope:
+        """A node that meets each of the needs so likely, and now and then does not know a job."""
+        met = tuple(text for text in NEEDS if self.random.random() < likely)
+        unknown = frozenset([await self.job_id()] if self.random.random() < 0.1 else ())
+        return NodeScope(self.random.choice(NODES), met, unknown, self.random.randrange(6))
 
     # ----------------------------------------------------------------------------------------------------- deeds
 
@@ -145,7 +155,12 @@ class Pair:
         if instant is not None:
             to = self.random.choice([None, instant + timedelta(minutes=1)])
             kind = AdjustmentKind.SKIP if to is None else AdjustmentKind.MOVE
-            await self.both("adjust", job_id, Adjustment(instant, kind, to, by="ada"))
+            if to is not None and self.random.random() < 0.5:
+                elsewhere = overrides(Level.OCCURRENCE, {"queue": "gpu"})
+                change = Adjustment(instant, AdjustmentKind.AMEND, None, by="ada", overrides=elsewhere)
+            else:
+                change = Adjustment(instant, kind, to, by="ada")
+            await self.both("adjust", job_id, change)
 
     async def do_reschedule(self) -> None:
         await self.both("reschedule", await self.job_id(), self.now() + timedelta(minutes=self.random.randrange(1, 20)))
@@ -156,13 +171,13 @@ class Pair:
         await self.both("cancel", self.random.choice(known) if known else "occ_none", "by hand")
 
     async def do_plan(self) -> None:
-        limit = self.random.choice([1, 100])
-        answers = [await _planned(store, limit, commit=True) for store in self.stores]
+        limit, scope = self.random.choice([1, 100]), await self.scope(0.9)
+        answers = [await _planned(store, scope, limit, commit=True) for store in self.stores]
         assert answers[0] == answers[1], f"plans after {self.done[-12:]}"
 
     async def do_plan_later(self) -> None:
         """Keep the plans of now, to commit them when they may be old."""
-        found = [await _planned(store, 100, commit=False) for store in self.stores]
+        found = [await _planned(store, NodeScope("node-1", NEEDS), 100, commit=False) for store in self.stores]
         assert found[0] == found[1], f"snapshots after {self.done[-12:]}"
         self.stale = (found[0], found[1])
 
@@ -175,8 +190,8 @@ class Pair:
             assert answers[0] == answers[1], f"old plans after {self.done[-12:]}"
 
     async def do_claim(self) -> None:
-        node, limit = self.random.choice(NODES), self.random.choice([1, 5])
-        claims = [await store.claim(node, QUEUES, limit) for store in self.stores]
+        scope, limit = await self.scope(0.8), self.random.choice([1, 5])
+        claims = [await store.claim(scope, limit) for store in self.stores]
         assert list(map(_plain, claims[0])) == list(map(_plain, claims[1])), f"claims after {self.done[-12:]}"
         self.claims += list(zip(*claims, strict=True))
 
@@ -308,13 +323,13 @@ class Pair:
             await store.note([(claim, note), (claim, replace(note, number=1, progress=None))])
 
     async def do_ahead(self) -> None:
-        await self.both("ahead", self.random.choice([QUEUES, (), ("default", "other")]))
+        await self.both("ahead", await self.scope(0.6))
 
     async def do_look(self) -> None:
         await self.both("look", [await self.job_id(), "job_none"])
 
     async def do_report(self) -> None:
-        owed = await self.both("reports", 50)
+        owed = await self.both("reports", await self.scope(0.8), 50)
         await self.both("reported", [each.id for each in owed if self.random.random() < 0.7])
 
     async def do_prune(self) -> None:
@@ -332,14 +347,14 @@ class Pair:
         await self.both("get", [record.job.id for record in records])
         await self.both("look", [record.job.id for record in records])
         await self.both("last_failures", [record.job.id for record in records])
-        await self.both("ahead", QUEUES)
+        await self.both("ahead", NodeScope("node-1", NEEDS))
         found = (await self.both("history", limit=1000)).occurrences
         for id_ in [each.id for each in found] + self.asked:
             await self.both("whole", id_)
         await self.both("existing", [each.id for each in found] + self.asked)
         for job_id in {each.job_id for each in found} | {record.job.id for record in records}:
             await self.both("spans", job_id, self.now() - timedelta(days=9), self.now())
-        await self.both("reports", 1000)
+        await self.both("reports", NodeScope("node-1", NEEDS), 1000)
         await self._nodes()
         await self.do_plan()
 
@@ -356,9 +371,11 @@ async def _answer(store: AnyStore, verb: str, arguments: tuple[Any, ...], named:
         return type(error), str(error)
 
 
-async def _planned(store: AnyStore, limit: int, *, commit: bool) -> tuple[list[JobSnapshot], list[Plan], Any]:
+async def _planned(
+    store: AnyStore, scope: NodeScope, limit: int, *, commit: bool
+) -> tuple[list[JobSnapshot], list[Plan], Any]:
     now = await store.now()
-    async with store.due(now, limit) as batch:
+    async with store.due(scope, now, limit) as batch:
         snapshots = list(batch)
         plans = [plan(snapshot, now) for snapshot in snapshots]
         return snapshots, plans, await store.commit_plans(batch, plans) if commit else None

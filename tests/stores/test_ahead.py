@@ -2,20 +2,22 @@
 
 from datetime import timedelta
 
-from everytick.stores.base import Ahead
-from tests.stores.acting import FAILED, QUEUES, AnyStore, began, ended, job, occurrences, plan_once, run_one
+from everytick.stores.base import Ahead, NodeScope
+from tests.stores.acting import FAILED, AnyStore, began, ended, job, occurrences, plan_once, run_one
 from tests.stores.clock import ManualClock
 
 
 async def test_an_empty_store_has_nothing_ahead(store: AnyStore, clock: ManualClock) -> None:
-    assert await store.ahead(QUEUES) == Ahead(clock.time)
+    assert await store.ahead(NodeScope("node-1")) == Ahead(clock.time)
 
 
 async def test_the_next_instant_of_any_job_is_ahead(store: AnyStore, clock: ManualClock) -> None:
     await store.put(job("hourly"))
     await store.put(job("often", "*/20 * * * *"))
     await plan_once(store)
-    assert await store.ahead(QUEUES) == Ahead(clock.time, wake_at=clock.time + timedelta(minutes=20))
+    assert await store.ahead(NodeScope("node-1", seen=1)) == Ahead(
+        clock.time, wake_at=clock.time + timedelta(minutes=20)
+    )
 
 
 async def test_what_is_due_already_is_not_ahead(store: AnyStore, clock: ManualClock) -> None:
@@ -24,10 +26,12 @@ async def test_what_is_due_already_is_not_ahead(store: AnyStore, clock: ManualCl
     await store.put(job("often", "*/20 * * * *"))
     await plan_once(store)
     clock.move(minutes=20)
-    assert await store.ahead(QUEUES) == Ahead(clock.time, wake_at=clock.time + timedelta(minutes=40))
+    assert await store.ahead(NodeScope("node-1", seen=1)) == Ahead(
+        clock.time, wake_at=clock.time + timedelta(minutes=40)
+    )
     await plan_once(store)
     assert len(await occurrences(store)) == 1
-    assert (await store.ahead(QUEUES)).ready_at is None, "what may start now is not ahead"
+    assert (await store.ahead(NodeScope("node-1"))).ready_at is None, "what may start now is not ahead"
 
 
 async def test_what_waits_for_its_jitter_is_ahead_for_nodes_of_its_queue(store: AnyStore, clock: ManualClock) -> None:
@@ -35,9 +39,9 @@ async def test_what_waits_for_its_jitter_is_ahead_for_nodes_of_its_queue(store: 
     clock.move(hours=1)
     await plan_once(store)
     [made] = await occurrences(store)
-    assert (await store.ahead(["default", "gpu"])).ready_at == made.ready_at
-    assert (await store.ahead(["default"])).ready_at is None
-    assert (await store.ahead([])).ready_at is None
+    assert (await store.ahead(NodeScope("node-1", met=("", "queue:gpu")))).ready_at == made.ready_at
+    assert (await store.ahead(NodeScope("node-1"))).ready_at is None
+    assert (await store.ahead(NodeScope("node-1", met=()))).ready_at is None
 
 
 async def test_a_parked_retry_is_ahead_and_one_that_its_owner_keeps_is_not(store: AnyStore, clock: ManualClock) -> None:
@@ -46,11 +50,11 @@ async def test_a_parked_retry_is_ahead_and_one_that_its_owner_keeps_is_not(store
     await store.put(job("near", retry={"max": 1, "interval": "3s"}))
     clock.move(hours=1)
     await plan_once(store)
-    for claim in await store.claim("node-1", QUEUES, 5):
+    for claim in await store.claim(NodeScope("node-1"), 5):
         await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time, FAILED))])
-    assert (await store.ahead(QUEUES)).ready_at == clock.time + timedelta(minutes=10)
+    assert (await store.ahead(NodeScope("node-1"))).ready_at == clock.time + timedelta(minutes=10)
     clock.move(minutes=10)
-    assert (await store.ahead(QUEUES)).ready_at is None
+    assert (await store.ahead(NodeScope("node-1"))).ready_at is None
 
 
 async def test_what_is_over_or_back_in_line_is_not_ahead(store: AnyStore, clock: ManualClock) -> None:
@@ -61,10 +65,10 @@ async def test_what_is_over_or_back_in_line_is_not_ahead(store: AnyStore, clock:
     await plan_once(store)
     for made in await occurrences(store, canceled.job_id):
         await store.cancel(made.id)
-    assert (await store.ahead(QUEUES)).ready_at is not None
+    assert (await store.ahead(NodeScope("node-1"))).ready_at is not None
     await store.pause(paused.job_id)
     assert [str(made.status) for made in await occurrences(store, paused.job_id)] == ["queued"]
-    assert (await store.ahead(QUEUES)).ready_at is None
+    assert (await store.ahead(NodeScope("node-1"))).ready_at is None
 
 
 async def test_a_paused_job_wakes_nobody_but_for_the_end_of_its_pause(store: AnyStore, clock: ManualClock) -> None:
@@ -72,11 +76,11 @@ async def test_a_paused_job_wakes_nobody_but_for_the_end_of_its_pause(store: Any
     stored = await store.put(job())
     await store.pause(stored.job_id)
     await plan_once(store)
-    assert (await store.ahead(QUEUES)).wake_at is None
+    assert (await store.ahead(NodeScope("node-1"))).wake_at is None
     until = clock.time + timedelta(days=2)
     await store.pause(stored.job_id, until=until)
     await plan_once(store)
-    assert (await store.ahead(QUEUES)).wake_at == until
+    assert (await store.ahead(NodeScope("node-1"))).wake_at == until
 
 
 async def test_an_ending_leaves_the_next_instant_ahead(store: AnyStore, clock: ManualClock) -> None:
@@ -85,4 +89,4 @@ async def test_an_ending_leaves_the_next_instant_ahead(store: AnyStore, clock: M
     await plan_once(store)
     await run_one(store)
     await plan_once(store)
-    assert await store.ahead(QUEUES) == Ahead(clock.time, wake_at=clock.time + timedelta(hours=1))
+    assert await store.ahead(NodeScope("node-1", seen=1)) == Ahead(clock.time, wake_at=clock.time + timedelta(hours=1))

@@ -9,7 +9,7 @@ from everytick.domain.outcome import Failed, Succeeded
 from everytick.domain.retry import Retry
 from everytick.domain.snapshots import Request
 from everytick.domain.steps import AttemptEnded, Claimed
-from everytick.stores.base import Commit
+from everytick.stores.base import Commit, NodeScope
 from tests.stores.acting import AnyStore, claim_one, job, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
 
@@ -92,7 +92,7 @@ async def test_an_end_before_the_mark_is_not_slept_through(store: AnyStore, cloc
     clock.move(hours=1)
     await plan_once(store)
     await store.request(stored.job.id, Request("k", Cause.TRIGGER, clock.time))
-    async with store.due(clock.time, 1) as batch:
+    async with store.due(NodeScope("node-1"), clock.time, 1) as batch:
         [snapshot] = batch
         await run_one(store)
         assert await store.commit_plans(batch, [plan(snapshot, clock.time)]) == [Commit.COMMITTED]
@@ -134,7 +134,7 @@ async def test_a_park_wakes_whoever_waits_and_nobody_else(store: AnyStore, clock
     lined = await store.put(job("lined", overlap="queue", retry=retry))
     clock.move(hours=1)
     await plan_once(store)
-    claims = {claim.job.id: claim for claim in await store.claim("node-1", ["default"], 10)}
+    claims = {claim.job.id: claim for claim in await store.claim(NodeScope("node-1"), 10)}
     began = {id_: advance(claim.snapshot, Claimed(), clock.time) for id_, claim in claims.items()}
     await store.request(lined.job_id, Request("k", Cause.TRIGGER, clock.time))
     await plan_once(store)
@@ -148,7 +148,7 @@ async def test_a_park_wakes_whoever_waits_and_nobody_else(store: AnyStore, clock
 
     assert await wake_at(store, lined.job_id) == clock.time
     assert await wake_at(store, alone.job_id) == clock.time + HOUR
-    assert (await store.ahead(["default"])).ready_at == clock.time + timedelta(minutes=10)
+    assert (await store.ahead(NodeScope("node-1"))).ready_at == clock.time + timedelta(minutes=10)
 
 
 async def test_the_schedule_that_follows_an_end_hears_of_it(store: AnyStore, clock: ManualClock) -> None:

@@ -2,10 +2,9 @@
 
 from datetime import timedelta
 
-from everytick.stores.base import Commit
+from everytick.stores.base import Commit, NodeScope
 from tests.stores.acting import (
     FAILED,
-    QUEUES,
     AnyStore,
     began,
     claim_one,
@@ -79,7 +78,7 @@ async def test_a_wait_that_a_silent_node_kept_is_only_released(store: AnyStore, 
     assert await reap(store) == []
     [made] = await occurrences(store)
     assert (made.status, made.owner) == ("awaiting_retry", None)
-    assert len(await store.claim("node-2", QUEUES, 5)) == 1
+    assert len(await store.claim(NodeScope("node-2"), 5)) == 1
 
 
 async def test_after_too_many_losses_it_ends(store: AnyStore, clock: ManualClock) -> None:

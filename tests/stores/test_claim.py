@@ -5,7 +5,8 @@ from datetime import timedelta
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import payload
 from everytick.domain.snapshots import Request
-from tests.stores.acting import FAILED, QUEUES, AnyStore, began, ended, job, occurrences, plan_once, run_one, statuses
+from everytick.stores.base import NodeScope
+from tests.stores.acting import FAILED, AnyStore, began, ended, job, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
 
 
@@ -16,7 +17,7 @@ async def test_ten_claimers_and_one_ready_occurrence_are_one_success_and_nine_em
     await store.put(job())
     clock.move(hours=1)
     await plan_once(store)
-    answers = [await store.claim(f"node-{number}", QUEUES, 5) for number in range(10)]
+    answers = [await store.claim(NodeScope(f"node-{number}"), 5) for number in range(10)]
     assert [len(answer) for answer in answers] == [1] + [0] * 9
 
 
@@ -25,7 +26,7 @@ async def test_a_claim_is_the_durable_start(store: AnyStore, clock: ManualClock)
     await store.put(job())
     clock.move(hours=1)
     await plan_once(store)
-    [claim] = await store.claim("node-1", QUEUES, 5)
+    [claim] = await store.claim(NodeScope("node-1"), 5)
     [made] = await occurrences(store)
 
     assert (made.status, made.owner, made.fence, made.started_at) == ("running", "node-1", 1, clock.time)
@@ -50,13 +51,14 @@ async def test_a_claim_tells_what_the_record_says_whatever_kind_of_start_it_is(
     await plan_once(store)
     await store.request(ids["asked"], Request("k", Cause.TRIGGER, clock.time, payload({"x": 1})))
     await plan_once(store)
-    for claim in await store.claim("node-1", QUEUES, 20, [id_ for name, id_ in ids.items() if name != "retried"]):
+    others = frozenset(id_ for name, id_ in ids.items() if name != "retried")
+    for claim in await store.claim(NodeScope("node-1", unknown=others), 20):
         await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time, FAILED))])
     clock.move(hours=3)
     await plan_once(store)
     await plan_once(store)
 
-    claims = await store.claim("node-2", QUEUES, 100)
+    claims = await store.claim(NodeScope("node-2"), 100)
 
     held = {each.id: each for each in await occurrences(store) if each.owner == "node-2"}
     assert {claim.occurrence.id: claim.occurrence for claim in claims} == held
@@ -76,7 +78,7 @@ async def test_higher_priority_first_then_the_oldest(store: AnyStore, clock: Man
     clock.move(minutes=30)
     await plan_once(store)
     names = {made.id: made.name for made in (record.job for record in await store.list())}
-    claims = await store.claim("node-1", QUEUES, 2)
+    claims = await store.claim(NodeScope("node-1"), 2)
     assert [names[claim.occurrence.job_id] for claim in claims] == ["urgent", "old"]
 
 
@@ -87,8 +89,8 @@ async def test_only_its_queues_and_only_jobs_it_knows(store: AnyStore, clock: Ma
     clock.move(hours=1)
     await plan_once(store)
 
-    assert await store.claim("node-1", QUEUES, 5, unknown=[plain.job_id]) == []
-    [claim] = await store.claim("node-1", ["gpu"], 5)
+    assert await store.claim(NodeScope("node-1", unknown=frozenset([plain.job_id])), 5) == []
+    [claim] = await store.claim(NodeScope("node-1", met=("queue:gpu",)), 5)
     assert claim.occurrence.job_id == heavy.job_id
 
 
@@ -100,9 +102,9 @@ async def test_jitter_delays_the_start_and_nothing_else(store: AnyStore, clock: 
     assert made.scheduled_for == clock.time
     assert made.ready_at is not None
     assert clock.time < made.ready_at < clock.time + timedelta(minutes=30)
-    assert await store.claim("node-1", QUEUES, 5) == []
+    assert await store.claim(NodeScope("node-1"), 5) == []
     clock.time = made.ready_at
-    assert len(await store.claim("node-1", QUEUES, 5)) == 1
+    assert len(await store.claim(NodeScope("node-1"), 5)) == 1
 
 
 async def test_what_waits_in_line_is_not_claimed(store: AnyStore, clock: ManualClock) -> None:

@@ -6,7 +6,8 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.outcome import Failed
 from everytick.domain.snapshots import Request
 from everytick.domain.statuses import OccurrenceStatus
-from tests.stores.acting import QUEUES, AnyStore, claim_one, job, occurrences, plan_once, run_one
+from everytick.stores.base import NodeScope
+from tests.stores.acting import AnyStore, claim_one, job, occurrences, plan_once, run_one
 from tests.stores.clock import START, ManualClock
 
 HOUR = timedelta(hours=1)
@@ -53,7 +54,7 @@ async def test_what_was_asked_for_ahead_is_ready_at_once(store: AnyStore, clock:
     clock.move(hours=-1)
     await store.settle_clock()
     await plan_once(store)
-    assert {claim.job.name for claim in await store.claim("node-1", QUEUES, 10)} == {"first", "second"}
+    assert {claim.job.name for claim in await store.claim(NodeScope("node-1"), 10)} == {"first", "second"}
 
 
 async def test_a_retry_that_was_parked_ahead_is_brought_back_to_its_own_wait(
@@ -72,9 +73,9 @@ async def test_a_retry_that_was_parked_ahead_is_brought_back_to_its_own_wait(
     await store.settle_clock()
     [brought] = [each for each in await occurrences(store) if each.status is OccurrenceStatus.AWAITING_RETRY]
     assert brought.ready_at == START + timedelta(minutes=7)
-    assert (await store.ahead(QUEUES)).ready_at == START + timedelta(minutes=7)
+    assert (await store.ahead(NodeScope("node-1"))).ready_at == START + timedelta(minutes=7)
     await store.settle_clock()
-    assert (await store.ahead(QUEUES)).ready_at == START + timedelta(minutes=7)
+    assert (await store.ahead(NodeScope("node-1"))).ready_at == START + timedelta(minutes=7)
     clock.move(minutes=7)
     assert (await claim_one(store)).occurrence.id == parked.id
 

@@ -4,8 +4,8 @@ import pytest
 
 from everytick.deciding.plan import plan
 from everytick.domain.snapshots import Adjustment, AdjustmentKind
-from everytick.stores.base import Commit
-from tests.stores.acting import QUEUES, AnyStore, deliver, job, occurrences, plan_once, run_one, statuses
+from everytick.stores.base import Commit, NodeScope
+from tests.stores.acting import AnyStore, deliver, job, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
 
 
@@ -17,9 +17,9 @@ async def test_only_jobs_whose_time_has_come_are_due_and_the_longest_waiting_fir
         await store.put(job(name, when))
     await plan_once(store)
     clock.move(minutes=40)
-    async with store.due(clock.time, 10) as batch:
+    async with store.due(NodeScope("node-1"), clock.time, 10) as batch:
         assert [snapshot.editions[0].job.name for snapshot in batch] == ["a", "b"]
-    async with store.due(clock.time, 1) as batch:
+    async with store.due(NodeScope("node-1"), clock.time, 1) as batch:
         assert len(batch) == 1
 
 
@@ -42,7 +42,7 @@ async def test_a_plan_from_an_old_snapshot_changes_nothing(store: AnyStore, cloc
     """S0-013; Architecture 1, the revision: two planners read the same snapshot, one of them commits."""
     await store.put(job())
     clock.move(hours=1)
-    async with store.due(clock.time, 1) as batch:
+    async with store.due(NodeScope("node-1"), clock.time, 1) as batch:
         [snapshot] = batch
     first = plan(snapshot, clock.time)
     clock.move(hours=1)
@@ -58,7 +58,7 @@ async def test_each_plan_of_a_batch_stands_alone(store: AnyStore, clock: ManualC
     for name in ("a", "b"):
         await store.put(job(name))
     clock.move(hours=1)
-    async with store.due(clock.time, 10) as batch:
+    async with store.due(NodeScope("node-1"), clock.time, 10) as batch:
         plans = [plan(snapshot, clock.time) for snapshot in batch]
         await store.pause(batch[0].job_id)
         assert await store.commit_plans(batch, plans) == [Commit.STALE, Commit.COMMITTED]
@@ -71,7 +71,7 @@ async def test_an_ending_between_snapshot_and_commit_is_not_slept_through(store:
     clock.move(hours=1)
     await plan_once(store)
     clock.move(hours=1)
-    async with store.due(clock.time, 1) as batch:
+    async with store.due(NodeScope("node-1"), clock.time, 1) as batch:
         [snapshot] = batch
         assert snapshot.busy_count == 1
         await run_one(store)
@@ -93,7 +93,7 @@ async def test_an_awaited_ending_between_snapshot_and_commit_is_not_slept_throug
         await plan_once(store)
         await plan_once(store)
     clock.move(hours=1)
-    async with store.due(clock.time, 1) as batch:
+    async with store.due(NodeScope("node-1"), clock.time, 1) as batch:
         [snapshot] = batch
         assert (snapshot.busy_count, snapshot.waiting_count, snapshot.awaited) == (1, 1, True)
         made = plan(snapshot, clock.time)
@@ -111,7 +111,7 @@ async def test_a_pruned_occurrence_does_not_come_back(store: AnyStore, clock: Ma
     """S4-021; Architecture 1, third: create-if-absent forgets when the row goes; the revision does not."""
     await store.put(job(retention={"success": "0s", "failure": "0s", "keep_last": 0}))
     clock.move(hours=1)
-    async with store.due(clock.time, 1) as batch:
+    async with store.due(NodeScope("node-1"), clock.time, 1) as batch:
         late = [plan(snapshot, clock.time) for snapshot in batch]
     await plan_once(store)
     await run_one(store)
@@ -173,10 +173,10 @@ async def test_nobody_comes_into_the_place_of_one_who_was_claimed_meanwhile(
     clock.move(hours=1)
     await plan_once(store)
     clock.move(hours=1)
-    async with store.due(clock.time, 10) as batch:
+    async with store.due(NodeScope("node-1"), clock.time, 10) as batch:
         plans = [plan(snapshot, clock.time) for snapshot in batch]
     if claimed:
-        assert len(await store.claim("node-1", QUEUES, 10)) == 1
+        assert len(await store.claim(NodeScope("node-1"), 10)) == 1
     assert await store.commit_plans(batch, plans) == [Commit.COMMITTED]
     assert sum(status in ("pending", "running") for status in await statuses(store)) == int(claimed)
     while await plan_once(store):

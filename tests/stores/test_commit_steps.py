@@ -4,10 +4,9 @@ from everytick.deciding.advance import advance
 from everytick.domain.outcome import Succeeded
 from everytick.domain.payload import payload
 from everytick.domain.steps import WaitOver
-from everytick.stores.base import Commit
+from everytick.stores.base import Commit, NodeScope
 from tests.stores.acting import (
     FAILED,
-    QUEUES,
     AnyStore,
     began,
     claim_one,
@@ -54,7 +53,7 @@ async def test_a_retry_far_away_is_parked_without_an_owner(store: AnyStore, cloc
     await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time, FAILED))])
     [made] = await occurrences(store)
     assert (made.status, made.owner) == ("awaiting_retry", None)
-    assert await store.claim("node-2", QUEUES, 5) == []
+    assert await store.claim(NodeScope("node-2"), 5) == []
 
     clock.move(minutes=10)
     again = await claim_one(store, "node-2")

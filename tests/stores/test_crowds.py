@@ -5,8 +5,8 @@ from datetime import timedelta
 from everytick import schedule
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import PLAN_LIMIT, Request
-from everytick.stores.base import Commit
-from tests.stores.acting import QUEUES, AnyStore, began, ended, job, occurrences, plan_once
+from everytick.stores.base import Commit, NodeScope
+from tests.stores.acting import AnyStore, began, ended, job, occurrences, plan_once
 from tests.stores.clock import ManualClock
 
 MANY = 150
@@ -20,12 +20,12 @@ async def test_a_stop_reaches_those_whom_the_snapshot_does_not_name(store: AnySt
     while await plan_once(store):
         pass
     busy = {made.id for made in await occurrences(store)}
-    [first] = await store.claim("node-1", QUEUES, 1)
+    [first] = await store.claim(NodeScope("node-1"), 1)
     clock.move(minutes=60)
     assert await plan_once(store) == [Commit.COMMITTED]
 
     assert (await store.beat("node-1", [first.key])).cancel == ((first.key, "asked by the schedule"),)
-    claims = await store.claim("node-2", QUEUES, 1000)
+    claims = await store.claim(NodeScope("node-2"), 1000)
     asked = {claim.occurrence.id for claim in claims if claim.snapshot.cancel == "asked by the schedule"}
     assert asked == busy - {first.occurrence.id}, "and nobody who came with the same plan"
     assert len(claims) == MANY + 60 - 1
@@ -37,7 +37,7 @@ async def test_while_paused_a_request_behind_a_long_line_is_seen(store: AnyStore
     clock.move(minutes=MANY)
     while await plan_once(store):
         pass
-    [claim] = await store.claim("node-1", QUEUES, 10)
+    [claim] = await store.claim(NodeScope("node-1"), 10)
     await store.request(stored.job_id, Request("key", Cause.TRIGGER, clock.time))
     await plan_once(store)
     seen = (await store.look([stored.job_id]))[stored.job_id]
@@ -48,7 +48,7 @@ async def test_while_paused_a_request_behind_a_long_line_is_seen(store: AnyStore
     assert ([each.cause for each in seen.waiting], seen.waiting_count) == ([Cause.TRIGGER], MANY)
     await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time))])
     await plan_once(store)
-    [asked] = await store.claim("node-1", QUEUES, 10)
+    [asked] = await store.claim(NodeScope("node-1"), 10)
     assert asked.occurrence.cause is Cause.TRIGGER
 
     await store.pause(stored.job_id, until=clock.time + timedelta(minutes=1))

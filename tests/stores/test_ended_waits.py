@@ -7,7 +7,7 @@ import pytest
 from everytick.domain.outcome import Failed
 from everytick.domain.retry import Retry
 from everytick.domain.statuses import RunStatus
-from everytick.stores.base import Claim
+from everytick.stores.base import Claim, NodeScope
 from tests.stores.acting import AnyStore, began, claim_one, ended, job, plan_once
 from tests.stores.clock import ManualClock
 
@@ -33,7 +33,7 @@ async def runs(store: AnyStore, occurrence_id: str) -> list[tuple[RunStatus, int
 
 
 async def reported(store: AnyStore) -> list[tuple[str, RunStatus]]:
-    [snapshot] = await store.reports(10)
+    [snapshot] = await store.reports(NodeScope("node-1"), 10)
     return [(each.name, each.status) for each in snapshot.report().tasks]
 
 

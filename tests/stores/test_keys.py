@@ -9,6 +9,7 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.payload import payload
 from everytick.domain.snapshots import Request
 from everytick.errors import OccurrenceExists
+from everytick.stores.base import NodeScope
 from tests.stores.acting import FAILED, AnyStore, job, occurrences, plan_once, run_one
 from tests.stores.clock import ManualClock
 
@@ -58,7 +59,7 @@ async def test_another_payload_is_refused_while_the_key_is_taken(store: AnyStore
     stored = await store.put(job())
     await plan_once(store)
     id_ = await store.request(stored.job_id, ask(clock, 1))
-    for deed in (lambda: plan_once(store), lambda: store.claim("node-1", ["default"], 1), None):
+    for deed in (lambda: plan_once(store), lambda: store.claim(NodeScope("node-1"), 1), None):
         with pytest.raises(OccurrenceExists, match=f"occurrence already exists: {id_}"):
             await store.request(stored.job_id, ask(clock, 2))
         if deed is not None:

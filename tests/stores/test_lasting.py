@@ -5,7 +5,7 @@ from datetime import timedelta
 from everytick.domain.occurrence import Cause
 from everytick.domain.outcome import Failed
 from everytick.domain.snapshots import Request
-from everytick.stores.base import JobRecord
+from everytick.stores.base import JobRecord, NodeScope
 from tests.stores.acting import FAILED, AnyStore, began, deliver, ended, job, plan_once, run_one
 from tests.stores.clock import ManualClock
 
@@ -54,7 +54,7 @@ async def test_several_ends_of_one_job_written_together_are_all_counted(store: A
         for number in range(size):
             await store.request(id_, Request(f"{size}-{number}", Cause.TRIGGER, clock.time))
         await plan_once(store)
-        claims = await store.claim("node-1", ["default"], 100)
+        claims = await store.claim(NodeScope("node-1"), 100)
         assert len(claims) == size
         outcomes = [FAILED if place == 1 else None for place in range(size)]
         steps = [

@@ -3,7 +3,7 @@
 from everytick.deciding.plan import plan
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import Request
-from everytick.stores.base import Commit
+from everytick.stores.base import Commit, NodeScope
 from tests.stores.acting import AnyStore, job, plan_once, run_one
 from tests.stores.clock import ManualClock
 
@@ -16,7 +16,7 @@ async def test_what_is_seen_is_what_a_planner_is_given(store: AnyStore, clock: M
     await store.request(stored.job_id, Request("key", Cause.TRIGGER, clock.time))
     await store.pause(stored.job_id)
     seen = await store.look([stored.job_id])
-    async with store.due(clock.time, 10) as batch:
+    async with store.due(NodeScope("node-1"), clock.time, 10) as batch:
         assert seen == {snapshot.job_id: snapshot for snapshot in batch}
     assert (seen[stored.job_id].busy_count, seen[stored.job_id].waiting_count) == (0, 2)
 
@@ -25,7 +25,7 @@ async def test_jobs_that_are_not_due_are_seen_too(store: AnyStore, clock: Manual
     one, two = await store.put(job("one")), await store.put(job("two"))
     await store.pause(two.job_id)
     await plan_once(store)
-    async with store.due(clock.time, 10) as batch:
+    async with store.due(NodeScope("node-1"), clock.time, 10) as batch:
         assert list(batch) == []
     seen = await store.look([one.job_id, "job_none", two.job_id])
     assert set(seen) == {one.job_id, two.job_id}

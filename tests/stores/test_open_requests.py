@@ -10,7 +10,7 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.payload import payload
 from everytick.domain.snapshots import Request
 from everytick.errors import NotFound
-from everytick.stores.base import Commit
+from everytick.stores.base import Commit, NodeScope
 from tests.stores.acting import AnyStore, job, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
 
@@ -50,8 +50,8 @@ async def test_canceling_what_is_asked_for_ends_it(store: AnyStore, clock: Manua
     assert not await store.cancel(id_)
     await plan_once(store)
     assert await statuses(store) == ["canceled"]
-    assert await store.claim("node-1", ["default"], 5) == []
-    assert [each.id for each in await store.reports(10)] == [id_]
+    assert await store.claim(NodeScope("node-1"), 5) == []
+    assert [each.id for each in await store.reports(NodeScope("node-1"), 10)] == [id_]
     assert (await store.look([stored.job_id]))[stored.job_id].requests == ()
 
 
@@ -61,7 +61,7 @@ async def test_a_plan_from_before_the_cancel_does_not_bring_it_back(store: AnySt
     await plan_once(store)
     first = await store.request(stored.job_id, Request("a", Cause.TRIGGER, clock.time))
     second = await store.request(stored.job_id, Request("b", Cause.TRIGGER, clock.time))
-    async with store.due(clock.time, 10) as batch:
+    async with store.due(NodeScope("node-1"), clock.time, 10) as batch:
         plans = [plan(snapshot, clock.time) for snapshot in batch]
     front = plans[0].creations[0].id
     assert await store.cancel(front, "not needed")

@@ -7,10 +7,9 @@ from everytick.deciding.advance import advance
 from everytick.domain.config import Level, Overrides
 from everytick.domain.outcome import Lost
 from everytick.domain.snapshots import Adjustment, AdjustmentKind
-from everytick.stores.base import Claim, ClaimKey, Commit
+from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope
 from tests.stores.acting import (
     FAILED,
-    QUEUES,
     AnyStore,
     began,
     claim_one,
@@ -98,7 +97,7 @@ async def test_waits_are_freed_however_many_and_of_the_rest_the_oldest_are_given
     await store.put(job(overlap="allow", recovery="execute_all", retry={"max": 1, "interval": "3s"}))
     clock.move(hours=5)
     await plan_once(store)
-    claims = await store.claim("node-1", QUEUES, 10)
+    claims = await store.claim(NodeScope("node-1"), 10)
     waits = claims[3:]
     await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time, FAILED)) for claim in waits])
     [seen] = await store.nodes()
@@ -155,7 +154,7 @@ async def test_an_edit_renews_the_deadline_of_what_was_not_claimed_and_leaves_wh
     clock.move(hours=3)
     await plan_once(store)
     await store.put(job(overlap="allow", recovery="execute_all", execution_timeout="1m"))
-    plain, own, _ = await store.claim("node-1", QUEUES, 10)
+    plain, own, _ = await store.claim(NodeScope("node-1"), 10)
     clock.move(minutes=1)
     assert await _overdue(store) == {"node-1": (plain.key,)}
     clock.move(minutes=4)

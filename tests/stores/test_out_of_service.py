@@ -11,8 +11,8 @@ from everytick.domain.outcome import Failed
 from everytick.domain.retry import Retry
 from everytick.domain.snapshots import Request
 from everytick.domain.steps import Stopping
-from everytick.stores.base import Claim, Commit
-from tests.stores.acting import QUEUES, AnyStore, began, claim_one, ended, job, plan_once, reap, statuses
+from everytick.stores.base import Claim, Commit, NodeScope
+from tests.stores.acting import AnyStore, began, claim_one, ended, job, plan_once, reap, statuses
 from tests.stores.clock import ManualClock
 
 FOR_EVER = Retry(max=None, interval="1h")
@@ -43,10 +43,10 @@ async def test_disabling_puts_back_in_line_whatever_nobody_has_claimed(store: An
 
     assert await statuses(store) == ["queued", "queued"]
     await plan_once(store)
-    assert await store.claim("node-1", QUEUES, 10) == []
+    assert await store.claim(NodeScope("node-1"), 10) == []
     await store.put(job(overlap="allow"))
     await plan_once(store)
-    assert len(await store.claim("node-1", QUEUES, 10)) >= 1
+    assert len(await store.claim(NodeScope("node-1"), 10)) >= 1
 
 
 @pytest.mark.parametrize("parked_first", [True, False])
@@ -60,11 +60,11 @@ async def test_a_retry_of_a_disabled_job_waits_until_it_is_enabled(
     await store.put(job(retry=FOR_EVER, enabled=False))
     if not parked_first:
         await failed(store, claim, clock.time)
-    assert (await store.ahead(QUEUES)).ready_at is None
+    assert (await store.ahead(NodeScope("node-1"))).ready_at is None
     clock.move(hours=50)
     await plan_once(store)
 
-    assert await store.claim("node-1", QUEUES, 10) == []
+    assert await store.claim(NodeScope("node-1"), 10) == []
     assert await statuses(store) == ["awaiting_retry"]
 
     await store.put(job(retry=FOR_EVER))
@@ -80,8 +80,8 @@ async def test_an_edit_of_a_disabled_job_wakes_no_retry(store: AnyStore, clock: 
     clock.move(minutes=30)
     await store.put(job(retry=FOR_EVER))
 
-    assert await store.claim("node-1", QUEUES, 10) == []
-    assert (await store.ahead(QUEUES)).ready_at == clock.time + timedelta(minutes=30)
+    assert await store.claim(NodeScope("node-1"), 10) == []
+    assert (await store.ahead(NodeScope("node-1"))).ready_at == clock.time + timedelta(minutes=30)
     clock.move(minutes=30)
     assert (await claim_one(store)).occurrence.id == claim.occurrence.id
 
@@ -96,7 +96,7 @@ async def test_what_a_node_gives_back_of_a_disabled_job_is_claimed_by_nobody(
     assert given.release
     await store.commit_steps([(claim, given)])
 
-    assert await store.claim("node-2", QUEUES, 10) == []
+    assert await store.claim(NodeScope("node-2"), 10) == []
     await store.put(job(retry=FOR_EVER, on_orphan="resume"))
     await plan_once(store)
     again = await claim_one(store, "node-2")
@@ -106,7 +106,7 @@ async def test_what_a_node_gives_back_of_a_disabled_job_is_claimed_by_nobody(
     clock.move(minutes=5)
     await reap(store)
     assert await statuses(store) == ["queued"]
-    assert await store.claim("node-3", QUEUES, 10) == []
+    assert await store.claim(NodeScope("node-3"), 10) == []
 
 
 async def test_a_removed_job_retries_no_more(store: AnyStore, clock: ManualClock) -> None:
@@ -119,7 +119,7 @@ async def test_a_removed_job_retries_no_more(store: AnyStore, clock: ManualClock
 
     assert await statuses(store) == ["canceled"]
     clock.move(hours=2)
-    assert await store.claim("node-1", QUEUES, 10) == []
+    assert await store.claim(NodeScope("node-1"), 10) == []
 
 
 async def test_what_runs_when_its_job_is_removed_is_not_retried(store: AnyStore, clock: ManualClock) -> None:

@@ -7,8 +7,8 @@ import pytest
 from everytick.domain.notes import Note, Progress
 from everytick.domain.steps import Step
 from everytick.errors import TransactionsUnsupported
-from everytick.stores.base import Claim, Commit
-from tests.stores.acting import QUEUES, AnyStore, began, claim_one, ended, job, occurrences, plan_once, reap, run_one
+from everytick.stores.base import Claim, Commit, NodeScope
+from tests.stores.acting import AnyStore, began, claim_one, ended, job, occurrences, plan_once, reap, run_one
 from tests.stores.clock import ManualClock
 
 
@@ -110,7 +110,7 @@ async def test_each_attempt_keeps_its_node_and_the_occurrence_the_last(store: An
     await store.put(job(on_orphan="restart"))
     clock.move(hours=1)
     await plan_once(store)
-    [first] = await store.claim("node-1", QUEUES, 1)
+    [first] = await store.claim(NodeScope("node-1"), 1)
     await store.note([(first, Note("main", 1, clock.time, Progress(0.5)))])
     clock.move(minutes=5)
     await reap(store)

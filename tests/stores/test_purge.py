@@ -7,6 +7,7 @@ import pytest
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import Adjustment, AdjustmentKind, Request
 from everytick.errors import Conflict, NotFound
+from everytick.stores.base import NodeScope
 from tests.stores.acting import FAILED, AnyStore, claim_one, deliver, job, occurrences, plan_once, run_one
 from tests.stores.clock import ManualClock
 
@@ -77,7 +78,7 @@ async def test_what_nobody_has_claimed_goes_with_it(store: AnyStore, clock: Manu
     await plan_once(store)
     await store.remove(stored.job_id)
     assert await store.purge(stored.job_id) is True
-    assert await store.claim("node-1", ["default"], 10) == []
+    assert await store.claim(NodeScope("node-1"), 10) == []
 
 
 async def test_what_a_node_holds_is_not_taken_away(store: AnyStore, clock: ManualClock) -> None:

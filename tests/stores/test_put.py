@@ -9,7 +9,7 @@ from everytick.domain.config import Level, overrides
 from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition, Missed
 from everytick.errors import DuplicateDefinition, NotFound, TooManyEditions, VersionConflict
 from everytick.schedules import codec
-from everytick.stores.base import Stored
+from everytick.stores.base import NodeScope, Stored
 from tests.stores.acting import AnyStore, job, occurrences, plan_once, statuses
 from tests.stores.clock import ManualClock
 from tests.unit.schedules import tides
@@ -42,7 +42,7 @@ async def test_an_edit_is_a_new_version_in_force_after_now(store: AnyStore, cloc
     await plan_once(store)
     clock.move(minutes=30)
     edited = await store.put(job(when="30 * * * *"), expected_version=1)
-    async with store.due(clock.time, 10) as [snapshot]:
+    async with store.due(NodeScope("node-1"), clock.time, 10) as [snapshot]:
         moments = [(each.job.version, each.in_force_after) for each in snapshot.editions]
 
     assert edited == Stored(stored.job_id, 2, changed=True)
@@ -90,7 +90,7 @@ async def test_what_was_not_claimed_takes_the_new_version_and_what_has_started_k
     await store.put(job(overlap="queue"))
     clock.move(hours=1)
     await plan_once(store)
-    await store.claim("node-1", ["default"], 1)
+    await store.claim(NodeScope("node-1"), 1)
     clock.move(hours=1)
     await plan_once(store)
     assert await statuses(store) == ["running", "queued"]
@@ -217,7 +217,7 @@ async def test_removing_cancels_what_waits_and_lets_run_what_runs(store: AnyStor
     stored = await store.put(job(overlap="queue"))
     clock.move(hours=1)
     await plan_once(store)
-    await store.claim("node-1", ["default"], 1)
+    await store.claim(NodeScope("node-1"), 1)
     clock.move(hours=1)
     await plan_once(store)
     await store.remove(stored.job_id)
@@ -288,12 +288,12 @@ async def test_an_edit_leaves_alone_what_an_occurrence_sets_itself(store: AnySto
     clock.move(hours=1)
     await plan_once(store)
 
-    slow = await store.claim("node-1", ["slow"], 5)
-    fast = await store.claim("node-1", ["fast"], 5)
+    slow = await store.claim(NodeScope("node-1", met=("queue:slow",)), 5)
+    fast = await store.claim(NodeScope("node-1", met=("queue:fast",)), 5)
 
     assert [(each.occurrence.scheduled_for.hour, each.occurrence.version) for each in slow] == [(10, 2)]
     assert [each.occurrence.scheduled_for.hour for each in fast] == [12, 11], "nine comes before seven"
-    assert await store.claim("node-1", ["default"], 5) == []
+    assert await store.claim(NodeScope("node-1"), 5) == []
 
 
 async def test_a_schedule_of_ones_own_is_kept_and_read_back(store: AnyStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from everytick.domain.outcome import Succeeded
 from everytick.domain.payload import payload
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.errors import NotFound
+from everytick.stores.base import NodeScope
 from everytick.stores.memory.local import LocalStore
 from tests.stores.acting import FAILED, AnyStore, began, ended, job, occurrences, plan_once, run_one, statuses, unheard
 from tests.stores.clock import ManualClock
@@ -82,7 +83,7 @@ async def test_what_another_node_has_begun_stays_and_is_told_as_a_duplicate(
     await plan_once(store)
     fired = await _fired(store, clock, stored.job_id, 1)
     await plan_once(store)
-    await store.claim("node-2", ["default"], 1)
+    await store.claim(NodeScope("node-2"), 1)
     clock.move(hours=1)
     await plan_once(store)
     assert list(await store.record(stored.job_id, fired)) == [None]
@@ -105,7 +106,7 @@ async def test_what_was_planned_meanwhile_and_begun_by_nobody_is_what_was_fired(
     assert list(await store.record(stored.job_id, fired)) == handles
     assert await statuses(store) == ["completed", "failed"]
     assert all(each.is_unverified for each in await occurrences(store))
-    assert await store.claim("node-2", ["default"], 10) == []
+    assert await store.claim(NodeScope("node-2"), 10) == []
     [good, _] = await occurrences(store)
     assert [each.number for _, each in (await store.whole(good.id)).attempts] == [1]
 
@@ -118,7 +119,7 @@ async def test_a_run_that_goes_on_is_its_nodes_as_if_it_had_claimed_it(store: An
     local.adopt((await store.look([stored.job_id]))[stored.job_id], clock.time)
     clock.move(hours=2)
     await plan_once(local)
-    [claim] = await local.claim("node-1", ["default"], 1)
+    [claim] = await local.claim(NodeScope("node-1"), 1)
     fired = _told(local, stored.job_id)
     [running, pending] = handles = list(await store.record(stored.job_id, fired))
     assert list(await store.record(stored.job_id, fired)) == handles

@@ -1,5 +1,6 @@
 """reports and reported: whatever ended is told at least once, whoever ended it."""
 
+from everytick.stores.base import NodeScope
 from tests.stores.acting import AnyStore, deliver, job, occurrences, plan_once, run_one
 from tests.stores.clock import ManualClock
 
@@ -9,15 +10,15 @@ async def test_an_end_owes_a_report_until_it_is_delivered(store: AnyStore, clock
     stored = await store.put(job())
     clock.move(hours=1)
     await plan_once(store)
-    assert await store.reports(10) == []
+    assert await store.reports(NodeScope("node-1"), 10) == []
     claim = await run_one(store)
 
-    assert await store.reports(10, unknown=[stored.job_id]) == []
-    [owed] = await store.reports(10)
+    assert await store.reports(NodeScope("node-1", unknown=frozenset([stored.job_id])), 10) == []
+    [owed] = await store.reports(NodeScope("node-1"), 10)
     assert (owed.id, owed.status) == (claim.occurrence.id, "completed")
     assert [task.name for task in owed.report().tasks] == ["main"]
     assert await deliver(store) == [claim.occurrence.id]
-    assert await store.reports(10) == []
+    assert await store.reports(NodeScope("node-1"), 10) == []
 
 
 async def test_what_a_plan_or_a_person_ended_owes_one_too(store: AnyStore, clock: ManualClock) -> None:
@@ -39,4 +40,4 @@ async def test_nothing_is_owed_where_nobody_waits_for_a_report(store: AnyStore, 
     await plan_once(store)
     [ready] = [each for each in await occurrences(store) if each.status == "pending"]
     await store.cancel(ready.id)
-    assert await store.reports(10) == []
+    assert await store.reports(NodeScope("node-1"), 10) == []

@@ -7,6 +7,7 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.payload import payload
 from everytick.domain.snapshots import ASKED_NOW, Adjustment, AdjustmentKind, Missed, Request
 from everytick.errors import JobDisabled, NotFound, OccurrenceExists
+from everytick.stores.base import NodeScope
 from tests.stores.acting import AnyStore, claim_one, job, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
 
@@ -131,7 +132,7 @@ async def test_a_pause_puts_back_what_nobody_claimed_and_honours_requests(store:
     assert await statuses(store) == ["pending"]
     await store.pause(stored.job_id)
     assert await statuses(store) == ["queued"]
-    assert await store.claim("node-1", ["default"], 5) == []
+    assert await store.claim(NodeScope("node-1"), 5) == []
 
     clock.move(minutes=1)
     await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time))

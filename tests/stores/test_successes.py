@@ -5,7 +5,8 @@ from datetime import timedelta
 from everytick.domain.occurrence import Cause
 from everytick.domain.outcome import Failed
 from everytick.domain.snapshots import JobSnapshot, Request
-from tests.stores.acting import QUEUES, AnyStore, began, ended, job, plan_once, run_one, statuses
+from everytick.stores.base import NodeScope
+from tests.stores.acting import AnyStore, began, ended, job, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
 
 
@@ -81,7 +82,7 @@ async def test_two_successes_of_one_batch_are_both_known(store: AnyStore, clock:
     stored = await store.put(job(overlap="allow", recovery="execute_all"))
     clock.move(hours=3)
     await plan_once(store)
-    claims = await store.claim("node-1", QUEUES, 10)
+    claims = await store.claim(NodeScope("node-1"), 10)
     assert len(claims) == 3
     steps = [(claim, ended(began(claim, clock.time), clock.time)) for claim in claims]
 

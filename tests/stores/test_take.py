@@ -2,10 +2,9 @@
 
 from everytick.deciding.advance import advance
 from everytick.domain.outcome import Lost
-from everytick.stores.base import Commit
+from everytick.stores.base import Commit, NodeScope
 from tests.stores.acting import (
     FAILED,
-    QUEUES,
     AnyStore,
     began,
     claim_one,
@@ -39,7 +38,7 @@ async def test_only_of_the_jobs_that_were_named_and_only_of_others(store: AnySto
     one, two = await store.put(job("one")), await store.put(job("two"))
     clock.move(hours=1)
     await plan_once(store)
-    held = {claim.occurrence.job_id: claim for claim in await store.claim("node-1", QUEUES, 5)}
+    held = {claim.occurrence.job_id: claim for claim in await store.claim(NodeScope("node-1"), 5)}
 
     assert await store.take("node-1", [one.job_id, two.job_id], 10) == [], "nobody takes from itself"
     assert await store.take("node-2", [], 10) == []
@@ -66,7 +65,7 @@ async def test_the_oldest_first_and_no_more_than_asked_for(store: AnyStore, cloc
     stored = await store.put(job(overlap="allow", recovery="execute_all"))
     clock.move(hours=5)
     await plan_once(store)
-    claims = await store.claim("node-1", QUEUES, 10)
+    claims = await store.claim(NodeScope("node-1"), 10)
     first = await store.take("node-2", [stored.job_id], 2)
     rest = await store.take("node-2", [stored.job_id], 10)
     assert [claim.handle for claim in (*first, *rest)] == sorted(claim.handle for claim in claims)
@@ -84,7 +83,7 @@ async def test_a_wait_that_its_owner_kept_is_only_released(store: AnyStore, cloc
     [made] = await occurrences(store)
     assert (made.status, made.owner, made.fence) == ("awaiting_retry", None, claim.fence + 1)
     clock.move(seconds=3)
-    assert len(await store.claim("node-3", QUEUES, 5)) == 1
+    assert len(await store.claim(NodeScope("node-3"), 5)) == 1
 
 
 async def test_of_two_takers_both_get_it_in_turn_and_only_the_last_may_write(

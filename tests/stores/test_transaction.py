@@ -14,9 +14,9 @@ from everytick.domain.outcome import Succeeded
 from everytick.domain.payload import payload
 from everytick.domain.steps import Step
 from everytick.errors import TransactionsUnsupported
-from everytick.stores.base import Claim, Commit
+from everytick.stores.base import Claim, Commit, NodeScope
 from everytick.stores.memory import MemoryStore
-from tests.stores.acting import QUEUES, AnyStore, began, claim_one, ended, job, plan_once, statuses
+from tests.stores.acting import AnyStore, began, claim_one, ended, job, plan_once, statuses
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.kit import SESSIONS
 
@@ -89,7 +89,7 @@ async def test_an_end_in_a_transaction_is_an_end_as_any_other(
     async with store.transaction(claim) as own:
         await own.execute(ledger.insert, "paid")
         assert await own.commit(success) is Commit.COMMITTED
-    assert [each.id for each in await store.reports(10)] == [claim.occurrence.id]
+    assert [each.id for each in await store.reports(NodeScope("node-1"), 10)] == [claim.occurrence.id]
     assert await plan_once(store) == [Commit.COMMITTED]
     assert await statuses(store) == ["completed", "pending"]
 
@@ -223,7 +223,7 @@ async def test_two_claims_have_their_transactions_at_once(store: AnyStore, clock
         await store.put(job(name))
     clock.move(hours=1)
     await plan_once(store)
-    claims = await store.claim("node-1", QUEUES, 5)
+    claims = await store.claim(NodeScope("node-1"), 5)
     begun = asyncio.Event()
 
     async def pay(claim: Claim, entry: str) -> Commit:

@@ -14,10 +14,10 @@ from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import Adjustment, AdjustmentKind, Missed, Request
 from everytick.domain.upcoming import next_run
-from everytick.stores.base import JobRecord
+from everytick.stores.base import JobRecord, NodeScope
 from everytick.stores.definitions import write_definition
 from tests.servers.launch import Server
-from tests.stores.acting import FAILED, QUEUES, job, plan_once, run_one
+from tests.stores.acting import FAILED, job, plan_once, run_one
 from tests.stores.people import Person, SqlStore, on_postgres, on_sqlite, read
 
 VIEWS = ("jobs", "occurrences", "task_runs", "attempts", "skipped_spans", "effective_config", "nodes")
@@ -188,12 +188,12 @@ async def test_a_retry_waits_while_its_job_is_disabled_by_sql(beside: tuple[SqlS
     await store.request(stored.job_id, Request("fails", Cause.TRIGGER, await store.now()))
     await plan_once(store)
     await run_one(store, FAILED)
-    assert (await store.ahead(QUEUES)).ready_at is not None
+    assert (await store.ahead(NodeScope("node-1"))).ready_at is not None
 
     await person.ask("update jobs set enabled = false")
-    assert (await store.ahead(QUEUES)).ready_at is None
+    assert (await store.ahead(NodeScope("node-1"))).ready_at is None
     await person.ask("update jobs set enabled = true")
-    assert (await store.ahead(QUEUES)).ready_at is not None
+    assert (await store.ahead(NodeScope("node-1"))).ready_at is not None
 
 
 async def test_paused_is_written_as_pause_and_resume_do_it(beside: tuple[SqlStore, Person]) -> None:

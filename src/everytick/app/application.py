@@ -162,7 +162,7 @@ class Everytick(Operations, Questions, Running):
         looked_up = {key: readable(key, written) for key, written in policies.items()}
         read = overrides(Level.JOB, looked_up, checked_name("job", name))
         whose = f"code:{self.name}" if owner is None else owner
-        definition = Definition(_Blueprint(name, found, read, self._defaults, whose))
+        definition = Definition(_Blueprint(name, found, read, self._defaults, whose, self.name))
         job = definition.job
         if job.id in self._definitions:
             raise DuplicateDefinition(JOB_ALREADY_REGISTERED.format(id=job.id))
@@ -183,11 +183,13 @@ class Everytick(Operations, Questions, Running):
 class _Blueprint:
     """Builds a job from what was written, as often as it is given another task."""
 
-    __slots__ = ("_defaults", "_name", "_owner", "_policies", "_schedule")
+    __slots__ = ("_code", "_defaults", "_name", "_owner", "_policies", "_schedule")
 
-    def __init__(self, name: str, schedule: Schedule, policies: Overrides, defaults: Overrides, owner: str) -> None:
+    def __init__(
+        self, name: str, schedule: Schedule, policies: Overrides, defaults: Overrides, owner: str, code: str
+    ) -> None:
         self._name, self._schedule, self._policies = name, schedule, policies
-        self._defaults, self._owner = defaults, kept_once(owner)
+        self._defaults, self._owner, self._code = defaults, kept_once(owner), kept_once(code)
 
     def __call__(self, tasks: tuple[TaskDefinition, ...], reports: bool) -> Job:
         return define_job(
@@ -199,6 +201,7 @@ class _Blueprint:
             owner=self._owner,
             in_zone=in_zone,
             reports=reports,
+            code=self._code,
         )
 
 

@@ -355,7 +355,7 @@ def _refuse_idle(job: Job) -> None:
 def _content(job: Job) -> tuple[object, ...]:
     """What a definition says, whatever its id, version and times."""
     tasks = tuple((task.name, task.target, task.after, task.overrides) for task in job.tasks)
-    return job.name, job.schedule, job.owner, job.overrides, job.application, tasks, job.reports
+    return job.name, job.schedule, job.owner, job.overrides, job.application, tasks, job.reports, job.code
 
 
 def _says_the_same(one: Job, other: Job) -> bool:
@@ -387,6 +387,7 @@ def _edited(job: Job, schedule: Schedule | None, policies: Mapping[str, object])
         owner=job.owner,
         in_zone=in_zone,
         reports=job.reports,
+        code=job.code,
     )
 
 

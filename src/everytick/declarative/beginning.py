@@ -134,6 +134,7 @@ class Beginning:
             except TooManyEditions as error:
                 failure = error
                 # Initializations that failed have left more versions than may wait to be decided about: decide.
+                await self.node.look_around()
                 await self.node.planner.round()
             except VersionConflict as error:
                 failure = error
@@ -159,7 +160,7 @@ class Beginning:
         changed = {name: records[name] for name in resolution.edited} | await self._changed_before(records, resolution)
         await self._look_what_is_owed(changed, active)
         away = [records[name].job.id for name in active if name not in self._registrations]
-        self.node.executor.claimer.leave(away)
+        self.node.scope.leave(away)
 
     async def _living_now(self) -> frozenset[str]:
         """Return the instances that live; this one counts only while it runs, not for what its last life left."""

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias, TypeGuard
 from everytick.domain.config import Level, Overrides, Settings, overrides
 from everytick.domain.contradictions import refuse_contradictions
 from everytick.domain.names import checked_name, did_you_mean, kept_once
+from everytick.domain.needs import labels_of, needs_in
 from everytick.domain.policies import Mode
 from everytick.domain.reading import names
 from everytick.domain.schedule import Schedule, bound
@@ -53,7 +54,8 @@ class Job:
 
     `application` and `overrides` are the two diffs it was made of, `settings` is what they
     come to. The version counts edits; the times are the store's, None until it has them.
-    `reports` says that somebody waits for the report of every occurrence.
+    `reports` says that somebody waits for the report of every occurrence. `code` names the
+    application whose functions its tasks call, and `labels` what a node must have to run them.
     """
 
     id: str
@@ -68,6 +70,13 @@ class Job:
     created_at: datetime | None = None
     updated_at: datetime | None = None
     reports: bool = False
+    code: str = ""
+    labels: str = ""
+
+    @property
+    def needs(self) -> str:
+        """What a node must have to plan and claim it, as one text (`domain/needs.py`)."""
+        return needs_in(self.labels, self.settings.queue)
 
     @property
     def kind(self) -> Literal["task", "flow"]:
@@ -124,6 +133,7 @@ def define_job(
     owner: str = "code",
     in_zone: InZone = lambda schedule, zone: schedule,
     reports: bool = False,
+    code: str = "",
 ) -> Job:
     """Return the definition, whole and checked: settings merged, zone settled, tasks in order.
 
@@ -143,16 +153,19 @@ def define_job(
     _refuse_mistaken_tasks(checked, written)
     settings = _with_order(checked, _with_zone(settings, in_zone), written)
     id_ = kept_once(job_id(checked))
+    whole = tuple(_task(checked, id_, order, task, settings) for order, task in enumerate(written, 1))
     job = Job(
         id=id_,
         name=checked,
         schedule=_spread(checked, in_zone(schedule, settings.timezone), settings.spread),
-        tasks=tuple(_task(checked, id_, order, task, settings) for order, task in enumerate(written, 1)),
+        tasks=whole,
         settings=settings,
         overrides=set_here,
         application=application,
         owner=kept_once(checked_name("owner", owner)),
         reports=reports,
+        code=kept_once(code),
+        labels=kept_once(labels_of(code, ((task.target, task.settings.runner) for task in whole))),
     )
     _refuse_silence(job)
     return job
@@ -177,6 +190,7 @@ def restored_job(
     created_at: datetime | None = None,
     updated_at: datetime | None = None,
     reports: bool = False,
+    code: str = "",
 ) -> Job:
     """Return a definition from what a store kept of it: it was checked when it was made, and is believed now."""
     settings = _with_zone(Settings().overridden_by(application).overridden_by(overrides), in_zone)
@@ -185,13 +199,14 @@ def restored_job(
         settings = replace(settings, mode=Mode.GRAPH)
     # A process that defines thousands of jobs and reads them back from the store keeps each text once.
     id = kept_once(id)
+    whole = tuple(
+        _restored_task(id, order, task, settings, created_at, updated_at) for order, task in enumerate(written, 1)
+    )
     return Job(
         id=id,
         name=kept_once(name),
         schedule=schedule,
-        tasks=tuple(
-            _restored_task(id, order, task, settings, created_at, updated_at) for order, task in enumerate(written, 1)
-        ),
+        tasks=whole,
         settings=settings,
         overrides=overrides,
         application=application,
@@ -200,6 +215,8 @@ def restored_job(
         created_at=created_at,
         updated_at=updated_at,
         reports=reports,
+        code=kept_once(code),
+        labels=kept_once(labels_of(code, ((task.target, task.settings.runner) for task in whole))),
     )
 
 

@@ -21,7 +21,8 @@ class NodeFacts:
     `broken_files` are the files of jobs that it
     cannot read as they are now, each with the reason; `stale_jobs` go on with what such a file
     said before, each with the file. `unknown_targets` are the jobs, by their ids, of which
-    something came that it did not know how to run, each with the reason.
+    something came that it did not know how to run, each with the reason. `met` are the texts of
+    needs that it meets: it plans and claims jobs that need one of these.
     """
 
     version: str
@@ -38,6 +39,7 @@ class NodeFacts:
     stale_jobs: tuple[tuple[str, str], ...] = ()
     unknown_targets: tuple[tuple[str, str], ...] = ()
     heartbeat: timedelta = timedelta(seconds=5)
+    met: tuple[str, ...] = ()
 
     def as_data(self) -> dict[str, Any]:
         """Return it as JSON can carry it."""
@@ -56,6 +58,7 @@ class NodeFacts:
             "stale_jobs": dict(self.stale_jobs),
             "unknown_targets": dict(self.unknown_targets),
             "heartbeat": self.heartbeat / timedelta(seconds=1),
+            "met": list(self.met),
         }
 
 
@@ -76,6 +79,7 @@ def facts_from(data: Mapping[str, Any]) -> NodeFacts:
         stale_jobs=tuple(sorted(data.get("stale_jobs", {}).items())),
         unknown_targets=tuple(sorted(data.get("unknown_targets", {}).items())),
         heartbeat=timedelta(seconds=data.get("heartbeat", 5.0)),
+        met=tuple(data.get("met", ())),
     )
 
 

@@ -15,6 +15,7 @@ from everytick.node.health import Health
 from everytick.node.local import Local
 from everytick.node.offset import Offset
 from everytick.node.planner import Planner
+from everytick.node.scope import Scope
 from everytick.node.settings import NodeSettings
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Ahead
@@ -40,11 +41,13 @@ class Alertness:
         offset: Offset,
         health: Health,
         *,
+        scope: Scope,
         planner: Planner,
         executor: Executor,
         beat: Beat,
         local: Local | None,
     ) -> None:
+        self._scope = scope
         self._store, self._settings, self._clock, self._offset, self._health = store, settings, clock, offset, health
         self._planner, self._executor, self._beat, self._local = planner, executor, beat, local
         self._plan_now, self._planned = asyncio.Event(), asyncio.Event()
@@ -84,6 +87,10 @@ class Alertness:
             self._clock.learn(ahead.now, asked_at)
             self._offset.compare(ahead.now)
             self._health.answered()
+            if ahead.needs and self._scope.hear(ahead.needs):
+                # This was an answer about less than the node meets now.
+                self.wake()
+                continue
             moments = [moment for moment in (ahead.wake_at, ahead.ready_at) if moment is not None]
             # Counted from the answer: a store's clock may be set back, and this node's clock is then ahead for a while.
             until = min([_FAR, *((moment - ahead.now).total_seconds() for moment in moments)])
@@ -128,7 +135,7 @@ class Alertness:
         """Return what is ahead; a store that does not answer in time is as good as one that cannot."""
         try:
             async with asyncio.timeout(_ANSWER_WITHIN):
-                return await self._store.ahead(self._settings.queues)
+                return await self._store.ahead(self._scope.current)
         except TimeoutError:
             raise StoreUnavailable("the store", f"no answer within {_ANSWER_WITHIN:.0f} seconds") from None
 

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol, TypeAlias
 
-from everytick.domain.job import Job
 from everytick.errors import StoreUnavailable
 from everytick.node.backoff import Backoff
 from everytick.node.health import Health
+from everytick.node.scope import Scope
 from everytick.node.settings import NodeSettings
 from everytick.stores.base import Claim, ClaimKey, Commit, Offer, RunStore
 
@@ -21,7 +21,6 @@ AHEAD = 0.02
 _AT_ONCE = 500
 _AT_MOST = 2_000  # one answer of tens of thousands keeps the loop, and the store, for seconds
 _UNWRITTEN = 2_000
-_UNKNOWN_KEPT = 1_000
 
 
 Commits: TypeAlias = Callable[[Offer], Awaitable[tuple[list[Commit], list[Claim]]]]
@@ -66,21 +65,16 @@ class Claimer:
     def __init__(
         self,
         store: RunStore,
-        node: str,
+        scope: Scope,
         settings: NodeSettings,
         health: Health,
         load: Load,
         monotonic: Callable[[], float],
     ) -> None:
         self._monotonic = monotonic
-        self._store, self._node, self._settings, self._health, self._load = store, node, settings, health, load
+        self._store, self._scope, self._health, self._load = store, scope, health, load
         self._slots, self._timeout = settings.slots, settings.node_timeout.total_seconds()
         self._low = settings.slots
-        self._unknown: dict[str, None] = {}
-        self._told: dict[str, str] = {}  # why which job cannot run here
-        self.refused: dict[str, str] = {}
-        """Why the last that came of which job could not be run here."""
-        self._left: tuple[str, ...] = ()
         self._is_resting = False
         self._missing: set[ClaimKey] = set()
         self._calls = self._calls_when_missing = 0
@@ -136,7 +130,7 @@ class Claimer:
         while not self._is_over and (room := self._room()):
             asked_at = self._monotonic()
             with self._calling():
-                claims = await self._store.claim(self._node, self._settings.queues, room, self._unknown)
+                claims = await self._store.claim(self._scope.current, room)
             self._health.answered()
             came += len(claims)
             self._is_more = len(claims) == room
@@ -150,7 +144,7 @@ class Claimer:
         # A call under way may fill the same slots.
         free = 0 if self._under_way or not self._room() else self._slots - self._load.busy - self._load.waiting
         if free <= 0 or self._is_over:
-            return (await commit(Offer(self._node, self._settings.queues, 0)))[0], 0
+            return (await commit(Offer(self._scope.current, 0)))[0], 0
         # Whoever asked may be told to stop: what was claimed in our name must arrive nevertheless.
         self._offering = asyncio.get_running_loop().create_task(self._taken_along(commit, free))
         return await asyncio.shield(self._offering)
@@ -159,7 +153,7 @@ class Claimer:
         self._offered, asked_at = free, self._monotonic()
         try:
             with self._calling():
-                commits, claims = await commit(Offer(self._node, self._settings.queues, free, frozenset(self._unknown)))
+                commits, claims = await commit(Offer(self._scope.current, free))
         finally:
             self._offered = 0
         self._arrived(claims, asked_at)
@@ -193,37 +187,14 @@ class Claimer:
     def _arrived(self, claims: Sequence[Claim], asked_at: float | None = None) -> None:
         if self._missing:
             self._missing.difference_update(claim.key for claim in claims)
-        if self.refused:
-            for claim in claims:
-                self.refused.pop(claim.job.id, None)
+        if self._scope.refused:
+            self._scope.came(claim.job.id for claim in claims)
         self._load.take(claims, asked_at)
-
-    # ----------------------------------------------------------------------------------------- jobs of other nodes
-
-    def cannot_run(self, job: Job, why: str) -> None:
-        """Do not ask for this job again for a while: it is left to a node that knows what to call."""
-        # Many occurrences of one job may come with one claim, and again with each look: it is told once.
-        if self._told.get(job.id) != why:
-            _log.warning("job '%s' cannot run here and is left to other nodes: %s", job.name, why)
-        for kept in (self._unknown, self._told, self.refused):
-            if len(kept) >= _UNKNOWN_KEPT:
-                kept.pop(next(iter(kept)))
-        self._unknown[job.id] = None
-        self._told[job.id] = self.refused[job.id] = why
 
     def rest(self, is_resting: bool) -> None:
         """Claim nothing until told to go on; what was claimed is carried out."""
         self._is_resting = is_resting
         self.wake()
-
-    def leave(self, job_ids: Iterable[str]) -> None:
-        """Never ask for these jobs: nobody here will learn what to call."""
-        self._left = tuple(job_ids)
-        self.learn_again()
-
-    def learn_again(self) -> None:
-        """Forget what could not be run: definitions may have changed."""
-        self._unknown = dict.fromkeys(self._left)
 
     # ----------------------------------------------------------------------------------------------- lost replies
 

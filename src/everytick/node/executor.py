@@ -40,6 +40,7 @@ from everytick.node.health import Health
 from everytick.node.held import CanBeTakenBack, Held, Running
 from everytick.node.logs import Logs
 from everytick.node.reporter import Reporter
+from everytick.node.scope import Scope
 from everytick.node.settings import NodeSettings
 from everytick.node.transactions import transaction
 from everytick.node.watch import Watch
@@ -74,8 +75,10 @@ class Executor:
         health: Health,
         reporter: Reporter,
         logs: Logs,
+        scope: Scope,
         writing: Writing = Writer,
     ) -> None:
+        self._scope = scope
         self._store, self._node, self._settings, self._catalogue = store, node, settings, catalogue
         self._slots, self._silence = settings.slots, settings.node_timeout.total_seconds()
         self._clock, self._alarms, self._events, self._health = clock, alarms, events, health
@@ -97,7 +100,7 @@ class Executor:
         if store.is_in_memory:
             # An end is not safer there for being written at once, and others wait to start.
             self.writer.give_way(lambda: self._workers.has_ready and self._workers.pace < AHEAD)
-        self.claimer = Claimer(store, node, settings, health, self, clock.monotonic)
+        self.claimer = Claimer(store, scope, settings, health, self, clock.monotonic)
 
     # ----------------------------------------------------------------------------------------------- what it holds
 
@@ -136,12 +139,12 @@ class Executor:
         """How many seconds a body takes, of late."""
         return self._workers.pace
 
-    def can_run(self, job: Job) -> bool:
-        """Whether this node knows what the job's tasks do."""
+    def why_not(self, job: Job) -> str | None:
+        """Say why this node cannot run the job; None if it knows what its tasks do."""
         try:
-            return self._catalogue.bodies(job) is not None
-        except Exception:  # noqa: BLE001, whatever a module raises when it is imported
-            return False
+            return None if self._catalogue.bodies(job) is not None else self._catalogue.why(job)
+        except Exception as error:  # noqa: BLE001, whatever a module raises when it is imported
+            return str(error)
 
     def holds(self, key: ClaimKey) -> bool:
         """Whether the node knows that it holds this."""
@@ -214,10 +217,10 @@ class Executor:
         try:
             bodies = self._catalogue.bodies(job)
             if bodies is None:
-                self.claimer.cannot_run(job, self._catalogue.why(job))
+                self._scope.cannot_run(job, self._catalogue.why(job))
         except Exception as error:  # noqa: BLE001, one that cannot be made must not take the others with it
             _log.exception("what job '%s' calls cannot be made ready", job.name)
-            self.claimer.cannot_run(job, str(error))
+            self._scope.cannot_run(job, str(error))
             return None
         return bodies
 

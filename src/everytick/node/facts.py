@@ -31,6 +31,7 @@ class Facts:
         self.broken_files: Mapping[str, str] = {}
         self.stale_jobs: Mapping[str, str] = {}
         self.refused: Mapping[str, str] = {}
+        self.met: tuple[str, ...] = ()
 
     async def tell(self) -> None:
         """Tell the store what it does not know yet."""
@@ -41,6 +42,7 @@ class Facts:
             broken_files=bounded_files(self.broken_files),
             stale_jobs=bounded_jobs(self.stale_jobs),
             unknown_targets=bounded_jobs(self.refused),
+            met=self.met,
         )
         if facts != self._told:
             await self._store.register(self._node, facts)

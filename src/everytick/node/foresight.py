@@ -14,6 +14,7 @@ from typing import TypeAlias
 from everytick.deciding.tick import plain_tick
 from everytick.domain.decisions import Plan
 from everytick.domain.snapshots import JobSnapshot
+from everytick.node.scope import Scope
 from everytick.stores.base import PlanStore
 
 LEAD = 1.0
@@ -30,8 +31,8 @@ Made: TypeAlias = tuple[list[JobSnapshot], list[Plan]]
 class Foresight:
     """Plans for one instant, kept until it has come."""
 
-    def __init__(self, store: PlanStore) -> None:
-        self._store = store
+    def __init__(self, store: PlanStore, scope: Scope) -> None:
+        self._store, self._scope = store, scope
         self._at: datetime | None = None
         self._snapshots: list[JobSnapshot] = []
         self._plans: list[Plan] = []
@@ -41,8 +42,8 @@ class Foresight:
         if at == self._at or not is_calm():
             return
         self._at, self._snapshots, self._plans = at, [], []
-        async with self._store.due(at, _MOST) as batch:
-            pass
+        async with self._store.due(self._scope.current, at, _MOST) as found:
+            batch = self._scope.runnable(found)
         for number, snapshot in enumerate(batch, 1):
             made = _tried(snapshot, at)
             if made is not None:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from secrets import token_hex
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from everytick.domain.needs import is_met
 from everytick.domain.texts import RECOVERY_FAILED, STARTED, STOPPING
 from everytick.errors import RecoveryFailed, StoreBroken, StoreUnavailable
 from everytick.node.alarms import Alarms
@@ -27,6 +28,7 @@ from everytick.node.offset import Offset
 from everytick.node.planner import Planner
 from everytick.node.reaper import Reaper
 from everytick.node.reporter import Hooks, Reporter
+from everytick.node.scope import Scope
 from everytick.node.settings import NodeSettings
 from everytick.node.writer import Committed, Writer
 from everytick.runners.base import Repertoire
@@ -78,11 +80,12 @@ class Node:
         self.clock = NodeClock(monotonic)
         self.offset = offset or Offset()
         self._facts = Facts(store, self.name, settings, application, self.clock, self.offset)
-        self._store, self._settings, self._catalogue = store, settings, catalogue
+        self._store, self._settings, self._catalogue, self._application = store, settings, catalogue, application
+        self.scope = Scope(self.name, application, settings, why=lambda job: self.executor.why_not(job))
         self._alarms = Alarms(monotonic)
         self._logs = Logs(settings.log_folder, self.name)
         patience = settings.hook_timeout.total_seconds()
-        self.reporter = Reporter(store, store, {} if hooks is None else hooks, self.health, patience)
+        self.reporter = Reporter(store, store, self.scope, {} if hooks is None else hooks, self.health, patience)
         self.executor = Executor(
             store,
             self.name,
@@ -94,12 +97,14 @@ class Node:
             self.health,
             self.reporter,
             self._logs,
+            self.scope,
             writing,
         )
         self.planner = Planner(
             store,
             self.clock,
             self.events,
+            scope=self.scope,
             executor=self.executor.claimer,
             reporter=self.reporter,
             limit=settings.plan_limit,
@@ -126,6 +131,7 @@ class Node:
             self.clock,
             self.offset,
             self.health,
+            scope=self.scope,
             planner=self.planner,
             executor=self.executor,
             beat=self._beat,
@@ -137,7 +143,7 @@ class Node:
 
     def _made_local(self, hooks: Hooks | None, monotonic: Callable[[], float]) -> Local:
         """Return what goes on without the store; it runs by a node like this one, on a store in memory."""
-        queues, poll = self._settings.queues, self._settings.poll.total_seconds()
+        poll = self._settings.poll.total_seconds()
 
         def made(store: "LocalStore") -> Node:
             from everytick.node.local_writer import LocalWriter
@@ -155,8 +161,9 @@ class Node:
             lent, events = Lent(self._catalogue), self.events
             node = Node(
                 store, lent, self._settings, hooks=hooks, events=events, name=self.name, monotonic=monotonic,
-                falls_back=False, writing=writing, offset=self.offset,
+                falls_back=False, writing=writing, offset=self.offset, application=self._application,
             )  # fmt: skip
+            node.scope.has = self.scope.has
             node.executor.unwritable = settle
             return node
 
@@ -168,7 +175,7 @@ class Node:
             self.events,
             patience=poll,
             refresh=poll,
-            may_run=lambda job: job.settings.queue in queues and self.executor.can_run(job),
+            may_run=lambda job: is_met(job.needs, self.scope.has) and self.executor.why_not(job) is None,
             make=made,
         )
 
@@ -183,6 +190,7 @@ class Node:
         await self._beat.start()
         self.health.has_beaten()
         try:
+            await self.look_around()
             await self.register()
             await self._look_once()
         except BaseException:
@@ -191,6 +199,10 @@ class Node:
         self._begin_loops()
         self._alertness.wake()
         _log.info(STARTED, extra=self._about() | {"interval": self._settings.poll.total_seconds()})
+
+    async def look_around(self) -> None:
+        """Find out what this node meets of what the store needs; asked again whenever there is more of it."""
+        self.scope.hear((await self._store.ahead(self.scope.current)).needs)
 
     def _begin_loops(self) -> None:
         loops = self._loops
@@ -222,13 +234,14 @@ class Node:
         facts = self._facts
         if broken_files is not None:
             facts.broken_files, facts.stale_jobs = dict(broken_files), dict(stale_jobs or {})
-        facts.refused = dict(self.executor.claimer.refused)
+        facts.refused, facts.met = dict(self.scope.refused), self.scope.current.met
         await facts.tell()
         return 0
 
     async def _tell_refused(self) -> int:
-        """Tell the store soon of a job that could not be run here: perhaps nobody can."""
-        return 0 if self._facts.refused == self.executor.claimer.refused else await self.register()
+        """Tell the store soon what this node meets, and of a job that it cannot run: perhaps no node can."""
+        told = self._facts.refused, self._facts.met
+        return 0 if told == (self.scope.refused, self.scope.current.met) else await self.register()
 
     async def _look_once(self) -> None:
         """Plan once; only a store that is away is waited for."""
@@ -322,11 +335,11 @@ class Node:
 
     def learn(self) -> None:
         """Look again at jobs that could not be run here: what they call may be known now."""
-        self.executor.claimer.learn_again()
+        self.scope.learn_again()
         self._alertness.wake()
 
     async def _learn_again(self) -> int:
-        self.executor.claimer.learn_again()
+        self.scope.learn_again()
         return 0
 
     def _tell_of_store(self, answers: bool, reason: str) -> None:

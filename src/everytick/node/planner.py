@@ -24,6 +24,7 @@ from everytick.node.claimer import Commits
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
 from everytick.node.foresight import Foresight
+from everytick.node.scope import Scope
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Commit, PlansAtOnce
 
@@ -64,13 +65,14 @@ class Planner:
         clock: NodeClock,
         events: Events,
         *,
+        scope: Scope,
         executor: Wakes,
         reporter: Wakes,
         limit: int = PLAN_LIMIT,
     ) -> None:
-        self._store, self._clock, self._events = store, clock, events
+        self._store, self._clock, self._events, self._scope = store, clock, events, scope
         self._executor, self._reporter, self._limit = executor, reporter, limit
-        self.foresight = Foresight(store)
+        self.foresight = Foresight(store, scope)
         self._at_once: tuple[PlansAtOnce, Takes] | None = None
         if isinstance(store, PlansAtOnce) and isinstance(executor, Takes):
             self._at_once = store, executor
@@ -132,16 +134,16 @@ class Planner:
             return None
         store, executor = self._at_once
         asked_at = self._clock.monotonic()
-        seen = await store.glance(BATCH)
+        seen = await store.glance(self._scope.current, BATCH)
         if seen is None:
             return None
         now, batch = seen
         self._clock.learn(now, asked_at)
         if self.is_held():
             return 0
-        if batch:
+        if ours := self._scope.runnable(batch):
             try:
-                plans = [self._plan(snapshot, now) for snapshot in batch]
+                plans = [self._plan(snapshot, now) for snapshot in ours]
                 commits, taken = await executor.offer(partial(store.commit_and_claim, batch, plans))
             except Contended:
                 return await self._alone(now)
@@ -149,7 +151,7 @@ class Planner:
                 raise
             except Exception:  # noqa: BLE001, whatever a driver raises
                 return await self._failed(now)
-            self._tell(batch, plans, commits, now, taken)
+            self._tell(ours, plans, commits, now, taken)
         return len(batch)
 
     async def _rest(self, now: datetime) -> int:
@@ -258,10 +260,9 @@ class Planner:
     async def _not_aside(self, now: datetime) -> list[str]:
         """Return the jobs that are due and not put aside; what was changed since is none of these any more."""
         aside = self._aside
-        async with self._store.due(now, BATCH + len(aside)) as batch:
-            found = [
-                each.job_id for each in batch if each.job_id not in aside or aside[each.job_id][0] != each.revision
-            ]
+        async with self._store.due(self._scope.current, now, BATCH + len(aside)) as batch:
+            ours = self._scope.runnable(batch)
+            found = [each.job_id for each in ours if each.job_id not in aside or aside[each.job_id][0] != each.revision]
         for id_ in found[:BATCH]:
             aside.pop(id_, None)
         return found[:BATCH]
@@ -279,12 +280,13 @@ class Planner:
         return False
 
     async def _together(self, now: datetime) -> int:
-        async with self._store.due(now, BATCH) as batch:
+        async with self._store.due(self._scope.current, now, BATCH) as batch:
             if not batch or self.is_held():
                 return 0
-            plans = [self._plan(snapshot, now) for snapshot in batch]
+            ours = self._scope.runnable(batch)
+            plans = [self._plan(snapshot, now) for snapshot in ours]
             commits = await self._store.commit_plans(batch, plans)
-        self._tell(batch, plans, commits, now)
+        self._tell(ours, plans, commits, now)
         return len(batch)
 
     def _plan(self, snapshot: JobSnapshot, now: datetime) -> Plan:

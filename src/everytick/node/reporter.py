@@ -5,6 +5,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from weakref import WeakValueDictionary
@@ -15,6 +16,7 @@ from everytick.errors import StoreUnavailable, shown
 from everytick.node.health import Health
 from everytick.node.held import Running
 from everytick.node.hooks import Hook, HookThreads, why_in_vain
+from everytick.node.scope import Scope
 from everytick.stores.base import Claim, JobStore, RunStore
 
 _log = logging.getLogger("everytick.hooks")
@@ -37,8 +39,11 @@ class Reporter:
     more stays in the store, which owes the report until it was delivered.
     """
 
-    def __init__(self, store: RunStore, jobs: JobStore, hooks: Hooks, health: Health, timeout: float) -> None:
-        self._store, self._jobs, self._hooks, self._health, self._timeout = store, jobs, hooks, health, timeout
+    def __init__(
+        self, store: RunStore, jobs: JobStore, scope: Scope, hooks: Hooks, health: Health, timeout: float
+    ) -> None:
+        self._store, self._jobs, self._scope = store, jobs, scope
+        self._hooks, self._health, self._timeout = hooks, health, timeout
         self._threads = HookThreads()
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(_CALLED_AT_ONCE)
@@ -101,7 +106,8 @@ class Reporter:
         full = {job_id for job_id, count in self._of_job.items() if count >= _IN_HAND_OF_A_JOB}
         self._has_passed_over |= bool(full)
         known = set(self._in_hand)
-        found = await self._store.reports(_ASKED_FOR + len(known), self._strange | full)
+        scope = replace(self._scope.current, unknown=frozenset(self._strange | full))
+        found = await self._store.reports(scope, _ASKED_FOR + len(known))
         is_any_new = False
         for ended in found:
             hook = self._hook(ended.job_id, "on_complete")

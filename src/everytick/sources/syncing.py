@@ -271,7 +271,7 @@ def differences(before: Job, after: Job) -> tuple[str, ...]:
         found += [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
     if _tasks(before) != _tasks(after):
         found.append("tasks")
-    if before.owner != after.owner or before.reports != after.reports:
+    if (before.owner, before.code, before.reports) != (after.owner, after.code, after.reports):
         found.append("owner")
     return tuple(dict.fromkeys(found))
 

@@ -105,15 +105,31 @@ class Orders:
 
 
 @value
-class Ahead:
-    """What is next, read in one moment: the store's time, and the earliest `wake_at` and `ready_at` after it.
+class NodeScope:
+    """What a node asks about: jobs and occurrences whose needs are one of the texts it has `met`.
 
-    What is due already is not ahead: `due` and `claim` answer for it.
+    `unknown` are ids of jobs that meet this and cannot be run here all the same, at most 1,000.
+    `seen` says how many texts of needs the node has heard of: `ahead` tells it all where there are more.
+    """
+
+    node: str
+    met: tuple[str, ...] = ("",)
+    unknown: frozenset[str] = frozenset()
+    seen: int = 0
+
+
+@value
+class Ahead:
+    """What is next for a scope, read in one moment: the store's time, the earliest `wake_at` and `ready_at` after it.
+
+    What is due already is not ahead: `due` and `claim` answer for it. `needs` are all texts of
+    needs that the store has, in order; none where there are as many as the scope has seen.
     """
 
     now: datetime
     wake_at: datetime | None = None
     ready_at: datetime | None = None
+    needs: tuple[str, ...] = ()
 
 
 class Transaction(Protocol):
@@ -159,6 +175,7 @@ class JobRecord:
     next_run: datetime | None = None
     run_count: int = 0
     last_error: str | None = None
+    needs: str = ""
 
 
 @value
@@ -307,8 +324,8 @@ class Store(Protocol):
         """Wait for a hint that something changed, at most so many seconds; return whether one came."""
         ...
 
-    async def ahead(self, queues: Collection[str]) -> Ahead:
-        """Return what is next for a node of these queues, so that it sleeps until then and not longer."""
+    async def ahead(self, scope: NodeScope) -> Ahead:
+        """Return what is next in this scope, so that a node sleeps until then and not longer."""
         ...
 
 
@@ -319,8 +336,8 @@ class PlanStore(Protocol):
         """Return the store's time."""
         ...
 
-    def due(self, now: datetime, limit: int) -> AbstractAsyncContextManager[Sequence[JobSnapshot]]:
-        """Give up to `limit` jobs whose `wake_at` has come, longest-waiting first.
+    def due(self, scope: NodeScope, now: datetime, limit: int) -> AbstractAsyncContextManager[Sequence[JobSnapshot]]:
+        """Give up to `limit` jobs of the scope whose `wake_at` has come, longest-waiting first.
 
         A store may hold them until the batch ends; where it does not, two nodes may see the
         same job, and the revision check in `commit_plans` settles it.
@@ -334,20 +351,18 @@ class PlanStore(Protocol):
 
 @value
 class Offer:
-    """What a node would claim at once of what its plans make: up to `limit` of these queues, of no `unknown` job."""
+    """What a node would claim at once of what its plans make: up to `limit` of its scope."""
 
-    node: str
-    queues: tuple[str, ...]
+    scope: NodeScope
     limit: int
-    unknown: frozenset[str] = frozenset()
 
 
 @runtime_checkable
 class PlansAtOnce(Protocol):
     """What a store has besides where the way to it is long: a planner's rounds in fewer questions."""
 
-    async def glance(self, limit: int) -> tuple[datetime, Sequence[JobSnapshot]] | None:
-        """Return the store's time and the jobs whose `wake_at` has come by then; None where these are many.
+    async def glance(self, scope: NodeScope, limit: int) -> tuple[datetime, Sequence[JobSnapshot]] | None:
+        """Return the store's time and the jobs of the scope whose `wake_at` has come by then; None for many.
 
         They are not held: the revision settles it where two nodes see the same job.
         """
@@ -367,10 +382,10 @@ class PlansAtOnce(Protocol):
 class RunStore(Protocol):
     """What the executor and the reaper ask."""
 
-    async def claim(self, node: str, queues: Collection[str], limit: int, unknown: Collection[str] = ()) -> list[Claim]:
-        """Give the node up to `limit` ready occurrences of these queues, by priority, then age.
+    async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
+        """Give the node up to `limit` ready occurrences of its scope, by priority, then age.
 
-        `unknown` are ids of jobs that it cannot run. The claim is the durable start.
+        The claim is the durable start.
         """
         ...
 
@@ -425,8 +440,8 @@ class RunStore(Protocol):
         """
         ...
 
-    async def reports(self, limit: int, unknown: Collection[str] = ()) -> list[OccurrenceSnapshot]:
-        """Return ended occurrences whose report was not delivered yet, oldest end first."""
+    async def reports(self, scope: NodeScope, limit: int) -> list[OccurrenceSnapshot]:
+        """Return ended occurrences of the scope whose report was not delivered yet, oldest end first."""
         ...
 
     async def reported(self, occurrence_ids: Collection[str]) -> None:

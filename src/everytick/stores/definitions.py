@@ -41,6 +41,7 @@ def write_definition(job: Job) -> str:
         "application": job.application.as_data(),
         "policies": job.overrides.as_data(),
         "owner": job.owner,
+        "code": job.code,
         "reports": job.reports,
         "tasks": [
             {
@@ -113,6 +114,7 @@ def read_definition(
         created_at=created_at,
         updated_at=updated_at,
         reports=data["reports"],
+        code=data["code"],
     )
 
 

@@ -34,8 +34,11 @@ class Engine:
         hooks = {definition.job.id: definition.hooks for definition in app.definitions}
         # Nobody listens for beats here, and none are sent: no length of virtual time makes this node look dead.
         settings = replace(app.settings, log_folder=None, node_timeout=_FOR_EVER)
-        self._store, self._queues, self._repertoire = store, settings.queues, repertoire
-        self._node = Node(store, repertoire, settings, hooks=hooks, monotonic=monotonic)
+        self._store, self._repertoire = store, repertoire
+        self._node = Node(store, repertoire, settings, hooks=hooks, monotonic=monotonic, application=app.name)
+        # Whatever the repertoire has a body for is run, also in the place of what another application would call.
+        queues = {f"queue:{queue}" for queue in settings.queues}
+        self._node.scope.has = lambda label: label in queues or not label.startswith("queue:")
         self._planner, self._executor, self._reporter = self._node.planner, self._node.executor, self._node.reporter
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -72,7 +75,7 @@ class Engine:
         """Plan and run whatever comes until the store's clock shows this moment, its own instants included."""
         while True:
             await self._plan()
-            ahead = await self._store.ahead(self._queues)
+            ahead = await self._store.ahead(self._node.scope.current)
             moments = [each for each in (ahead.wake_at, ahead.ready_at, moment) if each is not None]
             seconds = (min(moments) - ahead.now).total_seconds()
             if not await self._store.bell(max(seconds, _MOMENT)):
@@ -86,6 +89,7 @@ class Engine:
 
     async def _plan(self) -> int:
         planned = 0
+        await self._node.look_around()
         while found := await self._planner.round():
             planned += found
         await self._obey()

@@ -32,19 +32,26 @@ def require_in_step(tables: Tables) -> None:
     jobs, rows = list(tables.jobs.values()), list(tables.occurrences.values())
     assert tables.names == {row.name: row for row in jobs}
     assert tables.handles == {row.handle: row for row in rows}
-    assert list(tables.wakes) == walked(jobs, lambda row: row.wake_at is not None, lambda row: (row.wake_at, row.id))
-    assert list(tables.owed) == walked(rows, lambda row: row.report_due, lambda row: (row.ended_at, row.id))
+    texts = {"", *(row.needs for row in jobs), *(row.needs for row in rows)}
+    for needs in {*texts, *tables.wakes, *tables.owed}:
+        alike = [row for row in jobs if row.needs == needs]
+        wakes = walked(alike, lambda row: row.wake_at is not None, lambda row: (row.wake_at, row.id))
+        owed = walked(
+            [row for row in rows if row.needs == needs], lambda row: row.report_due, lambda row: (row.ended_at, row.id)
+        )
+        assert (list(tables.wakes[needs]), list(tables.owed[needs])) == (wakes, owed)
+    assert tables.needs.keys() >= texts - {""}
     for each in jobs:
         require_job_in_step(each, [row for row in rows if row.job is each])
-    for queue in {"default", *(row.queue for row in rows), *tables.ready, *tables.unripe}:
-        unclaimed = [row for row in rows if row.queue == queue and is_unclaimed(row)]
+    for needs in {"", *(row.needs for row in rows), *tables.ready, *tables.unripe}:
+        unclaimed = [row for row in rows if row.needs == needs and is_unclaimed(row)]
         ripe = walked(
             unclaimed,
             lambda row: row.ready_at <= tables.time,
             lambda row: (-row.priority, row.line_at, row.id),
         )
         unripe = walked(unclaimed, lambda row: row.ready_at > tables.time, lambda row: (row.ready_at, row.id))
-        assert (list(tables.ready[queue]), list(tables.unripe[queue])) == (ripe, unripe)
+        assert (list(tables.ready[needs]), list(tables.unripe[needs])) == (ripe, unripe)
     for owner in {*(row.owner for row in rows if row.owner is not None), *tables.held}:
         assert tables.held[owner] == {row.handle: row for row in rows if row.owner == owner}
 

@@ -21,8 +21,8 @@ select job, 'k', 1, '2026-01-01', '1', '', '', false, gen_random_uuid() from job
 """
 PLANNED = """
 insert into occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, created_at, updated_at,
-                        queue, payload)
-select $1, job, 1, '2026-01-01', 0, 1, 0, false, '2026-01-01', '2026-01-01', '2026-01-01', 'default', '1' from job_state
+                        needs, payload)
+select $1, job, 1, '2026-01-01', 0, 1, 0, false, '2026-01-01', '2026-01-01', '2026-01-01', '', '1' from job_state
 """
 
 

@@ -8,13 +8,13 @@ from everytick.deciding.plan import plan
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import ASKED_NOW, JobSnapshot, Request
-from everytick.stores.base import Claim, Commit, Offer
+from everytick.stores.base import Claim, Commit, NodeScope, Offer
 from everytick.stores.postgres.store import PostgresStore
-from tests.stores.acting import QUEUES, began, ended, job, occurrences, plan_once, statuses
+from tests.stores.acting import began, ended, job, occurrences, plan_once, statuses
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.proxy import Cut, Proxy
 
-OFFER = Offer("node-1", QUEUES, 10)
+OFFER = Offer(NodeScope("node-1"), 10)
 
 
 async def asked_for(store: PostgresStore, *jobs: Job) -> None:
@@ -26,7 +26,7 @@ async def asked_for(store: PostgresStore, *jobs: Job) -> None:
 
 
 async def seen(store: PostgresStore) -> Sequence[JobSnapshot]:
-    found = await store.glance(100)
+    found = await store.glance(NodeScope("node-1", ("", "queue:other")), 100)
     assert found is not None
     return found[1]
 
@@ -47,7 +47,7 @@ async def test_what_a_plan_makes_is_given_at_once_as_a_claim_would_give_it(
     assert made.started_at == claim.snapshot.claimed_at == clock.time
     [beat] = await db.fetch("select id, beat_at from node")
     assert tuple(beat) == ("node-1", clock.time), "a claim is a sign of life"
-    assert await store.claim("node-2", QUEUES, 10) == []
+    assert await store.claim(NodeScope("node-2"), 10) == []
     assert (await store.beat("node-1", [claim.key])).gone == ()
     assert await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time))]) == [Commit.COMMITTED]
     assert await statuses(store) == ["completed"]
@@ -60,7 +60,7 @@ async def test_it_stands_in_line_where_something_else_is_ready(store: PostgresSt
     await plan_once(store)
     await asked_for(store, job("second", priority=5))
     assert await commit(store) == ([Commit.COMMITTED], [])
-    assert [each.job.name for each in await store.claim("node-1", QUEUES, 10)] == ["second", "first"]
+    assert [each.job.name for each in await store.claim(NodeScope("node-1"), 10)] == ["second", "first"]
 
 
 async def test_it_stands_in_line_where_the_time_of_an_early_one_has_come(
@@ -72,13 +72,13 @@ async def test_it_stands_in_line_where_the_time_of_an_early_one_has_come(
     await asked_for(store, job("second"))
     clock.move(minutes=30)
     assert await commit(store) == ([Commit.COMMITTED], [])
-    assert [each.job.name for each in await store.claim("node-1", QUEUES, 10)] == ["first", "second"]
+    assert [each.job.name for each in await store.claim(NodeScope("node-1"), 10)] == ["first", "second"]
 
 
 async def test_nothing_is_given_of_other_queues_or_of_unknown_jobs(store: PostgresStore) -> None:
     await asked_for(store, job("elsewhere", queue="other"), job("unknown"), job("one"))
     [unknown] = [each.job_id for each in await seen(store) if each.editions[-1].job.name == "unknown"]
-    answers, [claim] = await commit(store, replace(OFFER, unknown=frozenset([unknown])))
+    answers, [claim] = await commit(store, replace(OFFER, scope=NodeScope("node-1", unknown=frozenset([unknown]))))
     assert (answers, claim.job.name) == ([Commit.COMMITTED] * 3, "one")
     assert sorted(await statuses(store)) == ["pending", "pending", "running"]
 
@@ -86,7 +86,7 @@ async def test_nothing_is_given_of_other_queues_or_of_unknown_jobs(store: Postgr
 async def test_the_line_decides_where_more_is_made_than_was_offered_for(store: PostgresStore) -> None:
     await asked_for(store, job("low"), job("high", priority=5))
     assert await commit(store, replace(OFFER, limit=1)) == ([Commit.COMMITTED] * 2, [])
-    assert [each.job.name for each in await store.claim("node-1", QUEUES, 1)] == ["high"]
+    assert [each.job.name for each in await store.claim(NodeScope("node-1"), 1)] == ["high"]
 
 
 async def test_a_plan_that_is_stale_gives_nothing(store: PostgresStore) -> None:
@@ -120,7 +120,7 @@ async def test_the_others_are_rung_where_something_is_left_or_the_next_look_has_
     rung = await db.fetchval("select last_value from pulse")
     assert await commit(store, replace(OFFER, limit=0)) == ([Commit.COMMITTED], [])
     assert await db.fetchval("select last_value from pulse") == rung + 1
-    await store.claim("node-1", QUEUES, 10)
+    await store.claim(NodeScope("node-1"), 10)
     clock.move(hours=1)
     assert len((await commit(store))[1]) == 1
     assert await db.fetchval("select last_value from pulse") == rung + 2
@@ -145,20 +145,20 @@ async def test_a_claim_whose_answer_is_lost_comes_with_the_beat(
 async def test_a_glance_tells_the_time_and_nothing_where_nothing_is_due(
     store: PostgresStore, clock: ManualClock
 ) -> None:
-    assert await store.glance(100) == (clock.time, [])
+    assert await store.glance(NodeScope("node-1"), 100) == (clock.time, [])
     await store.put(job())
     await plan_once(store)
     clock.move(minutes=5)
-    assert await store.glance(100) == (clock.time, [])
+    assert await store.glance(NodeScope("node-1"), 100) == (clock.time, [])
 
 
 async def test_a_glance_leaves_many_to_whoever_holds_them(store: PostgresStore, clock: ManualClock) -> None:
     store.unheld = 2
     for number in range(3):
         await store.put(job(f"job-{number}"))
-    assert await store.glance(100) is None
+    assert await store.glance(NodeScope("node-1"), 100) is None
     assert await plan_once(store) == [Commit.COMMITTED] * 3
     clock.move(minutes=1)
-    assert await store.glance(100) is None, "as long as the last ones were many"
+    assert await store.glance(NodeScope("node-1"), 100) is None, "as long as the last ones were many"
     assert await plan_once(store) == []
-    assert await store.glance(100) == (clock.time, [])
+    assert await store.glance(NodeScope("node-1"), 100) == (clock.time, [])

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from everytick.errors import Contended, StoreUnavailable
-from everytick.stores.base import Claim, Commit
+from everytick.stores.base import Claim, Commit, NodeScope
 from everytick.stores.postgres.door import patiently
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
-from tests.stores.acting import QUEUES, began, ended, job, plan_once
+from tests.stores.acting import began, ended, job, plan_once
 from tests.stores.clock import ManualClock
 
 WAITS = "select exists (select from pg_locks where not granted)"
@@ -21,7 +21,7 @@ async def claimed(store: PostgresStore, clock: ManualClock) -> list[Claim]:
     await store.put(job(recovery="execute_all", overlap="allow"))
     clock.move(hours=2)
     await plan_once(store)
-    return await store.claim("node-1", QUEUES, 2)
+    return await store.claim(NodeScope("node-1"), 2)
 
 
 async def until(db: Any, asked: str) -> None:

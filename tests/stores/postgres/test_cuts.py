@@ -11,7 +11,7 @@ import pytest
 
 from everytick.deciding.plan import plan
 from everytick.errors import StoreUnavailable
-from everytick.stores.base import Commit
+from everytick.stores.base import Commit, NodeScope
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
 from tests.stores.acting import job, plan_once, statuses
@@ -44,7 +44,7 @@ async def test_a_plan_whose_commit_is_cut_off_is_written_once_and_answered_so(
     proxy, store = through
     await define(store, clock)
     store.unheld = 20 if how == "few" else 0
-    async with store.due(clock.time, 10) as batch:
+    async with store.due(NodeScope("node-1"), clock.time, 10) as batch:
         plans = [plan(snapshot, clock.time) for snapshot in batch]
         if how == "held":
             proxy.arm(cut, times, only="Q")
@@ -68,7 +68,7 @@ async def test_a_plan_that_was_stale_before_the_line_was_cut_is_stale(
 ) -> None:
     proxy, store = through
     await define(store, clock)
-    async with store.due(clock.time, 10) as batch:
+    async with store.due(NodeScope("node-1"), clock.time, 10) as batch:
         plans = [plan(snapshot, clock.time) for snapshot in batch]
         await store.remove(batch[0].job_id)
         proxy.arm(Cut.AFTER)

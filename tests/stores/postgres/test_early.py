@@ -4,16 +4,16 @@ import asyncio
 from typing import Any
 
 from everytick.domain.outcome import Failed
-from everytick.stores.base import Commit
+from everytick.stores.base import Commit, NodeScope
 from everytick.stores.postgres.queries import queries_in
 from everytick.stores.postgres.store import PostgresStore
-from tests.stores.acting import QUEUES, began, ended, job, plan_once
+from tests.stores.acting import began, ended, job, plan_once
 from tests.stores.clock import ManualClock
 
 PARKED = """
 insert into occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, created_at,
-                        updated_at, queue, early)
-select gen_random_uuid(), 1, 1, at, 3, 0, 0, false, at, at + interval '10 years', at, at, 'default', true
+                        updated_at, needs, early)
+select gen_random_uuid(), 1, 1, at, 3, 0, 0, false, at, at + interval '10 years', at, at, '', true
   from (select n, '2025-01-01'::timestamptz + make_interval(secs => n) as at from generate_series(1, 5000) n) o
 """
 
@@ -22,7 +22,7 @@ async def rows_read(db: Any, store: PostgresStore) -> int:
     """How many rows of occurrences the server reads to claim one."""
     query = queries_in(store.schema).claim
     await db.execute("begin")
-    shown = await db.fetch(f"explain (analyze, timing off, costs off) {query}", "n", QUEUES, 1, [], False, 1)
+    shown = await db.fetch(f"explain (analyze, timing off, costs off) {query}", "n", [""], 1, [], False, 1)
     await db.execute("rollback")
     lines = [row[0] for row in shown]
     [scan] = [line for line in lines if "occurrence_ready" in line]
@@ -37,7 +37,7 @@ async def test_a_claim_does_not_walk_past_parked_retries(store: PostgresStore, c
     await plan_once(store)
     await db.execute(PARKED)
     assert await rows_read(db, store) == 1
-    assert len(await store.claim("node-1", QUEUES, 10)) == 1
+    assert len(await store.claim(NodeScope("node-1"), 10)) == 1
 
 
 async def test_those_whose_time_has_come_stand_in_line_by_priority_and_age(
@@ -48,16 +48,16 @@ async def test_those_whose_time_has_come_stand_in_line_by_priority_and_age(
     await store.put(job("high", "0 * * * *", priority=5, retry={"max": 1, "interval": "40m"}))
     clock.move(hours=1)
     await plan_once(store)
-    [claim] = await store.claim("node-1", QUEUES, 1)
+    [claim] = await store.claim(NodeScope("node-1"), 1)
     failed = ended(began(claim, clock.time), clock.time, Failed("boom"))
     assert await store.commit_steps([(claim, failed)]) == [Commit.COMMITTED]
     clock.move(minutes=30)
     await plan_once(store)
-    assert (await store.ahead(QUEUES)).ready_at == failed.resume_at
+    assert (await store.ahead(NodeScope("node-1"))).ready_at == failed.resume_at
     clock.move(minutes=10)
-    claims = await store.claim("node-1", QUEUES, 1)
+    claims = await store.claim(NodeScope("node-1"), 1)
     assert [each.job.name for each in claims] == ["high"]
-    assert [each.job.name for each in await store.claim("node-1", QUEUES, 5)] == ["low"]
+    assert [each.job.name for each in await store.claim(NodeScope("node-1"), 5)] == ["low"]
 
 
 async def test_claimers_that_find_ripe_ones_at_the_same_moment_leave_none_behind(
@@ -69,7 +69,7 @@ async def test_claimers_that_find_ripe_ones_at_the_same_moment_leave_none_behind
     await plan_once(store)
     clock.move(seconds=30)
     answers = await asyncio.gather(
-        *((store, other)[number % 2].claim(f"node-{number}", QUEUES, 20) for number in range(8))
+        *((store, other)[number % 2].claim(NodeScope(f"node-{number}"), 20) for number in range(8))
     )
     assert len({claim.handle for answer in answers for claim in answer}) == 60
     assert sum(map(len, answers)) == 60
@@ -85,10 +85,10 @@ async def test_what_waits_in_line_and_is_let_in_before_its_time_stays_early(
     [ready_at] = [row["ready_at"] for row in await db.fetch("select ready_at from occurrences")]
     assert ready_at > clock.time
     await store.pause(stored.job_id)
-    assert (await store.ahead(QUEUES)).ready_at is None
+    assert (await store.ahead(NodeScope("node-1"))).ready_at is None
     await store.resume(stored.job_id)
     await plan_once(store)
-    assert (await store.ahead(QUEUES)).ready_at == ready_at
-    assert await store.claim("node-1", QUEUES, 1) == []
+    assert (await store.ahead(NodeScope("node-1"))).ready_at == ready_at
+    assert await store.claim(NodeScope("node-1"), 1) == []
     clock.time = ready_at
-    assert len(await store.claim("node-1", QUEUES, 1)) == 1
+    assert len(await store.claim(NodeScope("node-1"), 1)) == 1

@@ -4,6 +4,7 @@ import asyncpg
 import pytest
 
 from everytick.errors import Contended, StoreBroken, StoreUnavailable
+from everytick.stores.base import NodeScope
 from everytick.stores.postgres.failures import named
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
@@ -45,12 +46,12 @@ async def test_a_table_that_is_missing_is_a_broken_store(postgres: Server, clock
             with pytest.raises(StoreBroken, match=r"job_state.* does not exist.*: mend it"):
                 await store.check_writable()
             with pytest.raises(StoreBroken, match="job_state"):
-                await store.ahead(["default"])
+                await store.ahead(NodeScope("node-1"))
             await db.execute(f"alter table {store.schema}.elsewhere rename to job_state")
         finally:
             await db.close()
         await store.check_writable()
-        await store.ahead(["default"])
+        await store.ahead(NodeScope("node-1"))
 
 
 async def test_a_wrong_password_or_database_is_no_outage(postgres: Server) -> None:

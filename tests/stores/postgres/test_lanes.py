@@ -14,7 +14,9 @@ from everytick.node import planner
 from everytick.node.clock import NodeClock
 from everytick.node.events import Events
 from everytick.node.planner import Planner
-from everytick.stores.base import Commit
+from everytick.node.scope import Scope
+from everytick.node.settings import node_settings
+from everytick.stores.base import Commit, NodeScope
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
 from tests.stores.acting import job, statuses
@@ -31,8 +33,8 @@ class Watched(PostgresStore):
         self.two_at_once = asyncio.Event()
 
     @asynccontextmanager
-    async def due(self, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
-        async with super().due(now, limit) as batch:
+    async def due(self, scope: NodeScope, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
+        async with super().due(scope, now, limit) as batch:
             self.begun += 1
             self.open_now += 1
             if self.open_now == 2:
@@ -66,7 +68,8 @@ async def test_two_batches_are_planned_at_once_and_none_in_vain(
     watched = Watched(postgres.address, schema=store.schema, clock=clock)
     watched.unheld = 0
     await watched.open()
-    made = Planner(watched, NodeClock(), Events(), executor=Nobody(), reporter=Nobody())
+    scope = Scope("node-1", "", node_settings(), why=lambda job: None)
+    made = Planner(watched, NodeClock(), Events(), scope=scope, executor=Nobody(), reporter=Nobody())
     assert await made.round() == 30
     assert await statuses(store) == ["pending"] * 30
     assert watched.open_now == 0

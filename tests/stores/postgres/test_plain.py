@@ -12,12 +12,12 @@ from everytick.domain.notes import Note, Progress
 from everytick.domain.outcome import Failed, Succeeded
 from everytick.domain.payload import payload
 from everytick.domain.steps import AttemptEnded
-from everytick.stores.base import Claim, Commit
+from everytick.stores.base import Claim, Commit, NodeScope
 from everytick.stores.postgres.door import SESSION
 from everytick.stores.postgres.queries import queries_in
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
-from tests.stores.acting import QUEUES, began, ended, job, plan_once
+from tests.stores.acting import began, ended, job, plan_once
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.kit import opened
 
@@ -34,7 +34,7 @@ async def lived(store: PostgresStore, clock: ManualClock, flaky: bool) -> None:
     )
     clock.move(hours=1)
     await plan_once(store)
-    steps = {claim.handle: (claim, began(claim, clock.time)) for claim in await store.claim("node-1", QUEUES, 20)}
+    steps = {claim.handle: (claim, began(claim, clock.time)) for claim in await store.claim(NodeScope("node-1"), 20)}
     await store.note([(claim, Note("main", 1, clock.time, Progress(1, 2))) for claim, _ in list(steps.values())[:2]])
     while steps:
         clock.move(seconds=1)
@@ -76,7 +76,7 @@ async def one(store: PostgresStore, clock: ManualClock) -> Claim:
     await store.put(job())
     clock.move(hours=1)
     await plan_once(store)
-    [claim] = await store.claim("node-1", QUEUES, 1)
+    [claim] = await store.claim(NodeScope("node-1"), 1)
     return claim
 
 

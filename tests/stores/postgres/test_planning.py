@@ -8,7 +8,7 @@ import pytest
 from everytick.deciding.plan import plan
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import Request
-from everytick.stores.base import Commit
+from everytick.stores.base import Commit, NodeScope
 from everytick.stores.postgres import planning
 from everytick.stores.postgres.due import UNHELD
 from everytick.stores.postgres.store import PostgresStore
@@ -16,20 +16,25 @@ from tests.stores.acting import began as begun
 from tests.stores.acting import claim_one, ended, job, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
 
+SCOPE = NodeScope("node-1")
+
 
 async def test_two_planners_share_what_is_due(store: PostgresStore, other: PostgresStore, clock: ManualClock) -> None:
     """S1-002, S1-007, S1-009: of many no job is seen twice, so no plan is wasted."""
     store.unheld = other.unheld = 1
     for number in range(6):
         await store.put(job(f"job-{number}"))
-    async with store.due(clock.time, 4) as first, other.due(clock.time, 4) as second:
+    async with (
+        store.due(SCOPE, clock.time, 4) as first,
+        other.due(SCOPE, clock.time, 4) as second,
+    ):
         assert (len(first), len(second)) == (4, 2)
         assert not {each.job_id for each in first} & {each.job_id for each in second}
         for planner, batch in ((store, first), (other, second)):
             assert set(await planner.commit_plans(batch, [plan(each, clock.time) for each in batch])) == {
                 Commit.COMMITTED
             }
-    async with store.due(clock.time, 10) as batch:
+    async with store.due(SCOPE, clock.time, 10) as batch:
         assert batch == []
 
 
@@ -38,9 +43,9 @@ async def test_what_was_held_is_due_again_when_nothing_was_committed(
 ) -> None:
     store.unheld = other.unheld = 0
     await store.put(job())
-    async with store.due(clock.time, 10), other.due(clock.time, 10) as batch:
+    async with store.due(SCOPE, clock.time, 10), other.due(SCOPE, clock.time, 10) as batch:
         assert batch == []
-    async with other.due(clock.time, 10) as batch:
+    async with other.due(SCOPE, clock.time, 10) as batch:
         assert len(batch) == 1
 
 
@@ -51,7 +56,7 @@ async def test_a_planner_that_falls_silent_loses_its_hold_and_its_plan_is_settle
     stored = await store.put(job())
     clock.move(hours=1)
     store.held_for, store.unheld = timedelta(milliseconds=50), 0
-    async with store.due(clock.time, 10) as batch:
+    async with store.due(SCOPE, clock.time, 10) as batch:
         plans = [plan(each, clock.time) for each in batch]
         await store.rename(stored.job_id, "renamed")
         assert await store.commit_plans(batch, plans) == [Commit.STALE]
@@ -139,7 +144,7 @@ async def test_what_was_claimed_under_a_definition_that_cannot_be_read_goes_back
     await db.execute("update definition set definition = '{'")
     fresh = PostgresStore(store.url, schema=store.schema, clock=clock)
     await fresh.open()
-    assert await fresh.claim("node-1", ["default"], 5) == []
+    assert await fresh.claim(SCOPE, 5) == []
     assert await db.fetchrow("select status, owner from occurrences") == ("queued", None)
     await fresh.close()
 
@@ -160,11 +165,17 @@ async def test_a_few_are_not_held_and_planned_once_all_the_same(
     """S1-007: where two planners look at the same moment, the revision settles it."""
     stored = await store.put(job())
     clock.move(hours=1)
-    async with store.due(clock.time, 10) as first, other.due(clock.time, 10) as second:
+    async with (
+        store.due(SCOPE, clock.time, 10) as first,
+        other.due(SCOPE, clock.time, 10) as second,
+    ):
         assert first == second
         await store.rename(stored.job_id, "renamed")  # with a hold it would wait for its end
         assert await store.commit_plans(first, [plan(each, clock.time) for each in first]) == [Commit.STALE]
-    async with store.due(clock.time, 10) as first, other.due(clock.time, 10) as second:
+    async with (
+        store.due(SCOPE, clock.time, 10) as first,
+        other.due(SCOPE, clock.time, 10) as second,
+    ):
         assert await store.commit_plans(first, [plan(each, clock.time) for each in first]) == [Commit.COMMITTED]
         assert await other.commit_plans(second, [plan(each, clock.time) for each in second]) == [Commit.STALE]
     assert await statuses(store) == ["pending"]
@@ -176,9 +187,12 @@ async def test_as_soon_as_there_are_more_than_a_few_they_are_held(
     store.unheld = other.unheld = 2
     for number in range(3):
         await store.put(job(f"job-{number}"))
-    async with store.due(clock.time, 2) as first, other.due(clock.time, 10) as second:
+    async with (
+        store.due(SCOPE, clock.time, 2) as first,
+        other.due(SCOPE, clock.time, 10) as second,
+    ):
         assert (len(first), len(second)) == (2, 1)
-    async with store.due(clock.time, 1) as only:
+    async with store.due(SCOPE, clock.time, 1) as only:
         assert only[0] == first[0], "the one that waits longest"
 
 
@@ -193,13 +207,13 @@ async def test_a_round_goes_on_where_its_last_batch_ended_and_comes_back_for_wha
     clock.move(hours=1)
     seen = []
     for _ in range(4):
-        async with store.due(clock.time, 2) as batch:
+        async with store.due(SCOPE, clock.time, 2) as batch:
             seen.append([each.job_id for each in batch])
     assert [len(each) for each in seen] == [2, 2, 1, 2]
     assert len({id_ for each in seen[:3] for id_ in each}) == 5
     assert seen[3] == seen[0]
     clock.move(minutes=1)
-    async with store.due(clock.time, 2) as batch:
+    async with store.due(SCOPE, clock.time, 2) as batch:
         assert [each.job_id for each in batch] == seen[0], "a new round begins at the beginning"
 
 
@@ -215,7 +229,7 @@ async def test_many_plans_do_not_hide_an_ending_that_came_in_between_either(
         await plan_once(store)
         await plan_once(store)
     clock.move(hours=1)
-    async with store.due(clock.time, 1) as batch:
+    async with store.due(SCOPE, clock.time, 1) as batch:
         made = [plan(each, clock.time) for each in batch]
         await run_one(store)
         assert await store.commit_plans(batch, made) == [Commit.COMMITTED]
@@ -225,7 +239,7 @@ async def test_many_plans_do_not_hide_an_ending_that_came_in_between_either(
     await plan_once(store)
     claim = await claim_one(store)
     await store.request(stored.job_id, Request("l", Cause.TRIGGER, clock.time))
-    async with store.due(clock.time, 1) as batch:
+    async with store.due(SCOPE, clock.time, 1) as batch:
         made = [plan(each, clock.time) for each in batch]
         assert made[0].wake_at != clock.time
         step = ended(begun(claim, clock.time), clock.time)
@@ -253,7 +267,7 @@ async def test_one_that_ends_while_a_snapshot_is_read_is_either_busy_or_over(
         return await read(*given)
 
     monkeypatch.setattr(store._compiled, "read", read_meanwhile)
-    async with store.due(clock.time, 1) as [seen]:
+    async with store.due(SCOPE, clock.time, 1) as [seen]:
         assert seen.busy_count == 0
         assert seen.last_end is not None
         assert seen.last_end.ended_at == clock.time

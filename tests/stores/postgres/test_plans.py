@@ -25,8 +25,9 @@ OCCURRENCES = 30_000
 
 FILL = f"""
 insert into job (id, name, created_at) select n, n, '2026-01-01' from generate_series(1, {JOBS}) n;
-insert into job_state (job, id, version, first_version, revision, woken, watermark, wake_at, keep_last)
-select seq, id, 1, 1, 1, 1, created_at, created_at + make_interval(years => seq % 100), 20 from job;
+insert into job_state (job, id, needs, version, first_version, revision, woken, watermark, wake_at, keep_last)
+select seq, id, (array['', 'code:shop'])[1 + seq % 2], 1, 1, 1, 1, created_at,
+       created_at + make_interval(years => seq % 100), 20 from job;
 insert into definition select seq, 1, null, 'task', '', true, true, '', '{{}}', '', '2026-01-01' from job;
 insert into pause (job, since, until, missed, reason, paused_by)
 select seq, '2026-01-01', '2026-02-01', 'skip', '', '' from job;
@@ -36,15 +37,16 @@ insert into request (job, key, cause, requested_at, reason, requested_by, again,
 select seq, 'k', 1, '2026-01-01', '', '', false, ('00000000-0000-0000-0000-' || lpad(seq::text, 12, '0'))::uuid
   from job;
 insert into request_key (job, cause, key, nth, call, id) select job, cause, key, 1, 1, id from request;
-insert into wake (job, at, wakes, scheduled_for, started_at, ended_at, well)
-select seq, '2026-01-01', seq % 1000 = 0, '2026-01-01', '2026-01-01', '2026-01-01', true from job;
+insert into wake (job, at, wakes, needs, scheduled_for, started_at, ended_at, well)
+select seq, '2026-01-01', seq % 1000 = 0, '', '2026-01-01', '2026-01-01', '2026-01-01', true from job;
 insert into forgotten_failure (job, at) select seq, '2026-01-01' from job;
 insert into span (job, status, why, detail, after_at, through_at, version, count)
 select seq, 9, 'missed', '', '2026-01-01', '2026-01-02', 1, 1 from job;
 insert into occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, early,
-                        created_at, updated_at, queue)
+                        created_at, updated_at, needs)
 select ('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, 1 + n % {JOBS}, 1, at, 0, 0, 0, false, at,
-       at + case when n % 100 = 0 then '9 years' else '0' end::interval, n % 100 = 0, at, at, 'default'
+       at + case when n % 100 = 0 then '9 years' else '0' end::interval, n % 100 = 0, at, at,
+       (array['', 'code:shop'])[1 + n % 2]
   from (select n, '2026-01-01'::timestamptz + make_interval(mins => n) as at
           from generate_series(1, {OCCURRENCES}) n) o
 """
@@ -53,7 +55,7 @@ update occurrence set status = 4, fence = 2, number = 1, ended_at = scheduled_fo
 insert into task_run (occurrence, task, status, attempts, retries, out_of_time)
 select seq, 'main', 2, 1, 0, false from occurrence where status = 4;
 insert into attempt (occurrence, task, number, status) select seq, 'main', 1, 2 from occurrence where status = 4;
-insert into report select ended_at, seq from occurrence where status = 4 and seq % 3 = 0
+insert into report select needs, ended_at, seq from occurrence where status = 4 and seq % 3 = 0
 """
 
 WHOLE = {
@@ -64,6 +66,7 @@ WHOLE = {
     "jobs_ahead": "every job is looked at, at a start and after a clock was set back",
     "wake_jobs_ahead": "as jobs_ahead",
     "was_ahead": "as jobs_ahead",
+    "relabel_wakes": "once a minute, and it finds nothing unless an edit and an ending have met",
 }
 """Queries that read a whole table by their nature."""
 
@@ -74,8 +77,8 @@ takes the index for it as long as it knows that most occurrences are over, which
 FOR_PEOPLE = ("history", "history_of", "prune")
 """What people ask now and then; until the server has learned that there is a history, it reads what there is."""
 
-SMALL = ("wake", "node")
-"""Tables that hold what has happened since the last plans, or are as small as the fleet."""
+SMALL = ("wake", "node", "needs")
+"""Tables that hold what has happened since the last plans, or are as small as the fleet and what it is made of."""
 
 INDEXES = {
     "ahead": ("job_state_due", "occurrence_early"),
@@ -147,9 +150,9 @@ ids = [UUID(int=0) for _ in range(BATCH)]
 keys = list(range(1, BATCH + 1))
 times = [START] * BATCH
 CUSTOM: dict[str, tuple[Any, ...]] = {
-    "ahead": (["default"],),
-    "hold_due": (START, BATCH, 2 * BATCH, START.replace(year=2000), "", [1]),
-    "glance": (START, 20, [1]),
+    "ahead": (["", "code:shop"], 2),
+    "hold_due": (START, BATCH, 2 * BATCH, START.replace(year=2000), "", [1], ["", "code:shop"], ["7"]),
+    "glance": (START, 20, [1], ["", "code:shop"], ["7"]),
     "marked_plans": (keys, 1),
     "standing_of_ripe": (keys, START),
     "standing_of_told": (keys, START),
@@ -180,7 +183,7 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
         keys,
         1,
         "node",
-        ["default"],
+        ["", "code:shop"],
         times,
         [1] * BATCH,
         1,
@@ -189,8 +192,8 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
     "settle_pauses": (keys, times),
     "settle_adjustments": (keys, times),
     "answer_requests": (keys, [1] * BATCH, ["k"] * BATCH, [None] * BATCH),
-    "claim": ("node", ["default"], BATCH, [], False, 1),
-    "ripen": (["default"],),
+    "claim": ("node", ["", "code:shop"], BATCH, [], False, 1),
+    "ripen": (["", "code:shop"],),
     "runs": (keys,),
     "commit_steps": (keys, keys, keys, [3] * BATCH, [4] * BATCH, *[None] * 26, keys),
     "commit_plain": (keys, keys, keys, [True] * BATCH, ["main"] * BATCH, times, times, None, None, keys),
@@ -202,7 +205,7 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
     "hold_jobs_of": (keys,),
     "retired_of": (keys,),
     "hold_given_back": (keys,),
-    "reports": (100, []),
+    "reports": (100, [], ["", "code:shop"]),
     "reported": (ids,),
     "history": ([], None, None, None, START, UUID(int=0), 101),
     "existing": (ids,),

@@ -11,9 +11,9 @@ from everytick.domain.outcome import Lost
 from everytick.domain.snapshots import Request
 from everytick.domain.steps import WaitOver
 from everytick.errors import DuplicateDefinition, VersionConflict
-from everytick.stores.base import Commit
+from everytick.stores.base import Commit, NodeScope
 from everytick.stores.postgres.store import PostgresStore
-from tests.stores.acting import FAILED, QUEUES, began, ended, job, occurrences, plan_once, unheard
+from tests.stores.acting import FAILED, began, ended, job, occurrences, plan_once, unheard
 from tests.stores.clock import ManualClock
 
 
@@ -25,7 +25,7 @@ async def test_ten_claimers_at_the_same_moment_share_without_sharing_one(
     clock.move(hours=50)
     await plan_once(store)
     answers = await asyncio.gather(
-        *((store, other)[number % 2].claim(f"node-{number}", QUEUES, 10) for number in range(10))
+        *((store, other)[number % 2].claim(NodeScope(f"node-{number}"), 10) for number in range(10))
     )
     handles = [claim.handle for answer in answers for claim in answer]
     assert len(handles) == len(set(handles)) == 50
@@ -39,7 +39,7 @@ async def test_ten_claimers_and_one_ready_are_one_success(
     clock.move(hours=1)
     await plan_once(store)
     answers = await asyncio.gather(
-        *((store, other)[number % 2].claim(f"node-{number}", QUEUES, 5) for number in range(10))
+        *((store, other)[number % 2].claim(NodeScope(f"node-{number}"), 5) for number in range(10))
     )
     assert sorted(len(answer) for answer in answers) == [0] * 9 + [1]
 
@@ -51,7 +51,7 @@ async def test_owner_and_reaper_commit_the_same_occurrences_in_opposite_order_wi
     await store.put(job(recovery="execute_all", overlap="allow"))
     clock.move(hours=60)
     await plan_once(store)
-    claims = await store.claim("node-1", QUEUES, 100)
+    claims = await store.claim(NodeScope("node-1"), 100)
     clock.move(seconds=30)
     await other.beat("reaper", [])
     taken = await other.orphans("reaper", 100, await unheard(other))
@@ -101,16 +101,16 @@ async def test_a_pause_and_a_claim_come_one_after_the_other(
     clock.move(hours=1)
     await plan_once(store)
     if first == "claim":
-        assert len(await store.claim("node-1", QUEUES, 1)) == 1
+        assert len(await store.claim(NodeScope("node-1"), 1)) == 1
         await store.pause(stored.job_id)
         assert await db.fetchval("select status from occurrences") == "running"
         return
     async with db.transaction():
         await db.execute("select from occurrence for update")
         pausing = asyncio.create_task(store.pause(stored.job_id))
-        assert await store.claim("node-1", QUEUES, 1) == [], "what somebody holds is passed over"
+        assert await store.claim(NodeScope("node-1"), 1) == [], "what somebody holds is passed over"
     await pausing
-    assert await store.claim("node-1", QUEUES, 1) == []
+    assert await store.claim(NodeScope("node-1"), 1) == []
     assert await db.fetchval("select status from occurrences") == "queued"
 
 
@@ -119,7 +119,7 @@ async def test_a_flush_may_hold_two_steps_of_one_occurrence(store: PostgresStore
     await store.put(job(retry={"max": 1, "interval": "1s"}))
     clock.move(hours=1)
     await plan_once(store)
-    [claim] = await store.claim("node-1", QUEUES, 1)
+    [claim] = await store.claim(NodeScope("node-1"), 1)
     waits = ended(began(claim, clock.time), clock.time, FAILED)
     again = advance(waits.after, WaitOver("main"), clock.move(seconds=1))
     last = ended(again, clock.time)
@@ -137,7 +137,7 @@ async def test_a_take_over_alone_fences_the_old_owner_out(
     await store.put(job())
     clock.move(hours=1)
     await plan_once(store)
-    [claim] = await store.claim("node-1", QUEUES, 1)
+    [claim] = await store.claim(NodeScope("node-1"), 1)
     clock.move(seconds=30)
     await other.beat("reaper", [])
     [taken] = await other.orphans("reaper", 10, await unheard(other))

@@ -8,10 +8,10 @@ import pytest
 
 from everytick.domain.steps import Step
 from everytick.errors import StoreUnavailable
-from everytick.stores.base import Claim, Commit
+from everytick.stores.base import Claim, Commit, NodeScope
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
-from tests.stores.acting import QUEUES, began, ended, job, plan_once, statuses, unheard
+from tests.stores.acting import began, ended, job, plan_once, statuses, unheard
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.proxy import Cut, Proxy
 
@@ -29,7 +29,7 @@ async def running(store: PostgresStore, clock: ManualClock) -> tuple[Claim, Step
     await store.put(job())
     clock.move(hours=1)
     await plan_once(store)
-    [claim] = await store.claim("node-1", QUEUES, 1)
+    [claim] = await store.claim(NodeScope("node-1"), 1)
     return claim, ended(began(claim, clock.time), clock.time)
 
 

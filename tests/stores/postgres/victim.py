@@ -6,13 +6,14 @@ python -m tests.stores.postgres.victim <address> <schema> plan|run
 import asyncio
 import sys
 
+from everytick.stores.base import NodeScope
 from everytick.stores.postgres.store import PostgresStore
-from tests.stores.acting import QUEUES, began, ended, plan_once
+from tests.stores.acting import began, ended, plan_once
 
 
 async def run_in_transactions(store: PostgresStore) -> None:
     """Claim one, and let its task write and succeed together."""
-    [claim] = await store.claim("victim", QUEUES, 1)
+    [claim] = await store.claim(NodeScope("victim"), 1)
     now = await store.now()
     async with store.transaction(claim) as begun:
         await begun.execute(f"insert into {store.schema}.booking values (7)")

@@ -11,6 +11,7 @@ PREAMBLE = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from everytick.stores.sqlite import opening
+from everytick.stores.base import NodeScope
 from everytick.stores.sqlite.store import SqliteStore
 from tests.stores.acting import job
 from tests.stores.clock import ManualClock

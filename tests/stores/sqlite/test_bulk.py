@@ -9,10 +9,10 @@ import pytest
 
 from everytick.domain.outcome import Failed, Outcome, Succeeded
 from everytick.domain.payload import payload
-from everytick.stores.base import Commit
+from everytick.stores.base import Commit, NodeScope
 from everytick.stores.sqlite.bulk import Bulk, in_order
 from everytick.stores.sqlite.store import SqliteStore
-from tests.stores.acting import QUEUES, began, ended, job, plan_once
+from tests.stores.acting import began, ended, job, plan_once
 from tests.stores.clock import ManualClock
 
 
@@ -54,7 +54,7 @@ async def test_steps_of_all_kinds_in_one_batch_are_each_recorded(opened: SqliteS
     names = {(await opened.put(job(f"job-{number:03}"))).job_id: number for number in range(100)}
     clock.move(hours=1)
     await plan_once(opened, 200)
-    claims = await opened.claim("node-1", QUEUES, 200)
+    claims = await opened.claim(NodeScope("node-1"), 200)
     steps = []
     for claim in claims:
         number = names[claim.occurrence.job_id]
@@ -86,7 +86,7 @@ async def test_one_stale_step_in_a_long_batch_is_the_only_one_that_is_refused(
         await opened.put(job(f"job-{number:03}"))
     clock.move(hours=1)
     await plan_once(opened, 200)
-    claims = await opened.claim("node-1", QUEUES, 200)
+    claims = await opened.claim(NodeScope("node-1"), 200)
     steps = [(claim, ended(began(claim, clock.time), clock.time, Succeeded())) for claim in claims]
     lost = claims[17]
     await opened.take("node-2", [lost.occurrence.job_id], 1)
@@ -100,7 +100,7 @@ async def test_what_has_ended_says_when_and_nothing_else_does(opened: SqliteStor
     """The index of what is active goes by ended_at, the statements by the status: they must never disagree."""
     await opened.put(job())
     insert = """insert into occurrence (id, job, version, scheduled_for, status, cause, late, ended_at, created_at,
-                                        updated_at, priority, queue) values (x'00', 1, 1, 0, ?, 0, 0, ?, 0, 0, 0, '')"""
+                                        updated_at, priority, needs) values (x'00', 1, 1, 0, ?, 0, 0, ?, 0, 0, 0, '')"""
     for status, ended_at in ((4, None), (1, 5)):
         with pytest.raises(sqlite3.IntegrityError, match="CHECK"):
             sql.execute(insert, (status, ended_at))
@@ -112,5 +112,5 @@ async def test_what_is_claimed_together_stands_together_in_the_file(opened: Sqli
         await opened.put(job(f"job-{number:03}"))
     clock.move(hours=1)
     await plan_once(opened, 200)
-    handles = [claim.handle for _ in range(4) for claim in await opened.claim("node-1", QUEUES, 10)]
+    handles = [claim.handle for _ in range(4) for claim in await opened.claim(NodeScope("node-1"), 10)]
     assert handles == sorted(handles)

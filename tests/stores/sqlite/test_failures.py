@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from everytick.errors import StoreBroken, StoreUnavailable
+from everytick.stores.base import NodeScope
 from everytick.stores.sqlite.failures import named
 from everytick.stores.sqlite.store import SqliteStore
-from tests.stores.acting import QUEUES, job
+from tests.stores.acting import job
 from tests.stores.clock import ManualClock
 
 AWAY = ("BUSY", "LOCKED", "IOERR", "FULL", "READONLY", "CANTOPEN", "PERM", "NOMEM", "PROTOCOL")
@@ -49,7 +50,7 @@ async def test_a_missing_table_fails_what_needs_it_and_nothing_else(
     stored = await opened.put(job())
     await opened.check_writable()
     sql.execute("alter table job_state rename to elsewhere")
-    for asked in (opened.check_writable(), opened.ahead(QUEUES), opened.pause(stored.job_id)):
+    for asked in (opened.check_writable(), opened.ahead(NodeScope("node-1")), opened.pause(stored.job_id)):
         with pytest.raises(StoreBroken, match=r"no such table: (main\.)?job_state; this does not pass by itself"):
             await asked
     assert (await opened.beat("node-1", ())).gone == ()

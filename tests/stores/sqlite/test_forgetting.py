@@ -4,9 +4,10 @@ import sqlite3
 
 import pytest
 
+from everytick.stores.base import NodeScope
 from everytick.stores.sqlite import history
 from everytick.stores.sqlite.store import SqliteStore
-from tests.stores.acting import FAILED, QUEUES, began, ended, job, occurrences, plan_once
+from tests.stores.acting import FAILED, began, ended, job, occurrences, plan_once
 from tests.stores.clock import ManualClock
 
 KEEP = {"success": "1h", "failure": "30d", "keep_last": 2}
@@ -18,7 +19,7 @@ async def _run_for_hours(opened: SqliteStore, clock: ManualClock, *, well: bool 
     for _ in range(HOURS):
         clock.move(hours=1)
         await plan_once(opened)
-        claims = await opened.claim("node-1", QUEUES, 100)
+        claims = await opened.claim(NodeScope("node-1"), 100)
         outcome = None if well else FAILED
         await opened.commit_steps([(claim, ended(began(claim, clock.time), clock.time, outcome)) for claim in claims])
 
@@ -62,7 +63,7 @@ async def test_what_is_young_or_kept_is_not_walked_through(
     """Thousands of occurrences that are too young cost a call as much as none."""
     await _define(opened, "a")
     await _run_for_hours(opened, clock)
-    columns = "job, version, status, cause, late, created_at, updated_at, priority, queue"
+    columns = "job, version, status, cause, late, created_at, updated_at, priority, needs"
     sql.execute(
         "with recursive n(i) as (select 1 union all select i + 1 from n where i < 3000)"
         f" insert into occurrence (id, scheduled_for, ended_at, {columns})"

@@ -4,9 +4,10 @@ import pytest
 
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import JobSnapshot, Request
+from everytick.stores.base import NodeScope
 from everytick.stores.sqlite import lines
 from everytick.stores.sqlite.store import SqliteStore
-from tests.stores.acting import QUEUES, job, plan_once
+from tests.stores.acting import job, plan_once
 from tests.stores.clock import ManualClock
 
 MANY = 150
@@ -30,7 +31,7 @@ async def test_a_crowd_is_seen_as_few_are(
     clock.move(minutes=MANY)
     while await plan_once(opened):
         pass
-    await opened.claim("node-1", QUEUES, 20)
+    await opened.claim(NodeScope("node-1"), 20)
     for key in ("x", "y"):
         await opened.request(paused.job_id, Request(key, Cause.TRIGGER, clock.time))
     await plan_once(opened)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from everytick.stores.base import NodeScope
 from everytick.stores.sqlite.store import SqliteStore
 from tests.stores.acting import job, occurrences, plan_once, run_one
 from tests.stores.clock import ManualClock
@@ -26,11 +27,11 @@ async def test_a_report_is_owed_where_somebody_waits_for_it(
     assert await opened.cancel(waiting.id)
 
     ended = [each.id for each in await occurrences(opened)]
-    assert [each.id for each in await opened.reports(10)] == (ended if awaited else [])
+    assert [each.id for each in await opened.reports(NodeScope("node-1"), 10)] == (ended if awaited else [])
     clock.move(hours=2)
     assert await opened.prune() == (0 if awaited else 2)
     await opened.reported(ended)
-    assert await opened.reports(10) == []
+    assert await opened.reports(NodeScope("node-1"), 10) == []
     assert await opened.prune() == (2 if awaited else 0)
 
 
@@ -40,12 +41,12 @@ async def test_what_a_version_says_of_reports_holds_for_its_own_occurrences(
     await opened.put(replace(job(overlap="queue", recovery="execute_all"), reports=True))
     clock.move(hours=1)
     await plan_once(opened)
-    [claim] = await opened.claim("node-1", ["default"], 1)
+    [claim] = await opened.claim(NodeScope("node-1"), 1)
     clock.move(hours=1)
     await plan_once(opened)
     await opened.put(job(reports=False, overlap="queue", recovery="execute_all"))
     first, second = await occurrences(opened)
     assert (first.id, first.version, second.version) == (claim.occurrence.id, 1, 2)
     assert await opened.cancel(second.id)
-    assert await opened.reports(10) == []
+    assert await opened.reports(NodeScope("node-1"), 10) == []
     assert claim.snapshot.rules.reports

@@ -51,10 +51,10 @@ INDEXES = {
     "INDEX request_id": "asked_for forget_asked_for",
     "INDEX request_key_id": "forget_keys",
     "INDEX attempt_failed": "last_failures",
-    "INDEX job_due": "due_jobs next_wake wake_jobs_ahead",
+    "INDEX job_due": "due_jobs next_wake",
     "INDEX occurrence_active": """
         active_counts active_of_jobs ask_all_to_cancel await_ends crowds_of_jobs give_new_version held_by_others
-        held_of_job hold_waits let_waits_go put_all_back_in_line put_back_in_line""",
+        held_of_job hold_waits let_waits_go put_all_back_in_line put_back_in_line add_needs_of_active""",
     "INDEX occurrence_by_time": "history",
     "INDEX occurrence_ended (job=? AND status=? AND ended_at<?)": "aged_of_job jobs_with_aged",
     "INDEX occurrence_deadline": "overdue",
@@ -77,6 +77,7 @@ INDEXES = {
     "INDEX sqlite_autoindex_request_1": """
         continue_backfill forget_request open_request purge_requests requests_of_jobs""",
     "": """
+        add_needs all_needs count_needs wake_jobs_ahead
         add_job add_job_state add_pause add_request add_span add_version beat count_moved_request create_occurrence
         parked_definitions put_adjustment record_occurrence register_node show_parked
         use_key was_ahead write_first_attempts write_first_successes write_attempt write_run""",
@@ -87,6 +88,9 @@ BY_QUERY = {name: index for index, names in INDEXES.items() for name in names.sp
 # jobs for people, rows that come with the statement, and attempts that failed, by an index that holds no others. What
 # was written while a clock was ahead is looked for at a start, and after a step back, among all jobs and retries.
 SMALL = {
+    "all_needs": "needs",
+    "count_needs": "needs",
+    "wake_jobs_ahead": "job_state",
     "nodes": "n",
     "strangers": "o",
     "forget_nodes": "node",

@@ -12,12 +12,12 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.payload import payload
 from everytick.domain.snapshots import Adjustment, AdjustmentKind, Request
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
-from everytick.stores.base import Commit
+from everytick.stores.base import Commit, NodeScope
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.queries import Q, Queries
 from everytick.stores.sqlite.store import SqliteStore
 from everytick.stores.sqlite.writer import Transaction
-from tests.stores.acting import FAILED, QUEUES, job, occurrences, plan_once, run_one
+from tests.stores.acting import FAILED, job, occurrences, plan_once, run_one
 from tests.stores.clock import ManualClock
 
 
@@ -125,7 +125,7 @@ async def test_a_definition_that_cannot_be_read_is_parked_and_harms_no_other(
     await fresh.open()
     clock.move(hours=1)
 
-    assert [claim.occurrence.job_id for claim in await fresh.claim("node-1", QUEUES, 1)] == [job("good").id]
+    assert [claim.occurrence.job_id for claim in await fresh.claim(NodeScope("node-1"), 1)] == [job("good").id]
     assert len(await plan_once(fresh)) == 1
     assert [record.job.name for record in await fresh.list()] == ["good"]
     [parked] = await fresh.parked()
@@ -139,7 +139,7 @@ async def test_a_definition_that_cannot_be_read_is_parked_and_harms_no_other(
     assert await fresh.parked() == []
     assert await plan_once(fresh) == [Commit.COMMITTED]
     assert [record.job.name for record in await fresh.list()] == ["bad", "good"]
-    assert [claim.occurrence.version for claim in await fresh.claim("node-1", QUEUES, 5)] == [2]
+    assert [claim.occurrence.version for claim in await fresh.claim(NodeScope("node-1"), 5)] == [2]
     await fresh.close()
 
 
@@ -149,7 +149,7 @@ async def test_an_amended_occurrence_keeps_its_own_policies(opened: SqliteStore,
     set_ = overrides(Level.OCCURRENCE, {"priority": 7, "payload": {"x": 3}, "task_timeout": "9s"})
     amend = Adjustment(clock.time.replace(hour=10), AdjustmentKind.AMEND, overrides=set_)
     await opened.adjust(stored.job_id, amend)
-    async with opened.due(clock.time, 1) as [snapshot]:
+    async with opened.due(NodeScope("node-1"), clock.time, 1) as [snapshot]:
         assert snapshot.adjustments == (amend,)
     clock.move(hours=1)
     await plan_once(opened)

@@ -4,9 +4,10 @@ import sqlite3
 from datetime import timedelta
 
 from everytick.domain.snapshots import Adjustment, AdjustmentKind
+from everytick.stores.base import NodeScope
 from everytick.stores.sqlite.store import SqliteStore
 from everytick.stores.sqlite.writer import Transaction
-from tests.stores.acting import QUEUES, claim_one, job, plan_once
+from tests.stores.acting import claim_one, job, plan_once
 from tests.stores.clock import ManualClock
 
 PARKED = 3_000
@@ -42,7 +43,7 @@ async def _steps_of_a_claim(opened: SqliteStore) -> int:
         transaction.connection.set_progress_handler(count, 100)
 
     await opened._write(watch)
-    await opened.claim("node-1", QUEUES, 10)
+    await opened.claim(NodeScope("node-1"), 10)
     await opened._write(lambda transaction: transaction.connection.set_progress_handler(None, 0))
     return counted[0]
 
@@ -60,11 +61,11 @@ async def test_what_was_parked_is_claimed_in_its_place_once_its_time_has_come(
 ) -> None:
     await _ready_beside_parked(opened, sql, clock)
     assert (await claim_one(opened)).handle == 1
-    assert (await opened.ahead(QUEUES)).ready_at == clock.time + timedelta(hours=1)
+    assert (await opened.ahead(NodeScope("node-1"))).ready_at == clock.time + timedelta(hours=1)
     clock.move(minutes=59)
-    assert await opened.claim("node-1", QUEUES, 1) == []
+    assert await opened.claim(NodeScope("node-1"), 1) == []
     clock.move(minutes=1)
-    assert len(await opened.claim("node-1", QUEUES, 10_000)) == PARKED
+    assert len(await opened.claim(NodeScope("node-1"), 10_000)) == PARKED
 
 
 async def test_a_move_to_its_own_time_is_forgotten_with_the_others(opened: SqliteStore, clock: ManualClock) -> None:
@@ -86,7 +87,7 @@ async def test_of_what_others_hold_only_what_was_named_is_taken(opened: SqliteSt
         await opened.put(job(name))
     clock.move(hours=1)
     await plan_once(opened)
-    one, other = await opened.claim("node-1", QUEUES, 2)
+    one, other = await opened.claim(NodeScope("node-1"), 2)
     ids = [one.occurrence.job_id, other.occurrence.job_id]
     assert await opened.take("node-2", ids, 9, []) == []
     assert await opened.take("node-2", ids[:1], 9, [other.occurrence.id]) == []

@@ -98,7 +98,7 @@ async def main():
     await store.open()
     print("ready", flush=True); sys.stdin.readline()
     for _ in range(30):
-        for claim in await store.claim(sys.argv[2], ["default"], 1):
+        for claim in await store.claim(NodeScope(sys.argv[2]), 1):
             print(claim.occurrence.id)
     await store.close()
 asyncio.run(main())

@@ -16,8 +16,8 @@ from everytick.domain.snapshots import JobSnapshot, Request
 from everytick.domain.statuses import ENDED
 from everytick.domain.steps import Step
 from everytick.errors import EverytickError
-from everytick.stores.base import Claim, Orders
-from tests.stores.acting import FAILED, QUEUES, AnyStore, began, ended, job, occurrences, plan_once, reap
+from everytick.stores.base import Claim, NodeScope, Orders
+from tests.stores.acting import FAILED, AnyStore, began, ended, job, occurrences, plan_once, reap
 from tests.stores.clock import ManualClock
 
 POLICIES: Mapping[str, Any] = {
@@ -49,7 +49,7 @@ async def set_up(store: AnyStore, clock: ManualClock) -> Scene:
     stored = await store.put(job(**POLICIES))
     clock.move(hours=1)
     await plan_once(store)
-    [claim] = await store.claim("node-1", QUEUES, 5)
+    [claim] = await store.claim(NodeScope("node-1"), 5)
     begun = began(claim, clock.time)
     for _ in range(2):
         clock.move(hours=1)
@@ -57,7 +57,7 @@ async def set_up(store: AnyStore, clock: ManualClock) -> Scene:
     clock.move(hours=1)
     now = await store.now()
     asked_id = await store.request(stored.job_id, Request("open", Cause.TRIGGER, now, call=1))
-    async with store.due(now, 10) as batch:
+    async with store.due(NodeScope("node-1"), now, 10) as batch:
         plans = [plan(snapshot, now) for snapshot in batch]
     made = await occurrences(store)
     assert [str(each.status) for each in made] == ["running", "pending", "queued"]
@@ -76,7 +76,7 @@ async def _request(store: AnyStore, scene: Scene) -> str:
 
 
 DEEDS: Mapping[str, Deed] = {
-    "claim": lambda store, scene: store.claim("node-3", QUEUES, 5),
+    "claim": lambda store, scene: store.claim(NodeScope("node-3"), 5),
     "end": lambda store, scene: store.commit_steps([(scene.claim, scene.success)]),
     "park": lambda store, scene: store.commit_steps([(scene.claim, scene.failure)]),
     "plan": lambda store, scene: plan_once(store),
@@ -137,7 +137,7 @@ async def state(store: AnyStore, scene: Scene) -> dict[str, Any]:
         "seen by a plan": await store.look([scene.job_id]),
         "occurrences": [(_untimed(whole.occurrence), whole.runs, whole.attempts) for whole in wholes],
         "spans": list(await store.spans(scene.job_id, scene.batch[0].watermark, await store.now())),
-        "reports": [each.id for each in await store.reports(100)],
+        "reports": [each.id for each in await store.reports(NodeScope("node-1"), 100)],
         "nodes": [(node.id, node.beat_at, node.holds, node.beats) for node in await store.nodes()],
     }
 
@@ -188,7 +188,7 @@ async def require_settles(store: AnyStore, scene: Scene, clock: ManualClock) -> 
 async def run_what_is_ready(store: AnyStore) -> int:
     """Run everything that may start, well, and return how much it was; what is to be canceled only says so."""
     now = await store.now()
-    claims = await store.claim("worker", QUEUES, 10)
+    claims = await store.claim(NodeScope("worker"), 10)
     begun = [(claim, began(claim, now)) for claim in claims]
     await store.commit_steps([(claim, ended(step, now) if step.starts else step) for claim, step in begun])
     return len(claims)

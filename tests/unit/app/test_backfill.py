@@ -8,7 +8,7 @@ from everytick.app import Everytick
 from everytick.errors import Conflict, NotFound
 from everytick.schedules.codec import schedule
 from everytick.stores.addresses import AnyStore
-from tests.stores.acting import began, ended, occurrences, plan_once, run_one
+from tests.stores.acting import began, ended, everything, occurrences, plan_once, run_one
 from tests.stores.clock import ManualClock
 
 
@@ -31,7 +31,7 @@ async def pass_to(store: AnyStore, clock: ManualClock, moment: datetime) -> None
         clock.time = min(clock.time + timedelta(minutes=10), moment)
         await plan_once(store)
         for _ in range(50):
-            claims = await store.claim("node-1", ["default"], 1)
+            claims = await store.claim(await everything(store), 1)
             if not claims:
                 break
             await store.commit_steps([(claims[0], ended(began(claims[0], clock.time), clock.time))])

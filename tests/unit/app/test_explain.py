@@ -15,7 +15,7 @@ from everytick.schedules.calendars import calendar
 from everytick.schedules.cron import cron
 from everytick.schedules.once import after_completion
 from everytick.stores.addresses import AnyStore
-from tests.stores.acting import FAILED, QUEUES, claim_one, deliver, occurrences, plan_once, run_one
+from tests.stores.acting import FAILED, claim_one, deliver, everything, occurrences, plan_once, run_one
 from tests.stores.clock import START, ManualClock
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -383,7 +383,7 @@ async def test_what_is_to_come_will_run_with_its_id_already_known(told: Told) ->
     await told.until(at(10))
     assert found.verdict is Verdict.WILL_RUN
     soon = await told.asked(at(11))
-    [claim] = await told.store.claim("node-1", QUEUES, 10)
+    [claim] = await told.store.claim(await everything(told.store), 10)
     while_busy = await told.asked(at(11))
     assert (soon.behind, while_busy.behind) == (claim.occurrence.id, claim.occurrence.id)
     assert while_busy.text.endswith(

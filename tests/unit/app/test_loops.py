@@ -11,6 +11,7 @@ import pytest
 
 from everytick import Everytick, every
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.stores.base import NodeScope
 
 
 class Shop:
@@ -118,13 +119,13 @@ async def test_what_could_not_be_run_here_runs_as_soon_as_its_definition_is_stor
 ) -> None:
     """A node leaves what it does not know to others for a minute, but learns at once what is defined beside it."""
     address = f"sqlite:///{tmp_path}/e.db"
-    other, tick = Everytick(address, name="other"), Everytick(address, name="shop", grace_period="1s", poll="100ms")
+    other, tick = Everytick(address, name="shop"), Everytick(address, name="shop", grace_period="1s", poll="100ms")
     other.job(every("P1Y"), name="later")(lambda: None)
     async with tick:
         handle = await other.trigger("later")
         while "cannot run here" not in caplog.text:
             await (await tick._opened()).bell(0.05)
-        tick.job(every("P1Y"), name="later", owner="code:other")(lambda: None)
+        tick.job(every("P1Y"), name="later")(lambda: None)
         await tick.sync()
         ended = await handle.wait(timeout="20s")
         assert ended.status is OccurrenceStatus.COMPLETED
@@ -198,7 +199,7 @@ async def test_a_bridge_carries_verbs_and_facts_and_refuses_the_rest(tmp_path: P
         store = await shop.tick._opened()
         assert (store.is_in_memory, store.file) == (False, tmp_path / "e.db")
         with pytest.raises(TypeError, match="due can only be asked on the loop that opened the store"):
-            store.due(await store.now(), 1)
+            store.due(NodeScope("node-1"), await store.now(), 1)
     finally:
         await asyncio.to_thread(shop.tick.stop_background)
 
@@ -263,6 +264,7 @@ def test_a_fork_starts_an_application_of_its_own(tmp_path: Path) -> None:
         f"""
 import os, signal
 from everytick import Everytick, every
+from everytick.stores.base import NodeScope
 tick = Everytick("sqlite:///{tmp_path}/e.db", name="shop", grace_period="1s")
 
 @tick.job(every("P1Y"))

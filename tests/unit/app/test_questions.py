@@ -13,7 +13,7 @@ from everytick.schedules.cron import cron
 from everytick.schedules.interval import every
 from everytick.schedules.once import after_completion, once
 from everytick.stores.addresses import AnyStore
-from tests.stores.acting import began, claim_one, ended, plan_once, run_one
+from tests.stores.acting import began, claim_one, ended, everything, plan_once, run_one
 from tests.stores.clock import START, ManualClock
 
 
@@ -63,7 +63,7 @@ async def test_many_jobs_stand_together_as_each_stands_alone(
     clock.move(hours=1)
     await tick.trigger("runs")
     await plan_once(store)
-    claims = await store.claim("node-1", ["default"], 10)
+    claims = await store.claim(await everything(store), 10)
     assert "runs" in {each.job.name for each in claims}
     records = await tick.jobs()
     alone = {record.job.id: await tick.status(record.job.name) for record in records}
@@ -230,7 +230,7 @@ async def history_of_a_day(tick: Everytick, store: AnyStore, clock: ManualClock)
     for _ in range(12):
         clock.move(hours=1)
         await plan_once(store)
-        if claims := await store.claim("node-1", ("default",), 1):
+        if claims := await store.claim(await everything(store), 1):
             clock.move(hours=1)
             await plan_once(store)
             now = await store.now()

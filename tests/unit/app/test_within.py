@@ -13,7 +13,7 @@ from everytick.errors import Conflict, NotFound, OccurrenceExists
 from everytick.stores.addresses import AnyStore
 from everytick.stores.postgres.store import PostgresStore
 from everytick.stores.sqlite.store import SqliteStore
-from tests.stores.acting import FAILED, plan_once, run_one, statuses
+from tests.stores.acting import FAILED, everything, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
 
 pytestmark = pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
@@ -55,7 +55,7 @@ async def yearly(tick: Everytick, store: AnyStore) -> str:
 
 async def _due(store: AnyStore) -> int:
     """How many jobs a planner would look at now; nothing is written, for a caller of SQLite holds the file."""
-    async with store.due(await store.now(), 10) as batch:
+    async with store.due(await everything(store), await store.now(), 10) as batch:
         return len(batch)
 
 

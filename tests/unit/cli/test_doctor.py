@@ -21,6 +21,7 @@ from everytick.cli.doctor import (
 from everytick.domain.nodes import NodeFacts
 from everytick.stores.base import NodeRecord
 from everytick.stores.memory import MemoryStore
+from tests.stores.acting import everything
 from tests.unit.cli.conftest import Cli
 
 
@@ -96,10 +97,10 @@ def test_a_silent_node_that_holds_something_is_a_finding(cli: Cli, shop: Everyti
         from everytick.deciding.plan import plan
 
         now = await store.now()
-        async with store.due(now, 10) as batch:
+        async with store.due(await everything(store), now, 10) as batch:
             await store.commit_plans(batch, [plan(each, now) for each in batch])
         await store.beat("host-1", [])
-        [claim] = await store.claim("host-1", ["default"], 1)
+        [claim] = await store.claim(await everything(store, "host-1"), 1)
         assert claim.occurrence.owner == "host-1"
         while await store.now() - now < timedelta(milliseconds=100):
             await store.bell(0.02)

@@ -10,6 +10,7 @@ import pytest
 
 from everytick import Everytick, every
 from everytick.testing import drain
+from tests.stores.acting import everything
 from tests.unit.cli.conftest import Cli, ran
 
 FUTURE = "2035-03-26T02:30[Europe/Berlin]"
@@ -157,7 +158,7 @@ def test_what_has_not_ended_cannot_be_replayed(cli: Cli, shop: Everytick) -> Non
 
         store = await shop._opened()
         now = await store.now()
-        async with store.due(now, 10) as batch:
+        async with store.due(await everything(store), now, 10) as batch:
             await store.commit_plans(batch, [plan(each, now) for each in batch])
         await shop.close()
 

@@ -31,7 +31,7 @@ def test_plans_that_were_made_ahead_wait_for_their_instant() -> None:
 
     async def story(world: World) -> None:
         await ten(world)
-        foresight = Foresight(world.store)
+        foresight = Foresight(world.store, world.node().scope)
         await foresight.look(SOON, lambda: True)
         assert list(foresight.come(SOON - timedelta(microseconds=1), 4)) == []
         parts = list(foresight.come(SOON, 4))
@@ -47,7 +47,7 @@ def test_a_plan_that_was_made_ahead_is_not_used_long_after_its_instant() -> None
 
     async def story(world: World) -> None:
         await ten(world)
-        foresight = Foresight(world.store)
+        foresight = Foresight(world.store, world.node().scope)
         await foresight.look(SOON, lambda: True)
         assert list(foresight.come(SOON + timedelta(seconds=1), 4)) == []
 
@@ -57,7 +57,7 @@ def test_a_plan_that_was_made_ahead_is_not_used_long_after_its_instant() -> None
 def test_whoever_has_something_to_do_does_not_look_ahead() -> None:
     async def story(world: World) -> None:
         await ten(world)
-        foresight = Foresight(world.store)
+        foresight = Foresight(world.store, world.node().scope)
         await foresight.look(SOON, lambda: False)
         assert list(foresight.come(SOON, 4)) == []
 

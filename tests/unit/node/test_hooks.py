@@ -20,7 +20,9 @@ from everytick.node.node import Node
 from everytick.node.settings import node_settings
 from everytick.runners.catalogue import Catalogue
 from everytick.schedules.interval import every
+from everytick.stores.base import NodeScope
 from everytick.stores.memory import MemoryStore
+from tests.stores.acting import plan_once
 from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import NOON, Function, World, living, passing, pause
 
@@ -61,7 +63,7 @@ def test_hooks_are_called_in_order_whatever_becomes_of_the_tasks(live: Live) -> 
         assert isinstance(report, Report)
         assert (report.occurrence_id, report.outcome, report.task("a").attempts) == (asked, "failed", 2)
         assert report.task("a").waits == (timedelta(seconds=10),)
-        assert await world.store.reports(10) == []
+        assert await world.store.reports(NodeScope("node-1"), 10) == []
         await node.stop()
 
     live(story)
@@ -84,7 +86,7 @@ def test_a_hook_that_raises_is_logged_and_changes_nothing(live: Live, caplog: py
         ended = await world.ended(await world.trigger(job))
         assert ended.status is OccurrenceStatus.COMPLETED
         await pause("1s")
-        assert await world.store.reports(10) == []
+        assert await world.store.reports(NodeScope("node-1"), 10) == []
         await node.stop()
 
     live(story)
@@ -195,10 +197,8 @@ async def _owed(world: World, name: str, count: int) -> list[str]:
     job = define_job(name, every("P1Y", start=NOON), policies={"overlap": "allow"}, tasks=tasks, reports=True)
     await world.store.put(job)
     asked = [await world.trigger(job, f"k{number}") for number in range(count)]
-    planner = world.node(knows={})
-    await planner.start()
-    await pause("2s")
-    await planner.stop()
+    while await plan_once(world.store):
+        pass
     for each in asked:
         await world.store.cancel(each)
     return asked
@@ -217,7 +217,7 @@ def test_reports_of_jobs_without_a_hook_here_hide_no_others(live: Live) -> None:
         await node.start()
         await pause("1s")
         assert told == ours
-        assert len(await world.store.reports(1000)) == 330
+        assert len(await world.store.reports(NodeScope("node-1"), 1000)) == 330
         await node.stop()
 
     live(story)
@@ -243,10 +243,10 @@ def test_a_hook_is_called_once_though_its_report_cannot_be_marked() -> None:
         asked = await world.trigger(job)
         await pause("1h")
         assert told == [asked]
-        assert len(await world.store.reports(10)) == 1
+        assert len(await world.store.reports(NodeScope("node-1"), 10)) == 1
         world.store.is_full = False
         await pause("1m")
-        assert await world.store.reports(10) == []
+        assert await world.store.reports(NodeScope("node-1"), 10) == []
         assert told == [asked]
         await node.stop()
 
@@ -270,7 +270,7 @@ def test_a_hook_that_takes_long_holds_up_no_other(live: Live) -> None:
         await node.start()
         await pause("40s")
         assert sorted(told) == sorted(ours)
-        assert len(await world.store.reports(1000)) == 300
+        assert len(await world.store.reports(NodeScope("node-1"), 1000)) == 300
         await node.stop()
 
     live(story)
@@ -374,7 +374,7 @@ def test_a_hook_that_does_not_end_is_left_behind_after_a_while(live: Live, caplo
         assert timedelta(seconds=10) <= ended.ended_at - begun < timedelta(seconds=15)
         await pause("12s")
         assert told == ["hook", "told to stop", "body", "hook", "told to stop"]
-        assert await world.store.reports(10) == []
+        assert await world.store.reports(NodeScope("node-1"), 10) == []
         await node.stop()
 
     live(story)

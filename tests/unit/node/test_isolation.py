@@ -16,7 +16,7 @@ from everytick.errors import Contended
 from everytick.node.alarms import Alarms
 from everytick.node.events import Event, Happening
 from everytick.node.logs import Logs
-from everytick.stores.base import Claim, ClaimKey, Commit, Orders
+from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Orders
 from everytick.stores.memory import MemoryStore
 from everytick.testing.virtual import VirtualLoop, run_virtually
 from tests.unit.node.conftest import Live
@@ -147,7 +147,7 @@ def test_an_orphan_that_cannot_be_settled_keeps_no_other_from_it(caplog: pytest.
         asked = [await world.trigger(job) for job in jobs]
         planner = world.node()
         await planner.planner.round()
-        assert len(await world.store.claim("gone", ["default"], 10)) == 2
+        assert len(await world.store.claim(NodeScope("gone"), 10)) == 2
         world.store.refused, world.store.refuses_loss = "bad", True
         await pause("1m")
         node = world.node()
@@ -176,7 +176,7 @@ def test_what_is_canceled_before_it_began_never_seems_to_have_begun(live: Live) 
         # As if it had been claimed ahead, and waits for the slot.
         second = await world.trigger(other)
         await pause("2s")
-        ahead = await world.store.claim(node.name, ["default"], 1)
+        ahead = await world.store.claim(NodeScope(node.name), 1)
         assert [each.occurrence.id for each in ahead] == [second]
         node.executor.take(ahead)
         assert node.executor.waiting == 1
@@ -218,7 +218,7 @@ def test_a_node_that_was_not_heard_of_for_too_long_begins_nothing_it_had_claimed
         await pause("1s")
         await world.trigger(other)
         await pause("2s")
-        node.executor.take(await world.store.claim(node.name, ["default"], 1))
+        node.executor.take(await world.store.claim(NodeScope(node.name), 1))
         assert node.executor.waiting == 1
         world.store.is_deaf = True
         await pause("90s")

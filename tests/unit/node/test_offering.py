@@ -8,10 +8,11 @@ import pytest
 
 from everytick.node.claimer import Claimer
 from everytick.node.health import Health
+from everytick.node.scope import Scope
 from everytick.node.settings import node_settings
-from everytick.stores.base import Claim, ClaimKey, Commit, Offer
+from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Offer
 from everytick.stores.memory.store import MemoryStore
-from tests.stores.acting import QUEUES, job, plan_once
+from tests.stores.acting import job, plan_once
 from tests.stores.clock import ManualClock
 
 
@@ -62,13 +63,15 @@ def store() -> MemoryStore:
 def claimer(desk: Desk, store: MemoryStore) -> Claimer:
     health = Health(monotonic, 60, 60)
     health.has_beaten()
-    return Claimer(store, "node-1", node_settings(slots=2), health, desk, monotonic)
+    settings = node_settings(slots=2)
+    scope = Scope("node-1", "", settings, why=lambda job: None)
+    return Claimer(store, scope, settings, health, desk, monotonic)
 
 
 async def claimed(store: MemoryStore, name: str) -> Claim:
     stored = await store.put(job(name, on_create="immediately"))
     await plan_once(store)
-    [claim] = [each for each in await store.claim("node-1", QUEUES, 10) if each.job.id == stored.job_id]
+    [claim] = [each for each in await store.claim(NodeScope("node-1"), 10) if each.job.id == stored.job_id]
     return claim
 
 

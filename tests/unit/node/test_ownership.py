@@ -11,7 +11,7 @@ from everytick.domain.steps import Step
 from everytick.errors import StoreUnavailable
 from everytick.node.node import Node, StopMode
 from everytick.schedules.interval import every
-from everytick.stores.base import Ahead, Claim, ClaimKey, Commit, Orders
+from everytick.stores.base import Ahead, Claim, ClaimKey, Commit, NodeScope, Orders
 from everytick.stores.memory import MemoryStore
 from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import NOON, World, living, passing, pause
@@ -34,13 +34,13 @@ class Unsteady(MemoryStore):
         self._answer()
         return await super().now()
 
-    async def ahead(self, queues: Collection[str]) -> Ahead:
+    async def ahead(self, scope: NodeScope) -> Ahead:
         self._answer()
-        return await super().ahead(queues)
+        return await super().ahead(scope)
 
-    async def claim(self, node: str, queues: Collection[str], limit: int, unknown: Collection[str] = ()) -> list[Claim]:
+    async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
         self._answer()
-        found = await super().claim(node, queues, limit, unknown)
+        found = await super().claim(scope, limit)
         await passing(self.reply_takes if found else 0)
         if self.loses_next_claim and found:
             self.loses_next_claim = False
@@ -451,10 +451,10 @@ def test_a_store_that_hangs_turns_readiness_red_within_fifteen_seconds() -> None
     class Hanging(MemoryStore):
         hangs = False
 
-        async def ahead(self, queues: Collection[str]) -> Ahead:
+        async def ahead(self, scope: NodeScope) -> Ahead:
             if self.hangs:
                 await passing(10_000)
-            return await super().ahead(queues)
+            return await super().ahead(scope)
 
         async def beat(self, node: str, keys: Collection[ClaimKey]) -> Orders:
             if self.hangs:

@@ -144,7 +144,7 @@ def test_a_node_that_stops_gives_back_what_waits_for_its_own_older_body(live: Li
 
 
 def test_what_is_left_is_never_asked_for(live: Live) -> None:
-    """C-21: also when a node looks again at what it could not run."""
+    """C-21, C-41: neither planned nor claimed, also when a node looks again at what it could not run."""
 
     async def story(world: World) -> None:
         async def body() -> None:
@@ -152,11 +152,11 @@ def test_what_is_left_is_never_asked_for(live: Live) -> None:
 
         job = await world.define("theirs", body)
         node = world.node()
-        node.executor.claimer.leave([job.id])
+        node.scope.leave([job.id])
         await node.start()
-        asked = await world.trigger(job)
+        await world.trigger(job)
         await pause("100s")
-        assert await world.status(asked) is OccurrenceStatus.PENDING
+        assert [each.key for each in (await world.store.look([job.id]))[job.id].requests] == ["k"]
         await node.stop()
 
     live(story)

@@ -11,7 +11,7 @@ from everytick.domain.outcome import Failed
 from everytick.sources.syncing import sync_folder
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Claim, Commit, JobRecord
-from tests.stores.acting import began, claim_one, ended, occurrences, plan_once, run_one, statuses
+from tests.stores.acting import began, claim_one, ended, everything, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import START, ManualClock
 from tests.unit.sources.writing import JobFolder
 
@@ -337,7 +337,7 @@ async def test_edge_case_16_two_planners_that_saw_the_same_start_nothing_twice(
     await sync_folder(store, folder.folder)
     clock.move(hours=1)
     now = await store.now()
-    async with store.due(now, 10) as batch:
+    async with store.due(await everything(store), now, 10) as batch:
         seen = list(batch)
     await decide(store)
 
@@ -440,7 +440,7 @@ async def test_edge_case_19_a_plan_that_was_never_committed_is_made_again(
     folder.write("a.yaml", a=EVERYTHING)
     await sync_folder(store, folder.folder)
     clock.move(hours=1)
-    async with store.due(await store.now(), 10) as batch:
+    async with store.due(await everything(store), await store.now(), 10) as batch:
         assert len(batch) == 1
 
     await sync_folder(store, folder.again())

@@ -8,7 +8,7 @@ from everytick.domain.decisions import Plan, Span, Why
 from everytick.domain.outcome import Failed
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.testing import Chronicle, Entry, ManualClock, MemoryStore, chronicle_of
-from tests.stores.acting import FAILED, AnyStore, job, plan_once, run_one
+from tests.stores.acting import FAILED, AnyStore, everything, job, plan_once, run_one
 
 NINE = datetime(2026, 11, 16, 9, tzinfo=UTC)
 
@@ -167,7 +167,7 @@ async def test_a_span_whose_instants_the_schedule_does_not_name_is_one_entry(eve
     stored = await everytick_store.put(job("hourly"))
     begun = await everytick_store.now()
     span = Span(OccurrenceStatus.MISSED, Why.MISSED, "", begun, begun + timedelta(hours=3), 1, 7)
-    async with everytick_store.due(begun, 1) as batch:
+    async with everytick_store.due(await everything(everytick_store), begun, 1) as batch:
         made = Plan(stored.job_id, batch[0].revision, batch[0].woken, begun, None, spans=(span,))
         await everytick_store.commit_plans(batch, [made])
 

@@ -1,9 +1,11 @@
 """What the verbs of the store in memory share: its rows, its clock, its bell, and how an occurrence moves and ends."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from heapq import merge
 from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from everytick.domain.snapshots import Ended
 from everytick.domain.statuses import OccurrenceStatus, may_move
@@ -12,8 +14,14 @@ from everytick.errors import NotFound
 from everytick.stores.base import new_token
 from everytick.stores.memory.tables import JobRow, NodeRow, OccurrenceRow, Tables
 
+if TYPE_CHECKING:
+    from everytick.stores.base import NodeScope
+    from everytick.stores.memory.ordered import Ordered
+
 _S = OccurrenceStatus
 _WELL = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS})
+
+R = TypeVar("R")
 
 UNSTARTED = frozenset({_S.PENDING, _S.QUEUED, _S.AWAITING_RETRY})
 """What stands so may end without its owner: no attempt of it is running."""
@@ -85,3 +93,9 @@ class Base:
         job.last_end = Ended(row.made.scheduled_for, row.started_at, at, row.id)
         if row.status in _WELL and (job.last_success is None or job.last_success.id != row.id):
             job.last_success, job.other_success = job.last_end, job.last_success
+
+
+def together(lines: "Mapping[str, Ordered[R]]", scope: "NodeScope", key: Callable[[R], Any]) -> Iterable[R]:
+    """Return what stands in the lines of these needs, in one order."""
+    found = [lines[needs] for needs in scope.met if needs in lines]
+    return found[0] if len(found) == 1 else merge(*found, key=key)

@@ -8,6 +8,7 @@ from typing import Any
 
 from everytick.domain import ids
 from everytick.domain.job import Job, dated
+from everytick.domain.needs import RETIRED, needs_in
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
 from everytick.domain.snapshots import Adjustment, Edition, Missed, Pause, Request, Reschedule
@@ -126,6 +127,7 @@ class Jobs(Planning):
         """Take the job out of service: nothing new is created, what was not claimed is canceled."""
         row, now = self._job(job_id), self._now()
         row.removed_at, row.removed_by, row.retire_at = now, by, now + retire_after
+        self._tables.need(row, RETIRED)
         self._revise(row, now)
 
     async def purge(self, job_id: str, limit: int = 1000) -> bool:
@@ -279,6 +281,7 @@ class Jobs(Planning):
             row.next_run,
             row.run_count,
             row.last_error,
+            row.needs,
         )
 
     def _create_job(self, job: Job, now: datetime) -> Stored:
@@ -286,7 +289,7 @@ class Jobs(Planning):
         while (id_ := ids.job_id(job.name, nth)) in self._tables.jobs:
             nth += 1
         made = replace(dated(under_id(job, id_), now, now), version=1)
-        row = JobRow(id_, job.name, [Edition(made)], first_watermark(made, now), now)
+        row = JobRow(id_, job.name, [Edition(made)], first_watermark(made, now), now, made.needs)
         row.versions[1] = made, rules_of(made)
         if job.settings.on_create.begin is FirstSight.IMMEDIATELY:
             self._tables.ask(row, Request("create", Cause.CREATE, now))
@@ -306,12 +309,13 @@ class Jobs(Planning):
         row.editions.append(Edition(made, now))
         row.versions[version] = made, rules_of(made)
         row.removed_at = row.retire_at = None
+        self._tables.need(row, made.needs)
         for each in [*row.busy, *row.waiting]:
             if each.status in (_S.PENDING, _S.QUEUED) and not each.runs:
                 own = made.settings.overridden_by(each.overrides) if each.overrides.items else made.settings
-                timeout = bounded(own.execution_timeout)
+                timeout, needs = bounded(own.execution_timeout), needs_in(made.labels, own.queue)
                 self._tables.change(
-                    each, version=version, priority=own.priority, queue=own.queue, execution_timeout=timeout
+                    each, version=version, priority=own.priority, needs=needs, execution_timeout=timeout
                 )
             if each.status is _S.PENDING and not made.enabled:
                 self._move(each, _S.QUEUED, now)
@@ -337,4 +341,4 @@ def _same(one: Job, other: Job) -> bool:
 
 def _content(job: Job) -> tuple[object, ...]:
     tasks = tuple((task.name, task.target, task.after, task.overrides) for task in job.tasks)
-    return job.name, job.schedule, job.owner, job.overrides, job.application, tasks, job.reports
+    return job.name, job.schedule, job.owner, job.overrides, job.application, tasks, job.reports, job.code

@@ -14,13 +14,14 @@ from datetime import datetime
 
 from everytick.domain.decisions import Plan, Why
 from everytick.domain.fired import Fired, FiredRun
+from everytick.domain.needs import RETIRED
 from everytick.domain.notes import Note
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import ENDED
 from everytick.domain.steps import Row, Step, rules_of
 from everytick.errors import StoreUnavailable
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Claim, ClaimKey, Commit, Orders, Transaction, Whole
+from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Orders, Transaction, Whole
 from everytick.stores.memory.store import MemoryStore
 from everytick.stores.memory.tables import JobRow, OccurrenceRow
 
@@ -68,10 +69,12 @@ class LocalStore(MemoryStore):
         newest = snapshot.editions[-1].job
         row = self._tables.jobs.get(snapshot.job_id)
         if row is None:
-            row = JobRow(newest.id, newest.name, [], snapshot.watermark, newest.created_at or snapshot.watermark)
+            created_at = newest.created_at or snapshot.watermark
+            row = JobRow(newest.id, newest.name, [], snapshot.watermark, created_at, newest.needs)
             self._tables.add_job(row)
         elif row.name != newest.name:
             self._tables.rename(row, newest.name)
+        self._tables.need(row, newest.needs if snapshot.retire_at is None else RETIRED)
         row.editions = list(snapshot.editions)
         row.versions |= {each.job.version: (each.job, rules_of(each.job)) for each in snapshot.editions}
         after = _decided_through(snapshot, heard_at)
@@ -104,9 +107,9 @@ class LocalStore(MemoryStore):
         """Write each plan, unless everything is just being handed over."""
         return [Commit.STALE] * len(plans) if self._is_handing_over else await super().commit_plans(batch, plans)
 
-    async def claim(self, node: str, queues: Collection[str], limit: int, unknown: Collection[str] = ()) -> list[Claim]:
+    async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
         """Give the node what is ready, unless it is just being handed over."""
-        return [] if self._is_handing_over else await super().claim(node, queues, limit, unknown)
+        return [] if self._is_handing_over else await super().claim(scope, limit)
 
     # ------------------------------------------------------------------------------------------- handing over
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from everytick.domain.config import Level, Overrides
 from everytick.domain.decisions import Answer, Creation, Plan
+from everytick.domain.needs import needs_in
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import PLAN_LIMIT, Active, AdjustmentKind, JobSnapshot, Past, Request
 from everytick.domain.statuses import ACTIVE, ENDED, OccurrenceStatus, RunStatus
 from everytick.domain.steps import bounded
-from everytick.stores.base import Commit
+from everytick.stores.base import Commit, NodeScope
 from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
-from everytick.stores.memory.base import UNSTARTED, Base
+from everytick.stores.memory.base import UNSTARTED, Base, together
 from everytick.stores.memory.tables import JobRow, OccurrenceRow
 from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
 
@@ -31,9 +32,12 @@ class Planning(Base):
     """Snapshots and plans."""
 
     @asynccontextmanager
-    async def due(self, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
-        """Give up to `limit` jobs whose `wake_at` has come, longest-waiting first."""
-        yield [self._snapshot(row) for row in islice(self._tables.wakes.through(now), limit)]
+    async def due(self, scope: NodeScope, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
+        """Give up to `limit` jobs of the scope whose `wake_at` has come, longest-waiting first."""
+        rows = together(self._tables.wakes, scope, lambda row: (row.wake_at, row.id))
+        come = takewhile(lambda row: row.wake_at is not None and row.wake_at <= now, rows)
+        known = (row for row in come if row.id not in scope.unknown) if scope.unknown else come
+        yield [self._snapshot(row) for row in islice(known, limit)]
 
     async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
         """Write each plan whole, on the condition that its job's revision is still the snapshot's."""
@@ -143,7 +147,7 @@ class Planning(Base):
             creation.version,
             creation.status,
             own.priority,
-            own.queue,
+            needs_in(row.job.labels, own.queue),
             creation.ready_at,
             now,
             now if creation.status in ENDED else None,

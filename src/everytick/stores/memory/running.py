@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from heapq import merge
 from itertools import islice
 
 from everytick.domain.decisions import Why
@@ -13,8 +12,8 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import ATTEMPT_ENDED, ENDED, AttemptStatus, OccurrenceStatus, may_move
 from everytick.domain.steps import OccurrenceSnapshot, Step, rules_of, runs_of
 from everytick.errors import TransactionsUnsupported
-from everytick.stores.base import NODES_KEPT, Claim, ClaimKey, Commit, Orders, Transaction
-from everytick.stores.memory.base import Base
+from everytick.stores.base import NODES_KEPT, Claim, ClaimKey, Commit, NodeScope, Orders, Transaction
+from everytick.stores.memory.base import Base, together
 from everytick.stores.memory.tables import AttemptRow, OccurrenceRow
 
 _S = OccurrenceStatus
@@ -23,18 +22,17 @@ _S = OccurrenceStatus
 class Running(Base):
     """Claims, steps, beats and reports."""
 
-    async def claim(self, node: str, queues: Collection[str], limit: int, unknown: Collection[str] = ()) -> list[Claim]:
-        """Give the node up to `limit` ready occurrences of these queues, by priority, then age."""
+    async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
+        """Give the node up to `limit` ready occurrences of its scope, by priority, then age."""
         now = self._now()
-        lines = [self._tables.ready[queue] for queue in set(queues) if queue in self._tables.ready]
-        rows = lines[0] if len(lines) == 1 else merge(*lines, key=_turn)
-        ready = (row for row in rows if row.job.id not in unknown) if unknown else rows
+        rows = together(self._tables.ready, scope, _turn)
+        ready = (row for row in rows if row.job.id not in scope.unknown) if scope.unknown else rows
         taken = list(islice(ready, limit))
         if taken:
             # A claim is a sign of life: a node that was silent for long must not lose at once what it just took.
-            self._hear(node, now)
+            self._hear(scope.node, now)
         token = self._tokens()
-        return [self._own(row, node, token, now) for row in taken]
+        return [self._own(row, scope.node, token, now) for row in taken]
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
         """Write each step, on the condition that the claim's fence and token are still the occurrence's."""
@@ -110,9 +108,10 @@ class Running(Base):
     def apart(self) -> None:
         """Return nothing: what lives in this process lives in one loop of it."""
 
-    async def reports(self, limit: int, unknown: Collection[str] = ()) -> list[OccurrenceSnapshot]:
-        """Return ended occurrences whose report was not delivered yet, oldest end first."""
-        owed = (row for row in self._tables.owed if row.job.id not in unknown)
+    async def reports(self, scope: NodeScope, limit: int) -> list[OccurrenceSnapshot]:
+        """Return ended occurrences of the scope whose report was not delivered yet, oldest end first."""
+        rows = together(self._tables.owed, scope, lambda row: (row.ended_at, row.id))
+        owed = (row for row in rows if row.job.id not in scope.unknown)
         return [self._claim_of(row).snapshot for row in islice(owed, limit)]
 
     async def reported(self, occurrence_ids: Collection[str]) -> None:

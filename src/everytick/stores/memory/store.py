@@ -6,13 +6,12 @@ found without walking all of them is the business of `tables`.
 """
 
 import asyncio
-from collections.abc import Collection
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import ClassVar
 
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.stores.base import AHEAD, STEP, Ahead
+from everytick.stores.base import AHEAD, STEP, Ahead, NodeScope
 from everytick.stores.memory.history import History
 from everytick.stores.memory.jobs import Jobs
 from everytick.stores.memory.recording import Recording
@@ -72,10 +71,12 @@ class MemoryStore(Recording, Running, Jobs, History):
         self._rung.clear()
         return True
 
-    async def ahead(self, queues: Collection[str]) -> Ahead:
-        """Return what is next for a node of these queues, so that it sleeps until then and not longer."""
-        now = self._now()
-        wakes = next(self._tables.wakes.since((now + _TICK,)), None)
-        firsts = [row for queue in queues for row in islice(self._tables.unripe.get(queue, ()), 1)]
+    async def ahead(self, scope: NodeScope) -> Ahead:
+        """Return what is next in this scope, so that a node sleeps until then and not longer."""
+        now, tables = self._now(), self._tables
+        later = [tables.wakes[needs].since((now + _TICK,)) for needs in scope.met if needs in tables.wakes]
+        wakes = [row.wake_at for rows in later for row in islice(rows, 1) if row.wake_at is not None]
+        firsts = [row for needs in scope.met for row in islice(tables.unripe.get(needs, ()), 1)]
         ready_at = min((row.ready_at for row in firsts), default=None)
-        return Ahead(now, None if wakes is None else wakes.wake_at, ready_at)
+        texts = tuple(sorted(tables.needs)) if len(tables.needs) != scope.seen else ()
+        return Ahead(now, min(wakes, default=None), ready_at, texts)

@@ -67,6 +67,7 @@ class JobRow:
     editions: list[Edition]
     watermark: datetime
     created_at: datetime
+    needs: str
     revision: int = 1
     woken: int = 1
     wake_at: datetime | None = None
@@ -144,7 +145,7 @@ class OccurrenceRow:
     version: int
     status: OccurrenceStatus
     priority: int
-    queue: str
+    needs: str
     ready_at: datetime
     updated_at: datetime
     ended_at: datetime | None
@@ -224,7 +225,7 @@ class Facts(TypedDict, total=False):
     version: int
     status: OccurrenceStatus
     priority: int
-    queue: str
+    needs: str
     execution_timeout: timedelta | None
     ready_at: datetime
     owner: str | None
@@ -242,23 +243,25 @@ class Facts(TypedDict, total=False):
 class Tables:
     """Every row, and every order that a verb asks for.
 
-    `wakes` are the jobs to look at by when. Of each queue `ready` is what a node may claim,
-    in order of its turn, and `unripe` what waits for its `ready_at`. `held` is what each
-    node owns by handle, and `owed` are the ends whose report is due. `asked` finds open
-    requests by the id of what they ask for.
+    All that a node asks for by its scope is kept apart by needs: `wakes` are the jobs to look
+    at by when, `ready` is what a node may claim, in order of its turn, `unripe` what waits for
+    its `ready_at`, and `owed` are the ends whose report is due. `held` is what each node owns
+    by handle. `needs` are the texts of needs that any job or occurrence has had. `asked` finds
+    open requests by the id of what they ask for.
     """
 
     def __init__(self) -> None:
         self.jobs: dict[str, JobRow] = {}
         self.names: dict[str, JobRow] = {}
-        self.wakes: Ordered[JobRow] = Ordered()
+        self.wakes: dict[str, Ordered[JobRow]] = defaultdict(Ordered)
+        self.needs: dict[str, None] = {}
         self.occurrences: dict[str, OccurrenceRow] = {}
         self.asked: dict[str, dict[tuple[Cause, str], JobRow]] = defaultdict(dict)
         self.handles: dict[int, OccurrenceRow] = {}
         self.ready: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
         self.unripe: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
         self.held: dict[str, dict[int, OccurrenceRow]] = defaultdict(dict)
-        self.owed: Ordered[OccurrenceRow] = Ordered()
+        self.owed: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
         self.time = datetime.min.replace(tzinfo=UTC)
 
     # -------------------------------------------------------------------------------------------------------- jobs
@@ -266,8 +269,9 @@ class Tables:
     def add_job(self, row: JobRow) -> None:
         """Keep the job."""
         self.jobs[row.id] = self.names[row.name] = row
+        self.needs.setdefault(row.needs)
         if row.wake_at is not None:
-            self.wakes.add((row.wake_at, row.id, row))
+            self.wakes[row.needs].add((row.wake_at, row.id, row))
 
     def remove_job(self, row: JobRow) -> None:
         """Forget the job, which has no occurrence any more."""
@@ -308,16 +312,25 @@ class Tables:
         if row.wake_at == at:
             return
         if row.wake_at is not None:
-            self.wakes.remove((row.wake_at, row.id, row))
+            self.wakes[row.needs].remove((row.wake_at, row.id, row))
         row.wake_at = at
         if at is not None:
-            self.wakes.add((at, row.id, row))
+            self.wakes[row.needs].add((at, row.id, row))
+
+    def need(self, row: JobRow, needs: str) -> None:
+        """Let the job be planned by nodes that meet this."""
+        at = row.wake_at
+        self.wake(row, None)
+        row.needs = needs
+        self.needs.setdefault(needs)
+        self.wake(row, at)
 
     # ------------------------------------------------------------------------------------------------- occurrences
 
     def add(self, row: OccurrenceRow) -> None:
         """Keep the occurrence, which nobody owns yet."""
         self.occurrences[row.id] = self.handles[row.handle] = row
+        self.needs.setdefault(row.needs)
         row.job.history.add((row.made.scheduled_for, row.id, row))
         line, turn = row.line, row.turn = self._line(row), self._turn(row)
         if line is not None:
@@ -330,6 +343,7 @@ class Tables:
         owner = row.owner
         for name, fact in facts.items():
             setattr(row, name, fact)
+        self.needs.setdefault(row.needs)
         self._stand(row, self._line(row), self._turn(row), self._report(row))
         if row.owner != owner:
             if owner is not None:
@@ -388,12 +402,12 @@ class Tables:
         if not row.is_unclaimed:
             return None
         if row.ready_at > self.time:
-            return self.unripe[row.queue], (row.ready_at, row.id, row)
-        return self.ready[row.queue], (-row.priority, row.line_at, row.id, row)
+            return self.unripe[row.needs], (row.ready_at, row.id, row)
+        return self.ready[row.needs], (-row.priority, row.line_at, row.id, row)
 
     def _report(self, row: OccurrenceRow) -> Stand | None:
         """Return where it waits for its report to be delivered."""
-        return (self.owed, (row.ended_at, row.id, row)) if row.report_due else None
+        return (self.owed[row.needs], (row.ended_at, row.id, row)) if row.report_due else None
 
     def _stand(
         self, row: OccurrenceRow, line: Ordered[OccurrenceRow] | None, turn: Stand | None, report: Stand | None

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from everytick.domain.snapshots import PLAN_LIMIT, Active, Ended, JobSnapshot, Past, Reschedule
 from everytick.errors import StoreUnavailable
+from everytick.stores.base import NodeScope
 from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base
@@ -49,8 +50,8 @@ class Due(Base):
     _reached: tuple[datetime | None, datetime, str] = (None, *_BEGINNING)
 
     @asynccontextmanager
-    async def due(self, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
-        """Give up to `limit` jobs whose `wake_at` has come, longest-waiting first.
+    async def due(self, scope: NodeScope, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
+        """Give up to `limit` jobs of the scope whose `wake_at` has come, longest-waiting first.
 
         A few are simply read: should another planner see them too, the revision settles it.
         Of more no other planner sees any until the batch ends or this node has been silent for
@@ -58,22 +59,22 @@ class Due(Base):
         """
         broken: dict[int, str] = {}
         self._look_again(now)
-        glanced = None if self._are_many or not self.unheld else await self._glanced(now, limit, broken)
+        glanced = None if self._are_many or not self.unheld else await self._glanced(scope, now, limit, broken)
         if glanced is not None:
             yield glanced[1]
         else:
-            async with self._held(now, limit, broken) as batch:
+            async with self._held(scope, now, limit, broken) as batch:
                 self._are_many = len(batch) >= min(limit, self.unheld + 1)
                 yield batch
         await self._park(broken, now)
 
     @patiently
-    async def glance(self, limit: int) -> tuple[datetime, Sequence[JobSnapshot]] | None:
-        """Return the store's time and what is due by then, if it is little; None where it is not."""
+    async def glance(self, scope: NodeScope, limit: int) -> tuple[datetime, Sequence[JobSnapshot]] | None:
+        """Return the store's time and what is due of the scope by then, if it is little; None where it is not."""
         if self._are_many or not self.unheld:
             return None
         broken: dict[int, str] = {}
-        found = await self._glanced(None, limit, broken)
+        found = await self._glanced(scope, None, limit, broken)
         self._are_many = found is None
         if found is None:
             return None
@@ -83,11 +84,12 @@ class Due(Base):
         return now, found[1]
 
     async def _glanced(
-        self, now: datetime | None, limit: int, broken: dict[int, str]
+        self, scope: NodeScope, now: datetime | None, limit: int, broken: dict[int, str]
     ) -> "tuple[datetime, Batch] | None":
         """Return what is due if it is little: the time until it is planned is what counts then."""
         async with self._door.connection() as db:
-            found = await db.fetch(self._sql.glance, now, self.unheld, list(self._unreadable))
+            asked = now, self.unheld, list(self._unreadable), scope.met, list(scope.unknown)
+            found = await db.fetch(self._sql.glance, *asked)
             if len(found) > self.unheld:
                 return None
             standing = [row for row in found if row[0] is not None]
@@ -100,14 +102,16 @@ class Due(Base):
         return found[0]["now"], batch
 
     @asynccontextmanager
-    async def _held(self, now: datetime, limit: int, broken: dict[int, str]) -> AsyncIterator["Batch"]:
+    async def _held(
+        self, scope: NodeScope, now: datetime, limit: int, broken: dict[int, str]
+    ) -> AsyncIterator["Batch"]:
         db = await self._door.borrow()
         batch = Batch()
         batch.held = db
         try:
             with self._door.answering():
                 await db.execute(f"begin; set local idle_in_transaction_session_timeout = {self._patience()}")
-                batch.extend(await self._snapshots(db, now, limit, broken, batch))
+                batch.extend(await self._snapshots(db, scope, now, limit, broken, batch))
             yield batch
         finally:
             try:
@@ -158,14 +162,14 @@ class Due(Base):
     # ------------------------------------------------------------------------------------------------- the snapshots
 
     async def _snapshots(
-        self, db: Connection, now: datetime, limit: int, broken: dict[int, str], batch: Batch
+        self, db: Connection, scope: NodeScope, now: datetime, limit: int, broken: dict[int, str], batch: Batch
     ) -> list[JobSnapshot]:
         """Return what a plan may see of each job.
 
         Where each stands is read first: whatever changes before the rest is read has
         changed the revision or added a fact, so the commit finds out.
         """
-        ripe, told = await self._hold_due(db, now, limit)
+        ripe, told = await self._hold_due(db, scope, now, limit)
         standing: list[Row] = []
         if ripe:
             standing += await db.fetch(self._sql.standing_of_ripe, ripe, now)
@@ -179,12 +183,15 @@ class Due(Base):
         batch.told.update(told)
         return await self._seen(db, standing, broken) if standing else []
 
-    async def _hold_due(self, db: Connection, now: datetime, limit: int) -> tuple[list[int], list[int]]:
+    async def _hold_due(
+        self, db: Connection, scope: NodeScope, now: datetime, limit: int
+    ) -> tuple[list[int], list[int]]:
         """Hold jobs whose time has come, and those that facts make due; look further where others hold many."""
         window = limit * 2
         after = self._reached[1:] if self._reached[0] == now else _BEGINNING
+        known = list(self._unreadable), scope.met, list(scope.unknown)
         while True:
-            held = await db.fetch(self._sql.hold_due, now, limit, window, *after, list(self._unreadable))
+            held = await db.fetch(self._sql.hold_due, now, limit, window, *after, *known)
             ripe, told, [seen] = ([job for job, kind in held if kind is wanted] for wanted in (False, True, None))
             if seen < window or len(ripe) == limit:
                 return ripe, told

@@ -122,6 +122,7 @@ class History(Base):
     async def prune(self, limit: int = 1000) -> int:
         """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""
         async with self._door.connection() as db:
+            await db.execute(self._sql.relabel_wakes)
             return int(await db.fetchval(self._sql.prune, limit))
 
 

@@ -11,6 +11,7 @@ from itertools import count, takewhile
 
 from everytick.domain import ids
 from everytick.domain.job import Job
+from everytick.domain.needs import RETIRED
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
 from everytick.domain.snapshots import Adjustment, Missed, Request
@@ -54,6 +55,7 @@ class Jobs(Asking, Due):
         """Create the job or make this its next version; an equal definition changes nothing."""
         while True:
             async with self._door.transaction() as db:
+                await db.execute(self._sql.add_needs, [job.needs])
                 stored = await self._put(db, job, expected_version, by)
                 if stored is not None and _is_changed(stored):
                     await self._foretell(db, [stored.job_id])
@@ -90,7 +92,8 @@ class Jobs(Asking, Due):
         keep = made.settings.retention
         await db.execute(self._sql.add_definition, *definition_row(seq, made, 1, None, now, by))
         begin, first = first_watermark(made, now), first_run(made, now)
-        await db.execute(self._sql.add_state, seq, id_, begin, first, keep.success, keep.failure, keep.keep_last)
+        kept = keep.success, keep.failure, keep.keep_last
+        await db.execute(self._sql.add_state, seq, id_, begin, first, *kept, made.needs)
         if made.settings.on_create.begin is FirstSight.IMMEDIATELY:
             await db.execute(self._sql.add_request, *rows.request_row(seq, id_, Request("create", Cause.CREATE, now)))
         await self._wake(db, seq, now)
@@ -110,9 +113,12 @@ class Jobs(Asking, Due):
         kept = keep.success, keep.failure, keep.keep_last
         before = None if broken else known[seq, version - 1].job
         narrowed_at = now if before is not None and before.settings.recovery != settings.recovery else None
-        await db.execute(self._sql.edit_state, seq, version, *kept, bool(broken), narrowed_at)
+        await db.execute(self._sql.edit_state, seq, version, *kept, bool(broken), narrowed_at, made.needs)
         timeout = rows.write_timeout(settings.execution_timeout)
-        await db.execute(self._sql.edit_unclaimed, seq, version, settings.priority, settings.queue, timeout)
+        now_is = settings.priority, settings.queue, timeout, made.labels
+        await db.execute(self._sql.edit_unclaimed, seq, version, *now_is)
+        await db.execute(self._sql.add_needs_of_active, seq)
+        await db.execute(self._sql.need, seq, made.needs)
         if not made.enabled:
             await db.execute(self._sql.put_all_back_in_line, seq, now)
         elif before is None or not before.enabled:
@@ -137,6 +143,8 @@ class Jobs(Asking, Due):
     async def apply(self, edits: Edits, *, by: str = "") -> Sequence[Stored]:
         """Do everything that the edits say in one transaction, or nothing; return what came of each put."""
         async with self._door.transaction() as db:
+            texts = {*(job.needs for job in edits.puts), *([RETIRED] if edits.removes else ())}
+            await db.execute(self._sql.add_needs, list(texts))
             names = [*{*edits.names, *edits.expected}]
             await db.fetch(self._sql.lock_names, names)
             known = {row["name"]: row for row in await db.fetch(self._sql.hold_names, names)}
@@ -210,7 +218,16 @@ class Jobs(Asking, Due):
         await db.executemany(self._sql.add_definition, definitions)
         keeps = [(seq, job, job.settings.retention) for seq, job in made]
         states = [
-            (seq, job.id, first_watermark(job, now), first_run(job, now), keep.success, keep.failure, keep.keep_last)
+            (
+                seq,
+                job.id,
+                first_watermark(job, now),
+                first_run(job, now),
+                keep.success,
+                keep.failure,
+                keep.keep_last,
+                job.needs,
+            )
             for seq, job, keep in keeps
         ]
         await db.executemany(self._sql.add_state, states)
@@ -279,6 +296,7 @@ class Jobs(Asking, Due):
                 row["next_run_at"],
                 row["run_count"],
                 row["last_error"],
+                row["needs"],
             )
             for row in found
             if (row["job"], row["version"]) in definitions
@@ -288,12 +306,14 @@ class Jobs(Asking, Due):
     async def remove(self, job_id: str, *, retire_after: timedelta = timedelta(0), by: str = "") -> None:
         """Take the job out of service: nothing new is created, what was not claimed is canceled."""
         async with self._door.transaction() as db:
+            await db.execute(self._sql.add_needs, [RETIRED])
             await self._remove_held(db, await self._hold(db, job_id), retire_after, by)
             await self._foretell(db, [job_id])
 
     async def _remove_held(self, db: Connection, row: Row, retire_after: timedelta, by: str) -> None:
         retire_at = row["now"] + retire_after
-        await db.execute(self._sql.remove_job, row["job"], row["now"], retire_at, rows.text(by))
+        await db.execute(self._sql.remove_job, row["job"], row["now"], retire_at, rows.text(by), RETIRED)
+        await db.execute(self._sql.need, row["job"], RETIRED)
         await self._wake(db, row["job"], row["now"])
 
     # ---------------------------------------------------------------------------------------------------- requests

@@ -51,3 +51,7 @@ o.seq, o.id, o.job, o.version, o.scheduled_for, o.status, o.cause, o.late, o.cov
        o.line_at, o.ready_at, o.owner, o.fence, o.started_at, o.ended_at, o.error, o.overrides, o.payload, o.replay_of,
        o.reason, o.created_at, o.updated_at, o.number, o.claimed_at, o.lost, o.cancel, o.priority,
        o.claim_token, o.node, o.found
+
+-- needs_of_job --
+-- The needs of the job of a row `m`, as they stand when the statement begins.
+(select s.needs from everytick.job_state s where s.job = m.job)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from everytick.domain.decisions import Plan
+from everytick.domain.needs import needs_in
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import StoreUnavailable
@@ -46,6 +47,7 @@ class Planning(Due, Settling):
         """
         if not plans:
             return []
+        await self._tell_needs(batch, plans)
         written = _Written()
         if isinstance(batch, Batch) and batch.held is not None:
             try:
@@ -73,16 +75,29 @@ class Planning(Due, Settling):
         """
         if not (isinstance(batch, Batch) and plans and batch.held is None and _are_few(batch, plans)):
             return await self.commit_plans(batch, plans), []
+        await self._tell_needs(batch, plans)
         written = _Written()
         try:
             async with self._door.connection() as db:
                 commits, found = await self._settle_few(db, batch.keys, batch, plans, written, offer)
                 claims, unreadable = await self._claims(db, sorted(found, key=place_in_line))
                 if unreadable:
-                    await db.execute(self._sql.give_back, unreadable, offer.node)
+                    await db.execute(self._sql.give_back, unreadable, offer.scope.node)
         except StoreUnavailable:
             return await self._commit_anew(batch, plans, written), []
         return commits, claims
+
+    async def _tell_needs(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> None:
+        """Let nodes know the needs of what will wait in another queue than its job; before any lock is taken."""
+        moved = [plan for plan in plans if any(each.overrides is not None for each in plan.creations)]
+        if moved:
+            jobs = {snapshot.job_id: snapshot.editions[-1].job for snapshot in batch}
+            queues = ((plan.job_id, each.overrides.get("queue")) for plan in moved for each in plan.creations
+                      if each.overrides is not None)  # fmt: skip
+            texts = {needs_in(jobs[id_].labels, str(queue)) for id_, queue in queues if queue is not None}
+            if texts:
+                async with self._door.connection() as db:
+                    await db.execute(self._sql.add_needs, list(texts))
 
     async def _commit_held(
         self, batch: Batch, db: Connection, plans: Sequence[Plan], written: _Written
@@ -178,8 +193,7 @@ class Planning(Due, Settling):
             answered += [(job, answer.key, CAUSE_CODE[answer.cause]) for answer in plan.answers]
             awaiting += [job] if plan.awaits_ends else []
         is_taking = offer is not None and 0 < sum(1 for made in created if made[-1]) <= offer.limit
-        taker = (offer.node, offer.queues) if offer is not None and is_taking else (None, None)
-        taker = (offer.node, offer.queues) if offer is not None and is_taking else (None, None)
+        taker = (offer.scope.node, offer.scope.met) if offer is not None and is_taking else (None, None)
         *asked, causes = columns(answered, 3)
         given = *columns(settled, 6), *columns(created, _CREATED), *asked, awaiting, mark
         found = await db.fetch(self._sql.settle_few, *given, *taker, next_runs, causes, new_token())
@@ -242,7 +256,7 @@ def _are_few(batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> bool:
 
 def _is_wanted(offer: Offer, plan: Plan, made: tuple[object, ...]) -> bool:
     """Tell whether the node could claim at once what is made here, in the columns of `_created`."""
-    return made[4] == _PENDING and made[12] in offer.queues and plan.job_id not in offer.unknown
+    return made[4] == _PENDING and made[12] in offer.scope.met and plan.job_id not in offer.scope.unknown
 
 
 def _require_progress(plan: Plan, seen: JobSnapshot) -> None:

@@ -20,6 +20,10 @@ class Queries:
     fate: str
     pulse: str
     ahead: str
+    add_needs: str
+    add_needs_of_active: str
+    need: str
+    relabel_wakes: str
     hold_due: str
     glance: str
     marked_plans: str

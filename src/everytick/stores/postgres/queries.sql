@@ -29,23 +29,47 @@ select pg_xact_status($1::text::xid8);
 select case when is_called then last_value else 0 end from everytick.pulse;
 
 -- ahead --
--- Returns the store's time and what comes next after it: the earliest look at a job that nothing makes due already,
--- and the earliest occurrence of these queues that needs a node and nothing but time.
+-- Returns the store's time and what comes next after it of the needs $1: the earliest look at a job that nothing makes
+-- due already, and the earliest occurrence that needs a node and nothing but time; and every text of needs, unless
+-- there are $2.
 with moment as materialized (
     select everytick.everytick_now() as now
 )
 select moment.now,
-       (select s.wake_at from everytick.job_state s
-         where s.wake_at > moment.now
-           and not exists (select from everytick.wake w where w.job = s.job and w.wakes offset 0)
-         order by s.wake_at limit 1) as wake_at,
+       (select min(s.wake_at)
+          from unnest($1::text[]) n(needs)
+         cross join lateral (select s.wake_at from everytick.job_state s
+                              where s.needs = n.needs and s.wake_at > moment.now
+                                and not exists (select from everytick.wake w where w.job = s.job and w.wakes offset 0)
+                              order by s.wake_at limit 1) s) as wake_at,
        (select min(r.ready_at)
-          from unnest($1::text[]) q(queue)
+          from unnest($1::text[]) n(needs)
          cross join lateral (select e.ready_at from everytick.occurrence e
                               where e.early and (e.status = 0 or (e.status = 3 and e.owner is null))
-                                and e.queue = q.queue and e.ready_at > moment.now
-                              order by e.ready_at limit 1) r) as ready_at
+                                and e.needs = n.needs and e.ready_at > moment.now
+                              order by e.ready_at limit 1) r) as ready_at,
+       case when (select count(*) from everytick.needs) <> $2 then array(select text from everytick.needs) end as needs
   from moment;
+
+-- add_needs --
+-- Lets these texts of needs be known to nodes.
+insert into everytick.needs (text) select t.text from unnest($1::text[]) t(text) order by t.text on conflict do nothing;
+
+-- add_needs_of_active --
+-- So are those of a job's active occurrences, which may wait in a queue of their own.
+insert into everytick.needs (text)
+select distinct o.needs from everytick.occurrence o where o.job = $1 and o.status < 4 order by o.needs
+on conflict do nothing;
+
+-- need --
+-- Gives the facts of a job the needs that it has now.
+update everytick.wake set needs = $2 where job = $1 and wakes and needs is distinct from $2;
+
+-- relabel_wakes --
+-- Gives facts the needs that their job has now; one that was written beside an edit may have the needs of before.
+update everytick.wake w set needs = s.needs
+  from everytick.job_state s
+ where s.job = w.job and w.wakes and w.needs is distinct from s.needs;
 
 -- ------------------------------------------------------------------------------------- the planner
 
@@ -56,12 +80,21 @@ select moment.now,
 -- hold most of them, and one has to ask for more. It begins behind ($4, $5), where the batch before has ended: what was
 -- planned since is still in the index, for as long as somebody may see it there.
 -- Jobs that facts make due come from the oldest thousand facts, or $3. A job is `told` of which any facts are waiting.
--- Of the jobs $6 nothing is seen: this node cannot read them, and others may.
-with seen as materialized (
-    select s.job, f.wakes is not null as told
-      from everytick.job_state s
-     cross join lateral (select bool_or(w.wakes) as wakes from everytick.wake w where w.job = s.job) f
-     where s.wake_at <= $1 and (s.wake_at, s.id) > ($4, $5) and f.wakes is not true and s.job <> all($6::int[])
+-- Of the jobs $6 and $8 nothing is seen: this node cannot read or run them, and others may. Others than those of the
+-- needs $7 are not looked at.
+with strange as materialized (
+    select $6::int[] || array(select j.seq from everytick.job j where j.id = any($8::text[])) as jobs
+), seen as materialized (
+    select s.job, s.told
+      from unnest($7::text[]) n(needs)
+     cross join lateral (
+           select s.job, f.wakes is not null as told, s.wake_at, s.id
+             from everytick.job_state s
+            cross join lateral (select bool_or(w.wakes) as wakes from everytick.wake w where w.job = s.job) f
+            where s.needs = n.needs and s.wake_at <= $1 and (s.wake_at, s.id) > ($4, $5) and f.wakes is not true
+              and s.job <> all((select jobs from strange)::int[])
+            order by s.wake_at, s.id
+            limit $3) s
      order by s.wake_at, s.id
      limit $3
 ), ripe as materialized (
@@ -73,9 +106,11 @@ with seen as materialized (
     select w.job
       from (select w.job
               from (select w.job, max(w.at) as at
-                      from (select w.job, w.at from everytick.wake w
-                             where w.wakes and w.at <= $1 and w.job <> all($6::int[])
-                             order by w.at limit greatest($3, 1000)) w
+                      from unnest($7::text[]) n(needs)
+                     cross join lateral (select w.job, w.at from everytick.wake w
+                                          where w.wakes and w.needs = n.needs and w.at <= $1
+                                            and w.job <> all((select jobs from strange)::int[])
+                                          order by w.at limit greatest($3, 1000)) w
                      group by w.job) w
              cross join lateral (select j.id from everytick.job j where j.seq = w.job offset 0) j
              order by w.at, j.id) w
@@ -91,9 +126,11 @@ select count(*)::int, null from seen where (select count(*) from ripe) < $2;
 -- glance --
 -- Returns the store's time, or $1 where that is later, and where jobs stand whose time has come by then, facts
 -- included, and holds nothing: all of them, or else more than $2. The request of a job that has only one comes along.
--- Of the jobs $3 nothing is seen.
+-- Of the jobs $3 and $5 nothing is seen, nor of others than those of the needs $4.
 with moment as materialized (
     select greatest(everytick.everytick_now(), $1::timestamptz) as now
+), strange as materialized (
+    select $3::int[] || array(select j.seq from everytick.job j where j.id = any($5::text[])) as jobs
 )
 select «standing»
        v.key is not null as has_requests,
@@ -104,16 +141,25 @@ select «standing»
   left join lateral (
        select *
          from ((select s.job
-                  from everytick.job_state s
-                 cross join lateral (select bool_or(w.wakes) as wakes from everytick.wake w where w.job = s.job) f
-                 where s.wake_at <= moment.now and f.wakes is not true and s.job <> all($3::int[])
+                  from unnest($4::text[]) n(needs)
+                 cross join lateral (
+                       select s.job, s.wake_at
+                         from everytick.job_state s
+                        cross join lateral (select bool_or(w.wakes) as wakes from everytick.wake w
+                                             where w.job = s.job) f
+                        where s.needs = n.needs and s.wake_at <= moment.now and f.wakes is not true
+                          and s.job <> all((select jobs from strange)::int[])
+                        order by s.wake_at
+                        limit $2 + 1) s
                  order by s.wake_at
                  limit $2 + 1)
                union all
                (select distinct w.job
-                  from (select w.job from everytick.wake w
-                         where w.wakes and w.at <= moment.now and w.job <> all($3::int[])
-                         order by w.at limit 1000) w
+                  from unnest($4::text[]) n(needs)
+                 cross join lateral (select w.job from everytick.wake w
+                                      where w.wakes and w.needs = n.needs and w.at <= moment.now
+                                        and w.job <> all((select jobs from strange)::int[])
+                                      order by w.at limit 1000) w
                  limit $2 + 1)) a(due)
         cross join lateral (select * from everytick.job_standing v
                              where v.job = a.due and v.wake_at <= moment.now offset 0) v
@@ -235,7 +281,7 @@ select * from gone order by job, seq;
 -- create_occurrences --
 -- Absent ones only: the id is made of job and instant, so a repeated commit is harmless.
 insert into everytick.occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
-                                  covers_after, covers_through, queue, reason, overrides, payload, replay_of,
+                                  covers_after, covers_through, needs, reason, overrides, payload, replay_of,
                                   awaited, execution_timeout, created_at, updated_at, ended_at, early)
 select c.*, $1::timestamptz, $1, case when c.status >= 4 then $1 end, coalesce(c.ready_at > $1, false)
   from (select c.id, everytick.throughout($3, c.job) as job, everytick.throughout($4, c.version) as version,
@@ -245,7 +291,7 @@ select c.*, $1::timestamptz, $1, case when c.status >= 4 then $1 end, coalesce(c
                everytick.throughout($10, c.line_at) as line_at, everytick.throughout($11, c.ready_at) as ready_at,
                everytick.throughout($12, c.covers_after) as covers_after,
                everytick.throughout($13, c.covers_through) as covers_through,
-               everytick.throughout($14, c.queue) as queue, everytick.throughout($15, c.reason) as reason,
+               everytick.throughout($14, c.needs) as needs, everytick.throughout($15, c.reason) as reason,
                everytick.throughout($16, c.overrides) as overrides, everytick.throughout($17, c.payload) as payload,
                everytick.throughout($18, c.replay_of) as replay_of,
                everytick.throughout($19, c.awaited) as awaited,
@@ -254,7 +300,7 @@ select c.*, $1::timestamptz, $1, case when c.status >= 4 then $1 end, coalesce(c
                       $9::bool[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[],
                       $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::bool[], $20::bigint[])
                c(id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, covers_after,
-                 covers_through, queue, reason, overrides, payload, replay_of, awaited, execution_timeout)) c
+                 covers_through, needs, reason, overrides, payload, replay_of, awaited, execution_timeout)) c
 on conflict (id) do nothing;
 
 -- hold_occurrences --
@@ -317,10 +363,10 @@ with ended as (
              from unnest($1::uuid[]) i(id)
             cross join lateral (select a.seq from everytick.occurrence a
                                  where a.id = i.id and a.status in (0, 1, 3) for no key update) a))
-    returning o.seq, o.job, o.version, o.id, o.status, o.scheduled_for, o.started_at, o.ended_at, o.number
+    returning o.seq, o.job, o.version, o.id, o.status, o.scheduled_for, o.started_at, o.ended_at, o.number, o.needs
 ), owed as (
-    insert into everytick.report (ended_at, occurrence)
-    select e.ended_at, e.seq
+    insert into everytick.report (needs, ended_at, occurrence)
+    select e.needs, e.ended_at, e.seq
       from ended e
      cross join lateral (select from everytick.definition d
                           where d.job = e.job and d.version = e.version and d.reports offset 0) d
@@ -445,7 +491,7 @@ returning s.job, moment.now;
 -- Writes a few plans whole that only create, mark, answer requests and move on, each on the condition that its job's revision
 -- is still the snapshot's; returns those jobs and the name of the transaction, and rings where anybody else may have
 -- something to do. Facts that come while it waits for a job are not seen and stay: they make the job due again.
--- Where nothing of the queues $32 is ready, it gives what it makes and $26 marks to the node $31, in the columns of a
+-- Where nothing of the needs $32 is ready, it gives what it makes and $26 marks to the node $31, in the columns of a
 -- claim with the token $35: each would be the first in line.
 with moment as materialized (
     select everytick.everytick_now() as now
@@ -481,26 +527,26 @@ with moment as materialized (
 ), line as materialized (
     select $31::text is not null
            and not exists (
-               select from unnest($32::text[]) q(queue)
+               select from unnest($32::text[]) n(needs)
                 cross join lateral (select from everytick.occurrence r
                                      where not r.early and (r.status = 0 or (r.status = 3 and r.owner is null))
-                                       and r.queue = q.queue
+                                       and r.needs = n.needs
                                      order by r.priority desc, r.line_at, r.id limit 1) r)
            and not exists (
-               select from unnest($32::text[]) q(queue)
+               select from unnest($32::text[]) n(needs)
                 cross join lateral (select from everytick.occurrence e
                                      where e.early and (e.status = 0 or (e.status = 3 and e.owner is null))
-                                       and e.queue = q.queue and e.ready_at <= (select now from moment)
+                                       and e.needs = n.needs and e.ready_at <= (select now from moment)
                                      order by e.ready_at limit 1) e) as is_empty
 ), folded as (
     delete from everytick.wake where job = any(array(select job from held))
 ), made as (
     insert into everytick.occurrence as o (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
-                                      covers_after, covers_through, queue, reason, overrides, payload, replay_of,
+                                      covers_after, covers_through, needs, reason, overrides, payload, replay_of,
                                       awaited, created_at, updated_at, ended_at, early, owner, fence, started_at,
                                       claimed_at, execution_timeout, node, claim_token)
     select c.id, c.job, c.version, c.scheduled_for, case when c.is_taken then 2 else c.status end, c.cause, c.priority,
-           c.late, c.line_at, c.ready_at, c.covers_after, c.covers_through, c.queue, c.reason, c.overrides, c.payload,
+           c.late, c.line_at, c.ready_at, c.covers_after, c.covers_through, c.needs, c.reason, c.overrides, c.payload,
            c.replay_of, c.awaited, moment.now, moment.now, case when c.status >= 4 then moment.now end,
            coalesce(c.ready_at > moment.now, false), case when c.is_taken then $31 end,
            case when c.is_taken then 1 else 0 end, case when c.is_taken then moment.now end,
@@ -514,7 +560,7 @@ with moment as materialized (
                           $18::timestamptz[], $19::text[], $20::text[], $21::text[], $22::text[], $23::text[],
                           $24::bool[], $25::bigint[], $26::bool[])
                    c(id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, covers_after,
-                     covers_through, queue, reason, overrides, payload, replay_of, awaited, execution_timeout,
+                     covers_through, needs, reason, overrides, payload, replay_of, awaited, execution_timeout,
                      wanted)) c
      where c.job = any(array(select job from held))
     on conflict (id) do nothing
@@ -558,7 +604,7 @@ select made.*, settled.job as settled, pg_current_xact_id()::text as by, (select
 
 -- claim --
 -- Gives ready occurrences to one node, by priority, then age; what another claims at this moment is passed over.
--- Each queue has its own part of the index, so nothing of other queues is walked past.
+-- Each text of needs has its own part of the index, so nothing that this node cannot run is walked past.
 -- It is a sign of life: a node that was silent for long must not lose at once what it just took.
 -- Where the time of early ones has come, it gives nothing and says so: `ripen` lets them stand in line with the
 -- others, and the claim that follows takes them as they are.
@@ -568,7 +614,7 @@ with moment as materialized (
     select not $5::bool and exists (
            select from everytick.occurrence e
             where e.early and (e.status = 0 or (e.status = 3 and e.owner is null))
-              and e.queue = any($2::text[]) and e.ready_at <= (select now from moment)) as found
+              and e.needs = any($2::text[]) and e.ready_at <= (select now from moment)) as found
 ), taken as (
     update everytick.occurrence o
        set found = o.status, status = 2, owner = $1, node = $1, fence = o.fence + 1, claim_token = $6,
@@ -576,13 +622,13 @@ with moment as materialized (
       from moment
      where o.seq = any(array(
            select r.seq
-             from unnest($2::text[]) q(queue)
+             from unnest($2::text[]) n(needs)
             cross join lateral (
                   select r.seq, r.priority, r.line_at, r.id
                     from everytick.occurrence r
                    where not (select found from unripe)
                      and not r.early and (r.status = 0 or (r.status = 3 and r.owner is null))
-                     and r.queue = q.queue
+                     and r.needs = n.needs
                      and r.job <> all(array(select j.seq from everytick.job j where j.id = any($4::text[])))
                    order by r.priority desc, r.line_at, r.id
                    limit $3
@@ -607,7 +653,7 @@ update everytick.occurrence o set early = false
        select e.seq
          from everytick.occurrence e
         where e.early and (e.status = 0 or (e.status = 3 and e.owner is null))
-          and e.queue = any($1::text[]) and e.ready_at <= (select now from moment)
+          and e.needs = any($1::text[]) and e.ready_at <= (select now from moment)
         order by e.ready_at
         limit 5000
           for no key update skip locked));
@@ -752,15 +798,16 @@ with sent as (
       from held h
      where h.move is not null and o.seq = h.occurrence and o.seq = any(array(select occurrence from held))
     returning o.seq, o.job, h.move, h.owed, h.awaited, h.failure, o.status, o.scheduled_for, o.started_at, o.ended_at,
-              o.updated_at, o.id
+              o.updated_at, o.id, o.needs
 ), woken as (
-    insert into everytick.wake (job, at, wakes, scheduled_for, started_at, ended_at, well, id, error)
-    select job, updated_at, awaited, case when move = 3 then scheduled_for end, case when move = 3 then started_at end,
-           case when move = 3 then ended_at end, move = 3 and status in (4, 5), case when move = 3 then id end, failure
-      from moved where move = 3 or (move = 2 and awaited)
+    insert into everytick.wake (job, at, wakes, needs, scheduled_for, started_at, ended_at, well, id, error)
+    select job, updated_at, awaited, case when awaited then «needs_of_job» end, case when move = 3 then scheduled_for end,
+           case when move = 3 then started_at end, case when move = 3 then ended_at end, move = 3 and status in (4, 5),
+           case when move = 3 then id end, failure
+      from moved m where move = 3 or (move = 2 and awaited)
      order by seq
 ), owed as (
-    insert into everytick.report (ended_at, occurrence) select ended_at, seq from moved where owed
+    insert into everytick.report (needs, ended_at, occurrence) select needs, ended_at, seq from moved where owed
 ), bell as (
     select everytick.ring() where exists (select from moved where move in (1, 2, 4, 5) or (move = 3 and awaited))
 )
@@ -790,7 +837,7 @@ with sent as (
      where o.seq = s.occurrence and o.fence = s.fence and o.claim_token = s.token and o.number < s.number
        and o.seq = any($1)
     returning o.seq, o.job, s.is_end, s.owed, o.awaited, o.node, o.scheduled_for, o.started_at as begun_at, o.updated_at,
-              o.id, s.task, s.started_at, s.ended_at, s.result
+              o.id, o.needs, s.task, s.started_at, s.ended_at, s.result
 ), run as (
     insert into everytick.task_run (occurrence, task, status, attempts, retries, last, out_of_time, started_at,
                                     ended_at, result)
@@ -807,10 +854,12 @@ with sent as (
        set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at, error = null
      where a.status < 2
 ), woken as (
-    insert into everytick.wake (job, at, wakes, scheduled_for, started_at, ended_at, well, id)
-    select job, updated_at, awaited, scheduled_for, begun_at, ended_at, true, id from moved where is_end order by seq
+    insert into everytick.wake (job, at, wakes, needs, scheduled_for, started_at, ended_at, well, id)
+    select job, updated_at, awaited, case when awaited then «needs_of_job» end, scheduled_for, begun_at, ended_at, true,
+           id
+      from moved m where is_end order by seq
 ), owed as (
-    insert into everytick.report (ended_at, occurrence) select ended_at, seq from moved where owed
+    insert into everytick.report (needs, ended_at, occurrence) select needs, ended_at, seq from moved where owed
 ), bell as (
     select everytick.ring() where exists (select from moved where is_end and awaited)
 )
@@ -955,24 +1004,32 @@ on conflict (occurrence, task, number) do update
        log_node = coalesce(excluded.log_node, a.log_node), log_path = coalesce(excluded.log_path, a.log_path);
 
 -- reports --
--- Returns ended occurrences whose report nobody delivered yet, oldest end first, in the columns of a claim.
+-- Returns ended occurrences of the needs $3 whose report nobody delivered yet, oldest end first, in the columns of a
+-- claim.
 select «claim»
-  from everytick.report r
-  join everytick.occurrence o on o.seq = r.occurrence
- where o.job <> all(array(select j.seq from everytick.job j where j.id = any($2::text[])))
- order by r.ended_at, o.id
+  from unnest($3::text[]) n(needs)
+ cross join lateral (
+       select o.*
+         from everytick.report r
+         join everytick.occurrence o on o.seq = r.occurrence
+        where r.needs = n.needs
+          and o.job <> all(array(select j.seq from everytick.job j where j.id = any($2::text[])))
+        order by r.ended_at, o.id
+        limit $1) o
+ order by o.ended_at, o.id
  limit $1;
 
 -- reported --
 -- Notes that these reports were delivered.
 with told as materialized (
-    select o.ended_at, o.seq
+    select o.needs, o.ended_at, o.seq
       from unnest($1::uuid[]) i(id)
-     cross join lateral (select o.ended_at, o.seq from everytick.occurrence o where o.id = i.id offset 0) o
+     cross join lateral (select o.needs, o.ended_at, o.seq from everytick.occurrence o where o.id = i.id offset 0) o
 )
 delete from everytick.report r
  using told
- where r.ended_at = told.ended_at and r.occurrence = told.seq and r.ended_at = any(array(select ended_at from told));
+ where r.needs = told.needs and r.ended_at = told.ended_at and r.occurrence = told.seq
+   and r.needs = any(array(select needs from told)) and r.ended_at = any(array(select ended_at from told));
 
 -- ---------------------------------------------------------------------------------------- the jobs
 
@@ -1068,8 +1125,8 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 -- add_state --
 -- Lets a new job begin at its watermark.
 insert into everytick.job_state (job, id, version, first_version, revision, woken, watermark, next_run_at,
-                                 keep_success, keep_failure, keep_last)
-values ($1, $2, 1, 1, 1, 1, $3, $4, $5, $6, $7);
+                                 keep_success, keep_failure, keep_last, needs)
+values ($1, $2, 1, 1, 1, 1, $3, $4, $5, $6, $7, $8);
 
 -- foretell --
 -- Says when these jobs run next, by what is true now.
@@ -1082,14 +1139,16 @@ update everytick.job_state s set next_run_at = u.next_run_at
 -- cannot be read nothing can be decided: then this one is in force for whatever is left.
 update everytick.job_state
    set version = $2, first_version = case when $6 then $2 else first_version end, revision = revision + 1, removed_at = null, removed_by = '', retire_at = null, parked = null,
-       keep_success = $3, keep_failure = $4, keep_last = $5, narrowed_at = coalesce($7, narrowed_at)
+       keep_success = $3, keep_failure = $4, keep_last = $5, narrowed_at = coalesce($7, narrowed_at), needs = $8
  where job = $1;
 
 -- edit_unclaimed --
 -- Gives what nobody has started the new version; what an occurrence sets itself stays.
 update everytick.occurrence o
    set version = $2, priority = coalesce((o.overrides::json ->> 'priority')::int, $3),
-       queue = coalesce(o.overrides::json ->> 'queue', $4),
+       needs = case coalesce(o.overrides::json ->> 'queue', $4) when 'default' then $6
+               else case $6 when '' then '' else $6 || chr(10) end || 'queue:'
+                    || coalesce(o.overrides::json ->> 'queue', $4) end,
        execution_timeout = case when o.overrides::jsonb ? 'execution_timeout' then o.execution_timeout else $5::bigint end
  where o.seq = any(array(
        select a.seq from everytick.occurrence a
@@ -1100,12 +1159,13 @@ update everytick.occurrence o
 
 -- wake --
 -- Makes a job worth a look now.
-insert into everytick.wake (job, at) values ($1, $2);
+insert into everytick.wake (job, at, needs)
+select m.job, $2, «needs_of_job» from (values ($1::int)) m(job);
 
 -- note_end --
 -- Makes a job worth a look now because one of its occurrences ended.
-insert into everytick.wake (job, at, scheduled_for, started_at, ended_at, well, id)
-values ($1, $2, $3, $4, $2, false, $5);
+insert into everytick.wake (job, at, needs, scheduled_for, started_at, ended_at, well, id)
+select m.job, $2, «needs_of_job», $3, $4, $2, false, $5 from (values ($1::int)) m(job);
 
 -- revise --
 -- Makes older snapshots of a job stale.
@@ -1120,7 +1180,7 @@ returning j.seq;
 -- remove_job --
 -- Takes a job out of service.
 update everytick.job_state
-   set removed_at = $2, retire_at = $3, removed_by = $4, revision = revision + 1
+   set removed_at = $2, retire_at = $3, removed_by = $4, needs = $5, revision = revision + 1
  where job = $1;
 
 -- reschedule_job --
@@ -1223,7 +1283,8 @@ with free as materialized (
     insert into everytick.request_key (job, cause, key, nth, call, id)
     select asked.job, $6, $5, $21, $23::bigint, $22 from asked where $23::bigint is not null
 ), woken as (
-    insert into everytick.wake (job, at) select h.job, h.now from held h where exists (select from asked)
+    insert into everytick.wake (job, at, needs)
+    select m.job, m.now, «needs_of_job» from held m where exists (select from asked)
 )
 select everytick.ring() from asked;
 
@@ -1256,7 +1317,7 @@ with moment as materialized (
     on conflict (job, cause, key) do nothing
     returning job
 ), woken as (
-    insert into everytick.wake (job, at) select asked.job, moment.now from asked, moment
+    insert into everytick.wake (job, at, needs) select m.job, moment.now, «needs_of_job» from asked m, moment
 )
 select everytick.ring() from asked;
 
@@ -1432,7 +1493,7 @@ select coalesce(n.id, h.owner) as id, coalesce(n.beat_at, h.since) as beat_at, c
 -- unless it was begun there and by nobody here.
 insert into everytick.occurrence (id, job, version, scheduled_for, status, cause, late, covers_after, covers_through,
                                   line_at, ready_at, started_at, ended_at, error, overrides, payload, reason, priority,
-                                  queue, created_at, updated_at, owner, fence, number, claimed_at, lost,
+                                  needs, created_at, updated_at, owner, fence, number, claimed_at, lost,
                                   superseded_by_next, execution_timeout, claim_token, node, early)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $20, $21, $22, $23,
         $24, $25, $26, $27, $28, $29,
@@ -1442,7 +1503,7 @@ on conflict (id) do update
        covers_through = excluded.covers_through, line_at = excluded.line_at, ready_at = excluded.ready_at,
        started_at = excluded.started_at, ended_at = excluded.ended_at, error = excluded.error,
        overrides = excluded.overrides, payload = excluded.payload, reason = excluded.reason,
-       priority = excluded.priority, queue = excluded.queue, created_at = excluded.created_at,
+       priority = excluded.priority, needs = excluded.needs, created_at = excluded.created_at,
        updated_at = excluded.updated_at, owner = excluded.owner, fence = excluded.fence, number = excluded.number,
        claimed_at = excluded.claimed_at, lost = excluded.lost, superseded_by_next = excluded.superseded_by_next,
        execution_timeout = excluded.execution_timeout, claim_token = excluded.claim_token, node = excluded.node,
@@ -1456,7 +1517,8 @@ select seq from everytick.occurrence where id = $1 and reason = $2;
 
 -- record_report --
 -- Lets its report be delivered by whoever knows how.
-insert into everytick.report (ended_at, occurrence) values ($1, $2);
+insert into everytick.report (needs, ended_at, occurrence)
+select o.needs, $1, o.seq from everytick.occurrence o where o.seq = $2;
 
 -- record_run --
 -- Writes down where one task of it came to.
@@ -1498,7 +1560,7 @@ select count(*)::int from everytick.occurrence where job = $1 and status < 4 and
 -- purge_occurrences --
 -- Forgets occurrences of a job for good, ended or not, with their runs, attempts and reports; returns how many.
 with old as materialized (
-    select seq, ended_at from everytick.occurrence where job = $1 and status >= 4 limit $2
+    select seq, needs, ended_at from everytick.occurrence where job = $1 and status >= 4 limit $2
 ), live as materialized (
     select seq from everytick.occurrence where job = $1 and status < 4 and owner is null limit $2 for update
 ), tried as (
@@ -1508,7 +1570,8 @@ with old as materialized (
     delete from everytick.task_run
      where occurrence = any(array(select seq from old union all select seq from live))
 ), owed as (
-    delete from everytick.report r using old where r.ended_at = old.ended_at and r.occurrence = old.seq
+    delete from everytick.report r using old
+     where r.needs = old.needs and r.ended_at = old.ended_at and r.occurrence = old.seq
 ), gone as (
     delete from everytick.occurrence
      where seq = any(array(select seq from old union all select seq from live)) returning seq
@@ -1568,7 +1631,8 @@ with old as materialized (
      cross join lateral (select h.seq, h.id from everytick.occurrence h
                           where h.job = s.job and h.status >= 4
                             and not exists (select from everytick.report r
-                                             where r.ended_at = h.ended_at and r.occurrence = h.seq)
+                                             where r.needs = h.needs and r.ended_at = h.ended_at
+                                               and r.occurrence = h.seq)
                             and (h.scheduled_for, h.id) <= (b.scheduled_for, b.id)
                             and everytick.everytick_now() - h.ended_at >
                                 case when h.status in (4, 5, 9) then s.keep_success else s.keep_failure end
@@ -1611,7 +1675,7 @@ update everytick.wake set at = $1 where wakes and at > $1;
 
 -- wake_jobs_ahead --
 -- Makes every job worth a look now that would be only later.
-insert into everytick.wake (job, at) select s.job, $1 from everytick.job_state s where s.wake_at > $1;
+insert into everytick.wake (job, at, needs) select s.job, $1, s.needs from everytick.job_state s where s.wake_at > $1;
 
 -- jobs_ahead --
 -- Returns the jobs whose watermark lies ahead of this moment, by name.

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from everytick.domain.fired import Fired, FiredRun
+from everytick.domain.needs import needs_in
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.stores.beginnings import own_overrides
 from everytick.stores.postgres import rows
@@ -51,7 +52,8 @@ class Recording(Purging):
     async def _record(self, db: Connection, job: int, run: FiredRun, now: datetime, new: list[FiredRun]) -> int | None:
         """Return the key of what is here of the run, or None where that is another's; what is new here joins `new`."""
         made = run.creation
-        own = (await self._definition(db, job, made.version)).job.settings
+        defined = (await self._definition(db, job, made.version)).job
+        own = defined.settings
         given = own_overrides(made, own)
         overrides, payload = rows.write_overrides(given)
         own = own.overridden_by(given)
@@ -59,8 +61,9 @@ class Recording(Purging):
             self._sql.record_occurrence, occurrence_key(made.id), job, made.version, made.scheduled_for,
             STATUS_CODE[made.status], CAUSE_CODE[made.cause], made.late, made.covers_after, made.covers_through,
             made.line_at, made.ready_at, run.started_at, run.ended_at, rows.text(run.error), overrides, payload,
-            rows.text(run.reason), own.priority, own.queue, now, run.owner, run.fence, run.number, run.claimed_at,
-            run.lost, run.superseded_by_next, rows.write_timeout(own.execution_timeout), run.token, run.node,
+            rows.text(run.reason), own.priority, needs_in(defined.labels, own.queue), now, run.owner, run.fence,
+            run.number, run.claimed_at, run.lost, run.superseded_by_next, rows.write_timeout(own.execution_timeout),
+            run.token, run.node,
         )  # fmt: skip
         if seq is None:
             known: int | None = await db.fetchval(

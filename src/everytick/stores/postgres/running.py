@@ -10,7 +10,7 @@ from everytick.domain.notes import Note
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.domain.steps import Row as Written
-from everytick.stores.base import Claim, ClaimKey, Commit, Orders, Transaction, new_token
+from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Orders, Transaction, new_token
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, columns, lean_columns, occurrence_key
 from everytick.stores.postgres.claims import RIPE, place_in_line
@@ -30,25 +30,23 @@ class Running(Base):
     """What the executor and the reaper ask."""
 
     @patiently
-    async def claim(self, node: str, queues: Collection[str], limit: int, unknown: Collection[str] = ()) -> list[Claim]:
-        """Give the node up to `limit` ready occurrences of these queues, by priority, then age."""
+    async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
+        """Give the node up to `limit` ready occurrences of its scope, by priority, then age."""
         async with self._door.connection() as db:
-            found = await self._take_ready(db, node, list(dict.fromkeys(queues)), limit, list(unknown))
+            found = await self._take_ready(db, scope, limit)
             found.sort(key=place_in_line)
             claims, unreadable = await self._claims(db, found)
             if unreadable:
-                await db.execute(self._sql.give_back, unreadable, node)
+                await db.execute(self._sql.give_back, unreadable, scope.node)
         return claims
 
-    async def _take_ready(
-        self, db: Connection, node: str, queues: list[str], limit: int, unknown: list[str]
-    ) -> list[Row]:
+    async def _take_ready(self, db: Connection, scope: NodeScope, limit: int) -> list[Row]:
         """Claim; where early ones have become ready, let them stand in line first."""
-        token = new_token()
-        found = await db.fetch(self._sql.claim, node, queues, limit, unknown, False, token)
+        asked, token = (scope.node, scope.met, limit, list(scope.unknown)), new_token()
+        found = await db.fetch(self._sql.claim, *asked, False, token)
         if found[0][RIPE]:
-            await db.execute(self._sql.ripen, queues)
-            found = await db.fetch(self._sql.claim, node, queues, limit, unknown, True, token)
+            await db.execute(self._sql.ripen, scope.met)
+            found = await db.fetch(self._sql.claim, *asked, True, token)
         return [] if found[0][0] is None else list(found)
 
     @patiently
@@ -128,10 +126,11 @@ class Running(Base):
             await begun.leave()
 
     @patiently
-    async def reports(self, limit: int, unknown: Collection[str] = ()) -> list[OccurrenceSnapshot]:
-        """Return ended occurrences whose report was not delivered yet, oldest end first."""
+    async def reports(self, scope: NodeScope, limit: int) -> list[OccurrenceSnapshot]:
+        """Return ended occurrences of the scope whose report was not delivered yet, oldest end first."""
         async with self._door.connection() as db:
-            claims, _ = await self._claims(db, await db.fetch(self._sql.reports, limit, list(unknown)))
+            asked = limit, list(scope.unknown), scope.met
+            claims, _ = await self._claims(db, await db.fetch(self._sql.reports, *asked))
         return [claim.snapshot for claim in claims]
 
     @patiently

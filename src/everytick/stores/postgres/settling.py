@@ -6,6 +6,7 @@ from datetime import datetime
 
 from everytick.domain.decisions import Creation, Plan, Span
 from everytick.domain.job import Job
+from everytick.domain.needs import needs_in
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
@@ -191,7 +192,7 @@ def created_row(job: int, newest: Job, creation: Creation, awaited: bool) -> tup
         creation.ready_at,
         creation.covers_after,
         creation.covers_through,
-        own.queue,
+        newest.needs if own is newest.settings else needs_in(newest.labels, own.queue),
         rows.text(f"{creation.why}, {creation.detail}" if creation.detail else str(creation.why)),
         overrides,
         payload,

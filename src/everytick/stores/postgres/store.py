@@ -6,13 +6,13 @@ wait for a step that holds occurrences and changes jobs. A plan's commit counts 
 it finds into `woken` and takes them away.
 """
 
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
 from typing import ClassVar
 
-from everytick.stores.base import AHEAD, STEP, Ahead
+from everytick.stores.base import AHEAD, STEP, Ahead, NodeScope
 from everytick.stores.postgres.bell import Bell
 from everytick.stores.postgres.door import Door, patiently, read_address
 from everytick.stores.postgres.history import History
@@ -120,11 +120,12 @@ class PostgresStore(Planning, Running, Recording, Nodes, History):
         async with self._door.connection() as db:
             await db.execute(in_schema(touches, self.schema))
 
-    async def ahead(self, queues: Collection[str]) -> Ahead:
-        """Return what is next for a node of these queues, so that it sleeps until then and not longer."""
+    async def ahead(self, scope: NodeScope) -> Ahead:
+        """Return what is next in this scope, so that a node sleeps until then and not longer."""
         async with self._door.connection() as db:
-            row = await db.fetchrow(self._sql.ahead, list(queues))
-        return Ahead(row["now"], row["wake_at"], row["ready_at"])
+            row = await db.fetchrow(self._sql.ahead, scope.met, scope.seen)
+        needs = tuple(sorted(row["needs"])) if row["needs"] else ()
+        return Ahead(row["now"], row["wake_at"], row["ready_at"], needs)
 
     async def bell(self, seconds: float) -> bool:
         """Wait for a hint that something changed, at most so many seconds; return whether one came."""

@@ -9,6 +9,7 @@ from itertools import takewhile
 
 from everytick.domain import ids
 from everytick.domain.job import Job
+from everytick.domain.needs import RETIRED
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
 from everytick.domain.snapshots import Adjustment, Missed, Request
@@ -169,7 +170,9 @@ def _create(transaction: Transaction, job: Job, by: str) -> Stored:
     [key] = transaction.execute(Q.add_job, (id_, *_words(made), now)).fetchone()
     transaction.execute(Q.add_version, _version(key, made, 1, None, now, by))
     begin, moment = first_watermark(made, rows.moment(now)), rows.moment(now)
-    transaction.execute(Q.add_job_state, (key, id_, micros(begin), micros_or_none(first_run(made, moment))))
+    transaction.execute(Q.add_needs, (made.needs,))
+    state = (key, id_, made.needs, micros(begin), micros_or_none(first_run(made, moment)))
+    transaction.execute(Q.add_job_state, state)
     if made.settings.on_create.begin is FirstSight.IMMEDIATELY:
         asked = Request("create", Cause.CREATE, rows.moment(now))
         transaction.execute(Q.add_request, rows.request_columns(key, id_, asked))
@@ -188,8 +191,11 @@ def _edit(transaction: Transaction, definitions: Definitions, row: _JobRow, job:
     transaction.execute(Q.add_version, _version(row.key, made, version, now, now, by))
     transaction.execute(Q.edit_job, (*_words(made), row.key))
     settings = made.settings
-    timeout = rows.timeout_or_none(settings.execution_timeout)
-    transaction.execute(Q.give_new_version, (version, settings.priority, settings.queue, timeout, row.key))
+    timeout, queue, labels = rows.timeout_or_none(settings.execution_timeout), settings.queue, made.labels
+    named = (queue, labels, f"{labels}\n" if labels else "", queue)
+    transaction.execute(Q.give_new_version, (version, settings.priority, *named, timeout, row.key))
+    transaction.execute(Q.add_needs, (made.needs,))
+    transaction.execute(Q.add_needs_of_active, (row.key,))
     if made.enabled:
         transaction.execute(Q.let_waits_go, (now, row.key))
     else:
@@ -201,7 +207,7 @@ def _edit(transaction: Transaction, definitions: Definitions, row: _JobRow, job:
     if transaction.execute(Q.forget_parked_job, (row.key,)).rowcount or not is_readable:
         # By what cannot be read nothing can be decided: the new version is in force for what is left.
         oldest = version
-    transaction.execute(Q.edit_job_state, (version, oldest, now, narrowed_at, row.key))
+    transaction.execute(Q.edit_job_state, (version, made.needs, oldest, now, narrowed_at, row.key))
     transaction.rang = True
     return Stored(row.id, version, changed=True)
 
@@ -246,7 +252,8 @@ def remove(transaction: Transaction, job_id: str, retire_after: timedelta, by: s
     """Take the job out of service: nothing new is created, what was not claimed is canceled."""
     row, now = _by_id(transaction.connection, job_id), transaction.now
     transaction.execute(Q.remove_job, (now, by, row.key))
-    transaction.execute(Q.retire_job, (now + rows.length(retire_after), row.key))
+    transaction.execute(Q.add_needs, (RETIRED,))
+    transaction.execute(Q.retire_job, (now + rows.length(retire_after), RETIRED, row.key))
     _wake(transaction, row.key, revise=True)
 
 
@@ -402,6 +409,7 @@ def _records(
                 rows.moment_or_none(row[17]),
                 row[18],
                 row[19],
+                row[21],
             )
     return records
 

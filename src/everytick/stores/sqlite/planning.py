@@ -10,10 +10,11 @@ from typing import TypeVar
 
 from everytick.domain.decisions import Creation, Plan
 from everytick.domain.job import Job
+from everytick.domain.needs import needs_in
 from everytick.domain.snapshots import PLAN_LIMIT, Edition, JobSnapshot, Past, Request
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.steps import closed
-from everytick.stores.base import Ahead, Commit
+from everytick.stores.base import Ahead, Commit, NodeScope
 from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
 from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
 from everytick.stores.sqlite import rows
@@ -25,15 +26,27 @@ from everytick.stores.sqlite.writer import Transaction
 
 T = TypeVar("T")
 
+_LONGEST_WAITING = itemgetter(7, 1)
+"""By wake_at, then id, of the columns of a due job."""
+
 _LINE = itemgetter(9, 0)
 """By line_at, then id, of the columns of a creation."""
 
+_NEEDS = 19
+
 
 def due(
-    connection: sqlite3.Connection, definitions: Definitions, now: datetime, limit: int, clock: int
+    connection: sqlite3.Connection, definitions: Definitions, scope: NodeScope, now: datetime, limit: int, clock: int
 ) -> list[JobSnapshot]:
-    """Return snapshots of up to `limit` due jobs, all of one moment, which is now by the store's clock."""
-    found = connection.execute(Q.due_jobs, (micros(now), definitions.refused(), limit)).fetchall()
+    """Return snapshots of up to `limit` due jobs of the scope, all of one moment, which is now by the store's clock."""
+    unknown, refused = json.dumps(list(scope.unknown)), definitions.refused()
+    asked = (micros(now), int(not scope.unknown), unknown, int(refused == "[]"), refused, limit)
+    found: list[Columns] = []
+    for needs in scope.met:
+        found += connection.execute(Q.due_jobs, (needs, *asked)).fetchall()
+    if len(scope.met) > 1:
+        found.sort(key=_LONGEST_WAITING)
+        del found[limit:]
     return _snapshots(connection, definitions, found, clock)
 
 
@@ -46,12 +59,15 @@ def look(
     return {id_: seen[id_] for id_ in job_ids if id_ in seen}
 
 
-def ahead(connection: sqlite3.Connection, now: int, queues: Collection[str]) -> Ahead:
-    """Return the earliest moments after now at which a job wakes and something of these queues may start."""
-    [wake_at] = connection.execute(Q.next_wake, (now,)).fetchone()
-    found = (connection.execute(Q.next_ready, (queue, now)).fetchone() for queue in queues)
+def ahead(connection: sqlite3.Connection, now: int, scope: NodeScope) -> Ahead:
+    """Return the earliest moments after now at which a job of the scope wakes and something of it may start."""
+    wakes = [connection.execute(Q.next_wake, (needs, now)).fetchone()[0] for needs in scope.met]
+    found = (connection.execute(Q.next_ready, (needs, now)).fetchone() for needs in scope.met)
+    wake_at = min((each for each in wakes if each is not None), default=None)
     ready_at = min((row[0] for row in found if row is not None), default=None)
-    return Ahead(rows.moment(now), rows.moment_or_none(wake_at), rows.moment_or_none(ready_at))
+    is_new = connection.execute(Q.count_needs).fetchone()[0] != scope.seen
+    texts = tuple(row[0] for row in connection.execute(Q.all_needs)) if is_new else ()
+    return Ahead(rows.moment(now), rows.moment_or_none(wake_at), rows.moment_or_none(ready_at), texts)
 
 
 def _snapshots(
@@ -180,6 +196,7 @@ class _Writing:
     def __init__(self, transaction: Transaction, definitions: Definitions) -> None:
         self._transaction, self._definitions = transaction, definitions
         self._creations: list[Columns] = []
+        self._needs: set[str] = set()
         self._keeping: list[Creation] = []
         self._spans: list[Columns] = []
         self._moves: list[Columns] = []
@@ -200,6 +217,9 @@ class _Writing:
             compiled = self._definitions.get(self._transaction.connection, job, version)
             assert compiled is not None, f"{plan.job_id}: planned by a definition that cannot be read"
             self._creations += [creation_columns(job, compiled.job, each, now) for each in plan.creations]
+            # One that waits in a queue of its own has needs of its own.
+            self._needs.update(each[_NEEDS] for each in self._creations[-len(plan.creations) :])
+            self._needs.discard(compiled.job.needs)
             if plan.answers:
                 self._keeping += [each for each in plan.creations if each.keeps and each.status not in ENDED]
         self._spans += [
@@ -233,6 +253,7 @@ class _Writing:
         # In the order in which they will be claimed: then what is claimed together stands together in the file.
         self._creations.sort(key=_LINE)
         many(Q.create_occurrence, self._creations)
+        many(Q.add_needs, [(text,) for text in self._needs])
         for creation in self._keeping:
             self._keep(creation)
         many(Q.add_span, self._spans)
@@ -304,7 +325,7 @@ def creation_columns(job: int, definition: Job, creation: Creation, now: int) ->
         now,
         now,
         own.priority,
-        own.queue,
+        definition.needs if own is definition.settings else needs_in(definition.labels, own.queue),
         1 if ready_at > now else 0,
         rows.timeout_or_never(own.execution_timeout),
     )

@@ -17,6 +17,10 @@ class Queries:
     due_jobs: str
     look_at_jobs: str
     next_wake: str
+    count_needs: str
+    all_needs: str
+    add_needs: str
+    add_needs_of_active: str
     next_ready: str
     active_of_jobs: str
     active_counts: str

@@ -46,13 +46,15 @@ update job_state
  where job = ?;
 
 -- due_jobs --
--- Jobs whose wake_at has come, longest-waiting first; those whose definition this process cannot read are left out.
+-- Jobs of one text of needs whose wake_at has come, longest-waiting first; without some jobs, and without those whose
+-- definition this process cannot read.
 select s.job, s.id, s.version, s.oldest_edition, s.revision, s.woken, s.watermark, s.wake_at, s.retire_at,
        s.rescheduled_at, s.rescheduled_for, s.rescheduled_by, s.last_end_for, s.last_end_started_at, s.last_end_at,
        s.last_end_id, s.last_success_for, s.last_success_started_at, s.last_success_at, s.last_success_id,
        s.other_success_for, s.other_success_started_at, s.other_success_at, s.other_success_id, s.narrowed_at
   from job_state s
- where s.wake_at <= ? and (s.job || ':' || s.version) not in (select value from json_each(?))
+ where s.needs = ? and s.wake_at <= ? and (? or s.id not in (select value from json_each(?)))
+   and (? or (s.job || ':' || s.version) not in (select value from json_each(?)))
  order by s.wake_at, s.id limit ?;
 
 -- look_at_jobs --
@@ -64,13 +66,31 @@ select s.job, s.id, s.version, s.oldest_edition, s.revision, s.woken, s.watermar
   from job_state s where s.id in (select value from json_each(?));
 
 -- next_wake --
--- The earliest wake_at that is still to come.
-select min(wake_at) from job_state where wake_at > ?;
+-- The earliest wake_at of one text of needs that is still to come.
+select min(wake_at) from job_state where needs = ? and wake_at > ?;
+
+-- count_needs --
+-- How many texts of needs there are.
+select count(*) from needs;
+
+-- all_needs --
+-- Every text of needs.
+select text from needs order by text;
+
+-- add_needs --
+-- A text of needs is known from now on.
+insert into needs (text) values (?) on conflict do nothing;
+
+-- add_needs_of_active --
+-- So are those of a job's active occurrences, which may wait in a queue of their own.
+insert into needs (text)
+select distinct needs from occurrence indexed by occurrence_active where job = ? and ended_at is null
+on conflict do nothing;
 
 -- next_ready --
--- The earliest moment still to come at which something of one queue may start.
+-- The earliest moment still to come at which something of one text of needs may start.
 select ready_at from occurrence
- where later = 1 and queue = ? and ready_at > ? and (status = 0 or (status = 2 and owner is null))
+ where later = 1 and needs = ? and ready_at > ? and (status = 0 or (status = 2 and owner is null))
  order by ready_at limit 1;
 
 -- active_of_jobs --
@@ -180,7 +200,7 @@ update job_state set next_run_at = ? where id = ?;
 -- Absent ones only: the id is made of job and instant, so a repeated commit is harmless.
 insert into occurrence (id, job, version, scheduled_for, status, cause, late, covers_after, covers_through, line_at,
                         ready_at, ended_at, overrides, payload, replay_of, reason, created_at, updated_at, priority,
-                        queue, later, execution_timeout)
+                        needs, later, execution_timeout)
 values (?, ?, ?, ?, ?, ?, ?, nullif(?, -9223372036854775808), ?, ?, ?, nullif(?, -9223372036854775808),
         nullif(?, char(0)), nullif(?, char(0)), nullif(?, char(0)), ?, ?, ?, ?, ?, ?, nullif(?, -9223372036854775808))
 on conflict (id) do nothing;
@@ -249,16 +269,16 @@ update job_state
 
 -- come_of_age --
 -- What had to wait for its ready_at stands among the ready ones from then on.
-update occurrence set later = 0 where later = 1 and queue = ? and ready_at <= ?;
+update occurrence set later = 0 where later = 1 and needs = ? and ready_at <= ?;
 
 -- ready_occurrences --
--- What may start now of one queue, higher priority first, then the oldest in line; without some jobs, and versions.
+-- What may start now of one text of needs, higher priority first, then the oldest in line; without some jobs, and versions.
 -- The last column says that the others tell all there is: it begins for the first time, at its instant, as defined.
 select seq, job, version, id, scheduled_for, cause, late, covers_after, reason, created_at, line_at, priority,
        fence = 0 and number = 0 and covers_through = scheduled_for and line_at = scheduled_for
          and ready_at = scheduled_for and coalesce(started_at, error, overrides, payload, replay_of, cancel) is null
   from occurrence
- where queue = ? and later = 0 and (status = 0 or (status = 2 and owner is null))
+ where needs = ? and later = 0 and (status = 0 or (status = 2 and owner is null))
    and (? or job not in (select j.job from job j where j.id in (select value from json_each(?))))
    and (? or (job || ':' || version) not in (select value from json_each(?)))
  order by priority desc, line_at, id limit ?;
@@ -526,9 +546,9 @@ update occurrence
  where seq = ?;
 
 -- owed_reports --
--- Ended occurrences whose report was not delivered, oldest end first.
-select o.seq from occurrence o
- where o.report_due = 1
+-- Ended occurrences of one text of needs whose report was not delivered, oldest end first.
+select o.seq, o.ended_at, o.id from occurrence o
+ where o.report_due = 1 and o.needs = ?
    and o.job not in (select j.job from job j where j.id in (select value from json_each(?)))
    and (o.job || ':' || o.version) not in (select value from json_each(?))
  order by o.ended_at, o.id limit ?;
@@ -556,8 +576,8 @@ insert into job (id, name, keep_success, keep_failure, keep_last, created_at) va
 
 -- add_job_state --
 -- Its planning begins at the watermark; it is due at once to be looked at.
-insert into job_state (job, id, version, oldest_edition, revision, woken, watermark, next_run_at)
-values (?, ?, 1, 1, 1, 1, ?, ?);
+insert into job_state (job, id, needs, version, oldest_edition, revision, woken, watermark, next_run_at)
+values (?, ?, ?, 1, 1, 1, 1, ?, ?);
 
 -- add_version --
 -- One version, which never changes.
@@ -574,15 +594,17 @@ update job
 -- edit_job_state --
 -- Every plan from an older snapshot is stale, and the job is looked at again.
 update job_state
-   set version = ?, oldest_edition = ?, retire_at = null, revision = revision + 1, woken = woken + 1, wake_at = ?,
-       narrowed_at = coalesce(?, narrowed_at)
+   set version = ?, needs = ?, oldest_edition = ?, retire_at = null, revision = revision + 1, woken = woken + 1,
+       wake_at = ?, narrowed_at = coalesce(?, narrowed_at)
  where job = ?;
 
 -- give_new_version --
 -- What nobody has started takes the new version, but what it sets itself stays; what has keeps its own.
 update occurrence indexed by occurrence_active
    set version = ?, priority = coalesce(json_extract(overrides, '$.priority'), ?),
-       queue = coalesce(json_extract(overrides, '$.queue'), ?),
+       needs = case coalesce(json_extract(overrides, '$.queue'), ?)
+               when 'default' then ?
+               else ? || 'queue:' || coalesce(json_extract(overrides, '$.queue'), ?) end,
        execution_timeout = iif(json_type(overrides, '$.execution_timeout') is null, ?, execution_timeout)
  where job = ? and ended_at is null and status in (0, 3)
    and not exists (select 1 from task_run r where r.occurrence = occurrence.seq);
@@ -597,20 +619,22 @@ update job set removed_at = ?, removed_by = ? where job = ?;
 
 -- retire_job --
 -- From this moment on a plan cancels what nobody claimed.
-update job_state set retire_at = ? where job = ?;
+update job_state set retire_at = ?, needs = ? where job = ?;
 
 -- jobs_by_id --
 -- Jobs with where they stand, those of these ids.
 select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_for,
        s.last_end_started_at, s.last_end_at, s.last_end_id, s.last_success_for, s.last_success_started_at,
-       s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at, s.run_count, s.last_error, j.name
+       s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at, s.run_count, s.last_error, j.name,
+       s.needs
   from job j join job_state s on s.job = j.job where j.id in (select value from json_each(?));
 
 -- jobs_by_name --
 -- Every job that is not removed with where it stands, by name, or all of them.
 select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_for,
        s.last_end_started_at, s.last_end_at, s.last_end_id, s.last_success_for, s.last_success_started_at,
-       s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at, s.run_count, s.last_error, j.name
+       s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at, s.run_count, s.last_error, j.name,
+       s.needs
   from job j join job_state s on s.job = j.job where j.removed_at is null or ? order by j.name;
 
 -- running_pauses --
@@ -762,7 +786,7 @@ select owner, seq, fence, claim_token from occurrence indexed by occurrence_dead
 -- What was created without this store, as it stands now, unless it is here already and was begun here or not there.
 insert into occurrence (id, job, version, scheduled_for, status, cause, late, covers_after, covers_through, line_at,
                         ready_at, started_at, ended_at, error, overrides, payload, reason, created_at, updated_at,
-                        priority, queue, owner, fence, number, claimed_at, lost, superseded_by_next, report_due, later,
+                        priority, needs, owner, fence, number, claimed_at, lost, superseded_by_next, report_due, later,
                         execution_timeout, claim_token, node)
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (id) do update
@@ -771,7 +795,7 @@ on conflict (id) do update
        started_at = excluded.started_at, ended_at = excluded.ended_at, error = excluded.error,
        overrides = excluded.overrides, payload = excluded.payload, reason = excluded.reason,
        created_at = excluded.created_at, updated_at = excluded.updated_at, priority = excluded.priority,
-       queue = excluded.queue, owner = excluded.owner, fence = excluded.fence, number = excluded.number,
+       needs = excluded.needs, owner = excluded.owner, fence = excluded.fence, number = excluded.number,
        claimed_at = excluded.claimed_at, lost = excluded.lost, superseded_by_next = excluded.superseded_by_next,
        report_due = excluded.report_due, later = excluded.later, execution_timeout = excluded.execution_timeout,
        claim_token = excluded.claim_token, node = excluded.node

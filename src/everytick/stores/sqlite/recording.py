@@ -4,6 +4,7 @@ import json
 
 from everytick.domain.fired import Fired, FiredRun
 from everytick.domain.job import Job
+from everytick.domain.needs import needs_in
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
 from everytick.stores.beginnings import own_overrides
@@ -97,7 +98,8 @@ def _columns(now: int, job: int, defined: Job, run: FiredRun) -> Columns:
         rows.id_bytes(made.id), job, made.version, micros(made.scheduled_for), STATUS_CODE[made.status],
         CAUSE_CODE[made.cause], int(made.late), micros_or_none(made.covers_after), micros(made.covers_through),
         micros(made.line_at), ready_at, micros_or_none(run.started_at), micros_or_none(run.ended_at), run.error,
-        overrides, payload, run.reason, now, now, own.priority, own.queue, run.owner, run.fence, run.number,
+        overrides, payload, run.reason, now, now, own.priority,
+        needs_in(defined.labels, own.queue), run.owner, run.fence, run.number,
         micros_or_none(run.claimed_at), run.lost, int(run.superseded_by_next), int(run.report_due), is_later,
         rows.timeout_or_none(own.execution_timeout), run.token, run.node,
     )  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from operator import itemgetter
 from typing import TypeAlias
 
 from everytick.domain.decisions import Why
@@ -13,7 +14,7 @@ from everytick.domain.notes import Note
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus, may_move
 from everytick.domain.steps import OccurrenceSnapshot, Row, RunState, Step, rules_of, runs_of
-from everytick.stores.base import Claim, ClaimKey, Commit, Orders
+from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Orders
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.bulk import Bulk, in_order
 from everytick.stores.sqlite.compiled import Compiled, Definitions
@@ -62,15 +63,13 @@ _STEP_CODE = {
 def claim(
     transaction: Transaction,
     definitions: Definitions,
-    node: str,
-    queues: Collection[str],
+    scope: NodeScope,
     limit: int,
-    unknown: Collection[str],
     token: int,
 ) -> list[Claim]:
-    """Give the node up to `limit` ready occurrences of these queues, by priority, then age."""
-    now = transaction.now
-    ready = _ready(transaction, definitions, queues, limit, unknown)
+    """Give the node up to `limit` ready occurrences of its scope, by priority, then age."""
+    now, node = transaction.now, scope.node
+    ready = _ready(transaction, definitions, scope, limit)
     if not ready:
         return []
     owned = str([row[_SEQ] for row, _ in ready])
@@ -84,18 +83,16 @@ _Found: TypeAlias = list[tuple[Columns, Compiled]]
 """Rows of occurrences, each with the definition it runs under."""
 
 
-def _ready(
-    transaction: Transaction, definitions: Definitions, queues: Collection[str], limit: int, unknown: Collection[str]
-) -> _Found:
+def _ready(transaction: Transaction, definitions: Definitions, scope: NodeScope, limit: int) -> _Found:
     """Return the rows of what can start; look again as long as a definition turns out to be unreadable."""
-    wanted = tuple(dict.fromkeys(queues))
-    transaction.executemany(Q.come_of_age, [(queue, transaction.now) for queue in wanted])
+    wanted, unknown = scope.met, scope.unknown
+    transaction.executemany(Q.come_of_age, [(needs, transaction.now) for needs in wanted])
     while True:
         refused = definitions.refused()
         asked = (int(not unknown), json.dumps(list(unknown)), int(refused == "[]"), refused, max(limit, 0))
         found: list[Columns] = []
-        for queue in wanted:
-            found += transaction.execute(Q.ready_occurrences, (queue, *asked)).fetchall()
+        for needs in wanted:
+            found += transaction.execute(Q.ready_occurrences, (needs, *asked)).fetchall()
         if len(wanted) > 1:
             found.sort(key=lambda row: (-row[_PRIORITY], row[_LINE_AT], row[_ID]))
             found = found[: max(limit, 0)]
@@ -518,12 +515,15 @@ def note(transaction: Transaction, notes: Sequence[tuple[Claim, Note]]) -> None:
 
 
 def reports(
-    connection: sqlite3.Connection, definitions: Definitions, limit: int, unknown: Collection[str]
+    connection: sqlite3.Connection, definitions: Definitions, scope: NodeScope, limit: int
 ) -> list[OccurrenceSnapshot]:
-    """Return ended occurrences whose report was not delivered yet, oldest end first."""
-    asked = (json.dumps(list(unknown)), definitions.refused(), limit)
-    owed = [row[0] for row in connection.execute(Q.owed_reports, asked)]
-    return [claim.snapshot for claim in claims(connection, definitions, owed)]
+    """Return ended occurrences of the scope whose report was not delivered yet, oldest end first."""
+    asked = (json.dumps(list(scope.unknown)), definitions.refused(), limit)
+    found: list[Columns] = []
+    for needs in scope.met:
+        found += connection.execute(Q.owed_reports, (needs, *asked)).fetchall()
+    found.sort(key=itemgetter(1, 2))
+    return [claim.snapshot for claim in claims(connection, definitions, [row[0] for row in found[:limit]])]
 
 
 def reported(transaction: Transaction, occurrence_ids: Iterable[str]) -> None:

@@ -33,6 +33,7 @@ from everytick.stores.base import (
     Edits,
     JobRecord,
     NodeRecord,
+    NodeScope,
     Orders,
     Page,
     Stored,
@@ -155,9 +156,9 @@ class SqliteStore:
         finally:
             self._bell.leave(rung)
 
-    async def ahead(self, queues: Collection[str]) -> Ahead:
-        """Return what is next for a node of these queues, so that it sleeps until then and not longer."""
-        return await self._ask(self._planner, lambda reading: planning.ahead(reading, self._clock.now(), queues))
+    async def ahead(self, scope: NodeScope) -> Ahead:
+        """Return what is next in this scope, so that a node sleeps until then and not longer."""
+        return await self._ask(self._planner, lambda reading: planning.ahead(reading, self._clock.now(), scope))
 
     async def parked(self) -> Sequence[Parked]:
         """Return the definitions that some node could not read: they are kept, and other jobs go on without them."""
@@ -196,10 +197,11 @@ class SqliteStore:
     # ----------------------------------------------------------------------------------------------- the planner
 
     @asynccontextmanager
-    async def due(self, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
-        """Give up to `limit` jobs whose `wake_at` has come, longest-waiting first; nothing is held meanwhile."""
+    async def due(self, scope: NodeScope, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
+        """Give up to `limit` jobs of the scope whose `wake_at` has come, longest-waiting first; nothing is held."""
         yield await self._ask(
-            self._planner, lambda reading: planning.due(reading, self._definitions, now, limit, self._clock.now())
+            self._planner,
+            lambda reading: planning.due(reading, self._definitions, scope, now, limit, self._clock.now()),
         )
 
     async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
@@ -208,12 +210,10 @@ class SqliteStore:
 
     # ---------------------------------------------------------------------------------------------- the executor
 
-    async def claim(self, node: str, queues: Collection[str], limit: int, unknown: Collection[str] = ()) -> list[Claim]:
-        """Give the node up to `limit` ready occurrences of these queues, by priority, then age."""
+    async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
+        """Give the node up to `limit` ready occurrences of its scope, by priority, then age."""
         token = new_token()
-        return await self._write(
-            lambda writing: running.claim(writing, self._definitions, node, queues, limit, unknown, token)
-        )
+        return await self._write(lambda writing: running.claim(writing, self._definitions, scope, limit, token))
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
         """Write each step, on the condition that the claim's fence and token are still the occurrence's."""
@@ -270,11 +270,9 @@ class SqliteStore:
         if rang:
             self._bell.ring()
 
-    async def reports(self, limit: int, unknown: Collection[str] = ()) -> list[OccurrenceSnapshot]:
-        """Return ended occurrences whose report was not delivered yet, oldest end first."""
-        return await self._ask(
-            self._people, lambda reading: running.reports(reading, self._definitions, limit, unknown)
-        )
+    async def reports(self, scope: NodeScope, limit: int) -> list[OccurrenceSnapshot]:
+        """Return ended occurrences of the scope whose report was not delivered yet, oldest end first."""
+        return await self._ask(self._people, lambda reading: running.reports(reading, self._definitions, scope, limit))
 
     async def reported(self, occurrence_ids: Collection[str]) -> None:
         """Note that these reports were delivered; a report may come twice, but never not at all."""

@@ -39,6 +39,13 @@ create function everytick.request_key(job text, key text) returns bigint
 
 -- --------------------------------------------------------------------------------------------- jobs
 
+-- Every text of needs that any job or occurrence has had. There are few; a node notes those that it meets.
+create table everytick.needs (text text collate "C" primary key);
+
+-- The queue among the needs of an occurrence: its label is the last one.
+create function everytick.queue_of(needs text) returns text language sql immutable as $$
+    select coalesce(substring(needs from '(?:^|\n)queue:(.*)$'), 'default') $$;
+
 -- Who a job is. A planner holds this row while it decides, so that verbs on job_state need not wait for it.
 create table everytick.job (
     seq        integer generated always as identity primary key,
@@ -68,6 +75,7 @@ create table everytick.definition (
 create table everytick.job_state (
     job                    integer primary key references everytick.job (seq),
     id                     text collate "C" not null,
+    needs                  text collate "C" not null,
     version                integer not null,
     first_version          integer not null,
     revision               bigint not null,
@@ -104,16 +112,18 @@ create table everytick.job_state (
 ) with (fillfactor = 70);
 
 -- A paused, disabled or finished job is not in it and costs nothing.
-create index job_state_due on everytick.job_state (wake_at, id) where wake_at is not null;
+create index job_state_due on everytick.job_state (needs, wake_at, id) where wake_at is not null;
 
 -- What makes a job worth another look: appended by endings and by people, so that an ending takes no lock
 -- on its job; a plan folds what it finds here into job_state. An ending says whose it was; one that nobody waits for
--- wakes nobody and is here for the next plan.
+-- wakes nobody and is here for the next plan. Those that wake have the needs of their job, so that what nobody can plan
+-- now is not in the way of other jobs.
 create table everytick.wake (
     job           integer not null,
     seq           bigint generated always as identity,
     at            timestamptz not null,
     wakes         boolean not null default true,
+    needs         text collate "C",
     scheduled_for timestamptz,
     started_at    timestamptz,
     ended_at      timestamptz,
@@ -123,7 +133,7 @@ create table everytick.wake (
     primary key (job, seq)
 );
 
-create index wake_due on everytick.wake (at) where wakes;
+create index wake_due on everytick.wake (needs, at) where wakes;
 
 create table everytick.pause (
     job        integer not null references everytick.job (seq),
@@ -242,7 +252,7 @@ create table everytick.occurrence (
     covers_through     timestamptz,
     created_at         timestamptz not null,
     updated_at         timestamptz not null,
-    queue              text collate "C" not null,
+    needs              text collate "C" not null,
     owner              text,
     node               text,
     cancel             text,
@@ -255,9 +265,9 @@ create table everytick.occurrence (
     deadline_at        timestamptz generated always as (everytick.deadline(started_at, execution_timeout)) stored
 ) with (fillfactor = 70);
 
-create index occurrence_ready on everytick.occurrence (queue, priority desc, line_at, id)
+create index occurrence_ready on everytick.occurrence (needs, priority desc, line_at, id)
     where not early and (status = 0 or (status = 3 and owner is null));
-create index occurrence_early on everytick.occurrence (queue, ready_at)
+create index occurrence_early on everytick.occurrence (needs, ready_at)
     where early and (status = 0 or (status = 3 and owner is null));
 create index occurrence_active on everytick.occurrence (job, line_at) where status < 4;
 create index occurrence_history on everytick.occurrence (job, scheduled_for, id) where status >= 4;
@@ -266,9 +276,10 @@ create index occurrence_newest on everytick.occurrence (scheduled_for, id) where
 -- Who still waits for the report of an ended occurrence. A table of its own: a delivery takes a narrow row away and
 -- leaves the occurrence, with all its indexes, alone.
 create table everytick.report (
+    needs      text collate "C" not null,
     ended_at   timestamptz not null,
     occurrence bigint not null,
-    primary key (ended_at, occurrence)
+    primary key (needs, ended_at, occurrence)
 );
 
 create table everytick.task_run (
@@ -339,7 +350,7 @@ create function everytick.cause(code smallint) returns text language sql immutab
 
 -- A job with the facts that no plan has folded in yet.
 create view everytick.job_standing as
-select j.seq as job, j.id, j.name, j.created_at, s.version, s.first_version, s.revision, s.watermark,
+select j.seq as job, j.id, j.name, j.created_at, s.needs, s.version, s.first_version, s.revision, s.watermark,
        s.removed_at, s.removed_by, s.retire_at, s.reschedule_made_at, s.reschedule_to, s.reschedule_by, s.parked,
        s.narrowed_at,
        s.woken + w.facts as woken,
@@ -394,9 +405,11 @@ select v.id, v.name, d.kind, d.schedule, d.enabled and v.removed_at is null as e
 create view everytick.occurrences as
 select 'occ_' || o.id as id, j.id as job_id, j.name as job, o.version, o.scheduled_for,
        everytick.occurrence_status(o.status) as status, everytick.cause(o.cause) as cause, o.late, o.priority,
-       o.queue, o.owner, o.node, o.fence, o.ready_at, o.started_at, o.ended_at, o.covers_after, o.covers_through,
+       everytick.queue_of(o.needs) as queue, o.owner, o.node, o.fence, o.ready_at, o.started_at, o.ended_at,
+       o.covers_after, o.covers_through,
        o.error, o.reason, o.payload, o.overrides, o.replay_of,
-       exists (select from everytick.report r where r.ended_at = o.ended_at and r.occurrence = o.seq) as report_due,
+       exists (select from everytick.report r where r.needs = o.needs and r.ended_at = o.ended_at
+                                                and r.occurrence = o.seq) as report_due,
        o.created_at, o.updated_at
   from everytick.occurrence o
   join everytick.job j on j.seq = o.job;
@@ -547,7 +560,8 @@ begin
          where job = held.job;
     end if;
     if new.paused <> old.paused or new.enabled <> old.enabled then
-        insert into everytick.wake (job, at) values (held.job, moment);
+        insert into everytick.wake (job, at, needs)
+        select s.job, moment, s.needs from everytick.job_state s where s.job = held.job;
         perform everytick.ring();
     end if;
     return new;

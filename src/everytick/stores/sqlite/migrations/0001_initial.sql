@@ -22,6 +22,9 @@ create table cause (code integer primary key, name text not null unique) strict;
 insert into cause values
   (0, 'schedule'), (1, 'trigger'), (2, 'replay'), (3, 'backfill'), (4, 'create'), (5, 'restart');
 
+-- Every text of needs that any job or occurrence has had. There are few; a node notes those that it meets.
+create table needs (text text primary key) strict, without rowid;
+
 -- Who a job is: written by people, seldom.
 create table job (
   job integer primary key autoincrement,
@@ -55,6 +58,7 @@ create table job_version (
 create table job_state (
   job integer primary key references job,
   id text not null unique,
+  needs text not null,
   version integer not null,
   oldest_edition integer not null,
   revision integer not null,
@@ -82,7 +86,7 @@ create table job_state (
   other_success_id blob,
   narrowed_at integer
 ) strict;
-create index job_due on job_state (wake_at, id) where wake_at is not null;
+create index job_due on job_state (needs, wake_at, id) where wake_at is not null;
 
 -- A definition that a node could not read: it waits here to be seen, and harms no other job.
 create table parked_definition (
@@ -202,7 +206,7 @@ create table occurrence (
   created_at integer not null,
   updated_at integer not null,
   priority integer not null,
-  queue text not null,
+  needs text not null,
   number integer not null default 0,
   claimed_at integer,
   lost integer not null default 0,
@@ -218,9 +222,9 @@ create table occurrence (
 -- later = 1: ready_at was still to come when the row was written. Such a row stands apart until its time has come,
 -- so that thousands of parked retries are not walked past to find what is ready.
 -- later = 2: its job is disabled. Such a row stands in neither index and waits until the job is enabled.
-create index occurrence_ready on occurrence (queue, priority desc, line_at, id)
+create index occurrence_ready on occurrence (needs, priority desc, line_at, id)
   where later = 0 and (status = 0 or (status = 2 and owner is null));
-create index occurrence_later on occurrence (queue, ready_at) where later = 1;
+create index occurrence_later on occurrence (needs, ready_at) where later = 1;
 -- Active is what has no end. Its index says so by ended_at, which a claim does not touch, though it changes the status.
 create index occurrence_active on occurrence (job, line_at, id) where ended_at is null;
 create index occurrence_held on occurrence (owner) where owner is not null;
@@ -230,7 +234,7 @@ create index occurrence_of_job on occurrence (job, scheduled_for, id);
 create index occurrence_by_time on occurrence (scheduled_for, id);
 -- What ended well is kept for another time than what did not; each can then be found by its age alone.
 create index occurrence_ended on occurrence (job, status, ended_at) where ended_at is not null;
-create index occurrence_report on occurrence (ended_at, id) where report_due = 1;
+create index occurrence_report on occurrence (needs, ended_at, id) where report_due = 1;
 
 create table task_run (
   occurrence integer not null references occurrence,
@@ -328,7 +332,10 @@ select 'occ_' || lower(substr(hex(o.id), 1, 8) || '-' || substr(hex(o.id), 9, 4)
          || '-' || substr(hex(o.id), 17, 4) || '-' || substr(hex(o.id), 21)) as id,
        j.id as job_id, j.name as job, o.version,
        «utc o.scheduled_for» as scheduled_for,
-       s.name as status, c.name as cause, o.late, o.priority, o.queue, o.owner, o.node, o.fence,
+       s.name as status, c.name as cause, o.late, o.priority,
+       case when instr(char(10) || o.needs, char(10) || 'queue:') = 0 then 'default'
+            else substr(o.needs, instr(char(10) || o.needs, char(10) || 'queue:') + 6) end as queue,
+       o.owner, o.node, o.fence,
        «utc o.ready_at» as ready_at,
        «utc o.started_at» as started_at,
        «utc o.ended_at» as ended_at,

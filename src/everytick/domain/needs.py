@@ -1,0 +1,65 @@
+"""Needs: what a node must have to plan and claim a job, as one text that a store can compare.
+
+Each label stands on a line of its own, in order:
+
+    code:<application>   functions of this application
+    call:<package>       functions of a package, which the node must allow
+    runner:<name>        a runner that is not everytick's own
+    queue:<name>         the queue, unless it is `default`
+
+The text is empty for commands and requests of the queue `default`. A removed job has the text
+`RETIRED`, which every node meets: its occurrences only end. They keep the text they were made
+with, so none of them is claimed by a node that cannot run it.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+
+from everytick.domain.names import kept_once
+
+RETIRED = "retired"
+"""The needs of a removed job."""
+
+DEFAULT_QUEUE = "default"
+
+_OWN_RUNNERS = frozenset({"function", "thread", "process", "command", "http"})
+
+
+def labels_of(code: str, tasks: Iterable[tuple[str, str | None]]) -> str:
+    """Return what these tasks need, each given by its target and its runner; the queue is not among it."""
+    found: set[str] = set()
+    for target, runner in tasks:
+        if not target.startswith("{"):
+            if code:
+                found.add(f"code:{code}")
+        elif '"call"' in target and (package := _package(target)):
+            found.add(f"call:{package}")
+        if runner is not None and runner not in _OWN_RUNNERS:
+            found.add(f"runner:{runner}")
+    return "\n".join(sorted(found))
+
+
+def needs_in(labels: str, queue: str) -> str:
+    """Return the needs of what has these labels and waits in this queue."""
+    if queue == DEFAULT_QUEUE:
+        return labels
+    return kept_once(f"{labels}\nqueue:{queue}" if labels else f"queue:{queue}")
+
+
+def is_met(needs: str, has: Callable[[str], bool]) -> bool:
+    """Say whether a node that has these labels meets the needs; one that leaves the default queue out says so too."""
+    if needs == RETIRED:
+        return True
+    labels = needs.split("\n") if needs else []
+    if not any(label.startswith("queue:") for label in labels):
+        labels.append(f"queue:{DEFAULT_QUEUE}")
+    return all(map(has, labels))
+
+
+def _package(target: str) -> str:
+    """The package that a call is imported from; nothing where the target is another, or cannot be read."""
+    try:
+        called = json.loads(target).get("call")
+    except (ValueError, RecursionError, AttributeError):
+        return ""
+    return called.partition(":")[0].partition(".")[0] if isinstance(called, str) else ""
