@@ -82,7 +82,18 @@ def in_force_at(editions: Sequence[Edition], at: datetime) -> Edition:
 def first_run(job: Job, now: datetime) -> datetime | None:
     """Return when a job that is made now runs first."""
     made = replace(job, created_at=now)
-    return next_run(JobSnapshot(job.id, 1, 1, now, (Edition(made),)), now)
+    return shown_next_run(JobSnapshot(job.id, 1, 1, now, (Edition(made),)), now)
+
+
+def shown_next_run(snapshot: JobSnapshot, now: datetime) -> datetime | None:
+    """Return when the job runs next, for people; None where its schedule raises.
+
+    The planner puts off a job whose schedule raises and says so. It must stay possible to edit it.
+    """
+    try:
+        return next_run(snapshot, now)
+    except Exception:  # noqa: BLE001, a schedule of a user's own may raise anything
+        return None
 
 
 def first_watermark(job: Job, now: datetime) -> datetime:

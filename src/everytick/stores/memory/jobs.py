@@ -14,7 +14,6 @@ from everytick.domain.policies import FirstSight
 from everytick.domain.snapshots import Adjustment, Edition, Missed, Pause, Request, Reschedule
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.steps import bounded, rules_of
-from everytick.domain.upcoming import next_run
 from everytick.errors import (
     DuplicateDefinition,
     JobDisabled,
@@ -33,6 +32,7 @@ from everytick.stores.beginnings import (
     in_force_at,
     refuse_edit,
     refuse_purge,
+    shown_next_run,
     under_id,
 )
 from everytick.stores.memory.base import UNSTARTED
@@ -251,7 +251,7 @@ class Jobs(Planning):
     def _revise(self, row: JobRow, now: datetime) -> None:
         """Make older snapshots stale, let the job be looked at, and say when it runs next by what is true now."""
         row.revision += 1
-        row.next_run = next_run(self._snapshot(row), now)
+        row.next_run = shown_next_run(self._snapshot(row), now)
         self._wake(row, now)
 
     def _cancel_request(self, occurrence_id: str, reason: str, now: datetime) -> None:

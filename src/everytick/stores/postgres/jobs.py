@@ -16,7 +16,6 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
 from everytick.domain.snapshots import Adjustment, Missed, Request
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.domain.upcoming import next_run
 from everytick.errors import (
     Contended,
     DuplicateDefinition,
@@ -31,6 +30,7 @@ from everytick.stores.beginnings import (
     forgettable,
     has_room,
     refuse_edit,
+    shown_next_run,
     under_id,
 )
 from everytick.stores.definitions import write_definition
@@ -452,7 +452,7 @@ class Jobs(Asking, Due):
             return
         now = await db.fetchval(self._sql.now)
         standing = await db.fetch(self._sql.standing_by_id, list(job_ids))
-        told = {seen.job_id: next_run(seen, now) for seen in await self._seen(db, standing, {})}
+        told = {seen.job_id: shown_next_run(seen, now) for seen in await self._seen(db, standing, {})}
         await db.execute(self._sql.foretell, [row[0] for row in standing], [told.get(row[1]) for row in standing])
 
     async def _revise(self, db: Connection, job: int, now: datetime) -> None:

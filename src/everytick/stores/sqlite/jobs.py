@@ -14,7 +14,6 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
 from everytick.domain.snapshots import Adjustment, Missed, Request
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.domain.upcoming import next_run
 from everytick.domain.values import value
 from everytick.errors import (
     DuplicateDefinition,
@@ -31,6 +30,7 @@ from everytick.stores.beginnings import (
     forgettable,
     has_room,
     refuse_edit,
+    shown_next_run,
     under_id,
 )
 from everytick.stores.definitions import effective_config, write_definition
@@ -123,7 +123,7 @@ def foretell(transaction: Transaction, definitions: Definitions, job_ids: Collec
     """Write down when these jobs run next by what is true now; of one that cannot be read here nothing is known."""
     seen = look(transaction.connection, definitions, job_ids, transaction.now)
     now = rows.moment(transaction.now)
-    told = {id_: next_run(snapshot, now) for id_, snapshot in seen.items()}
+    told = {id_: shown_next_run(snapshot, now) for id_, snapshot in seen.items()}
     transaction.executemany(Q.foretell, [(micros_or_none(told.get(id_)), id_) for id_ in job_ids])
 
 
