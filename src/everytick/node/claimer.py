@@ -11,15 +11,12 @@ from everytick.node.backoff import Backoff
 from everytick.node.health import Health
 from everytick.node.scope import Scope
 from everytick.node.settings import NodeSettings
+from everytick.node.slots import MOST_AHEAD, Slots
 from everytick.stores.base import Claim, ClaimKey, Commit, Offer, RunStore
 
 _log = logging.getLogger("everytick.executor")
 
-AHEAD = 0.02
-"""So many seconds of work are claimed ahead of the slots; bodies that take longer get none."""
-
 _AT_ONCE = 500
-_AT_MOST = 2_000  # one answer of tens of thousands keeps the loop, and the store, for seconds
 _UNWRITTEN = 2_000
 
 
@@ -30,10 +27,7 @@ Commits: TypeAlias = Callable[[Offer], Awaitable[tuple[list[Commit], list[Claim]
 class Load(Protocol):
     """How much the executor has to do, and who takes what was claimed."""
 
-    @property
-    def busy(self) -> int:
-        """How many slots are taken."""
-        ...
+    slots: Slots
 
     @property
     def waiting(self) -> int:
@@ -43,11 +37,6 @@ class Load(Protocol):
     @property
     def unwritten(self) -> int:
         """How many have something that is not written yet."""
-        ...
-
-    @property
-    def pace(self) -> float:
-        """How many seconds a body takes, of late."""
         ...
 
     def holds(self, key: ClaimKey) -> bool:
@@ -73,8 +62,8 @@ class Claimer:
     ) -> None:
         self._monotonic = monotonic
         self._store, self._scope, self._health, self._load = store, scope, health, load
-        self._slots, self._timeout = settings.slots, settings.node_timeout.total_seconds()
-        self._low = settings.slots
+        self._timeout = settings.node_timeout.total_seconds()
+        self._low = 1
         self._is_resting = False
         self._missing: set[ClaimKey] = set()
         self._calls = self._calls_when_missing = 0
@@ -142,7 +131,8 @@ class Claimer:
     async def offer(self, commit: Commits) -> tuple[list[Commit], int]:
         """Let a commit of plans bring what it makes along, as far as slots are free; return its answer and how many."""
         # A call under way may fill the same slots.
-        free = 0 if self._under_way or not self._room() else self._slots - self._load.busy - self._load.waiting
+        slots = self._load.slots
+        free = 0 if self._under_way or not self._room() else slots.count - slots.busy - self._load.waiting
         if free <= 0 or self._is_over:
             return (await commit(Offer(self._scope.current, 0)))[0], 0
         # Whoever asked may be told to stop: what was claimed in our name must arrive nevertheless.
@@ -171,18 +161,18 @@ class Claimer:
             self._under_way.discard(call)
 
     def _room(self) -> int:
-        """Return how many to claim now; few at a time only where each takes long."""
-        load, slots = self._load, self._slots
+        """Return how many to claim now: for the free slots, and for those that are free within 50 ms."""
+        load, slots = self._load, self._load.slots
         self._is_behind = self._is_behind or load.unwritten > _UNWRITTEN
         if self._is_behind or self._is_resting or self._health.silent_for > self._timeout:
             return 0
-        # Two answers' worth: while one is carried out, the store writes its ends and fetches the next.
-        ahead = min(int(AHEAD / load.pace * slots), 20 * slots, 2 * _AT_ONCE) if 0 < load.pace < AHEAD else 0
-        # Asked for while half of it is left: whoever runs dry first waits for the answer.
-        self._low = max(slots, ahead // 2)
-        free = slots + ahead - load.busy - load.waiting - self._offered
-        least = (slots + ahead) // 4 if ahead and load.waiting else 1
-        return min(free, max(_AT_ONCE, slots), _AT_MOST) if free >= least else 0
+        ahead = slots.ahead()
+        # Asked for while half of it is left: a node that runs dry first waits for the answer.
+        self._low = max(1, ahead // 2)
+        room = slots.count + ahead - slots.busy - load.waiting - self._offered
+        # Few at a time only where nothing is left to begin.
+        least = max(1, ahead // 4) if load.waiting else 1
+        return min(room, max(_AT_ONCE, slots.count), MOST_AHEAD) if room >= least else 0
 
     def _arrived(self, claims: Sequence[Claim], asked_at: float | None = None) -> None:
         if self._missing:

@@ -33,7 +33,7 @@ from everytick.domain.steps import (
 )
 from everytick.domain.texts import EXECUTION_TIMEOUT, SHUTDOWN
 from everytick.node.alarms import Alarms
-from everytick.node.claimer import AHEAD, Claimer
+from everytick.node.claimer import Claimer
 from everytick.node.clock import NodeClock
 from everytick.node.events import Events, events_of, start_of
 from everytick.node.health import Health
@@ -42,6 +42,7 @@ from everytick.node.logs import Logs
 from everytick.node.reporter import Reporter
 from everytick.node.scope import Scope
 from everytick.node.settings import NodeSettings
+from everytick.node.slots import AHEAD_SECONDS, WAIT_SECONDS, Slots
 from everytick.node.transactions import transaction
 from everytick.node.watch import Watch
 from everytick.node.workers import Workers
@@ -80,7 +81,7 @@ class Executor:
     ) -> None:
         self._scope = scope
         self._store, self._node, self._settings, self._catalogue = store, node, settings, catalogue
-        self._slots, self._silence = settings.slots, settings.node_timeout.total_seconds()
+        self.slots, self._silence = Slots(settings.slots, clock.monotonic), settings.node_timeout.total_seconds()
         self._clock, self._alarms, self._events, self._health = clock, alarms, events, health
         self._reporter, self._logs = reporter, logs
         self._held: dict[int, Held] = {}
@@ -89,17 +90,17 @@ class Executor:
         self._behind: dict[int, Held] = {}  # claimed anew: begins when what lingers under its handle has ended
         self._unwritable: set[ClaimKey] = set()
         self.unwritable: Callable[[Claim], None] | None = None
-        self._busy = 0
+        self._is_backlog_timed = False
         self._stop: Stopping | None = None
         self._asides: set[asyncio.Task[None]] = set()
         self._empty = asyncio.Event()
         self._empty.set()
-        self._workers = Workers(self._attempt_ended, clock.monotonic)
+        self._workers = Workers(self._attempt_ended, clock.monotonic, self.slots.ran)
         self._watch = Watch(store, clock, alarms, health, self._time_out)
         self.writer = writing(store, health, self._committed)
         if store.is_in_memory:
             # An end is not safer there for being written at once, and others wait to start.
-            self.writer.give_way(lambda: self._workers.has_ready and self._workers.pace < AHEAD)
+            self.writer.give_way(lambda: self._workers.has_ready and self.slots.pace < AHEAD_SECONDS)
         self.claimer = Claimer(store, scope, settings, health, self, clock.monotonic)
 
     # ----------------------------------------------------------------------------------------------- what it holds
@@ -112,7 +113,7 @@ class Executor:
     @property
     def busy(self) -> int:
         """How many slots are taken."""
-        return self._busy
+        return self.slots.busy
 
     @property
     def stuck(self) -> int:
@@ -133,11 +134,6 @@ class Executor:
     def unwritten(self) -> int:
         """How many have something that is not written yet and should be."""
         return self.writer.urgent
-
-    @property
-    def pace(self) -> float:
-        """How many seconds a body takes, of late."""
-        return self._workers.pace
 
     def why_not(self, job: Job) -> str | None:
         """Say why this node cannot run the job; None if it knows what its tasks do."""
@@ -168,7 +164,7 @@ class Executor:
         `asked_at` is what the monotonic clock showed when they were asked for; None where they
         were claimed before that.
         """
-        learned = None
+        learned, arrived_at = None, self._clock.monotonic()
         for claim in claims:
             known = self._held.get(claim.key.handle)
             if known is not None and not self._makes_way(known, claim):
@@ -180,7 +176,7 @@ class Executor:
             bodies = self._bodies(claim.job)
             if not self._held:
                 self._empty.clear()
-            held = self._held[claim.key.handle] = Held(claim, bodies or (), self._clock.ahead)
+            held = self._held[claim.key.handle] = Held(claim, bodies or (), arrived_at, self._clock.ahead)
             if bodies is None or self._stop is not None:
                 self.feed(held, _RELEASED)
             elif claim.key.handle in self._lingering:
@@ -189,6 +185,24 @@ class Executor:
                 self._backlog.append(held)
         if self._backlog:
             self._fill(self._clock.now())
+            self._time_backlog()
+
+    def _time_backlog(self) -> None:
+        """Look at what waits for a slot once the first of it has waited for too long."""
+        if self._backlog and not self._is_backlog_timed:
+            self._is_backlog_timed = True
+            seconds = self._backlog[0].arrived_at + WAIT_SECONDS - self._clock.monotonic()
+            self._alarms.after(max(seconds, WAIT_SECONDS / 5), self._give_back_what_waits)
+
+    def _give_back_what_waits(self) -> None:
+        """Give back what has waited for a slot for too long: another node may have one, and it is not running."""
+        self._is_backlog_timed = False
+        self._fill(self._clock.now())
+        too_long = self._clock.monotonic() - WAIT_SECONDS
+        while self._backlog and not self.slots.is_free and self._backlog[0].arrived_at <= too_long:
+            self.slots.give_back()
+            self.feed(self._backlog.popleft(), _RELEASED)
+        self._time_backlog()
 
     def _makes_way(self, known: Held, claim: Claim) -> bool:
         """Let go of an older claim of the same handle, and tell whether the new one is to be taken.
@@ -207,7 +221,7 @@ class Executor:
         A node that nobody has heard of for too long begins nothing: others may have what it
         holds. The next beat tells what is still its own.
         """
-        while self._backlog and self._busy < self._slots and self._health.silent_for <= self._silence:
+        while self._backlog and self.slots.is_free and self._health.silent_for <= self._silence:
             held = self._backlog.popleft()
             if not held.is_gone:
                 self._begin(held, now)
@@ -225,7 +239,7 @@ class Executor:
         return bodies
 
     def _begin(self, held: Held, now: datetime) -> None:
-        self._busy += 1
+        self.slots.take()
         held.is_begun = True
         if self._reporter.greets(held.claim):
             self._reporter.started(held.claim, partial(self.feed, held, _CLAIMED))
@@ -298,7 +312,7 @@ class Executor:
             held.alarms = None
         if held.is_begun:
             held.is_begun = False
-            self._busy -= 1
+            self.slots.free()
             self._fill(now)
             self.claimer.slot_is_free()
 

@@ -54,14 +54,16 @@ class Held:
     """One occurrence that this node owns: the newest snapshot, what is open and what waits to be written.
 
     `is_begun` says that it takes a slot, `is_gone` that nothing more may be recorded about
-    it here. While `deferred` is a list, a task's own transaction is open and events wait;
-    `ahead` is how far the store's clock was set ahead when the snapshot last heard of it.
-    `turn` is whose transaction it is. `written` is kept by whoever waits for `steps` to be written.
+    it here. `arrived_at` is what the monotonic clock showed when its claim came; `ahead` is how
+    far the store's clock was set ahead when the snapshot last heard of it. While `deferred` is a
+    list, a task's own transaction is open and events wait; `turn` is whose transaction it is.
+    `written` is kept while a task waits for `steps` to be written.
     """
 
     __slots__ = (
         "ahead",
         "alarms",
+        "arrived_at",
         "bodies",
         "called_off",
         "claim",
@@ -85,8 +87,8 @@ class Held:
     turn: asyncio.Lock | None
     written: asyncio.Event | None
 
-    def __init__(self, claim: Claim, bodies: tuple[Body, ...], ahead: timedelta) -> None:
-        self.claim, self.bodies, self.snapshot = claim, bodies, claim.snapshot
+    def __init__(self, claim: Claim, bodies: tuple[Body, ...], arrived_at: float, ahead: timedelta) -> None:
+        self.claim, self.bodies, self.snapshot, self.arrived_at = claim, bodies, claim.snapshot, arrived_at
         # Made when they are needed: most occurrences need none, and each container is one more for the collector.
         self.open, self.steps = {}, ()
         self.alarms = self.called_off = self.deferred = self.turn = self.written = None

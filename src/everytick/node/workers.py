@@ -27,12 +27,16 @@ _LAST_MOMENT = 0.5
 class Workers:
     """Starts attempts in the order they come, each at once."""
 
-    def __init__(self, ended: Callable[[Running, Outcome, float], None], monotonic: Callable[[], float]) -> None:
-        self._ended, self._monotonic = ended, monotonic
+    def __init__(
+        self,
+        ended: Callable[[Running, Outcome, float], None],
+        monotonic: Callable[[], float],
+        ran: Callable[[float], None],
+    ) -> None:
+        self._ended, self._monotonic, self._ran = ended, monotonic, ran
         self._ready: deque[Running] = deque()
         self._idle: list[asyncio.Future[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self.pace = 0.0
         self.latest: Running | None = None
         self._is_closed = self._is_turning = False
 
@@ -108,7 +112,7 @@ class Workers:
                     return
                 # One reading serves all that follows at once, up to the start of the next attempt.
                 reading = self._monotonic()
-                self.pace += (reading - running.since - self.pace) / 16
+                self._ran(reading - running.since)
                 self._tell(running, outcome, reading)
                 running.part()
                 if worker.cancelling() or len(contextvars.copy_context()) > 1:

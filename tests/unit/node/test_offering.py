@@ -10,6 +10,7 @@ from everytick.node.claimer import Claimer
 from everytick.node.health import Health
 from everytick.node.scope import Scope
 from everytick.node.settings import node_settings
+from everytick.node.slots import Slots
 from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Offer
 from everytick.stores.memory.store import MemoryStore
 from tests.stores.acting import job, plan_once
@@ -22,17 +23,15 @@ class Desk:
     def __init__(self) -> None:
         self.taken: list[Claim] = []
         self.waiting = self.unwritten = 0
-        self.pace = 0.0
-
-    @property
-    def busy(self) -> int:
-        return len(self.taken)
+        self.slots = Slots(2, monotonic)
 
     def holds(self, key: ClaimKey) -> bool:
         return any(claim.key == key for claim in self.taken)
 
     def take(self, claims: Iterable[Claim], asked_at: float | None = None) -> None:
-        self.taken += claims
+        for claim in claims:
+            self.taken.append(claim)
+            self.slots.take()
 
 
 class Commits:

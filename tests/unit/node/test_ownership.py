@@ -14,7 +14,7 @@ from everytick.schedules.interval import every
 from everytick.stores.base import Ahead, Claim, ClaimKey, Commit, NodeScope, Orders
 from everytick.stores.memory import MemoryStore
 from tests.unit.node.conftest import Live
-from tests.unit.node.worlds import NOON, World, living, passing, pause
+from tests.unit.node.worlds import NOON, World, has_run_short_bodies, living, passing, pause
 
 
 class Unsteady(MemoryStore):
@@ -483,20 +483,15 @@ def test_what_was_taken_away_before_it_began_takes_no_slot(live: Live) -> None:
     """Claimed ahead, then another node's: it is passed over, and the slot goes to the next."""
 
     async def story(world: World) -> None:
-        async def quick() -> None:
-            await passing(0.001)
-
         async def long() -> None:
             await passing(60)
 
-        fast = await world.define("fast", quick)
         node = world.node(slots=1)
         await node.start()
-        for number in range(20):
-            await world.ended(await world.trigger(fast, f"w{number}"))
+        await has_run_short_bodies(node)
         jobs = [await world.define(f"long-{number}", long) for number in range(4)]
         asked = [await world.trigger(job) for job in jobs]
-        await pause("1s")
+        await pause("100ms")
         assert node.executor.waiting > 0
         taken = node.executor._backlog[0].claim.occurrence
         await world.store.take("other", [taken.job_id], 1, [taken.id])

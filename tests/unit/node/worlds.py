@@ -107,6 +107,17 @@ class World:
         return list(reversed((await self.store.history(job_id=job.id, limit=10_000)).occurrences))
 
 
+async def has_run_short_bodies(node: Node) -> None:
+    """Let the node take bodies for short, so that it claims ahead of its slots."""
+    slots = node.executor.slots
+    for _ in range(1_000):
+        slots.take()
+        slots.ran(0.001)
+        slots.free()
+    await pause("100ms")
+    assert slots.ahead() > 0
+
+
 async def pause(length: str) -> None:
     """Let virtual time pass."""
     await passing(duration(length).total_seconds())
