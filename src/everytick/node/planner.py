@@ -269,7 +269,9 @@ class Planner:
 
     async def _works_again(self, now: datetime) -> bool:
         """Try some of those again that were put aside; if one can be written, so may all of them."""
-        again = [id_ for id_, (_, at) in self._aside.items() if at <= now][:_TRIED_AGAIN]
+        # None waits longer than this: one that seems to was put aside before the store's clock was set back.
+        latest = now + _LOOK_AGAIN
+        again = [id_ for id_, (_, at) in self._aside.items() if at <= now or at > latest][:_TRIED_AGAIN]
         for id_ in again:
             del self._aside[id_]
             for snapshot in (await self._store.look([id_])).values():

@@ -1,13 +1,17 @@
 """The node's clock: never ahead of the store's, and with it wherever that is set to."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.node.clock import NodeClock
+from everytick.schedules.interval import every
+from everytick.stores.base import Commit
+from everytick.stores.memory import MemoryStore
 from tests.unit.node.conftest import Live
-from tests.unit.node.worlds import World, passing, pause
+from tests.unit.node.worlds import NOON, World, living, passing, pause
 
 HERE = datetime(2026, 11, 16, 9, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -161,3 +165,40 @@ def test_a_timeout_of_a_task_is_counted_on_the_owners_own_clock(live: Live) -> N
         await node.stop()
 
     live(story)
+
+
+class Refusing(MemoryStore):
+    """A store that takes nothing at all about the job `bad` for a while."""
+
+    refuses = False
+
+    async def commit_plans(self, batch: Any, plans: Any) -> list[Commit]:
+        if self.refuses and any(snapshot.editions[-1].job.name == "bad" for snapshot in batch):
+            raise ValueError("no such column")
+        return await super().commit_plans(batch, plans)
+
+
+def test_a_job_that_was_put_aside_is_tried_again_though_the_clock_was_set_back() -> None:
+    """Sibling of attack 2: it is tried again within a minute or two, not when the clock has caught up."""
+
+    async def story(world: World) -> None:
+        ran: list[float] = []
+
+        async def body() -> None:
+            ran.append(world.loop.time())
+
+        job = await world.define("bad", body)
+        await world.define("good", body, every("10s", start=NOON))
+        store = world.store
+        assert isinstance(store, Refusing)
+        node = world.node()
+        await node.start()
+        store.refuses = True
+        asked = await world.trigger(job)
+        await pause("55s")
+        world.offset -= HOUR
+        store.refuses = False
+        assert (await world.ended(asked, "5m")).status is OccurrenceStatus.COMPLETED
+        await node.stop()
+
+    living(story, Refusing)

@@ -79,6 +79,18 @@ def test_a_claim_is_taken_once_it_was_seen_overdue_for_the_grace_period() -> Non
     assert silence.look([seen(4, overdue=(KEY,))], NOON, 25.0).overdue == (KEY,)
 
 
+def test_what_a_step_ahead_of_the_stores_clock_made_overdue_has_that_much_longer() -> None:
+    """Attack 3: its owner counts on a clock that nobody sets; what is overdue long after the step is so by itself."""
+    silence, stepped = Silence("me", SETTINGS), (2.0, 60.0)
+    for second in range(0, 70, 5):
+        assert silence.look([seen(1, overdue=(KEY,))], NOON, float(second), stepped).overdue == ()
+    assert silence.look([seen(1, overdue=(KEY,))], NOON, 70.0, stepped).overdue == (KEY,)
+    other = ClaimKey(8, 1, 43)
+    for later in (75.0, 80.0):
+        assert silence.look([seen(1, overdue=(other,))], NOON, later, stepped).overdue == ()
+    assert silence.look([seen(1, overdue=(other,))], NOON, 85.0, stepped).overdue == (other,)
+
+
 # --------------------------------------------------------------------------------------------------- with real nodes
 
 

@@ -157,7 +157,8 @@ class Due(Base):
         """Try those again after a while that could not be read: somebody may have edited them."""
         if self._unreadable:
             later = now - _TRIED_AGAIN
-            self._unreadable = {job: since for job, since in self._unreadable.items() if since > later}
+            # One that lies ahead of now is from before the server's clock was set back.
+            self._unreadable = {job: since for job, since in self._unreadable.items() if later < since <= now}
 
     # ------------------------------------------------------------------------------------------------- the snapshots
 
