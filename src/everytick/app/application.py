@@ -44,9 +44,10 @@ class Everytick(Operations, Questions, Running):
     that of jobs and schedules which name none; `"local"` is the machine's, looked up once and
     kept by name; `timezone_data="package"` takes the zone tables of the tzdata package instead
     of the machine's, in this whole process. `name` says whose jobs these are in the store; it is the module that made
-    the application unless given. `jobs` is a folder of job files, which is watched while the
-    node runs; its jobs belong to `jobs_owner`. `defaults` are policies for all jobs that code
-    defines. The others are settings of the node.
+    the application unless given. `formerly` is a name it had before, whose jobs it takes over.
+    `jobs` is a folder of job files, which is watched while the node runs; its jobs belong to
+    `jobs_owner`. `defaults` are policies for all jobs that code defines. The others are settings
+    of the node.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Everytick(Operations, Questions, Running):
         *,
         timezone: str | tzinfo = "UTC",
         name: str | None = None,
+        formerly: str | None = None,
         jobs: str | Path | None = None,
         jobs_owner: str = "file",
         slots: int | None = None,
@@ -83,6 +85,7 @@ class Everytick(Operations, Questions, Running):
 
             use_packaged_zones()
         self.name = checked_name("application", _module_name(module) if name is None else name)
+        self.formerly = None if formerly is None else checked_name("application", formerly)
         policies = common(timezone, _with_retention(defaults or {}, retention))
         self._defaults = overrides(Level.APPLICATION, policies, what="application defaults")
         self._definitions: dict[str, Definition] = {}

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from everytick.stores.addresses import AnyStore
     from everytick.stores.base import Edits, JobRecord
 
+API = "api"
+"""The owner of a job that `update` or `rename` has detached from the code or the file that defined it."""
+
 _RETIRE_AFTER = timedelta(minutes=10)
 _EDITS_TRIED = 5
 _PURGED_AT_ONCE = 1000
@@ -50,6 +53,9 @@ class Change:
 
 class Operations(Requests):
     """The operations; `by` says who asks, which is stored with the fact: by default this application."""
+
+    formerly: str | None
+    jobs_owner: str
 
     # ------------------------------------------------------------------------------------------------- the schedule
 
@@ -189,6 +195,7 @@ class Operations(Requests):
 
         Those that its code no longer names are removed, ten minutes later. A job that was
         disabled by an operation stays so, unless the code itself says whether it is enabled.
+        A job of another application is left alone, and so is one that `update` has detached.
         """
         return await self._sync(frozenset())
 
@@ -198,7 +205,8 @@ class Operations(Requests):
         for job in jobs:
             _refuse_idle(job)
         own = f"code:{self.name}"
-        return await self._apply(jobs, {own}, _RETIRE_AFTER, dry_run=False, by=own, left=left)
+        owners = {own} if self.formerly is None else {own, f"code:{self.formerly}"}
+        return await self._apply(jobs, owners, _RETIRE_AFTER, dry_run=False, by=own, left=left)
 
     async def _sync_what_can_be(self) -> dict[str, TooManyEditions]:
         """Store every definition, and return why some were left as they are: one must not keep the others out."""
@@ -223,7 +231,9 @@ class Operations(Requests):
         store = await self._opened()
         for tries_left in reversed(range(_EDITS_TRIED)):
             known = {record.job.name: record.job for record in await store.list()}
-            changes, edits = _drafted(jobs, known, owners, retire_after, left)
+            foreign = self._foreign(jobs, known)
+            chosen = [job for job in jobs if job.name not in foreign]
+            changes, edits = _drafted(chosen, known, owners, retire_after, left)
             try:
                 stored = await store.apply(edits, by=by) if edits.names and not dry_run else ()
             except VersionConflict:
@@ -232,10 +242,21 @@ class Operations(Requests):
                     raise
                 continue
             if not dry_run:
+                _say_left_alone(jobs, foreign, self.name)
                 self._learned()
             versions = {job.name: each.version for job, each in zip(edits.puts, stored, strict=False)}
             return [replace(each, version=versions.get(each.name, each.version)) for each in changes]
         raise AssertionError("the last try returns or raises")
+
+    def _foreign(self, jobs: list[Job], known: Mapping[str, Job]) -> dict[str, Job]:
+        """Return those of the stored jobs that have one of these names and are not this application's to change."""
+        ours = {f"code:{self.name}", f"code:{self.formerly}"}
+        found = {job.name: known[job.name] for job in jobs if job.name in known and known[job.name].owner != job.owner}
+        return {
+            name: stored
+            for name, stored in found.items()
+            if stored.owner == API or (stored.owner not in ours and stored.code != self.name)
+        }
 
     async def update(
         self,
@@ -243,18 +264,35 @@ class Operations(Requests):
         schedule: Schedule | str | None = None,
         *,
         expected_version: int | None = None,
+        detach: bool = False,
         by: str | None = None,
         **policies: Unpack[JobPolicies],
     ) -> int:
         """Change the schedule or single policies of a stored job and return its version then.
 
         What is not named stays; UNSET takes a policy back. If the job is at another version
-        than `expected_version`, nothing is changed. A job whose definition is code is
-        overwritten by that code at its next start.
+        than `expected_version`, nothing is changed. A job that code or a file defines is refused,
+        unless `detach` makes it the API's own: from then on a sync leaves it alone.
         """
         store = await self._opened()
         found = None if schedule is None else schedule_of(schedule)
-        return await self._edit(store, name, found, expected_version, policies, self._by(by))
+        self._refuse_defined_elsewhere((await self._find(store, name)).job, detach)
+        return await self._edit(store, name, found, expected_version, policies, self._by(by), detach=detach)
+
+    def _refuse_defined_elsewhere(self, job: Job, detach: bool) -> None:
+        """Return if an edit of the definition lasts: no code and no file would undo it at the next sync."""
+        if detach:
+            return
+        if job.owner.startswith("code:"):
+            where = f"the code of application '{shown(job.owner[5:])}' defines it"
+        elif job.owner in ("file", self.jobs_owner):
+            where = "a file defines it"
+        else:
+            return
+        raise Conflict(
+            f"job '{shown(job.name)}' is left as it is, since {where}: change it there, "
+            "or say detach=True to make it the API's own"
+        )
 
     async def _edit(
         self,
@@ -264,23 +302,34 @@ class Operations(Requests):
         expected: int | None,
         policies: Mapping[str, object],
         by: str,
+        *,
+        detach: bool = False,
     ) -> int:
         for _ in range(_EDITS_TRIED):
             job = (await self._find(store, name)).job
             if expected is not None and expected != job.version:
                 raise VersionConflict(name, expected, job.version)
             try:
-                return (await store.put(_edited(job, schedule, policies), expected_version=job.version, by=by)).version
+                edited = _edited(job, schedule, policies)
+                edited = replace(edited, owner=API) if detach else edited
+                return (await store.put(edited, expected_version=job.version, by=by)).version
             except VersionConflict:
                 if expected is not None:
                     raise
         raise Conflict(f"job '{shown(name)}' was edited {_EDITS_TRIED} times meanwhile: try again")
 
-    async def rename(self, old: str, new: str, *, by: str | None = None) -> None:
-        """Give the job another name; its id, watermark and history stay."""
+    async def rename(self, old: str, new: str, *, detach: bool = False, by: str | None = None) -> None:
+        """Give the job another name; its id, watermark and history stay.
+
+        A job that code or a file defines is refused, unless `detach` makes it the API's own.
+        """
         checked = checked_name("job", new)
         store = await self._opened()
-        await store.rename((await self._find(store, old)).job.id, checked, by=self._by(by))
+        job = (await self._find(store, old)).job
+        self._refuse_defined_elsewhere(job, detach)
+        if detach and job.owner != API:
+            await store.put(replace(job, owner=API), expected_version=job.version, by=self._by(by))
+        await store.rename(job.id, checked, by=self._by(by))
 
     async def remove(self, name: str, *, purge: bool = False, by: str | None = None) -> None:
         """Take the job out of service: what was not claimed is canceled, its history is kept.
@@ -339,6 +388,28 @@ def _drafted(
     return changes, Edits(tuple(puts), expected, removes=removes)
 
 
+def _say_left_alone(jobs: list[Job], foreign: Mapping[str, Job], application: str) -> None:
+    """Log which jobs a sync left as they are, and how to change that."""
+    if not foreign:
+        return
+    import logging
+
+    log = logging.getLogger("everytick.app")
+    for job in jobs:
+        stored = foreign.get(job.name)
+        if stored is None:
+            continue
+        if stored.owner == API:
+            text = "job '%s' was detached from the code of '%s' and is left alone: remove it to let the code define it"
+            log.warning(text, job.name, application)
+        else:
+            text = (
+                "job '%s' belongs to '%s' and is left alone, not taken over for '%s': give it another name here, "
+                "remove it there with `everytick remove`, or say formerly= if the application was renamed"
+            )
+            log.error(text, job.name, stored.owner, job.owner)
+
+
 def _change(job: Job, before: Job | None, is_put: bool) -> Change:
     if before is None:
         return Change(job.name, "added", None)
@@ -365,9 +436,9 @@ def _says_the_same(one: Job, other: Job) -> bool:
 def _as_enabled(job: Job, before: Job) -> Job:
     """The definition, disabled where an operation has disabled it and the code itself does not say."""
     silent = "enabled" not in job.overrides and "enabled" not in job.application
-    if not silent or before.enabled or before.owner != job.owner:
+    if not silent or before.owner != job.owner or "enabled" not in before.overrides:
         return job
-    return _edited(job, None, {"enabled": False})
+    return _edited(job, None, {"enabled": before.enabled})
 
 
 def _edited(job: Job, schedule: Schedule | None, policies: Mapping[str, object]) -> Job:

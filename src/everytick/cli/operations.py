@@ -289,10 +289,11 @@ def move_verb(job: str, at: str, to: str, reason: str, utc: bool) -> None:
 @click.command("rename", cls=Verb, help="Give a job another name; its id, watermark and history stay.")
 @job_argument("old")
 @click.argument("new")
-def rename_verb(old: str, new: str) -> None:
+@click.option("--detach", is_flag=True, help="Also if code or a file defines it: it is then the API's own.")
+def rename_verb(old: str, new: str, detach: bool) -> None:
     """Give a job another name."""
-    ask(lambda app: app.rename(old, new, by=who()))
-    say(f"'{old}' is called '{new}'; rename it where it is defined too, or the old one comes back")
+    ask(lambda app: app.rename(old, new, detach=detach, by=who()))
+    say(f"'{old}' is called '{new}'")
 
 
 @click.command(

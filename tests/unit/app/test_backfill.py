@@ -96,9 +96,9 @@ async def test_a_backfill_names_instants_by_the_definition_of_their_time(
     """Planning.md, Ids: before the first version by the first; an instant at the moment of an edit is the old one's."""
     await tick.pause(hourly)
     clock.time = at(12)
-    await tick.update(hourly, schedule=schedule("*/20 * * * *"))
+    await tick.update(hourly, schedule=schedule("*/20 * * * *"), detach=True)
     clock.time = at(13)
-    await tick.update(hourly, schedule=schedule("15 * * * *"))
+    await tick.update(hourly, schedule=schedule("15 * * * *"), detach=True)
     clock.time = at(14, 30)
     await tick.resume(hourly)
     await plan_once(store)
@@ -115,7 +115,7 @@ async def test_a_backfill_names_them_by_the_newest_definition_if_asked_to(
     tick: Everytick, store: AnyStore, clock: ManualClock, hourly: str
 ) -> None:
     clock.time = at(12)
-    await tick.update(hourly, schedule=schedule("30 * * * *"))
+    await tick.update(hourly, schedule=schedule("30 * * * *"), detach=True)
     clock.time = at(12, 10)
     await plan_once(store)
     asked = await tick.backfill(hourly, at(7), at(9), as_of="now")
@@ -134,7 +134,7 @@ async def test_a_backfill_reaches_across_more_versions_than_a_plan_sees(
     wanted = []
     clock.time = at(10)
     for hour in range(40):
-        await tick.update(hourly, schedule=schedule(f"{hour + 5} * * * *"))
+        await tick.update(hourly, schedule=schedule(f"{hour + 5} * * * *"), detach=True)
         clock.move(minutes=hour + 5)
         wanted.append(clock.time)
         clock.move(minutes=55 - hour)

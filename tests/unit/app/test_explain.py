@@ -445,9 +445,9 @@ async def test_an_old_instant_is_explained_by_the_definition_that_was_in_force_t
     """Every version is kept: what a later edit took away is still told of the time before it."""
     await told.define(recovery="mark_as_missed")
     await told.outage(at(14))
-    await tick.update("report", "30 * * * *")
+    await tick.update("report", "30 * * * *", detach=True)
     await told.until(at(16), planned=True)
-    await tick.update("report", "45 3 1 1 *")
+    await tick.update("report", "45 3 1 1 *", detach=True)
     await told.until(at(17), planned=True)
 
     missed = await told.asked(at(11))

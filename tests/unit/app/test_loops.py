@@ -145,7 +145,10 @@ async def test_an_application_starts_though_a_job_of_it_was_edited_too_often_whi
         await before.pause("worn")
         await before.reschedule("worn", "2100-01-01T00:00:00Z")
     for number in range(15):
-        await before.update("worn", every(f"P{number + 3}Y"))
+        edited = Everytick(address, name="shop")
+        edited.job(every(f"P{number + 3}Y"), name="worn")(lambda: None)
+        await edited.sync()
+        await edited.close()
     await before.close()
     tick = Everytick(address, name="shop", grace_period="1s")
     for name in ("worn", "new"):

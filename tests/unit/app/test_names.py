@@ -25,7 +25,7 @@ async def old(tick: Everytick, store: AnyStore, clock: ManualClock) -> str:
 
 async def test_a_removed_job_that_was_renamed_can_be_asked_about(tick: Everytick, store: AnyStore, old: str) -> None:
     """F15, S0-133: by its last name, and by the one it was first defined under."""
-    await tick.rename(old, "new")
+    await tick.rename(old, "new", detach=True)
     await tick.remove("new")
     await plan_once(store)
     for name in ("new", "old"):
@@ -44,12 +44,12 @@ async def test_a_removed_job_that_was_renamed_can_be_asked_about(tick: Everytick
 
 async def test_a_name_that_another_job_has_is_that_jobs(tick: Everytick, store: AnyStore, old: str) -> None:
     """F15."""
-    await tick.rename(old, "new")
+    await tick.rename(old, "new", detach=True)
     await tick.remove("new")
     other = tick.define("another", "0 0 1 1 *")
     other.task(name="main")(lambda: None)
     await tick.apply([other])
-    await tick.rename("another", "old")
+    await tick.rename("another", "old", detach=True)
     assert len(await tick.history("old")) == 0
     assert len(await tick.history("new")) == 1
 

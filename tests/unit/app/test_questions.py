@@ -298,7 +298,7 @@ async def test_the_history_names_every_instant_of_an_old_span_by_the_definition_
     begun = clock.time
     clock.move(hours=4, minutes=10)
     await plan_once(store)
-    await tick.update("report", "0 0 1 1 *")
+    await tick.update("report", "0 0 1 1 *", detach=True)
     clock.move(hours=1)
     await plan_once(store)
 

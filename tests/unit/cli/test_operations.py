@@ -68,7 +68,7 @@ def test_a_payload_may_come_from_a_file(cli: Cli, shop: Everytick, tmp_path: Pat
         (["cancel", "occ_" + "0" * 32, "--yes"], 3, "there is no occurrence"),
         (["replay", "--job-occurrence", "occ_" + "0" * 32], 2, "--reason"),
         (["replay", "--job-occurrence", "occ_" + "0" * 32, "--reason", "x"], 3, "there is no occurrence"),
-        (["rename", "nightly", "broken"], 5, "broken"),
+        (["rename", "nightly", "broken", "--detach"], 5, "broken"),
         (["rename", "nightly", "a\x1bb"], 2, "control character"),
         (["backfill", "broken", "--after", "2026-02-01", "--through", "2026-01-01"], 2, "a backfill asks for the past"),
         (["remove", "nightly"], 2, "say it with --yes"),
@@ -190,7 +190,7 @@ def test_cancel_says_what_it_found(cli: Cli, shop: Everytick) -> None:
 
 
 def test_rename_and_remove_change_what_is_stored(cli: Cli, shop: Everytick) -> None:
-    assert cli("rename", "nightly", "every-night").code == 0
+    assert cli("rename", "nightly", "every-night", "--detach").code == 0
     assert cli("remove", "broken", "--yes").code == 0
 
     assert [row[0] for row in cli("list").rows] == ["both", "every-night"]
@@ -230,7 +230,7 @@ def test_a_backfill_names_the_past_by_the_definition_asked_for(cli: Cli, shop: E
 
 
 async def _edited(app: Everytick) -> None:
-    await app.update("nightly", schedule=every("1h"))
+    await app.update("nightly", schedule=every("1h"), detach=True)
     await app.close()
 
 
@@ -238,7 +238,7 @@ def test_a_removed_job_that_was_renamed_is_found_by_both_names(cli: Cli, shop: E
     """F15."""
     cli("trigger", "nightly")
     settle(shop)
-    assert cli("rename", "nightly", "daily").code == 0
+    assert cli("rename", "nightly", "daily", "--detach").code == 0
     assert cli("remove", "daily", "--yes").code == 0
     for name in ("daily", "nightly"):
         assert "completed" in cli("history", name).out
