@@ -405,9 +405,8 @@ select v.id, v.name, d.kind, d.schedule, d.enabled and v.removed_at is null as e
 create view everytick.occurrences as
 select 'occ_' || o.id as id, j.id as job_id, j.name as job, o.version, o.scheduled_for,
        everytick.occurrence_status(o.status) as status, everytick.cause(o.cause) as cause, o.late, o.priority,
-       everytick.queue_of(o.needs) as queue, o.owner, o.node, o.fence, o.ready_at, o.started_at, o.ended_at,
-       o.covers_after, o.covers_through,
-       o.error, o.reason, o.payload, o.overrides, o.replay_of,
+       everytick.queue_of(o.needs) as queue, o.owner, o.node, o.fence, o.ready_at, o.started_at, o.deadline_at,
+       o.ended_at, o.covers_after, o.covers_through, o.error, o.reason, o.payload, o.overrides, o.replay_of,
        exists (select from everytick.report r where r.needs = o.needs and r.ended_at = o.ended_at
                                                 and r.occurrence = o.seq) as report_due,
        o.created_at, o.updated_at
@@ -456,7 +455,7 @@ select 'occ_' || o.id as occurrence_id, j.name as job, o.version,
   join everytick.definition d on d.job = o.job and d.version = o.version;
 
 create view everytick.nodes as
-select n.id, n.beat_at,
+select n.id, n.beat_at, n.beats,
        (select count(*)::int from everytick.occurrence o where o.status < 4 and o.owner = n.id) as holds, n.facts
   from everytick.node n;
 

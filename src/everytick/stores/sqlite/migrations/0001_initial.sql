@@ -338,6 +338,7 @@ select 'occ_' || lower(substr(hex(o.id), 1, 8) || '-' || substr(hex(o.id), 9, 4)
        o.owner, o.node, o.fence,
        «utc o.ready_at» as ready_at,
        «utc o.started_at» as started_at,
+       «utc o.deadline_at» as deadline_at,
        «utc o.ended_at» as ended_at,
        «utc o.covers_after» as covers_after,
        «utc o.covers_through» as covers_through,
@@ -404,7 +405,7 @@ select 'occ_' || lower(substr(hex(o.id), 1, 8) || '-' || substr(hex(o.id), 9, 4)
   join job_version v on v.job = o.job and v.version = o.version;
 
 create view nodes as
-select n.id, «utc n.beat_at» as beat_at,
+select n.id, «utc n.beat_at» as beat_at, n.beats,
        (select count(*) from occurrence o where o.owner = n.id) as holds, n.facts
   from node n;
 
