@@ -50,7 +50,7 @@ def _time(second: str, minute: str, hour: str) -> str:
     if hour == "*":
         return _joined(seconds, _minutes(minute))
     if minute == "0" and _step(hour):
-        return _joined(seconds, f"every {_step(hour)} hours")
+        return _joined(seconds, _paced(hour, 24, "hour", "midnight"))
     if minute.startswith("H") and hour.isdigit():
         return _joined(seconds, f"at a minute after {int(hour):02}:00 that the job's id chooses")
     return _joined(seconds, f"{_minutes(minute)}, {_hours(hour)}")
@@ -71,7 +71,7 @@ def _minutes(minute: str) -> str:
     if minute == "*":
         return "every minute"
     if _step(minute):
-        return f"every {_step(minute)} minutes"
+        return _paced(minute, 60, "minute", "each full hour")
     if minute == "0":
         return "every hour"
     return f"at minute {_listed(minute, str, 'minutes')} of every hour"
@@ -79,7 +79,7 @@ def _minutes(minute: str) -> str:
 
 def _hours(hour: str) -> str:
     if _step(hour):
-        return f"in every {_ordinal(_step(hour))} hour"
+        return f"in every {_ordinal(_step(hour))} hour" + _counted_from(hour, 24, "midnight")
     low, dash, high = hour.partition("-")
     if dash and low.isdigit() and high.isdigit():
         return f"between {int(low):02}:00 and {int(high):02}:59"
@@ -90,8 +90,17 @@ def _seconds(second: str) -> str:
     if second == "*":
         return "every second"
     if _step(second):
-        return f"every {_step(second)} seconds"
+        return _paced(second, 60, "second", "each full minute")
     return f"at second {_listed(second, str, 'seconds')}"
+
+
+def _paced(text: str, whole: int, unit: str, start: str) -> str:
+    """A step in words; one that does not divide the whole begins anew at every start, so it is not even."""
+    return f"every {_step(text)} {unit}{'s' * (_step(text) != '1')}" + _counted_from(text, whole, start)
+
+
+def _counted_from(text: str, whole: int, start: str) -> str:
+    return f", counted from {start}" if whole % int(_step(text)) else ""
 
 
 def _joined(seconds: str, rest: str) -> str:
