@@ -40,6 +40,9 @@ CLAIM_FAILED = "failed to claim schedule"
 CLAIMED = "claimed and enqueued schedule"
 """S1-014: a job's instants were decided."""
 
+NOT_DISPATCHED = "Failed to dispatch run"
+"""S4-043: what an occurrence calls could not be made ready; the others go on."""
+
 STARTED = "Cron scheduler started"
 """S3-027: a node has begun to look at the clock, every `interval` at the latest."""
 

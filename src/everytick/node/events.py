@@ -39,7 +39,9 @@ class Happening(StrEnum):
 class Event:
     """One thing that happened to a job, or to the node where `job` is empty.
 
-    `status` is the status after it, `text` what a person would want to know.
+    `status` is the status after it, `text` what a person would want to know. Instants that did
+    not run for one reason are one event: `count` says how many (None: more than 10,000), `first`
+    and `scheduled_for` are the first and the last of them.
     """
 
     kind: Happening
@@ -51,6 +53,8 @@ class Event:
     attempt: int | None = None
     status: str = ""
     text: str = ""
+    count: int | None = 1
+    first: datetime | None = None
 
 
 def events_of(claim: Claim, step: Step, at: datetime) -> Iterator[Event]:
@@ -63,6 +67,12 @@ def events_of(claim: Claim, step: Step, at: datetime) -> Iterator[Event]:
             yield ended(status=row.attempt, text=row.error or "")
     for wait in step.waits:
         yield about(Happening.RETRY_PLANNED, task=wait.task, attempt=wait.number, text=f"at {wait.until}")
+    if step.resume_at is not None:
+        # Parked: whoever claims it at that time goes on, so the step itself waits for nothing.
+        for task, run in zip(seen.rules.tasks, step.after.runs, strict=True):
+            if run.resume_at is not None:
+                planned = partial(about, Happening.RETRY_PLANNED, task=task.name, attempt=run.attempts + 1)
+                yield planned(text=f"at {run.resume_at}")
     if step.end is not None:
         yield about(Happening.ENDED, status=step.end.status, text=step.end.error or "")
 

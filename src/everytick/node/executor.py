@@ -31,7 +31,7 @@ from everytick.domain.steps import (
     Stopping,
     WaitOver,
 )
-from everytick.domain.texts import EXECUTION_TIMEOUT, SHUTDOWN
+from everytick.domain.texts import EXECUTION_TIMEOUT, NOT_DISPATCHED, SHUTDOWN
 from everytick.node.alarms import Alarms
 from everytick.node.claimer import Claimer
 from everytick.node.clock import NodeClock
@@ -233,7 +233,8 @@ class Executor:
             if bodies is None:
                 self._scope.cannot_run(job, self._catalogue.why(job))
         except Exception as error:  # noqa: BLE001, one that cannot be made must not take the others with it
-            _log.exception("what job '%s' calls cannot be made ready", job.name)
+            text = "%s: what job '%s' calls cannot be made ready: its occurrence is left to other nodes"
+            _log.exception(text, NOT_DISPATCHED, job.name, extra={"component": "executor", "job": job.name})
             self._scope.cannot_run(job, str(error))
             return None
         return bodies

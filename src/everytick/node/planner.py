@@ -8,7 +8,7 @@ from functools import partial
 from typing import Protocol, runtime_checkable
 
 from everytick.deciding.plan import plan
-from everytick.domain.decisions import Plan, Why
+from everytick.domain.decisions import Plan, Span, Why
 from everytick.domain.snapshots import PLAN_LIMIT, JobSnapshot
 from everytick.domain.statuses import ENDED
 from everytick.domain.texts import (
@@ -317,7 +317,7 @@ class Planner:
                 continue
             created += len(made.creations) + len(made.releases) + len(made.cancels)
             ended = ended or bool(made.endings)
-            if told:
+            if told or made.spans:
                 self._tell_of(snapshot, made, now)
         if created > 0:
             self._executor.wake()
@@ -327,8 +327,8 @@ class Planner:
     def _tell_of(self, snapshot: JobSnapshot, made: Plan, now: datetime) -> None:
         name = snapshot.editions[-1].job.name
         if made.creations:
-            about = {"component": "scheduler", "job": name, "next_run": made.wake_at}
-            _log.info("%s %s, next_run_at %s", CLAIMED, name, made.wake_at, extra=about)
+            about = {"component": "scheduler", "job": name, "next_run": made.next_run}
+            _log.info("%s %s, next_run_at %s", CLAIMED, name, made.next_run, extra=about)
         for creation in made.creations:
             kind = Happening.SKIPPED if creation.status in ENDED else Happening.CREATED
             text = f"{creation.why} {creation.detail}".strip()
@@ -336,15 +336,44 @@ class Planner:
                 Event(kind, now, name, creation.id, creation.scheduled_for, status=creation.status, text=text)
             )
         for span in made.spans:
-            if span.why is Why.OVERLAP:
-                _log.info(OVERLAP_SKIPPED.format(name=name), extra={"component": "scheduler", "job": name})
+            first = _first_of(snapshot, span)
+            _log_span(name, span, first, made.next_run)
             text = f"{span.why} {span.detail}".strip()
-            self._events.tell(
-                Event(Happening.SKIPPED, now, name, scheduled_for=span.through, status=span.status, text=text)
-            )
+            told = partial(Event, Happening.SKIPPED, now, name, scheduled_for=span.through, status=span.status)
+            self._events.tell(told(text=text, count=span.count, first=first))
         for ending in made.endings:
             text = f"{ending.why} {ending.detail}".strip()
             self._events.tell(Event(Happening.ENDED, now, name, ending.id, status=ending.status, text=text))
+
+
+_LOST_RUNS = {
+    Why.MISSED: logging.WARNING,
+    Why.CAP: logging.WARNING,
+    Why.NOT_LAST: logging.INFO,
+    Why.WINDOW: logging.INFO,
+}
+"""What an outage cost, and how loudly that is said: what recovery dropped by its own bounds is its ordinary work."""
+
+
+def _first_of(snapshot: JobSnapshot, span: Span) -> datetime | None:
+    """The first instant of a span; None where its definition is not at hand."""
+    named = [each.job for each in snapshot.editions if each.job.version == span.version]
+    found = named[0].bound(None).next_after(span.after) if named else None
+    return found if found is not None and found <= span.through else None
+
+
+def _log_span(name: str, span: Span, first: datetime | None, next_run: datetime | None) -> None:
+    """Log instants that did not run for one reason as one line."""
+    about = {"component": "scheduler", "job": name, "next_run": next_run}
+    if span.why is Why.OVERLAP:
+        _log.info(OVERLAP_SKIPPED.format(name=name), extra=about)
+    elif span.why in _LOST_RUNS:
+        many = "more than 10,000 instants" if span.count is None else f"{span.count} instant{'s' * (span.count != 1)}"
+        between = f"at {span.through}" if span.count == 1 else f"from {first or span.after} through {span.through}"
+        told = f"{span.status}: {span.why}" if str(span.why) != str(span.status) else str(span.why)
+        after = "it has no next run" if next_run is None else f"the next run is at {next_run}"
+        text = "job '%s': %s %s did not run (%s) and will not be made up for; %s"
+        _log.log(_LOST_RUNS[span.why], text, name, many, between, told, after, extra=about)
 
 
 def _say_failed(snapshot: JobSnapshot, why: str) -> None:

@@ -1,0 +1,93 @@
+"""What a node tells of what it decided: events for listeners, lines for logs; one per span, with its count."""
+
+import logging
+from datetime import timedelta
+
+import pytest
+
+from everytick.node.events import Event, Happening
+from everytick.schedules.interval import every
+from tests.unit.node.conftest import Live
+from tests.unit.node.worlds import NOON, World, pause
+
+
+def test_a_retry_is_told_also_where_its_wait_is_parked(live: Live) -> None:
+    """F18: a wait of more than 5 s gives the slot back, and most waits are longer."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            raise RuntimeError("boom")
+
+        job = await world.define("tries", body, retry={"max": 2, "interval": "1m"})
+        node = world.node()
+        told: list[Event] = []
+        node.events.listen(told.append)
+        await node.start()
+        await world.ended(await world.trigger(job))
+        await node.stop()
+        planned = [each for each in told if each.kind is Happening.RETRY_PLANNED]
+        assert [(each.task, each.attempt) for each in planned] == [("a", 2), ("a", 3)]
+        assert all(each.text.startswith("at ") for each in planned)
+
+    live(story)
+
+
+@pytest.mark.parametrize(
+    ("recovery", "level", "why"),
+    [("mark_as_missed", logging.WARNING, "missed"), ("execute_last", logging.INFO, "skipped: not last")],
+)
+def test_what_an_outage_cost_is_one_event_and_one_line(
+    live: Live, caplog: pytest.LogCaptureFixture, recovery: str, level: int, why: str
+) -> None:
+    """F18, S0-094: with the count, the first and the last instant, and the next run."""
+    caplog.set_level(logging.INFO, "everytick.planner")
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            return None
+
+        await world.define("hourly", body, every("1h", start=NOON), recovery=recovery)
+        first = world.node()
+        await first.start()
+        await pause("70m")
+        await first.stop()
+        await pause("200m")
+        again = world.node()
+        told: list[Event] = []
+        again.events.listen(told.append)
+        caplog.clear()
+        await again.start()
+        await pause("1m")
+        await again.stop()
+        [skipped] = [each for each in told if each.kind is Happening.SKIPPED]
+        count = 3 if recovery == "mark_as_missed" else 2
+        last = NOON + timedelta(hours=1 + count)
+        assert (skipped.count, skipped.first, skipped.scheduled_for) == (count, NOON + timedelta(hours=2), last)
+
+    live(story)
+    [line] = [each for each in caplog.records if "did not run" in each.getMessage()]
+    assert line.levelno == level
+    assert f"({why}) and will not be made up for; the next run is at" in line.getMessage()
+
+
+def test_a_dispatch_that_fails_is_logged_with_its_text(live: Live, caplog: pytest.LogCaptureFixture) -> None:
+    """S4-043: people search logs for it."""
+
+    async def story(world: World) -> None:
+        async def body() -> None:
+            return None
+
+        job = await world.define("broken", body)
+        node = world.node()
+
+        def fails(*_: object) -> None:
+            raise RuntimeError("no such module")
+
+        node.executor._catalogue.bodies = fails  # type: ignore[method-assign, assignment]
+        await node.start()
+        await world.trigger(job)
+        await pause("2s")
+        await node.stop()
+
+    live(story)
+    assert any("Failed to dispatch run: what job 'broken' calls" in each.getMessage() for each in caplog.records)
