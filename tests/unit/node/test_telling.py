@@ -5,7 +5,9 @@ from datetime import timedelta
 
 import pytest
 
+from everytick.domain.job import Job
 from everytick.node.events import Event, Happening
+from everytick.runners.base import Body
 from everytick.schedules.interval import every
 from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import NOON, World, pause
@@ -80,10 +82,16 @@ def test_a_dispatch_that_fails_is_logged_with_its_text(live: Live, caplog: pytes
         job = await world.define("broken", body)
         node = world.node()
 
-        def fails(*_: object) -> None:
+        made, asked = node.executor._catalogue.bodies, []
+
+        def fails(job: Job) -> tuple[Body, ...] | None:
+            """As a module that could be found when the node looked, and is broken when it is wanted."""
+            asked.append(job.name)
+            if len(asked) == 1:
+                return made(job)
             raise RuntimeError("no such module")
 
-        node.executor._catalogue.bodies = fails  # type: ignore[method-assign, assignment]
+        node.executor._catalogue.bodies = fails  # type: ignore[method-assign]
         await node.start()
         await world.trigger(job)
         await pause("2s")
