@@ -29,7 +29,8 @@
     ├── TransactionsUnsupported               the store has no transactions a task could share
     ├── StoreUnavailable                      the store does not answer; the loops try again
     │   ├── Contended                         somebody else was in the way; the same call may succeed now
-    │   └── StoreBroken                       it answers with errors that do not pass by themselves
+    │   ├── StoreBroken                       it answers with errors that do not pass by themselves
+    │   └── StoreGone                         another file, or none, is in its place; the node stops
     ├── RecoveryFailed (also a RuntimeError)  the first look at the store after a start went wrong
     └── SchemaMismatch                        the store's tables are not those this code knows
 
@@ -387,6 +388,18 @@ class StoreBroken(StoreUnavailable):
 
     def _message(self) -> str:
         return f"{shown(self.store)} answers with errors: {shown(self.reason)}; this does not pass by itself: mend it"
+
+
+class StoreGone(StoreUnavailable):
+    """The file that was opened is no longer the one at its path: what is written to it is lost, so the node stops."""
+
+    code = "store_gone"
+
+    def _message(self) -> str:
+        return (
+            f"{shown(self.store)} is gone: {shown(self.reason)}; nothing more is written: put the right file in its "
+            "place and start this node again"
+        )
 
 
 class RecoveryFailed(EverytickError, RuntimeError):

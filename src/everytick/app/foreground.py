@@ -9,9 +9,11 @@ import signal
 import sys
 import threading
 from contextlib import suppress
-from typing import NoReturn, Protocol, Self
+from typing import Any, NoReturn, Protocol, Self
 
 from everytick.app.notices import Notices
+from everytick.errors import StoreBroken, StoreGone, StoreUnavailable
+from everytick.node.backoff import Backoff
 from everytick.node.node import Node, StopMode
 
 _log = logging.getLogger("everytick")
@@ -135,8 +137,8 @@ def share_interpreter() -> None:
 
 async def _until_told(app: Runnable, drain: bool, told: asyncio.Event, notices: Notices) -> str:
     """Return once it has stopped, and what did not stop."""
-    starting, waiting = asyncio.ensure_future(app.start()), asyncio.ensure_future(told.wait())
-    node: Node | None = None
+    starting, waiting = asyncio.ensure_future(_started(app)), asyncio.ensure_future(told.wait())
+    gone: asyncio.Future[Any] | None = None
     try:
         await asyncio.wait([starting, waiting], return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():
@@ -146,13 +148,40 @@ async def _until_told(app: Runnable, drain: bool, told: asyncio.Event, notices: 
         notices.running()
         # A moment later, so that what was due at the start need not wait for it.
         asyncio.get_running_loop().call_later(_SETTLED_AFTER, calm_collector)
-        await waiting
+        assert node is not None, "what has started has a node"
+        gone = asyncio.ensure_future(node.gone.wait())
+        await asyncio.wait([waiting, gone], return_when=asyncio.FIRST_COMPLETED)
     finally:
         waiting.cancel()
+        if gone is not None:
+            gone.cancel()
         notices.stopping()
         await app.stop("drain" if drain else "cancel")
         notices.over()
-    return "" if node is None or not node.executor.stuck else f"{node.executor.stuck} tasks"
+    if node.health.gone is not None:
+        raise node.health.gone
+    return f"{node.executor.stuck} tasks" if node.executor.stuck else ""
+
+
+async def _started(app: Runnable) -> None:
+    """Start; a store that is away is waited for, as a node that runs would wait for it.
+
+    A store that is broken, and an address that leads nowhere, are told at once.
+    """
+    backoff, is_told = Backoff(), False
+    while True:
+        try:
+            await app.start()
+        except (StoreBroken, StoreGone):
+            raise
+        except StoreUnavailable as error:
+            if not is_told:
+                _log.error("the start waits until the store answers: %s", error)
+            is_told = True
+        else:
+            return
+        await app.stop()
+        await asyncio.sleep(backoff.failed())
 
 
 async def _gave_up(app: Runnable, starting: "asyncio.Future[None]") -> str:
@@ -162,6 +191,8 @@ async def _gave_up(app: Runnable, starting: "asyncio.Future[None]") -> str:
     if not done:
         _log.error("the store does not answer: leaving without it")
         _leave(1)
+    # It may be resting between two tries.
+    starting.cancel()
     await asyncio.gather(starting, return_exceptions=True)
     return ""
 

@@ -95,12 +95,20 @@ class Running(Opened):
             self._folder = JobsFolder(store, self.jobs_folder, self.jobs_owner)
             await self._folder.read()
         node = self._made_node(store)
+        node.when_gone = self._end_by_itself
         await node.start()
         self._node = node
         if refused:
             await self._store_the_rest(refused)
         if self._folder is not None:
             await self._folder.watch(node)
+
+    def _end_by_itself(self) -> None:
+        """Stop because the store is gone: nothing that this node does could be written."""
+        import asyncio
+
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._end("cancel"))
 
     async def _store_the_rest(self, refused: Mapping[str, TooManyEditions]) -> None:
         """Store what was edited too often while no node ran: that is decided now, but of jobs that are held."""

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from everytick.errors import StoreUnavailable
+from everytick.errors import StoreGone, StoreUnavailable
 from everytick.node.backoff import Backoff
 from everytick.node.health import Health
 from everytick.stores.base import ClaimKey, Orders, RunStore
@@ -135,6 +135,9 @@ class Beat:
                 return
             try:
                 obey(await self._answered(store.beat(self._node, self._held())))
+            except StoreGone as error:
+                self._health.lose(error)
+                return
             except StoreUnavailable as error:
                 self._health.beat_failed(str(error))
                 wait = min(backoff.failed(error), self._interval)

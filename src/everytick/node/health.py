@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 
-from everytick.errors import Contended, StoreBroken, StoreUnavailable
+from everytick.errors import Contended, StoreBroken, StoreGone, StoreUnavailable
 from everytick.node.backoff import BROKEN_EVERY
 
 _log = logging.getLogger("everytick.node")
@@ -36,12 +36,16 @@ class Health:
         """How many mistakes stand in each file of jobs that is broken now."""
         self.listener: Callable[[bool, str], None] | None = None
         self.wants_beat: Callable[[], None] | None = None
+        self.gone: StoreGone | None = None
+        """Why this node has to stop."""
+        self.when_gone: Callable[[], None] | None = None
+        """Is called once the store is gone, by any thread."""
 
     @property
     def is_ready(self) -> bool:
         """Whether the store answered when it was last asked, and has been asked and told of late."""
         unheard = max(self._monotonic() - self._heard_at, self.silent_for)
-        return self._failing_since is None and unheard < self._bound
+        return self.gone is None and self._failing_since is None and unheard < self._bound
 
     @property
     def failing_for(self) -> float:
@@ -92,6 +96,9 @@ class Health:
 
         Another session that is in the way counts only while the beat, which is a bare write, fails too.
         """
+        if isinstance(error, StoreGone):
+            self.lose(error)
+            return
         if isinstance(error, Contended) and not self._is_beat_failing:
             _log.info("something waits for another session at the store, and is tried again: %s", error)
             return
@@ -113,6 +120,14 @@ class Health:
             _log.error("nothing that waits for the store fires until it answers again: %s", reason)
         if is_first and self.listener is not None:
             self.listener(False, reason)
+
+    def lose(self, error: StoreGone) -> None:
+        """The store is gone for good; may be told by any thread, and is told on once."""
+        if self.gone is None:
+            self.gone, self.reason = error, str(error)
+            _log.critical("this node stops: %s", error)
+            if self.when_gone is not None:
+                self.when_gone()
 
     def has_beaten(self) -> None:
         """The store has taken a beat; told by the beat's own thread."""

@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from secrets import token_hex
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -53,6 +54,11 @@ _LOOK_AGAIN_AT_UNKNOWN = 60.0
 def node_name() -> str:
     """Return a name no other start of any process has: a host's name may come back, a dead node must not."""
     return f"{socket.gethostname()}-{os.getpid()}-{token_hex(4)}"
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, act: Callable[[], None]) -> None:
+    with suppress(RuntimeError):  # the loop has ended
+        loop.call_soon_threadsafe(act)
 
 
 class Node:
@@ -140,6 +146,9 @@ class Node:
         self.health.listener, self.health.wants_beat = self._tell_of_store, self._beat.nudge
         self.executor.unwritable = self._settle_unwritable
         self._asides: set[asyncio.Task[None]] = set()
+        self.gone = asyncio.Event()
+        """Set once the store is gone for good: this node has to be stopped, and `health.gone` says why."""
+        self.when_gone: Callable[[], None] | None = None
 
     def _made_local(self, hooks: Hooks | None, monotonic: Callable[[], float]) -> Local:
         """Return what goes on without the store; it runs by a node like this one, on a store in memory."""
@@ -183,6 +192,8 @@ class Node:
 
     async def start(self) -> None:
         """Beat, look once at what is due, and go on for ever in the background."""
+        loop = asyncio.get_running_loop()
+        self.health.when_gone = lambda: _call_soon(loop, self._lose_store)
         asked_at = self.clock.monotonic()
         now = await self._store.now()
         self.clock.learn(now, asked_at)
@@ -203,6 +214,11 @@ class Node:
     async def look_around(self) -> None:
         """Find out what this node meets of what the store needs; asked again whenever there is more of it."""
         self.scope.hear((await self._store.ahead(self.scope.current)).needs)
+
+    def _lose_store(self) -> None:
+        self.gone.set()
+        if self.when_gone is not None:
+            self.when_gone()
 
     def _begin_loops(self) -> None:
         loops = self._loops
@@ -292,7 +308,8 @@ class Node:
             await self.executor.emptied()
             until = self._deadline()
         await self._in_time(until, self.executor.emptied(), "some attempts did not end within the grace period")
-        await self._in_time(until, self.executor.writer.flushed(), "some ends could not be written in time")
+        if self.health.gone is None:
+            await self._in_time(until, self.executor.writer.flushed(), "some ends could not be written in time")
         await self._in_time(until, self.reporter.close(), "some hooks did not end within the grace period")
         await self._loops.end("claims", "writer")
         await self.executor.close()
@@ -318,6 +335,8 @@ class Node:
 
     def _settle_unwritable(self, claim: Claim) -> None:
         """Let what this node cannot write about be settled as if it were lost: it would stand still for ever."""
+        if self.health.gone is not None:
+            return
 
         async def settle() -> None:
             try:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from everytick.domain.steps import Step
-from everytick.errors import Contended, StoreUnavailable
+from everytick.errors import Contended, StoreGone, StoreUnavailable
 from everytick.node.backoff import Backoff
 from everytick.node.health import Health
 from everytick.node.held import Held
@@ -138,6 +138,9 @@ class Writer:
         while True:
             try:
                 commits = await self._store.commit_steps(steps)
+            except StoreGone as error:
+                self._health.failed(error)
+                return [None] * len(steps)
             except Contended as error:
                 self._health.failed(error)
                 if len(steps) == 1:

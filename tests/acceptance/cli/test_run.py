@@ -17,6 +17,31 @@ def test_a_node_runs_in_colour_at_a_terminal_until_ctrl_c(folder: Path) -> None:
         assert "SIGINT: stopping; once more leaves at once" in terminal.text
 
 
+def test_a_file_that_is_deleted_under_it_ends_it_with_a_sentence(folder: Path) -> None:
+    """Attack 6, F-11: 69, as for any store that cannot be reached; no empty file is made in its place."""
+    with Terminal(folder, "run", "-a", "shop:tick") as terminal:
+        terminal.see(r"pulse \S+ completed")
+        [file] = folder.glob("*.db")
+        file.unlink()
+        assert terminal.ended() == 69
+        assert f"{file.name} is gone: the file was deleted; nothing more is written" in terminal.text
+        assert "Traceback" not in terminal.text
+    assert not file.exists()
+
+
+def test_a_folder_that_is_not_there_ends_it_at_once(folder: Path) -> None:
+    """Attack 10 D: a wrong address is no outage, and is not waited for."""
+    (folder / "lost.py").write_text(
+        "from everytick import Everytick\ntick = Everytick('sqlite:///nowhere/at/all.db')\n"
+    )
+
+    done = everytick(folder, "run", "-a", "lost")
+
+    assert done.returncode == 69
+    assert "No such file or directory: make the folder, or name another file" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_options_win_over_the_environment_and_that_over_the_code(folder: Path) -> None:
     with Terminal(folder, "run", "--queue", "mail,default", EVERYTICK_APP="shop", EVERYTICK_SLOTS="3") as terminal:
         terminal.see("3 slots, queues mail, default")

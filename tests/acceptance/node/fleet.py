@@ -120,6 +120,13 @@ class Fleet:
             if wanted(line) and by in (None, node):
                 return line
 
+    def hear_error(self, said: str, by: Node, within: float = WITHIN) -> None:
+        """Return once the node has written this to its standard error, a file that is looked at now and then."""
+        deadline = time.monotonic() + within
+        while said not in by.complaints():
+            assert time.monotonic() < deadline, f"never said {said!r}; {self._all_told()}"
+            self.hear_for(0.1)
+
     def hear_for(self, seconds: float) -> None:
         """Hear whatever is said in so many seconds, which may be nothing."""
         deadline = time.monotonic() + seconds

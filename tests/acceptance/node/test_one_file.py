@@ -1,8 +1,11 @@
 """One SQLite file and several users of it: no one of them takes it away from another."""
 
+import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path
+
+import pytest
 
 from tests.acceptance.node.fleet import Fleet
 from tests.acceptance.node.records import query
@@ -26,6 +29,31 @@ def test_two_applications_of_one_process_go_on_while_commands_come_and_go(fleet:
     assert [name for name in _open_files(both.process.pid) if "(deleted)" in name] == []
     both.kill()
     assert query(address, "pragma integrity_check") == [("ok",)]
+
+
+@pytest.mark.parametrize("deed", ["replace", "delete"])
+def test_nodes_whose_file_is_replaced_or_deleted_stop_and_make_no_other(
+    fleet: Fleet, tmp_path: Path, deed: str
+) -> None:
+    """Attack 6, F-11: none goes on with a file that has no name any more, and none runs an instant of the new one."""
+    path, copy = tmp_path / "store.db", tmp_path / "copy.db"
+    address = f"sqlite:///{path}"
+    nodes = [fleet.start("writing", address) for _ in range(2)]
+    for node in nodes:
+        fleet.hear("ran quick", by=node)
+    shutil.copy(path, copy)
+    if deed == "replace":
+        copy.rename(path)
+    else:
+        path.unlink()
+    for name in ("store.db-wal", "store.db-shm"):
+        (tmp_path / name).unlink(missing_ok=True)
+
+    for node in nodes:
+        assert node.ended() != 0
+        assert node.complaints().count(f"{path} is gone: ") >= 1
+        assert "start this node again" in node.complaints()
+    assert path.exists() is (deed == "replace")
 
 
 def _open_files(process: int) -> list[str]:

@@ -45,6 +45,29 @@ def test_an_outage_of_the_store_is_made_up_for_by_each_job_in_its_own_way(
     assert during > 0
 
 
+def test_a_node_that_is_started_while_its_store_is_away_waits_for_it(server: StoppableServer, fleet: Fleet) -> None:
+    """Attack 10 D: one line says so, no traceback does, and it runs once the store is there."""
+    server.stop()
+    node = fleet.start("outage", server.address)
+    fleet.hear_error("the start waits until the store answers", by=node)
+    server.start()
+    fleet.hear("ran all_of_them", by=node)
+    node.tell_to_stop()
+    assert node.ended() == 0
+    assert node.complaints().count("the start waits until the store answers") == 1
+    assert "Traceback" not in node.complaints()
+
+
+def test_a_node_that_waits_for_its_store_can_be_told_to_stop(server: StoppableServer, fleet: Fleet) -> None:
+    """Attack 10 D: a service manager need not kill it."""
+    server.stop()
+    node = fleet.start("outage", server.address)
+    fleet.hear_error("the start waits until the store answers", by=node)
+    node.tell_to_stop()
+    assert node.ended() == 0
+    server.start()
+
+
 def gaps(ran: "Counter[str]", job: str) -> set[int]:
     """Return the seconds between the instants that ran."""
     instants = sorted(instant(line) for line in ran if line.startswith(f"ran {job} "))

@@ -3,6 +3,8 @@
 Decided by the SQLSTATE and never by the text, which the server writes in its own language.
 """
 
+import socket
+
 import asyncpg
 
 from everytick.errors import Contended, StoreBroken, StoreUnavailable
@@ -35,6 +37,8 @@ Failure = (*_LOST, asyncpg.PostgresError)
 def named(error: Exception, store: str) -> StoreUnavailable | None:
     """Return what the error means for this store; None where it is the fault of what was asked."""
     said = str(error) or type(error).__name__
+    if isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME:
+        return StoreBroken(store, said)  # a wrong address; a name server that is away says otherwise
     if isinstance(error, _LOST):
         return StoreUnavailable(store, said)
     state = getattr(error, "sqlstate", None) or ""

@@ -81,11 +81,12 @@ class ApswConnection(apsw.Connection):
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Return a connection; it waits for nobody, as the caller retries by itself."""
+    """Return a connection to a file that exists; it waits for nobody, as the caller retries by itself."""
     try:
-        return cast("sqlite3.Connection", ApswConnection(str(path), statementcachesize=256))
+        connection = ApswConnection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=256)
     except apsw.Error as error:
         raise translated(error) from error
+    return cast("sqlite3.Connection", connection)
 
 
 def connect_to_look(address: str, patience: float) -> sqlite3.Connection:

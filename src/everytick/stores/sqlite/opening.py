@@ -14,7 +14,7 @@ from threading import Lock
 from types import ModuleType
 from typing import Literal, TypeVar
 
-from everytick.errors import MissingExtra, SchemaMismatch, StoreUnavailable
+from everytick.errors import MissingExtra, SchemaMismatch, StoreBroken, StoreUnavailable
 from everytick.stores.queries import Migration, load_migrations
 from everytick.stores.sqlite.failures import saying_which_file
 
@@ -70,8 +70,10 @@ def connect(
     if driver == "apsw":
         connection: sqlite3.Connection = apsw_driver().connect(path)
     else:
+        # Never made here: a file that was deleted under a running node must not come back empty.
+        address = f"{path.absolute().as_uri()}?mode=rw"
         connection = sqlite3.connect(
-            path, timeout=0, isolation_level=None, cached_statements=256, check_same_thread=not shared
+            address, uri=True, timeout=0, isolation_level=None, cached_statements=256, check_same_thread=not shared
         )
     try:
         for setting in (*_SETTINGS, _READING_CACHE if read_only else _WRITING_CACHE):
@@ -162,8 +164,12 @@ def _make(path: Path) -> None:
     lock that this process holds on it, and another store of this process may have it open. Two
     stores that begin at once take turns, so that one does not close what the other has just locked.
     """
-    with _making, suppress(FileExistsError):
-        os.close(os.open(os.path.realpath(path), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        with _making, suppress(FileExistsError):
+            os.close(os.open(os.path.realpath(path), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
+        # A wrong address, and no outage: it is not waited for.
+        raise StoreBroken(str(path), f"{error.strerror}: make the folder, or name another file") from error
 
 
 def applied(path: Path, driver: Driver = "sqlite3") -> int:

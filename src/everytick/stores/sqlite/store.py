@@ -48,6 +48,7 @@ from everytick.stores.sqlite.clock import HostClock, StoreClock
 from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.jobs import Parked
 from everytick.stores.sqlite.opening import MIGRATIONS, Driver, Synchronous, applied, connect, library, prepare
+from everytick.stores.sqlite.place import Place
 from everytick.stores.sqlite.rows import moment
 from everytick.stores.sqlite.transaction import Sessions, TaskTransaction
 from everytick.stores.sqlite.turn import Turn
@@ -80,8 +81,11 @@ class SqliteStore:
         self._definitions = Definitions()
         self._turn = Turn(self._path)
         write = partial(connect, self._path, synchronous, driver=driver)
-        self._writer = Writer(self._path, write, self._clock, self._bell, self._turn)
-        self._sessions = Sessions(self._path, partial(write, shared=True), self._clock, self._turn, self._committed)
+        self._place = place = Place(self._path)
+        self._writer = Writer(self._path, write, self._clock, self._bell, self._turn, place)
+        self._sessions = Sessions(
+            self._path, partial(write, shared=True), self._clock, self._turn, place, self._committed
+        )
         self._planner: Reader | None = None
         self._people: Reader | None = None
         self._pruned_through = 0
@@ -112,7 +116,8 @@ class SqliteStore:
         name = f"everytick opening {self._path.name}"
         await in_own_thread(partial(prepare, self._path, driver=self._driver), name)
         read = partial(connect, self._path, read_only=True, driver=self._driver)
-        self._planner, self._people = Reader(self._path, read), Reader(self._path, read)
+        self._place.remember()
+        self._planner, self._people = Reader(self._path, read, self._place), Reader(self._path, read, self._place)
         self._writer.start()
         self._sessions.open()
         await self._writer.write(lambda transaction: jobs.look_again_at_parked(transaction, self._definitions))

@@ -26,6 +26,7 @@ from everytick.stores.sqlite.calls import Answer, Call, call, deliver
 from everytick.stores.sqlite.clock import StoreClock
 from everytick.stores.sqlite.failures import saying_which_file
 from everytick.stores.sqlite.opening import MIGRATIONS, PATIENCE, patiently
+from everytick.stores.sqlite.place import Place
 from everytick.stores.sqlite.turn import Turn
 from everytick.stores.sqlite.writer import Connect, Transaction, begin
 
@@ -102,11 +103,12 @@ class Session:
         connect: Connect,
         clock: StoreClock,
         turn: Turn,
+        place: Place,
         longest: float,
         committed: Callable[[bool], None],
         left: Callable[[], None],
     ) -> None:
-        self._path, self._connect, self._clock, self._turn = path, connect, clock, turn
+        self._path, self._connect, self._clock, self._turn, self._place = path, connect, clock, turn, place
         self._longest, self._committed, self._left = longest, committed, left
         self._queue: SimpleQueue[Call[sqlite3.Connection] | _End] = SimpleQueue()
         self._lock = Lock()
@@ -182,6 +184,7 @@ class Session:
 
     def _open(self) -> tuple[sqlite3.Connection, float]:
         with saying_which_file(self._path):
+            self._place.check()
             connection = self._connection = self._connect()
             begin(connection, self._turn, lambda: self._is_left)
         until = time.monotonic() + self._longest
@@ -222,6 +225,7 @@ class Session:
         self._over, self._is_ours = RuntimeError(_OVER), True
         transaction = Transaction(connection, self._clock.now())
         with saying_which_file(self._path):
+            self._place.check()
             if not running.commit_new(transaction, claim, step):
                 return Commit.STALE
             patiently(lambda: connection.execute("commit"))
@@ -289,9 +293,16 @@ class Sessions:
     """Lets one transaction of this process be open at a time, in the order in which they were asked for."""
 
     def __init__(
-        self, path: Path, connect: Connect, clock: StoreClock, turn: Turn, committed: Callable[[bool], None]
+        self,
+        path: Path,
+        connect: Connect,
+        clock: StoreClock,
+        turn: Turn,
+        place: Place,
+        committed: Callable[[bool], None],
     ) -> None:
         self._path, self._connect, self._clock, self._turn, self._committed = path, connect, clock, turn, committed
+        self._place = place
         self._lock = Lock()
         self._line: deque[_Waiting] = deque()
         self._is_taken = False
@@ -318,7 +329,7 @@ class Sessions:
             self._leave()
             raise StoreUnavailable(str(self._path), "the store is not open")
         session = self._current = Session(
-            self._path, self._connect, self._clock, self._turn, self.longest, self._committed, self._leave
+            self._path, self._connect, self._clock, self._turn, self._place, self.longest, self._committed, self._leave
         )
         try:
             await session.begin()

@@ -23,6 +23,7 @@ from everytick.stores.sqlite.clock import StoreClock
 from everytick.stores.sqlite.failures import ends_transaction, named, saying_which_file
 from everytick.stores.sqlite.memory import give_back
 from everytick.stores.sqlite.opening import patiently
+from everytick.stores.sqlite.place import Place
 from everytick.stores.sqlite.turn import Turn
 
 T = TypeVar("T")
@@ -75,8 +76,9 @@ def begin(connection: sqlite3.Connection, turn: Turn, is_left: Callable[[], bool
 class Writer:
     """Runs every write of this process, one transaction after the other, on a connection of its own."""
 
-    def __init__(self, path: Path, connect: Connect, clock: StoreClock, bell: Bell, turn: Turn) -> None:
+    def __init__(self, path: Path, connect: Connect, clock: StoreClock, bell: Bell, turn: Turn, place: Place) -> None:
         self._path, self._connect, self._clock, self._bell, self._turn = path, connect, clock, bell, turn
+        self._place = place
         self._queue: SimpleQueue[_Call | None] = SimpleQueue()
         self._connection: sqlite3.Connection | None = None
         self._thread: Thread | None = None
@@ -159,6 +161,7 @@ class Writer:
         Savepoints copy every page they touch, so calls that share a transaction first run
         without: only if one of them fails is all undone and run again, each behind its own.
         """
+        self._place.check()
         connection = self._ready()
         begin(connection, self._turn)
         answers = self._run_together(connection, calls)
@@ -254,8 +257,8 @@ class Writer:
 class Reader:
     """Reads on a connection and a thread of its own: a long question holds up no write and no other reader."""
 
-    def __init__(self, path: Path, connect: Connect) -> None:
-        self._path, self._connect = path, connect
+    def __init__(self, path: Path, connect: Connect, place: Place) -> None:
+        self._path, self._connect, self._place = path, connect, place
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"everytick reader of {path.name}")
         self._connection: sqlite3.Connection | None = None
 
@@ -274,6 +277,7 @@ class Reader:
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         with saying_which_file(self._path):
+            self._place.check()
             try:
                 return patiently(lambda: self._in_one_moment(work))
             except sqlite3.Error:
