@@ -7,7 +7,7 @@ from everytick.domain.outcome import Failed
 from everytick.domain.snapshots import Request
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.stores.base import NodeScope
-from tests.stores.acting import AnyStore, claim_one, job, occurrences, plan_once, run_one
+from tests.stores.acting import AnyStore, began, claim_one, job, occurrences, plan_once, run_one
 from tests.stores.clock import START, ManualClock
 
 HOUR = timedelta(hours=1)
@@ -77,7 +77,9 @@ async def test_a_retry_that_was_parked_ahead_is_brought_back_to_its_own_wait(
     await store.settle_clock()
     assert (await store.ahead(NodeScope("node-1"))).ready_at == START + timedelta(minutes=7)
     clock.move(minutes=7)
-    assert (await claim_one(store)).occurrence.id == parked.id
+    claim = await claim_one(store)
+    assert claim.occurrence.id == parked.id
+    assert [start.number for start in began(claim, clock.time).starts] == [2]
 
 
 async def test_jobs_that_were_decided_ahead_are_named_and_can_be_set_right(store: AnyStore, clock: ManualClock) -> None:

@@ -59,7 +59,7 @@ INDEXES = {
     "INDEX occurrence_ended (job=? AND status=? AND ended_at<?)": "aged_of_job jobs_with_aged",
     "INDEX occurrence_deadline": "overdue",
     "INDEX occurrence_held": "forget_nodes held_by held_by_silent nodes strangers",
-    "INDEX occurrence_later": "bring_retries_back come_of_age next_ready",
+    "INDEX occurrence_later": "bring_retries_back bring_runs_back come_of_age next_ready",
     "INDEX occurrence_of_job": "history_of_job last_kept some_of_job",
     "INDEX occurrence_ready": "ready_occurrences",
     "INDEX occurrence_report": "owed_reports",
@@ -104,6 +104,7 @@ SMALL = {
     "last_failures": "forgotten_failure a",
     "wake_jobs_of": "e",
     "bring_retries_back": "occurrence",
+    "bring_runs_back": "occurrence",
     "was_ahead": "node job_state",
     "jobs_ahead": "j",
 }

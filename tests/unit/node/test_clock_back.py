@@ -52,6 +52,8 @@ def test_a_running_node_goes_on_after_its_store_is_set_back(caplog: pytest.LogCa
         assert "everytick db rewind ticking" in caplog.text
         assert (await world.ended(first, "8m")).status is OccurrenceStatus.FAILED
         assert len(tries) == 2
+        # A wait that begins after the clock was set right ends by it.
+        assert (await world.ended(await world.trigger(retried, "again"), "10m")).status is OccurrenceStatus.FAILED
         assert len(await world.history(ticking)) == ran
         assert await world.store.rewind(ticking.id)
         await pause("5m")

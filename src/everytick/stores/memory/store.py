@@ -6,6 +6,7 @@ found without walking all of them is the business of `tables`.
 """
 
 import asyncio
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import ClassVar
@@ -46,7 +47,12 @@ class MemoryStore(Recording, Running, Jobs, History):
         now = self._now()
         for parked in [row for rows in self._tables.unripe.values() for row in rows]:
             if parked.status is OccurrenceStatus.AWAITING_RETRY and parked.updated_at > now + STEP:
-                self._tables.change(parked, ready_at=now + (parked.ready_at - parked.updated_at), updated_at=now)
+                back = parked.updated_at - now
+                parked.runs = {
+                    task: run if run.resume_at is None else replace(run, resume_at=run.resume_at - back)
+                    for task, run in parked.runs.items()
+                }
+                self._tables.change(parked, ready_at=parked.ready_at - back, updated_at=now)
         jobs = self._tables.jobs.values()
         if any(
             each > now + STEP

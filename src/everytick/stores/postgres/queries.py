@@ -127,6 +127,7 @@ class Queries:
     existing: str
     attempts: str
     bring_retries_back: str
+    bring_runs_back: str
     was_ahead: str
     bring_wakes_back: str
     wake_jobs_ahead: str

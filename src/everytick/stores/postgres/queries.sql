@@ -1663,6 +1663,13 @@ select count(*)::int from gone;
 update everytick.occurrence set ready_at = $1::timestamptz + (ready_at - updated_at), updated_at = $1
  where early and (status = 0 or (status = 3 and owner is null)) and status = 3 and updated_at > $2;
 
+-- bring_runs_back --
+-- The same for their runs; comes before it.
+update everytick.task_run r set resume_at = $1::timestamptz + (r.resume_at - o.updated_at)
+  from everytick.occurrence o
+ where o.early and (o.status = 0 or (o.status = 3 and o.owner is null)) and o.status = 3 and o.updated_at > $2
+   and r.occurrence = o.seq and r.resume_at is not null;
+
 -- was_ahead --
 -- Says whether anything was written while the clock was ahead.
 select exists (select from everytick.node where beat_at > $1)

@@ -105,6 +105,7 @@ class PostgresStore(Planning, Running, Recording, Nodes, History):
         """Let everything go on that was written while the clock was ahead; return the jobs that lie ahead."""
         async with self._door.transaction() as db:
             now: datetime = await db.fetchval(self._sql.now)
+            await db.execute(self._sql.bring_runs_back, now, now + STEP)
             await db.execute(self._sql.bring_retries_back, now, now + STEP)
             if await db.fetchval(self._sql.was_ahead, now + STEP):
                 await db.execute(self._sql.bring_wakes_back, now)

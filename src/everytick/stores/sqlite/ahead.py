@@ -12,6 +12,7 @@ def settle_clock(transaction: Transaction) -> list[tuple[str, datetime]]:
     """Bring retries back and let jobs be looked at; return the jobs whose watermark lies ahead."""
     now = transaction.now
     step = now + rows.length(STEP)
+    transaction.execute(Q.bring_runs_back, (now, step))
     transaction.execute(Q.bring_retries_back, (now, now, step))
     if transaction.execute(Q.was_ahead, (step, step)).fetchone()[0]:
         transaction.execute(Q.wake_jobs_ahead, (now, now))

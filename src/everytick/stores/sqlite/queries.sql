@@ -10,6 +10,14 @@
 update occurrence set ready_at = ? + ready_at - updated_at, updated_at = ?
  where later = 1 and status = 2 and owner is null and updated_at > ?;
 
+-- bring_runs_back --
+-- The same for their runs; comes before it.
+update task_run
+   set resume_at = ? + resume_at - (select o.updated_at from occurrence o where o.seq = task_run.occurrence)
+ where resume_at is not null and occurrence in (
+       select seq from occurrence indexed by occurrence_later
+        where later = 1 and status = 2 and owner is null and updated_at > ?);
+
 -- was_ahead --
 -- Whether anything was written while the clock was ahead.
 select exists (select 1 from node where beat_at > ?) or exists (select 1 from job_state where watermark > ?);
