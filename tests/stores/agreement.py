@@ -265,6 +265,7 @@ class Pair:
                 sorted((names[side][key], why) for key, why in order.cancel),
                 sorted(names[side][key] for key in order.gone),
                 sorted(map(_plain, order.adopt), key=str),
+                sorted(names[side][key] for key in order.parks),
             )
             for side, order in enumerate(orders)
         ]

@@ -18,6 +18,7 @@ from typing import TypeAlias
 from everytick.deciding.advance import advance
 from everytick.domain.job import Job
 from everytick.domain.outcome import Canceled, Outcome
+from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import (
     AttemptEnded,
     Cancel,
@@ -271,6 +272,8 @@ class Executor:
         else:
             for start in step.starts:
                 self._start(held, start)
+        if step.waits:
+            self._park(held)
 
     def _heed(self, held: Held, step: Step, now: datetime) -> None:
         """Do what needs no commit: remember, tell open attempts to stop, wait, free the slot."""
@@ -469,9 +472,18 @@ class Executor:
             # What is being written may be why the store no longer counts it as held: its commit will tell.
             if held is not None and not held.steps and held.deferred is None:
                 self._lose(held)
+        told = {key.handle for key in orders.parks if self._held_by(key) is not None}
+        for handle, held in list(self._held.items()):
+            held.parks = handle in told
+            self._park(held)
         self.claimer.adopt(orders.adopt)
         if self._backlog:
             self._fill(self._clock.now())
+
+    def _park(self, held: Held) -> None:
+        """Give a wait for a retry up that nobody may keep: its job is out of service."""
+        if held.parks and held.snapshot.status is OccurrenceStatus.AWAITING_RETRY and held.snapshot.held:
+            self.feed(held, Stopping(drain=True))
 
     def _held_by(self, key: ClaimKey) -> Held | None:
         """Return what is held by this very claim: the occurrence may have been claimed anew since."""

@@ -57,7 +57,8 @@ class Held:
     it here. `arrived_at` is what the monotonic clock showed when its claim came; `ahead` is how
     far the store's clock was set ahead when the snapshot last heard of it. While `deferred` is a
     list, a task's own transaction is open and events wait; `turn` is whose transaction it is.
-    `written` is kept while a task waits for `steps` to be written.
+    `written` is kept while a task waits for `steps` to be written. `parks` says that no
+    wait for a retry is kept here.
     """
 
     __slots__ = (
@@ -72,6 +73,7 @@ class Held:
         "is_gone",
         "is_queued",
         "open",
+        "parks",
         "snapshot",
         "steps",
         "turn",
@@ -92,7 +94,7 @@ class Held:
         # Made when they are needed: most occurrences need none, and each container is one more for the collector.
         self.open, self.steps = {}, ()
         self.alarms = self.called_off = self.deferred = self.turn = self.written = None
-        self.is_begun = self.is_gone = self.is_queued = False
+        self.is_begun = self.is_gone = self.is_queued = self.parks = False
         self.ahead = ahead
 
     def follow(self, clock: NodeClock) -> OccurrenceSnapshot:

@@ -97,11 +97,15 @@ class Claim:
 
 @value
 class Orders:
-    """What a beat tells a node: what to stop, what is no longer its own, and what it holds without knowing."""
+    """What a beat tells a node: what to stop, what is no longer its own, and what it holds without knowing.
+
+    Of `parks` it keeps no wait for a retry, however short: their jobs are disabled, or removed for good.
+    """
 
     cancel: tuple[tuple[ClaimKey, str], ...] = ()
     gone: tuple[ClaimKey, ...] = ()
     adopt: tuple[Claim, ...] = ()
+    parks: tuple[ClaimKey, ...] = ()
 
 
 @value

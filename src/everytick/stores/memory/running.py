@@ -49,12 +49,14 @@ class Running(Base):
 
     async def beat(self, node: str, keys: Collection[ClaimKey]) -> Orders:
         """Say that the node lives and what it holds; the answer says what the store knows better."""
-        self._hear(node, self._now())
+        now = self._now()
+        self._hear(node, now)
         named, own = set(keys), {_key(row): row for row in self._tables.held[node].values()}
         return Orders(
             cancel=tuple((key, row.cancel) for key, row in own.items() if row.cancel is not None and key in named),
             gone=tuple(sorted(named - own.keys())),
             adopt=tuple(self._claim_of(row) for key, row in own.items() if key not in named),
+            parks=tuple(key for key, row in own.items() if key in named and row.job.is_out_of_service(now)),
         )
 
     async def leave(self, node: str) -> None:

@@ -107,6 +107,10 @@ class JobRow:
         """Return the pause that holds the schedule now."""
         return next((pause for pause in self.pauses if pause.holds(now)), None)
 
+    def is_out_of_service(self, now: datetime) -> bool:
+        """Whether it is disabled, or removed for good: nothing of it is retried."""
+        return not self.job.enabled or (self.retire_at is not None and self.retire_at <= now)
+
     def holds_back(self, cause: Cause, now: datetime) -> bool:
         """Whether nothing of this cause may start now: a pause holds the schedule, a disable everything."""
         return not self.job.enabled or (cause is Cause.SCHEDULE and self.pause_at(now) is not None)

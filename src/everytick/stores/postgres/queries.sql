@@ -876,12 +876,16 @@ select seq, fence, claim_token, number, status from everytick.occurrence where s
 select seq, fence, claim_token, number, status from everytick.occurrence where seq = $1 for no key update;
 
 -- beat --
--- Notes that the node lives and returns what the store counts as its own.
+-- Notes that the node lives and returns what the store counts as its own, why it shall stop, and whether its job is
+-- disabled or removed for good.
 with heard as (
     insert into everytick.node as n (id, beat_at, beats) values ($1, everytick.everytick_now(), 1)
     on conflict (id) do update set beat_at = excluded.beat_at, beats = n.beats + 1
 )
-select seq, fence, claim_token, cancel from everytick.occurrence where status < 4 and owner = $1 order by seq;
+select o.seq, o.fence, o.claim_token, o.cancel,
+       «disabled» or exists (select from everytick.job_state s
+                              where s.job = o.job and s.retire_at <= everytick.everytick_now() offset 0) as parks
+  from everytick.occurrence o where o.status < 4 and o.owner = $1 order by o.seq;
 
 -- leave --
 -- Notes that the node beats no more.

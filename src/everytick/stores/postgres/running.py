@@ -65,7 +65,8 @@ class Running(Base):
         """Say that the node lives and what it holds; the answer says what the store knows better."""
         named = set(keys)
         async with self._door.connection() as db:
-            own = {ClaimKey(*key): cancel for *key, cancel in await db.fetch(self._sql.beat, node)}
+            held = await db.fetch(self._sql.beat, node)
+            own = {ClaimKey(*key): cancel for *key, cancel, _ in held}
             unnamed = [key.handle for key in own if key not in named]
             adopted: list[Claim] = []
             if unnamed:
@@ -74,6 +75,7 @@ class Running(Base):
             cancel=tuple((key, cancel) for key, cancel in own.items() if cancel is not None and key in named),
             gone=tuple(sorted(named - own.keys())),
             adopt=tuple(adopted),
+            parks=tuple(key for *parts, _, parks in held if parks and (key := ClaimKey(*parts)) in named),
         )
 
     @patiently

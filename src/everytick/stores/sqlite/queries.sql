@@ -514,8 +514,11 @@ insert into node (id, beat_at, beats) values (?, ?, 1)
 update node set beats = 0 where id = ?;
 
 -- held_by --
--- What the store counts as this node's.
-select seq, fence, claim_token, cancel from occurrence where owner = ? order by seq;
+-- What the store counts as this node's, why it shall stop, and whether its job is disabled or removed for good.
+select seq, fence, claim_token, cancel,
+       exists (select 1 from job_state s join job_version v on v.job = s.job and v.version = s.version
+                where s.job = occurrence.job and (v.enabled = 0 or s.retire_at <= ?))
+  from occurrence where owner = ? order by seq;
 
 -- held_by_silent --
 -- What belongs to one of these nodes, as long as it has not beaten since it had so many beats.

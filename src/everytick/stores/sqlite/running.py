@@ -447,13 +447,15 @@ def _ended(claim: Claim, step: Step, ended_at: int, reports: int, now: int) -> C
 def beat(transaction: Transaction, definitions: Definitions, node: str, keys: Collection[ClaimKey]) -> Orders:
     """Say that the node lives and what it holds; the answer says what the store knows better."""
     transaction.execute(Q.beat, (node, transaction.now))
-    own = {ClaimKey(*key): cancel for *key, cancel in transaction.execute(Q.held_by, (node,)).fetchall()}
+    held = transaction.execute(Q.held_by, (transaction.now, node)).fetchall()
+    own = {ClaimKey(*key): cancel for *key, cancel, _ in held}
     named = set(keys)
     unnamed = [key.handle for key in own if key not in named]
     return Orders(
         cancel=tuple((key, cancel) for key, cancel in own.items() if cancel is not None and key in named),
         gone=tuple(sorted(named - own.keys())),
         adopt=tuple(claims(transaction.connection, definitions, unnamed)),
+        parks=tuple(key for *parts, _, parks in held if parks and (key := ClaimKey(*parts)) in named),
     )
 
 
