@@ -1,8 +1,9 @@
 """due and commit_plans with several planners: who holds what, and what the revision settles."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import asyncpg
 import pytest
 
 from everytick.deciding.plan import plan
@@ -12,9 +13,11 @@ from everytick.stores.base import Commit, NodeScope
 from everytick.stores.postgres import planning
 from everytick.stores.postgres.due import UNHELD
 from everytick.stores.postgres.store import PostgresStore
+from tests.servers.launch import Server
 from tests.stores.acting import began as begun
 from tests.stores.acting import claim_one, ended, job, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
+from tests.stores.postgres.kit import schema
 
 SCOPE = NodeScope("node-1")
 
@@ -271,3 +274,30 @@ async def test_one_that_ends_while_a_snapshot_is_read_is_either_busy_or_over(
         assert seen.busy_count == 0
         assert seen.last_end is not None
         assert seen.last_end.ended_at == clock.time
+
+
+async def test_the_databases_clock_decides_what_is_due(postgres: Server) -> None:
+    """S1-008, C-05: an instant that has come by the server's clock is due, whatever the host's clock says."""
+    async with schema(postgres) as name:
+        store = PostgresStore(postgres.address, schema=name)
+        await store.open()
+        db = await asyncpg.connect(postgres.address, server_settings={"search_path": name})
+        try:
+            await store.put(job(when="0 * * * *"))
+            await plan_once(store)
+            [record] = await store.list()
+            assert record.next_run is not None
+            assert await occurrences(store) == []
+            ahead = "select clock_timestamp() + interval '1 hour'"
+            await db.execute(
+                f"create or replace function everytick_now() returns timestamptz language sql volatile as $$ {ahead} $$"
+            )
+            assert await store.now() >= record.next_run > datetime.now(UTC)
+            await plan_once(store)
+            made = await occurrences(store)
+            assert [each.scheduled_for for each in made] == [record.next_run]
+            assert made[0].created_at is not None
+            assert made[0].created_at > datetime.now(UTC) + timedelta(minutes=30)
+        finally:
+            await db.close()
+            await store.close()
