@@ -13,6 +13,7 @@ from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
 
 if TYPE_CHECKING:
+    from everytick.domain.nodes import NodeFacts
     from everytick.stores.addresses import AnyStore
     from everytick.stores.base import JobRecord
 
@@ -55,11 +56,22 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
         removed_by=record.removed_by,
         older=tuple(older),
         refused=await _refused(store, record, now - node_timeout) if waits else "",
+        unmet=at <= now and not found and not spans and await _is_unmet(store, record, now - node_timeout),
     )
+
+
+async def _living(store: AnyStore, since: datetime) -> list[NodeFacts]:
+    heard = [each.facts for each in await store.nodes() if each.beats and each.beat_at >= since]
+    return [facts for facts in heard if facts is not None]
+
+
+async def _is_unmet(store: AnyStore, record: JobRecord, since: datetime) -> bool:
+    """Whether no living node meets what the job needs, or each that does has said that it cannot run it."""
+    able = [facts for facts in await _living(store, since) if record.needs in facts.met]
+    return all(record.job.id in dict(facts.unknown_targets) for facts in able)
 
 
 async def _refused(store: AnyStore, record: JobRecord, since: datetime) -> str:
     """Why no node that lives can run the job; nothing where one may."""
-    heard = [each.facts for each in await store.nodes() if each.beats and each.beat_at >= since]
-    living = [facts for facts in heard if facts is not None]
+    living = await _living(store, since)
     return unknown_targets([record.job], living).get(record.job.name, "")

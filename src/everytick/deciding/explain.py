@@ -98,7 +98,7 @@ class Evidence:
 
     `definitions` are those at hand; the newest is always there. `older` are editions of before
     the snapshot's. `occurrences` stand at this very time, `spans` hold it. `refused` says why no
-    living node can run the job, if that is so.
+    living node can run the job, if that is so. `unmet` says that no node is up that could decide about it.
     """
 
     at: datetime
@@ -111,6 +111,7 @@ class Evidence:
     removed_by: str = ""
     older: tuple[Edition, ...] = ()
     refused: str = ""
+    unmet: bool = False
 
 
 @value
@@ -375,7 +376,8 @@ def _told_late(evidence: Evidence) -> Explanation:
             return _answer(evidence, Verdict.DISABLED, "the job is disabled, and nothing of it is decided meanwhile")
         told = _planned(evidence, plan(snapshot, evidence.now))
         said = "" if told is None else f"; the next plan would say: {told.text}"
-        text = f"it is due and no node has decided about it yet{said}"
+        why = "; no node that can run it is up" if evidence.unmet else ""
+        text = f"it is due and no node has decided about it yet{why}{said}"
         return _answer(evidence, Verdict.NOT_DECIDED_YET, text)
     created = evidence.definitions[-1].created_at
     if created is not None and at <= created:

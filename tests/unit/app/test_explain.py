@@ -81,6 +81,21 @@ async def test_what_no_living_node_can_run_is_told_with_the_reason(told: Told) -
     assert (await told.asked(at(10))).verdict is Verdict.WAITING_FOR_A_SLOT
 
 
+async def test_what_no_node_that_is_up_can_run_is_told_so(told: Told) -> None:
+    """C-41, A3: an application that is down is its own outage, and its jobs are not called busy."""
+    await told.define()
+    told.clock.move(hours=3)
+    facts = NodeFacts("1.0", "3.11.4", "2025b (system)", "h", 7, 50, ("default",), START, met=("", "code:other"))
+    await told.store.register("other", facts)
+    found = await told.asked(at(10))
+    assert found.verdict is Verdict.NOT_DECIDED_YET
+    assert "no node that can run it is up" in found.text
+
+    [record] = await told.tick.jobs()
+    await told.store.register("own", replace(facts, met=(record.needs,)))
+    assert "no node that can run it is up" not in (await told.asked(at(10))).text
+
+
 async def test_what_ran_is_told_with_its_occurrence_and_status(told: Told) -> None:
     await told.define()
     await told.until(at(10))
@@ -397,7 +412,7 @@ async def test_what_is_due_and_undecided_is_told_with_what_the_next_plan_says(to
     await told.until(at(12, 30), planned=False)
     found = await told.asked(at(11))
     assert found.verdict is Verdict.NOT_DECIDED_YET
-    assert "no node has decided about it yet; the next plan would say: " in found.text
+    assert "; the next plan would say: " in found.text
     assert "recovery mark_as_missed runs nothing late" in found.text
 
 
