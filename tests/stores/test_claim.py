@@ -124,3 +124,30 @@ async def test_what_waits_in_line_is_not_claimed(store: AnyStore, clock: ManualC
     assert await statuses(store) == ["completed"] * 3
     starts = [each.started_at for each in await occurrences(store)]
     assert starts == sorted(starts, key=str)
+
+
+async def test_a_retry_that_the_next_instant_supersedes_waits_for_the_plan_of_a_due_job(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """S2-019, S2-023, S2-065: both are due at once, and the turn comes before the retry."""
+    await store.put(job(retry={"max": None, "interval": "1h", "superseded_by_next": True}))
+    clock.move(hours=1)
+    await plan_once(store)
+    await run_one(store, FAILED)
+    clock.move(hours=1)
+    assert await store.claim(NodeScope("node-1"), 5) == []
+    await plan_once(store)
+    assert (await statuses(store))[0] == "superseded"
+
+
+async def test_a_retry_that_the_next_instant_supersedes_is_claimed_when_nothing_is_due(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    await store.put(job(retry={"max": None, "interval": "20m", "superseded_by_next": True}))
+    clock.move(hours=1)
+    await plan_once(store)
+    await run_one(store, FAILED)
+    await plan_once(store)
+    clock.move(minutes=21)
+    [claim] = await store.claim(NodeScope("node-1"), 5)
+    assert claim.snapshot.found == "awaiting_retry"

@@ -86,6 +86,10 @@ class Claimer:
         if self._room():
             self._wake.set()
 
+    def gave_back(self) -> None:
+        """Look again when a slot is free: something was given back for want of one."""
+        self._is_more = True
+
     def has_written(self) -> None:
         """Go on once the writer has caught up."""
         if self._is_behind and self._load.unwritten < _UNWRITTEN // 2:
@@ -116,6 +120,8 @@ class Claimer:
     async def claim(self) -> int:
         """Claim until nothing is ready or there is no room; return how many came."""
         came = 0
+        # What there is no room for now is looked for again when a slot is free.
+        self._is_more = True
         while not self._is_over and (room := self._room()):
             asked_at = self._monotonic()
             with self._calling():

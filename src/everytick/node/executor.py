@@ -163,7 +163,8 @@ class Executor:
         """Begin these as soon as there is a slot; what cannot be run here is given back.
 
         `asked_at` is what the monotonic clock showed when they were asked for; None where they
-        were claimed before that.
+        were claimed before that. What was asked for longer ago than `node_timeout` is given back
+        too: this process stood still, and other nodes may have taken it over since.
         """
         learned, arrived_at = None, self._clock.monotonic()
         for claim in claims:
@@ -178,7 +179,8 @@ class Executor:
             if not self._held:
                 self._empty.clear()
             held = self._held[claim.key.handle] = Held(claim, bodies or (), arrived_at, self._clock.ahead)
-            if bodies is None or self._stop is not None:
+            held.asked_at = arrived_at if asked_at is None else asked_at
+            if bodies is None or self._stop is not None or self._is_stale(held):
                 self.feed(held, _RELEASED)
             elif claim.key.handle in self._lingering:
                 self._behind[claim.key.handle] = held
@@ -202,6 +204,7 @@ class Executor:
         too_long = self._clock.monotonic() - WAIT_SECONDS
         while self._backlog and not self.slots.is_free and self._backlog[0].arrived_at <= too_long:
             self.slots.give_back()
+            self.claimer.gave_back()
             self.feed(self._backlog.popleft(), _RELEASED)
         self._time_backlog()
 
@@ -224,8 +227,25 @@ class Executor:
         """
         while self._backlog and self.slots.is_free and self._health.silent_for <= self._silence:
             held = self._backlog.popleft()
-            if not held.is_gone:
+            if held.is_gone:
+                continue
+            if self._is_stale(held):
+                self.feed(held, _RELEASED)
+            else:
                 self._begin(held, now)
+
+    def _is_stale(self, held: Held) -> bool:
+        """Whether the claim was asked for so long ago that another node may have taken it over; tell of it."""
+        passed = self._clock.monotonic() - held.asked_at
+        if passed <= self._silence:
+            return False
+        _log.warning(
+            "occurrence %s was asked for %.0f seconds ago and has not begun here: it is given back, since another node "
+            "may have taken it over",
+            held.claim.snapshot.id,
+            passed,
+        )
+        return True
 
     def _bodies(self, job: Job) -> tuple[Body, ...] | None:
         """Return what the job's tasks do; None, told to the claimer, where that cannot be found out here."""

@@ -65,6 +65,7 @@ class Held:
         "ahead",
         "alarms",
         "arrived_at",
+        "asked_at",
         "bodies",
         "called_off",
         "claim",
@@ -91,6 +92,7 @@ class Held:
 
     def __init__(self, claim: Claim, bodies: tuple[Body, ...], arrived_at: float, ahead: timedelta) -> None:
         self.claim, self.bodies, self.snapshot, self.arrived_at = claim, bodies, claim.snapshot, arrived_at
+        self.asked_at = arrived_at
         # Made when they are needed: most occurrences need none, and each container is one more for the collector.
         self.open, self.steps = {}, ()
         self.alarms = self.called_off = self.deferred = self.turn = self.written = None

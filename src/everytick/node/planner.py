@@ -316,6 +316,8 @@ class Planner:
                 _log.debug(TAKEN_BY_ANOTHER)
                 continue
             created += len(made.creations) + len(made.releases) + len(made.cancels)
+            # A retry that the next instant would have superseded was not claimable before the plan.
+            created += sum(1 for each in snapshot.busy if each.superseded_by_next) if snapshot.busy else 0
             ended = ended or bool(made.endings)
             if told or made.spans:
                 self._tell_of(snapshot, made, now)

@@ -26,7 +26,7 @@ class Running(Base):
         """Give the node up to `limit` ready occurrences of its scope, by priority, then age."""
         now = self._now()
         rows = together(self._tables.ready, scope, _turn)
-        ready = (row for row in rows if row.job.id not in scope.unknown) if scope.unknown else rows
+        ready = (row for row in rows if row.job.id not in scope.unknown and not _waits_for_a_plan(row, now))
         taken = list(islice(ready, limit))
         if taken:
             # A claim is a sign of life: a node that was silent for long must not lose at once what it just took.
@@ -209,6 +209,12 @@ class Running(Base):
 
 def _key(row: OccurrenceRow) -> ClaimKey:
     return ClaimKey(row.handle, row.fence, row.token)
+
+
+def _waits_for_a_plan(row: OccurrenceRow, now: datetime) -> bool:
+    """Whether it is a retry that the next instant supersedes, and its job is due: the plan comes before the retry."""
+    due_at = row.job.wake_at if row.superseded_by_next else None
+    return due_at is not None and due_at <= now
 
 
 def _last_node(row: OccurrenceRow) -> str | None:

@@ -605,6 +605,7 @@ select made.*, settled.job as settled, pg_current_xact_id()::text as by, (select
 -- claim --
 -- Gives ready occurrences to one node, by priority, then age; what another claims at this moment is passed over.
 -- Each text of needs has its own part of the index, so nothing that this node cannot run is walked past.
+-- A retry that the next instant supersedes waits while its job is due: the plan comes before it.
 -- It is a sign of life: a node that was silent for long must not lose at once what it just took.
 -- Where the time of early ones has come, it gives nothing and says so: `ripen` lets them stand in line with the
 -- others, and the claim that follows takes them as they are.
@@ -630,6 +631,10 @@ with moment as materialized (
                      and not r.early and (r.status = 0 or (r.status = 3 and r.owner is null))
                      and r.needs = n.needs
                      and r.job <> all(array(select j.seq from everytick.job j where j.id = any($4::text[])))
+                     and (not r.superseded_by_next or not (
+                          exists (select from everytick.job_state s
+                                   where s.job = r.job and s.wake_at <= (select now from moment) offset 0)
+                          or exists (select from everytick.wake w where w.job = r.job and w.wakes offset 0)))
                    order by r.priority desc, r.line_at, r.id
                    limit $3
                      for update skip locked) r

@@ -281,6 +281,7 @@ update occurrence set later = 0 where later = 1 and needs = ? and ready_at <= ?;
 
 -- ready_occurrences --
 -- What may start now of one text of needs, higher priority first, then the oldest in line; without some jobs, and versions.
+-- A retry that the next instant supersedes waits while its job is due: the plan comes before it.
 -- The last column says that the others tell all there is: it begins for the first time, at its instant, as defined.
 select seq, job, version, id, scheduled_for, cause, late, covers_after, reason, created_at, line_at, priority,
        fence = 0 and number = 0 and covers_through = scheduled_for and line_at = scheduled_for
@@ -289,6 +290,8 @@ select seq, job, version, id, scheduled_for, cause, late, covers_after, reason, 
  where needs = ? and later = 0 and (status = 0 or (status = 2 and owner is null))
    and (? or job not in (select j.job from job j where j.id in (select value from json_each(?))))
    and (? or (job || ':' || version) not in (select value from json_each(?)))
+   and (superseded_by_next = 0 or not exists (
+         select 1 from job_state s where s.job = occurrence.job and s.wake_at <= ?))
  order by priority desc, line_at, id limit ?;
 
 -- own_occurrences --

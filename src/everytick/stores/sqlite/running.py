@@ -89,7 +89,14 @@ def _ready(transaction: Transaction, definitions: Definitions, scope: NodeScope,
     transaction.executemany(Q.come_of_age, [(needs, transaction.now) for needs in wanted])
     while True:
         refused = definitions.refused()
-        asked = (int(not unknown), json.dumps(list(unknown)), int(refused == "[]"), refused, max(limit, 0))
+        asked = (
+            int(not unknown),
+            json.dumps(list(unknown)),
+            int(refused == "[]"),
+            refused,
+            transaction.now,
+            max(limit, 0),
+        )
         found: list[Columns] = []
         for needs in wanted:
             found += transaction.execute(Q.ready_occurrences, (needs, *asked)).fetchall()
