@@ -9,12 +9,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from everytick.app.opened import Opened, originals
+from everytick.domain.durations import duration
 from everytick.domain.texts import ALREADY_RUNNING
 from everytick.errors import AlreadyRunning, StoreUnavailable
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task
     from collections.abc import AsyncIterator
+    from datetime import timedelta
     from pathlib import Path
     from types import TracebackType
 
@@ -72,16 +74,21 @@ class Running(Opened):
         finally:
             self._starting = None
 
-    async def stop(self, mode: StopMode = "cancel") -> None:
+    async def stop(
+        self,
+        mode: StopMode = "cancel",
+        timeout: timedelta | str | None = None,  # noqa: ASYNC109 - a duration of ours
+    ) -> None:
         """Stop planning and claiming, then what runs, and close the store; stopping twice is harmless.
 
         `cancel` tells what runs to stop and waits the grace period, `drain` waits for it first.
+        `timeout` takes the place of the grace period for this call.
         Whoever stops what is being stopped waits for the same end, and `cancel` hastens a drain.
         """
         import asyncio
 
         if self._stopping is None:
-            self._stopping = asyncio.create_task(self._end(mode))
+            self._stopping = asyncio.create_task(self._end(mode, None if timeout is None else duration(timeout)))
         elif mode == "cancel" and self._node is not None:
             self._node.executor.stop()
         await asyncio.shield(self._stopping)
@@ -120,7 +127,7 @@ class Running(Opened):
             text = "job '%s' goes on as it is stored, and not as this program defines it: %s"
             logging.getLogger("everytick.app").error(text, name, error)
 
-    async def _end(self, mode: StopMode) -> None:
+    async def _end(self, mode: StopMode, grace: timedelta | None = None) -> None:
         import asyncio
 
         try:
@@ -130,7 +137,7 @@ class Running(Opened):
             if self._folder is not None:
                 await self._folder.close()
             if self._node is not None:
-                await self._node.stop(mode)
+                await self._node.stop(mode, grace)
         finally:
             self._node = self._folder = None
             try:

@@ -85,6 +85,8 @@ class Executor:
         self.slots, self._silence = Slots(settings.slots, clock.monotonic), settings.node_timeout.total_seconds()
         self._clock, self._alarms, self._events, self._health = clock, alarms, events, health
         self._reporter, self._logs = reporter, logs
+        self.grace = settings.grace_period
+        """How long what is told to stop may take; a stop may say otherwise for itself."""
         self._held: dict[int, Held] = {}
         self._backlog: deque[Held] = deque()
         self._lingering: dict[int, Held] = {}  # no longer ours, and a body of it has not ended
@@ -441,7 +443,7 @@ class Executor:
         if running.context.halt is not None:
             return
         self._workers.halt(running, why, reason)
-        grace = self._settings.grace_period.total_seconds()
+        grace = self.grace.total_seconds()
         if running.alarm is not None:
             self._alarms.turn_off(running.alarm)
         # The body itself may need the whole grace period to end what it began.

@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from datetime import timedelta
 from secrets import token_hex
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -272,12 +273,13 @@ class Node:
         except Exception as error:
             raise RecoveryFailed(RECOVERY_FAILED.format(cause=error)) from error
 
-    async def stop(self, mode: StopMode = "cancel") -> None:
+    async def stop(self, mode: StopMode = "cancel", grace: timedelta | None = None) -> None:
         """Stop in order: planning, claiming, what runs, what is written, and the heartbeat last.
 
         `cancel` tells running attempts to stop and waits the grace period; `drain` waits for
-        them first.
+        them first. `grace` takes the place of the setting for this stop.
         """
+        self.executor.grace = self._settings.grace_period if grace is None else grace
         _log.info(STOPPING, extra=self._about())
         try:
             await self._wind_down(mode)
@@ -316,7 +318,7 @@ class Node:
 
     def _deadline(self) -> float:
         """A little later than the bodies have to end, so that their ends are written."""
-        return asyncio.get_running_loop().time() + self._settings.grace_period.total_seconds() + _LAST_WORDS
+        return asyncio.get_running_loop().time() + self.executor.grace.total_seconds() + _LAST_WORDS
 
     async def _in_time(self, until: float, work: Awaitable[None], what: str) -> None:
         try:

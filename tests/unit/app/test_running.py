@@ -405,3 +405,21 @@ async def test_a_thread_knows_the_previous_occurrence_anywhere_below_its_task() 
         first = await (await tick.trigger("work")).wait("10s")
         await (await tick.trigger("work")).wait("10s")
     assert seen == [None, first.scheduled_for]
+
+
+async def test_a_stop_may_name_its_own_timeout() -> None:
+    """S0-109, Shutdown(timeout): a task that does not heed is left after that, not after the grace period."""
+    tick, begun, free = Everytick("memory://", name="test", grace_period="1h"), asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    @tick.job(every("P1Y"))
+    def deaf() -> None:
+        loop.call_soon_threadsafe(begun.set)
+        free.wait(60)
+
+    await tick.start()
+    await tick.trigger("deaf")
+    await begun.wait()
+    async with asyncio.timeout(30):
+        await tick.stop(timeout="0.1s")
+    free.set()
