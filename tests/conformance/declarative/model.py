@@ -156,7 +156,8 @@ class Model:
     def _next(self, until: datetime) -> datetime | None:
         """Return when the next thing happens, if that is before the end of the life."""
         coming = [at for at in (self._ends_at, self._task.pending_retry, self._next_minute(until)) if at is not None]
-        if len(set(coming)) < len(coming) or until in coming:
+        # A retry and a minute that are due at once are no tie: the minute supersedes the retry (S2-023).
+        if coming.count(self._ends_at or until) > 1 or until in coming:
             raise Tie
         at = min(coming, default=until)
         return at if at < until else None
@@ -172,7 +173,7 @@ class Model:
                 self._take_turn(at)
             elif task.pending_retry == at:
                 self._retry(at)
-        elif at == task.pending_retry:
+        elif at == task.pending_retry and at != self._next_minute(at):
             self._retry(at)
         else:
             task.decided_through = at

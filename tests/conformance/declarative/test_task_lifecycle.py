@@ -184,6 +184,36 @@ def test_from_awaiting_retry_to_awaiting_run_a_new_occurrence_supersedes_the_ret
     adapter.play(story)
 
 
+@pytest.mark.parametrize(
+    "delay", [timedelta(seconds=50), timedelta(seconds=49.5), timedelta(seconds=50.2)], ids=["with", "before", "after"]
+)
+def test_from_awaiting_retry_to_awaiting_run_both_due_in_one_poll_are_one_run(
+    adapter: Adapter, delay: timedelta
+) -> None:
+    """S2-019, S2-023, S2-065: a retry that is due with the next occurrence, or a moment away from it."""
+
+    async def story(world: World) -> None:
+        tasks = [Task(world, fails=[True]) for _ in range(20)]
+        scheduler = world.scheduler()
+        # They begin at 12:00:10.
+        await scheduler.initialize([task.on("0,1 * * * *", f"{place}", delay) for place, task in enumerate(tasks)])
+        await world.advance(minutes=2)
+        await scheduler.stop()
+        is_retried = delay < timedelta(seconds=50)
+        second = ["TaskRetryStarted", "TaskRunCompleted"] if is_retried else ["TaskRetryPreempted"]
+        for place, task in enumerate(tasks):
+            assert task.count == (3 if is_retried else 2)
+            assert scheduler.names(f"{place}") == [
+                "TaskRunStarted",
+                "TaskRunFailed",
+                *second,
+                "TaskRunStarted",
+                "TaskRunCompleted",
+            ]
+
+    adapter.play(story)
+
+
 def test_from_awaiting_retry_to_awaiting_run_when_the_new_one_fails_too(adapter: Adapter) -> None:
     """S2-021, S2-023: the wait begins anew with the new failure."""
 
