@@ -52,8 +52,8 @@ insert into {SCHEMA}.definition
 select j.seq, 1, null, d.kind, d.schedule, true, d.reports, replace(d.definition, 'job-1"', j.name || '"'), '{{}}',
        '', j.created_at
   from {SCHEMA}.job j, {SCHEMA}.definition d where j.seq > 1 and d.job = 1;
-insert into {SCHEMA}.job_state (job, id, version, first_version, revision, woken, watermark, wake_at, keep_last)
-select seq, id, 1, 1, 1, 1, clock_timestamp(), '{FOREVER}', 20 from {SCHEMA}.job where seq > 1
+insert into {SCHEMA}.job_state (job, id, needs, version, first_version, revision, woken, watermark, wake_at, keep_last)
+select seq, id, '', 1, 1, 1, 1, clock_timestamp(), '{FOREVER}', 20 from {SCHEMA}.job where seq > 1
 """
 
 
