@@ -1,12 +1,13 @@
 """The Execution Report: what became of an occurrence and each of its tasks, told when it has ended."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
 from everytick.domain.durations import format_duration
+from everytick.domain.occurrence import Attempt
 from everytick.domain.policies import Failure
-from everytick.domain.statuses import OccurrenceStatus, RunStatus
+from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.domain.values import value
 
 GroupOutcome: TypeAlias = Literal["completed", "failed", "canceled", "skipped"]
@@ -31,12 +32,41 @@ def group_outcome(status: OccurrenceStatus) -> GroupOutcome:
 
 
 @value
+class AttemptReport:
+    """What became of one attempt of a task."""
+
+    number: int
+    status: AttemptStatus
+    started_at: datetime | None
+    ended_at: datetime | None
+    error: str | None = None
+
+    @property
+    def duration(self) -> timedelta | None:
+        """From its start to its end; None where one of them is not known."""
+        return None if self.started_at is None or self.ended_at is None else self.ended_at - self.started_at
+
+
+AttemptReports: TypeAlias = Mapping[str, tuple[AttemptReport, ...]]
+"""The attempts of each task, by its name."""
+
+
+def attempt_reports(attempts: Iterable[tuple[str, Attempt]]) -> AttemptReports:
+    """Return what a report tells of these attempts, each given with its task and in order."""
+    told: dict[str, tuple[AttemptReport, ...]] = {}
+    for task, each in attempts:
+        report = AttemptReport(each.number, each.status, each.started_at, each.ended_at, each.error)
+        told[task] = (*told.get(task, ()), report)
+    return told
+
+
+@value
 class TaskReport:
     """What became of one task.
 
-    `attempts` counts lost and canceled ones too; `waits` are those between them that a
-    failure brought, the newest of them where there were very many. `because_of` names the
-    peer whose failure canceled or skipped it.
+    `attempts` counts lost and canceled ones too, and `attempt_reports` tell each of them;
+    `waits` are those between them that a failure brought, the newest of them where there
+    were very many. `because_of` names the peer whose failure canceled or skipped it.
     """
 
     id: str
@@ -48,6 +78,7 @@ class TaskReport:
     error: str | None
     waits: tuple[timedelta, ...] = ()
     because_of: str | None = None
+    attempt_reports: tuple[AttemptReport, ...] = ()
 
     @property
     def duration(self) -> timedelta | None:

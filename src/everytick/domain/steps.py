@@ -19,7 +19,7 @@ from everytick.domain.occurrence import Occurrence
 from everytick.domain.outcome import Lost, Outcome
 from everytick.domain.payload import Payload
 from everytick.domain.policies import Failure, Mode, OnOrphan
-from everytick.domain.report import Report, TaskReport
+from everytick.domain.report import AttemptReport, AttemptReports, Report, TaskReport
 from everytick.domain.retry import Retry
 from everytick.domain.statuses import ENDED, AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.domain.values import value
@@ -185,6 +185,11 @@ class RunState:
         """Whether its result comes from the occurrence that this one is a replay of: it never runs here."""
         return self.status is RunStatus.SUCCESS and self.attempts == 0
 
+    @property
+    def tells_attempts(self) -> bool:
+        """Whether it tells all that is to be said of its attempts: there was none, or one that was well."""
+        return self.attempts == 0 or (self.attempts == 1 and self.status is RunStatus.SUCCESS)
+
     def kept(self) -> "RunState":
         """Return a run that takes this one's result over."""
         assert self.status is RunStatus.SUCCESS, "only what succeeded has a result to keep"
@@ -239,8 +244,17 @@ class OccurrenceSnapshot:
         """Return where the task of this name stands."""
         return self.runs[self.rules.places[task]]
 
-    def report(self) -> Report:
-        """Return the Execution Report; every task is in it, whether it ever started or not."""
+    @property
+    def tells_attempts(self) -> bool:
+        """Whether the report needs no record of the attempts."""
+        return all(run.tells_attempts for run in self.runs)
+
+    def report(self, attempts: AttemptReports = MappingProxyType({})) -> Report:
+        """Return the Execution Report; every task is in it, whether it ever started or not.
+
+        Of a run that does not tell its attempts itself, the report tells those that are given.
+        """
+        pairs = zip(self.rules.tasks, self.runs, strict=True)
         return Report(
             self.id,
             self.scheduled_for,
@@ -250,11 +264,15 @@ class OccurrenceSnapshot:
             self.ended_at,
             self.error,
             self.is_recovery_run,
-            tuple(_task_report(task, run, self.status) for task, run in zip(self.rules.tasks, self.runs, strict=True)),
+            tuple(_task_report(task, run, self.status, attempts.get(task.name, ())) for task, run in pairs),
         )
 
 
-def _task_report(task: TaskRules, run: RunState, status: OccurrenceStatus) -> TaskReport:
+def _task_report(
+    task: TaskRules, run: RunState, status: OccurrenceStatus, attempts: tuple[AttemptReport, ...]
+) -> TaskReport:
+    if run.attempts == 1 and run.tells_attempts:
+        attempts = (AttemptReport(1, AttemptStatus.SUCCESS, run.started_at, run.ended_at),)
     return TaskReport(
         task.id,
         task.name,
@@ -266,6 +284,7 @@ def _task_report(task: TaskRules, run: RunState, status: OccurrenceStatus) -> Ta
         run.error,
         run.waits,
         run.because_of,
+        attempts,
     )
 
 

@@ -92,7 +92,7 @@ class Node:
         self._alarms = Alarms(monotonic)
         self._logs = Logs(settings.log_folder, self.name)
         patience = settings.hook_timeout.total_seconds()
-        self.reporter = Reporter(store, store, self.scope, {} if hooks is None else hooks, self.health, patience)
+        self.reporter = Reporter(store, store, store, self.scope, {} if hooks is None else hooks, self.health, patience)
         self.executor = Executor(
             store,
             self.name,

@@ -11,13 +11,14 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from everytick.domain.job import Job
+from everytick.domain.report import Report, attempt_reports
 from everytick.domain.steps import End, OccurrenceSnapshot
-from everytick.errors import StoreUnavailable, shown
+from everytick.errors import NotFound, StoreUnavailable, shown
 from everytick.node.health import Health
 from everytick.node.held import Running
 from everytick.node.hooks import Hook, HookThreads, why_in_vain
 from everytick.node.scope import Scope
-from everytick.stores.base import Claim, JobStore, RunStore
+from everytick.stores.base import Claim, HistoryStore, JobStore, RunStore
 
 _log = logging.getLogger("everytick.hooks")
 
@@ -40,9 +41,16 @@ class Reporter:
     """
 
     def __init__(
-        self, store: RunStore, jobs: JobStore, scope: Scope, hooks: Hooks, health: Health, timeout: float
+        self,
+        store: RunStore,
+        jobs: JobStore,
+        past: HistoryStore,
+        scope: Scope,
+        hooks: Hooks,
+        health: Health,
+        timeout: float,
     ) -> None:
-        self._store, self._jobs, self._scope = store, jobs, scope
+        self._store, self._jobs, self._past, self._scope = store, jobs, past, scope
         self._hooks, self._health, self._timeout = hooks, health, timeout
         self._threads = HookThreads()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -155,10 +163,16 @@ class Reporter:
         room = self._rooms.setdefault(ended.job_id, asyncio.Semaphore(_CALLED_AT_ONCE_OF_A_JOB))
         try:
             async with room, self._room:
-                why = await why_in_vain(hook, ended.report(), self._threads, self._timeout)
+                why = await why_in_vain(hook, await self._report(ended), self._threads, self._timeout)
             if why is not None:
                 text = "on_complete failed for occurrence %s, which stays as it ended: %s"
                 _log.error(text, ended.id, _said(why), exc_info=why)
+        except StoreUnavailable as error:
+            # The store still owes the report: it is delivered once the store answers.
+            self._health.failed(error)
+            self._let_go([ended.id])
+            self._look.set()
+            return
         except BaseException:
             self._let_go([ended.id])
             raise
@@ -171,6 +185,22 @@ class Reporter:
         except Exception:  # noqa: BLE001, tried again by the loop, whose edge knows how to wait
             _log.exception("the report of occurrence %s is delivered, but cannot be marked so yet", ended.id)
             self._look.set()
+
+    async def _report(self, ended: OccurrenceSnapshot) -> Report:
+        """Return the report with every attempt: the store knows those before a retry, and those of other nodes."""
+        if ended.tells_attempts:
+            return ended.report()
+        try:
+            whole = await self._past.whole(ended.id)
+        except NotFound:
+            # The job was purged meanwhile, with all its records.
+            return ended.report()
+        except StoreUnavailable:
+            raise
+        except Exception:  # noqa: BLE001, what became of the occurrence is told all the same
+            _log.exception("the attempts of occurrence %s cannot be read; its report is told without them", ended.id)
+            return ended.report()
+        return ended.report(attempt_reports(whole.attempts))
 
     async def _mark_told(self) -> None:
         """Mark what was delivered while the store took no mark: the hook is not called again for it."""
