@@ -39,7 +39,7 @@ async def test_a_plan_makes_one_occurrence_and_moves_the_watermark(store: AnySto
 
 
 async def test_a_plan_from_an_old_snapshot_changes_nothing(store: AnyStore, clock: ManualClock) -> None:
-    """S0-013; Architecture 1, the revision: two planners read the same snapshot, one of them commits."""
+    """S0-013, S0-063, S1-033; the revision: two planners read the same snapshot, one of them commits."""
     await store.put(job())
     clock.move(hours=1)
     async with store.due(NodeScope("node-1"), clock.time, 1) as batch:

@@ -13,7 +13,7 @@ MANY = 150
 
 
 async def test_a_stop_reaches_those_whom_the_snapshot_does_not_name(store: AnyStore, clock: ManualClock) -> None:
-    """S2-022: of a hundred and fifty busy ones a snapshot shows a hundred."""
+    """S4-044: of a hundred and fifty busy ones a snapshot shows a hundred."""
     stops = schedule("30 12 * * *")
     await store.put(job("crowd", "* * * * *", overlap="allow", recovery="execute_all", stop_schedule=stops))
     clock.move(minutes=MANY)

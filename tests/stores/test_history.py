@@ -1,5 +1,6 @@
 """history and prune: what people ask of the past, and how it is forgotten."""
 
+from everytick.domain.ids import occurrence_id
 from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import OccurrenceStatus
 from tests.stores.acting import FAILED, AnyStore, deliver, job, occurrences, plan_once, run_one
@@ -85,3 +86,24 @@ async def test_runs_attempts_and_tasks_say_when_they_came_to_be(store: AnyStore,
     edited = await store.put(job(priority=2))
     [record] = (await store.get([edited.job_id])).values()
     assert [(each.created_at, each.updated_at) for each in record.job.tasks] == [(defined, again)]
+
+
+async def test_an_occurrence_record_holds_all_that_is_asked_of_it(store: AnyStore, clock: ManualClock) -> None:
+    """S0-004: who, when, under which version and config, whether it came late, by which node, and how it ended."""
+    stored = await store.put(job(priority=3))
+    clock.move(hours=1)
+    instant = clock.time
+    clock.move(minutes=30)
+    await plan_once(store)
+    made = clock.time
+    clock.move(seconds=1)
+    await run_one(store, FAILED)
+    [found] = await occurrences(store)
+    [record] = (await store.get([stored.job_id])).values()
+    assert (found.id, found.job_id, found.version) == (occurrence_id(stored.job_id, instant), stored.job_id, 1)
+    assert (found.scheduled_for, found.status, found.node) == (instant, "failed", "node-1")
+    assert (found.started_at, found.ended_at) == (clock.time, clock.time)
+    assert (found.created_at, found.updated_at) == (made, clock.time)
+    assert found.is_recovery_run
+    assert found.error
+    assert found.settings(record.job).priority == 3

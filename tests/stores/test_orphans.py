@@ -5,8 +5,9 @@ from typing import Any
 
 from everytick.deciding.advance import advance
 from everytick.domain.config import Level, Overrides
+from everytick.domain.occurrence import Cause
 from everytick.domain.outcome import Lost
-from everytick.domain.snapshots import Adjustment, AdjustmentKind
+from everytick.domain.snapshots import Adjustment, AdjustmentKind, Request
 from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope
 from tests.stores.acting import (
     FAILED,
@@ -17,6 +18,7 @@ from tests.stores.acting import (
     job,
     occurrences,
     plan_once,
+    run_one,
     statuses,
 )
 from tests.stores.clock import ManualClock
@@ -83,6 +85,7 @@ async def test_a_claim_is_taken_by_its_key_from_a_living_node(store: AnyStore, c
 
 
 async def test_what_has_ended_or_is_held_by_nobody_is_not_taken(store: AnyStore, clock: ManualClock) -> None:
+    """S0-075: whatever a reaper saw before."""
     claim = await _held(store, clock, retry={"max": 1, "interval": "1h"})
     await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time, FAILED))])
     [seen] = await store.nodes()
@@ -167,3 +170,26 @@ async def test_a_timeout_that_is_longer_than_anything_is_none(store: AnyStore, c
     await _held(store, clock, execution_timeout=timedelta(days=2_000_000))
     clock.move(days=100_000)
     assert await _overdue(store) == {"node-1": ()}
+
+
+async def test_the_reaper_ends_only_what_still_runs_and_the_job_goes_on(store: AnyStore, clock: ManualClock) -> None:
+    """S0-075: failed_stale with its sentence and its end; then a replay and the next instant may run."""
+    claim = await _held(store, clock, execution_timeout="10m")
+    by_itself = ended(began(claim, clock.time), clock.time)
+    clock.move(minutes=30)
+    [taken] = await store.orphans("reaper", 10, {}, [claim.key])
+    step = advance(taken.snapshot, Lost(), clock.time)
+    assert await store.commit_steps([(taken, step)]) == [Commit.COMMITTED]
+    assert await store.commit_steps([(claim, by_itself)]) == [Commit.STALE], "its node comes too late"
+    assert await store.orphans("reaper", 10, {}, [claim.key, taken.key]) == []
+
+    [made] = await occurrences(store)
+    assert (made.status, made.error) == ("failed_stale", "Execution exceeded timeout")
+    assert made.ended_at == clock.time
+    await store.request(made.job_id, Request("again", Cause.REPLAY, clock.time, replay_of=made.id, reason="it hung"))
+    await plan_once(store)
+    await run_one(store)
+    clock.move(minutes=30)
+    await plan_once(store)
+    await run_one(store)
+    assert sorted(await statuses(store)) == ["completed", "completed", "failed_stale"]

@@ -6,11 +6,13 @@ from itertools import pairwise
 import pytest
 
 from everytick.domain.config import Level, overrides
-from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition, Missed
+from everytick.domain.ids import job_id
+from everytick.domain.occurrence import Cause
+from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition, Missed, Request
 from everytick.errors import DuplicateDefinition, NotFound, TooManyEditions, VersionConflict
 from everytick.schedules import codec
 from everytick.stores.base import NodeScope, Stored
-from tests.stores.acting import AnyStore, job, occurrences, plan_once, statuses
+from tests.stores.acting import AnyStore, job, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
 from tests.unit.schedules import tides
 
@@ -24,6 +26,41 @@ async def test_a_new_job_begins_now_and_is_due_at_once_to_be_looked_at(store: An
     assert record.watermark == clock.time
     assert record.wake_at == clock.time
     assert record.job.created_at == clock.time
+    assert record.next_run == clock.time + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("when", "kind"),
+    [("0 * * * *", "cron"), ("repeat: R5/2024-01-01T00:00:00Z/P3W", "repeat"), ("once: 2090-01-01T00:00:00Z", "once")],
+)
+async def test_a_job_record_holds_all_that_is_asked_of_it(
+    store: AnyStore, clock: ManualClock, when: str, kind: str
+) -> None:
+    """S0-002: id, name, kind of schedule and its text, config, version, switches, the last run, and its times."""
+    made = clock.time
+    stored = await store.put(job("report", when, priority=3))
+    record = (await store.get([stored.job_id]))[stored.job_id]
+    assert (record.job.id, record.job.name, record.job.version) == (job_id("report"), "report", 1)
+    assert str(record.job.schedule).partition(":")[0] == kind
+    assert codec.schedule(str(record.job.schedule)) == record.job.schedule
+    assert record.job.overrides == overrides(Level.JOB, {"priority": 3})
+    assert (record.job.enabled, record.pause, record.last_end) == (True, None, None)
+    assert (record.job.created_at, record.job.updated_at) == (made, made)
+
+    clock.move(minutes=1)
+    await store.request(stored.job_id, Request("now", Cause.TRIGGER, clock.time))
+    await plan_once(store)
+    await run_one(store)
+    await store.pause(stored.job_id, by="ops")
+    ran = clock.time
+    clock.move(minutes=1)
+    await store.put(job("report", when, priority=4, enabled=False))
+    record = (await store.get([stored.job_id]))[stored.job_id]
+    assert (record.job.version, record.job.enabled) == (2, False)
+    assert (record.job.created_at, record.job.updated_at) == (made, clock.time)
+    assert record.pause is not None
+    assert record.last_end is not None
+    assert record.last_end.started_at == ran
 
 
 async def test_an_equal_definition_changes_nothing(store: AnyStore) -> None:

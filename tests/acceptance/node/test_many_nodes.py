@@ -14,7 +14,7 @@ JOBS = ("on_the_loop", "in_a_thread")
 
 @pytest.mark.parametrize("nodes", [2, 4])
 def test_each_instant_is_run_by_exactly_one_of_several_nodes(address: str, fleet: Fleet, nodes: int) -> None:
-    """S0-070, S0-071: the bodies' own lines are counted, and the records agree with them."""
+    """S0-070, S0-071, S1-002: the bodies' own lines are counted, and the records agree with them."""
     for _ in range(nodes):
         fleet.start("seconds", address)
     ran: Counter[tuple[str, int]] = Counter()

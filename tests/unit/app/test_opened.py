@@ -293,7 +293,9 @@ def test_settings_of_the_node_are_read_and_checked_when_the_application_is_made(
     tick = Everytick("memory://", slots=5, grace_period="1m", queues=["a", "b"], log_folder="logs")
     assert (tick.settings.slots, tick.settings.queues) == (5, ("a", "b"))
     assert tick.settings.grace_period == timedelta(minutes=1)
+    assert Everytick("memory://", reaper_interval="2s").settings.reaper_interval == timedelta(seconds=2)
     assert Everytick("memory://").settings.slots == 50
+    assert Everytick("memory://").settings.grace_period == timedelta(seconds=30)
     assert Everytick("memory://", max_concurrent_jobs=7).settings.slots == 7
     assert Everytick("memory://", slots=7, max_concurrent_jobs=7).settings.slots == 7
 

@@ -149,7 +149,7 @@ async def test_a_hook_that_comes_or_goes_is_a_change_and_an_edit_keeps_it(store:
 
 
 async def test_a_pause_says_until_when_by_whom_and_why(tick: Everytick, hourly: str, clock: ManualClock) -> None:
-    """S0-043, C-18."""
+    """S0-040, S0-043, C-18."""
     await tick.pause(hourly, until=at(12), reason="holiday", by="ada")
     record = await tick.job(hourly)
     assert record.pause is not None
@@ -177,7 +177,7 @@ async def test_a_pause_that_makes_no_sense_is_refused(tick: Everytick, hourly: s
 async def test_stop_and_start_of_one_job_are_disable_and_enable(
     tick: Everytick, store: AnyStore, hourly: str, clock: ManualClock
 ) -> None:
-    """C-39, S0-041, S0-042: twice is no-op; after a start the first run waits for its instant; S1-024."""
+    """C-39, S0-040, S0-041, S0-042: twice is no-op; after a start the first run waits for its instant; S1-024."""
     assert await tick.disable(hourly) is True
     assert await tick.disable(hourly) is False
     clock.move(hours=2)

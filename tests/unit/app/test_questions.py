@@ -186,7 +186,7 @@ async def test_a_removed_job_has_no_next_run(tick: Everytick, store: AnyStore) -
 
 
 async def test_instants_exclude_their_start_and_include_their_end(tick: Everytick) -> None:
-    """S0-049, C-39: GetOccurrencesBetween."""
+    """S0-040, S0-049, C-39: GetOccurrencesBetween."""
     await stored(tick)
     assert await tick.instants("report", at(10), at(12)) == [at(11), at(12)]
     assert await tick.instants("report", "2026-11-16T10:00:00Z", at(23), limit=1) == [at(11)]

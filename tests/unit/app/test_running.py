@@ -43,7 +43,7 @@ def _process(program: Path, **options: Any) -> Iterator["subprocess.Popen[str]"]
 
 
 async def test_an_application_runs_inside_a_loop() -> None:
-    """Start stores the definitions and runs what is asked; stop ends it, and it can be started again."""
+    """S4-005: start stores the definitions and runs what is asked; stop ends it, and it can be started again."""
     tick, ran = _app()
     for _ in range(2):
         async with tick:

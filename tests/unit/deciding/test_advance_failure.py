@@ -181,7 +181,7 @@ def test_a_graph_task_that_continues_waits_until_all_it_comes_after_are_over() -
 
 
 def test_errors_under_continue_are_counted() -> None:
-    """S0-087."""
+    """S0-023, S0-087: the status itself says it, and the error how many."""
     life = Life(job("a b c", failure="continue"))
     life.claim()
     life.fail("a")

@@ -9,7 +9,7 @@ import pytest
 from everytick.deciding.plan import plan
 from everytick.domain.ids import occurrence_id
 from everytick.domain.policies import Overlap
-from everytick.domain.snapshots import Active, Adjustment, AdjustmentKind, JobSnapshot
+from everytick.domain.snapshots import Active, Adjustment, AdjustmentKind, Ended, JobSnapshot, Pause
 from tests.laws.worlds import committed
 from tests.unit.deciding.planning import active, at, created, ended, instants, job, skipped, snapshot_of, trigger
 
@@ -242,12 +242,27 @@ def test_late_overlap_skip_runs_the_oldest_if_the_job_is_idle() -> None:
 
 
 def test_late_overlap_skip_runs_none_if_the_job_is_busy() -> None:
-    """S4-016, S4-023."""
+    """S4-016, S4-020, S4-023: whatever runs keeps late ones out too, and these are discarded."""
     late = job(late_overlap="skip", recovery="execute_all")
 
     decided = plan(snapshot_of(late, at("08:30"), active=(RUNS,)), at("11:30"))
 
     assert (decided.creations, [each.count for each in decided.spans]) == ((), [3])
+
+
+def test_a_plan_is_made_of_what_it_is_given() -> None:
+    """S4-048: the time, what runs, what ended well and whether it is suspended are values that a caller hands over."""
+    once_more = job(skip_if_successful=True)
+    by_hand = Ended(at("09:45"), at("09:45"), at("09:46"), "occ_by_hand")
+
+    def runs(**given: Any) -> int:
+        return len(plan(snapshot_of(once_more, at("09:30"), **given), NOW).creations)
+
+    assert runs() == 1
+    assert runs(active=(RUNS,)) == 0
+    assert runs(last_success=by_hand) == 0
+    assert runs(pauses=(Pause(at("09:40")),)) == 0
+    assert plan(snapshot_of(once_more, at("09:30")), at("09:59")).creations == ()
 
 
 @pytest.mark.parametrize("overlap", ["skip", "queue", "queue_latest", "cancel_running"])

@@ -121,7 +121,7 @@ def test_a_level_stores_what_it_sets_and_reads_it_back_equal(what: tuple[Level, 
 
 
 def test_the_defaults_are_the_contract_s() -> None:
-    """S0-016, S0-017, S0-065, S0-083, C-06, C-08, C-10, C-11."""
+    """S0-016, S0-017, S0-064, S0-065, S0-083, C-06, C-08, C-10, C-11."""
     settings = Settings()
     assert (settings.overlap, settings.mode, settings.failure) == ("skip", "sequential", "fail_fast")
     assert (settings.retry, settings.execution_timeout) == (None, None)

@@ -55,7 +55,7 @@ class Thing:
 
 
 def test_the_status_names_are_the_contract_s() -> None:
-    """S0-021, S0-022, S0-023, C-26."""
+    """S0-021, S0-022, C-26."""
     assert {str(status) for status in O} == {
         *("pending", "queued", "running", "awaiting_retry", "completed", "completed_with_errors", "failed"),
         *("canceled", "failed_stale", "skipped", "missed", "superseded"),

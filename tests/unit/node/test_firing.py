@@ -382,6 +382,52 @@ def test_a_plan_that_cannot_be_written_stops_no_other_job(caplog: pytest.LogCapt
     assert any("failed to claim schedule: bad" in record.getMessage() for record in caplog.records)
 
 
+def test_a_node_that_comes_second_says_so_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    """S0-070: another node commits the same plan first, each time; every instant is there once, and is run."""
+
+    class Beaten(MemoryStore):
+        async def commit_plans(self, batch: Any, plans: Any) -> list[Commit]:
+            if any(plan.creations for plan in plans):
+                await super().commit_plans(batch, plans)
+            return await super().commit_plans(batch, plans)
+
+    async def story(world: World) -> None:
+        ran: list[float] = []
+
+        async def body() -> None:
+            ran.append(world.loop.time())
+
+        job = await world.define("tick", body, every("1m", start=NOON))
+        node = world.node()
+        await node.start()
+        await pause("330s")
+        await node.stop()
+        instants = [each.scheduled_for for each in await world.history(job)]
+        assert instants == [NOON + timedelta(minutes=number) for number in range(1, 6)]
+        assert len(ran) == 5
+
+    with caplog.at_level("DEBUG", logger="everytick"):
+        living(story, Beaten)
+    assert "Occurrence already claimed by another node" in [record.getMessage() for record in caplog.records]
+
+
+def test_a_look_goes_on_until_nothing_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S1-013: seven jobs are due and a batch holds two; all are decided when the start returns."""
+    monkeypatch.setattr("everytick.node.planner.BATCH", 2)
+
+    async def story(world: World) -> None:
+        async def body() -> None: ...
+
+        jobs = [await world.define(f"job-{number}", body, every("1h", start=NOON)) for number in range(7)]
+        await pause("61m")
+        node = world.node()
+        await node.start()
+        assert [len(await world.history(job)) for job in jobs] == [1] * 7
+        await node.stop()
+
+    living(story)
+
+
 def test_a_body_that_cannot_be_made_takes_nobody_with_it(live: Live) -> None:
     """S4-043: it is left to other nodes; those behind it in the same batch run."""
 

@@ -73,7 +73,7 @@ def test_what_an_outage_cost_is_one_event_and_one_line(
 
 
 def test_a_dispatch_that_fails_is_logged_with_its_text(live: Live, caplog: pytest.LogCaptureFixture) -> None:
-    """S4-043: people search logs for it."""
+    """S4-043, S4-048: people search logs for it."""
 
     async def story(world: World) -> None:
         async def body() -> None:

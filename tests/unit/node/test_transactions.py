@@ -71,7 +71,7 @@ async def bench(file: Path) -> AsyncIterator[Bench]:
 
 
 async def test_the_writes_and_the_success_are_one_commit(tmp_path: Path) -> None:
-    """C-15: the result given to the transaction is the task's, and the next task sees it."""
+    """C-15, S0-015, S0-027: the result given to the transaction is the task's, and the next task sees it."""
     async with bench(tmp_path / "e.db") as world:
         seen: list[object] = []
 
@@ -92,7 +92,7 @@ async def test_the_writes_and_the_success_are_one_commit(tmp_path: Path) -> None
 
 
 async def test_what_raises_inside_writes_nothing_and_is_tried_again(tmp_path: Path) -> None:
-    """The block is left by an error: rolled back, a failed attempt like any other."""
+    """S0-015: the block is left by an error: rolled back, a failed attempt like any other."""
     async with bench(tmp_path / "e.db") as world:
         tries = 0
 

@@ -81,7 +81,7 @@ async def test_edge_case_02_a_new_job_without_a_window_has_a_watermark_all_the_s
 async def test_edge_case_03_a_job_deleted_while_late_ones_wait(
     store: AnyStore, folder: JobFolder, clock: ManualClock
 ) -> None:
-    """S4-030, S4-034, C-22: what waits is discarded, ten minutes later; what runs ends by itself; nothing new comes."""
+    """S4-030, S4-034, S4-051, C-22: what waits goes, ten minutes later; what runs ends by itself; nothing new comes."""
     folder.write("a.yaml", a=EVERYTHING)
     await sync_folder(store, folder.folder)
     clock.move(hours=3, minutes=30)
@@ -143,7 +143,7 @@ async def test_edge_case_05_a_window_that_goes_lets_nothing_late_run(
 async def test_edge_case_06_a_changed_schedule_counts_from_the_change_on(
     store: AnyStore, folder: JobFolder, clock: ManualClock
 ) -> None:
-    """S4-032, C-23; the difference: what lies before the edit is named by the old expression, not by the new one."""
+    """S4-032, S4-051, C-23; the difference: what lies before the edit is named by the old expression."""
     folder.write("a.yaml", a=EVERYTHING)
     await sync_folder(store, folder.folder)
     clock.move(hours=1, minutes=30)
@@ -261,7 +261,7 @@ async def test_edge_case_11_whatever_was_not_told_is_found_by_looking(
 async def test_edge_case_12_late_ones_come_before_the_live_one(
     store: AnyStore, folder: JobFolder, clock: ManualClock
 ) -> None:
-    """S4-017, C-12: in the order of their instants, one after another."""
+    """S4-015…017, C-12: in the order of their instants, one after another."""
     folder.write("a.yaml", a=f"overlap_policy: all, {EVERYTHING}")
     await sync_folder(store, folder.folder)
     clock.move(hours=3)

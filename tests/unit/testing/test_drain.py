@@ -1,5 +1,6 @@
 """drain: what is due now runs, in any store, on the test's clock, and nothing waits."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import current_thread, main_thread
@@ -133,6 +134,50 @@ async def test_more_jobs_than_slots_all_run(store: AnyStore, clock: ManualClock)
 
     for number in range(4):
         done.assert_ran(f"job-{number}", times=1)
+
+
+async def test_late_ones_take_the_slots_that_live_ones_take(store: AnyStore, clock: ManualClock) -> None:
+    """S0-100: five late ones that may overlap, and one on time, are never more at once than there are slots."""
+    tick, at_once = application(slots=2), [0]
+
+    async def work() -> None:
+        at_once.append(at_once[-1] + 1)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        at_once.append(at_once[-1] - 1)
+
+    tick.job(every("1h"), name="late", overlap="allow", recovery="execute_all")(work)
+    tick.job(every("5h"), name="live")(work)
+    await drain(tick, store)
+    clock.advance("5h")
+    done = await drain(tick, store)
+
+    done.assert_ran("late", times=5)
+    done.assert_ran("live", times=1)
+    assert max(at_once) == 2
+
+
+async def test_jobs_of_one_schedule_run_side_by_side(store: AnyStore, clock: ManualClock) -> None:
+    """S0-007: each of two jobs of two tasks ends only if the other one has begun, whichever comes first."""
+    tick, begun = application(), {name: asyncio.Event() for name in ("one", "other")}
+    for name, peer in (("one", "other"), ("other", "one")):
+        definition = tick.define(name, every("1h"))
+
+        @definition.task(name="meet")
+        async def meet(name: str = name, peer: str = peer) -> None:
+            begun[name].set()
+            await begun[peer].wait()
+
+        @definition.task(name="part")
+        async def part() -> None: ...
+
+    await drain(tick, store)
+    clock.advance("1h")
+    async with asyncio.timeout(60):
+        done = await drain(tick, store)
+
+    for name in begun:
+        done.assert_ran(name, times=1, status="completed")
 
 
 async def test_what_a_hook_asks_for_is_run_too(store: AnyStore, clock: ManualClock) -> None:
