@@ -113,7 +113,7 @@ def happens(life: Life, told: Event) -> None:
     if isinstance(told, (AttemptEnded, WaitOver)) and told.task not in names:
         return
     if isinstance(told, Claimed):
-        if life.snapshot.held:
+        if life.snapshot.held or life.status in FINISHED:
             return
         life.snapshot = life.stored
         life.now = max(life.now, life.snapshot.ready_at or life.now)
