@@ -88,8 +88,18 @@ def test_looking_again_at_the_same_moment_decides_nothing_new(history: History) 
 
     again = plan(seen, last.now, last.limit)
 
-    quiet = replace(again, cancels=(), revision=looked.plan.revision)
-    nothing = replace(looked.plan, creations=(), releases=(), endings=(), cancels=(), spans=(), answers=(), used=())
+    quiet = replace(again, cancels=(), cancels_because="", revision=looked.plan.revision)
+    nothing = replace(
+        looked.plan,
+        creations=(),
+        releases=(),
+        endings=(),
+        cancels=(),
+        cancels_because="",
+        spans=(),
+        answers=(),
+        used=(),
+    )
     assert quiet == replace(nothing, rescheduled=False, narrowed=False)
     assert set(again.cancels) <= asked
 

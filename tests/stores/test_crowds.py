@@ -24,9 +24,9 @@ async def test_a_stop_reaches_those_whom_the_snapshot_does_not_name(store: AnySt
     clock.move(minutes=60)
     assert await plan_once(store) == [Commit.COMMITTED]
 
-    assert (await store.beat("node-1", [first.key])).cancel == ((first.key, "asked by the schedule"),)
+    assert (await store.beat("node-1", [first.key])).cancel == ((first.key, "asked by the stop schedule"),)
     claims = await store.claim(NodeScope("node-2"), 1000)
-    asked = {claim.occurrence.id for claim in claims if claim.snapshot.cancel == "asked by the schedule"}
+    asked = {claim.occurrence.id for claim in claims if claim.snapshot.cancel == "asked by the stop schedule"}
     assert asked == busy - {first.occurrence.id}, "and nobody who came with the same plan"
     assert len(claims) == MANY + 60 - 1
 

@@ -78,6 +78,7 @@ class Line:
         "busy",
         "busy_count",
         "cancels",
+        "cancels_because",
         "cancels_before",
         "displaced",
         "endings",
@@ -107,6 +108,7 @@ class Line:
         self.endings: list[Ending] = []
         self.cancels: list[str] = []
         self.cancels_before: datetime | None = None
+        self.cancels_because = ""
         self.is_crowded = self.busy_count > len(self.busy)
         self.is_cut = False
         self.freed = 0
@@ -149,13 +151,16 @@ class Line:
         unseen = self.waiting_count > len(self.waiting)
         return len(found) <= most and not (found and unseen)
 
-    def cancel_all(self, before: datetime | None = None) -> None:
-        """Ask every busy one to stop, or every one that stood in line before a moment."""
+    def cancel_all(self, who: str, before: datetime | None = None) -> None:
+        """Ask every busy one to stop, or every one that stood in line before a moment; `who` asks."""
+        asked = len(self.cancels)
         for each in self.busy:
             if each.id not in self.cancels and (before is None or each.line_at < before):
                 self.cancels.append(each.id)
         if self.is_crowded:
             self.cancels_before = max(filter(None, (before or _ANY_TIME, self.cancels_before)))
+        if (len(self.cancels) > asked or self.is_crowded) and who not in self.cancels_because:
+            self.cancels_because = f"{self.cancels_because} and {who}" if self.cancels_because else f"asked by {who}"
 
     def admit(self, newcomer: Lined, rule: Overlap) -> OccurrenceStatus | Refusal:
         """Return pending or queued, or why it is turned away; it counts only if the line is not cut afterwards."""
@@ -181,7 +186,7 @@ class Line:
                 before = self.freed
                 self._supersede([each for each in self.busy if each.status not in _STARTED], newcomer.scheduled_for)
                 self._displace_from_line(list(self.waiting), newcomer.scheduled_for)
-                self.cancel_all()
+                self.cancel_all("overlap cancel_running")
                 if self.freed > before:
                     return self._cut()
                 if self.has_room:

@@ -81,6 +81,7 @@ def _narrowed(snapshot: JobSnapshot, now: datetime, line: Line) -> Plan:
         endings=tuple(line.endings),
         cancels=tuple(line.cancels),
         cancels_before=line.cancels_before,
+        cancels_because=line.cancels_because,
         next_run=next_run(snapshot, now),
     )
 
@@ -103,6 +104,7 @@ def _disabled(snapshot: JobSnapshot, job: Job, now: datetime) -> Plan:
         cancels=tuple(line.cancels),
         spans=spans,
         cancels_before=line.cancels_before,
+        cancels_because=line.cancels_because,
         next_run=next_run(snapshot, now),
     )
 
@@ -272,6 +274,7 @@ class _Decided:
             awaits_ends,
             next_run(snapshot, self.now, idle=not line.busy_count and not line.waiting_count),
             snapshot.narrowed_at is not None and not self.paused,
+            line.cancels_because,
         )
 
     def _awaits_ends(self) -> bool:

@@ -20,9 +20,11 @@ def stop_or_restart(snapshot: JobSnapshot, job: Job, now: datetime, line: Line) 
         return None
     stop = _on_time(settings.stop_schedule, snapshot.watermark, now, settings.grace)
     restart = _on_time(settings.restart_schedule, snapshot.watermark, now, settings.grace)
-    for instant in filter(None, (stop, restart)):
-        # Where the watermark waits, the same instant is seen again: what came after it is not meant.
-        line.cancel_all(before=instant)
+    # Where the watermark waits, the same instant is seen again: what came after it is not meant.
+    if stop is not None:
+        line.cancel_all("the stop schedule", before=stop)
+    if restart is not None:
+        line.cancel_all("the restart schedule", before=restart)
     if restart is None or _is_held(snapshot, restart):
         return None
     newcomer = restarting(job, restart)

@@ -109,6 +109,8 @@ class Plan:
     `cancels_before` asks everybody to stop who was busy before anything else of this plan is
     written and stood in line before that moment: a snapshot does not name all of very many.
 
+    `cancels_because` names what asks those to stop that the plan cancels.
+
     `awaits_ends` says that somebody waits for the end of one that is active: from now on, every
     end and every park of those that are active wakes the job. Other ends make nobody look.
 
@@ -134,3 +136,4 @@ class Plan:
     awaits_ends: bool = False
     next_run: datetime | None = None
     narrowed: bool = False
+    cancels_because: str = ""

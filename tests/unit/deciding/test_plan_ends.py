@@ -134,6 +134,7 @@ def test_an_instant_of_the_stop_schedule_asks_every_busy_one_to_stop() -> None:
     decided = plan(snapshot_of(stopping, at("09:30"), active=lined), at("10:00:30"))
 
     assert decided.cancels == ("runs", "pends", "retries")
+    assert decided.cancels_because == "asked by the stop schedule"
     assert (decided.creations, decided.endings) == ((), ())
 
 
@@ -164,6 +165,7 @@ def test_a_restart_stops_what_runs_and_runs_anew() -> None:
     idle = plan(snapshot_of(restarting, at("09:30")), at("10:00:30"))
 
     assert (busy.cancels, created(busy)) == (("runs",), [(at("10:00"), "queued")])
+    assert busy.cancels_because == "asked by the restart schedule"
     assert created(idle) == [(at("10:00"), "pending")]
     assert busy.creations[0].id == ids.restart_id(restarting.id, at("10:00"))
     assert str(busy.creations[0].cause) == "restart"

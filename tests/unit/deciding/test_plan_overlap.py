@@ -186,7 +186,7 @@ def test_cancel_running_stops_what_runs_and_waits_for_its_end() -> None:
     """C-11."""
     decided = plan(due(RUNS, overlap="cancel_running"), NOW)
 
-    assert decided.cancels == ("runs",)
+    assert (decided.cancels, decided.cancels_because) == (("runs",), "asked by overlap cancel_running")
     assert created(decided) == [(at("10:00"), "queued")]
 
 

@@ -99,7 +99,7 @@ class Planning(Base):
             return Commit.STALE
         assert plan.watermark >= row.watermark, f"{row.name}: the watermark moved back"
         if plan.cancels_before is not None:
-            _ask_all_to_stop(row, plan.cancels_before)
+            _ask_all_to_stop(row, plan.cancels_before, plan.cancels_because)
         for creation in plan.creations:
             self._create(row, creation, now)
         # What somebody canceled or claimed meanwhile stays as it is: these writes name what they expect.
@@ -112,7 +112,7 @@ class Planning(Base):
                 self._end(self._tables.occurrences[ending.id], ending.status, reason, now)
         for id_ in plan.cancels:
             if self._status(id_) in ACTIVE:
-                self._tables.occurrences[id_].cancel = "asked by the schedule"
+                self._tables.occurrences[id_].cancel = plan.cancels_because
         if plan.awaits_ends:
             for each in (*row.busy, *row.waiting):
                 each.awaited = True
@@ -197,10 +197,10 @@ def _active(row: OccurrenceRow) -> Active:
     return Active(row.id, row.line_at, made.scheduled_for, row.status, made.cause, row.superseded_by_next, made.late)
 
 
-def _ask_all_to_stop(row: JobRow, before: datetime) -> None:
+def _ask_all_to_stop(row: JobRow, before: datetime, why: str) -> None:
     for each in row.busy.through(before):
         if each.cancel is None and each.line_at < before:
-            each.cancel = "asked by the schedule"
+            each.cancel = why
 
 
 def _settle_facts(row: JobRow, plan: Plan) -> None:

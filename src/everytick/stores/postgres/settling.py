@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 
 from everytick.domain.decisions import Creation, Plan, Span
 from everytick.domain.job import Job
@@ -15,7 +16,6 @@ from everytick.stores.postgres.base import Base, columns, lean_columns, occurren
 from everytick.stores.postgres.door import Connection
 from everytick.stores.postgres.rows import CAUSE_CODE, STATUS_CODE, Row
 
-_ASKED = "asked by the schedule"
 _WELL = (STATUS_CODE[OccurrenceStatus.COMPLETED], STATUS_CODE[OccurrenceStatus.COMPLETED_WITH_ERRORS])
 
 
@@ -55,26 +55,33 @@ class Held:
 
 @dataclass(slots=True)
 class Moves:
-    """What plans change of occurrences that exist already, by their keys."""
+    """What plans change of occurrences that exist already, by their keys; stops and cancels by who asks for them."""
 
-    stops: list[tuple[int, datetime]]
+    stops: dict[str, list[tuple[int, datetime]]]
     releases: list[str]
     endings: list[tuple[str, int, str | None]]
-    cancels: list[str]
+    cancels: dict[str, list[str]]
     awaiting: list[int]
 
     @classmethod
     def of(cls, held: Sequence[Held]) -> "Moves":
         """Return what these plans change."""
+        stops: dict[str, list[tuple[int, datetime]]] = {}
+        cancels: dict[str, list[str]] = {}
+        for each in held:
+            if each.plan.cancels_before is not None:
+                stops.setdefault(each.plan.cancels_because, []).append((each.job, each.plan.cancels_before))
+            if each.plan.cancels:
+                cancels.setdefault(each.plan.cancels_because, []).extend(map(occurrence_key, each.plan.cancels))
         return cls(
-            [(each.job, each.plan.cancels_before) for each in held if each.plan.cancels_before is not None],
+            stops,
             [occurrence_key(id_) for each in held for id_ in each.plan.releases],
             [
                 (occurrence_key(end.id), STATUS_CODE[end.status], rows.text(f"{end.why} {end.detail}".strip()))
                 for each in held
                 for end in each.plan.endings
             ],
-            [occurrence_key(id_) for each in held for id_ in each.plan.cancels],
+            cancels,
             [each.job for each in held if each.plan.awaits_ends],
         )
 
@@ -83,7 +90,7 @@ class Moves:
 
     def ids(self) -> list[str]:
         """Return the occurrences that are named one by one."""
-        return [*self.releases, *self.cancels, *(end[0] for end in self.endings)]
+        return [*self.releases, *chain.from_iterable(self.cancels.values()), *(end[0] for end in self.endings)]
 
 
 class Settling(Base):
@@ -93,9 +100,10 @@ class Settling(Base):
         await self._fold_wakes(db, held)
         moved = Moves.of(held)
         if moved:
-            await db.execute(self._sql.hold_occurrences, moved.ids(), *columns(moved.stops, 2), moved.awaiting)
-        if moved.stops:
-            await db.execute(self._sql.ask_all_to_stop, *columns(moved.stops, 2), _ASKED)
+            stops = list(chain.from_iterable(moved.stops.values()))
+            await db.execute(self._sql.hold_occurrences, moved.ids(), *columns(stops, 2), moved.awaiting)
+        for why, asked in moved.stops.items():
+            await db.execute(self._sql.ask_all_to_stop, *columns(asked, 2), why)
         if created := [
             created_row(each.job, each.snapshot.editions[-1].job, creation, each.plan.awaits_ends)
             for each in held
@@ -141,8 +149,8 @@ class Settling(Base):
             ended = {str(row["id"]): row for row in await self._end_unowned(db, moved.endings, now)}
             for row in [ended[end[0]] for end in moved.endings if end[0] in ended]:
                 by_key[row["job"]].ends.note(row, row["status"] in _WELL)
-        if moved.cancels:
-            await db.execute(self._sql.ask_to_stop, moved.cancels, _ASKED)
+        for why, asked in moved.cancels.items():
+            await db.execute(self._sql.ask_to_stop, asked, why)
 
     async def _answer(self, db: Connection, held: Sequence[Held]) -> None:
         answers = [(each.job, CAUSE_CODE[a.cause], a.key, a.done_through) for each in held for a in each.plan.answers]

@@ -211,7 +211,7 @@ class _Writing:
         through, now = micros(plan.watermark), self._transaction.now
         assert through >= watermark, f"{plan.job_id}: the watermark moved back"
         if plan.cancels_before is not None:
-            asked = ("asked by the schedule", job, micros(plan.cancels_before))
+            asked = (plan.cancels_because, job, micros(plan.cancels_before))
             self._transaction.execute(Q.ask_all_to_cancel, asked)
         if plan.creations:
             compiled = self._definitions.get(self._transaction.connection, job, version)
@@ -279,7 +279,7 @@ class _Writing:
             reason = f"{ending.why} {ending.detail}".strip()
             end(self._transaction, self._definitions, rows.id_bytes(ending.id), ending.status, reason)
         for id_ in plan.cancels:
-            execute(Q.ask_to_cancel, ("asked by the schedule", rows.id_bytes(id_)))
+            execute(Q.ask_to_cancel, (plan.cancels_because, rows.id_bytes(id_)))
         for answer in plan.answers:
             if answer.done_through is None:
                 execute(Q.forget_request, (job, rows.CAUSE_CODE[answer.cause], answer.key))

@@ -1,0 +1,30 @@
+"""What asks an occurrence to stop says who it is."""
+
+from everytick import schedule
+from everytick.stores.base import Commit, NodeScope
+from tests.stores.acting import AnyStore, job, plan_once
+from tests.stores.clock import ManualClock
+
+
+async def test_each_that_is_asked_to_stop_hears_what_asks_it(store: AnyStore, clock: ManualClock) -> None:
+    """S2-022, S0-092: a stop schedule, a restart schedule and cancel_running, all decided in one batch."""
+    at_eleven = schedule("0 11 * * *")
+    await store.put(job("overlaps", overlap="cancel_running"))
+    await store.put(job("restarts", "0 10 * * *", restart_schedule=at_eleven))
+    await store.put(job("stops", "0 10 * * *", stop_schedule=at_eleven))
+    await store.put(job("stops-and-overlaps", stop_schedule=at_eleven, overlap="cancel_running"))
+    clock.move(hours=1)
+    while await plan_once(store):
+        pass
+    claims = await store.claim(NodeScope("node-1"), 10)
+    names = {claim.key: claim.job.name for claim in claims}
+    clock.move(hours=1)
+    assert await plan_once(store) == [Commit.COMMITTED] * 4
+
+    asked = {names[key]: why for key, why in (await store.beat("node-1", list(names))).cancel}
+    assert asked == {
+        "overlaps": "asked by overlap cancel_running",
+        "restarts": "asked by the restart schedule",
+        "stops": "asked by the stop schedule",
+        "stops-and-overlaps": "asked by the stop schedule",
+    }
