@@ -6,6 +6,7 @@ from everytick.deciding.advance import advance
 from everytick.deciding.plan import plan
 from everytick.domain.occurrence import Cause
 from everytick.domain.outcome import Failed, Succeeded
+from everytick.domain.policies import Overlap
 from everytick.domain.retry import Retry
 from everytick.domain.snapshots import Request
 from everytick.domain.steps import AttemptEnded, Claimed
@@ -91,7 +92,7 @@ async def test_an_end_before_the_mark_is_not_slept_through(store: AnyStore, cloc
     [stored] = await store.list()
     clock.move(hours=1)
     await plan_once(store)
-    await store.request(stored.job.id, Request("k", Cause.TRIGGER, clock.time))
+    await store.request(stored.job.id, Request("k", Cause.TRIGGER, clock.time, overlap=Overlap.QUEUE))
     async with store.due(NodeScope("node-1"), clock.time, 1) as batch:
         [snapshot] = batch
         await run_one(store)
@@ -108,7 +109,7 @@ async def test_what_a_plan_creates_while_somebody_waits_is_awaited_too(store: An
     clock.move(hours=1)
     await plan_once(store)
     first = await claim_one(store)
-    await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time))
+    await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time, overlap=Overlap.QUEUE))
     await plan_once(store)
     clock.move(hours=1)
     await plan_once(store)
