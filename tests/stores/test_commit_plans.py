@@ -24,7 +24,7 @@ async def test_only_jobs_whose_time_has_come_are_due_and_the_longest_waiting_fir
 
 
 async def test_a_plan_makes_one_occurrence_and_moves_the_watermark(store: AnyStore, clock: ManualClock) -> None:
-    """S4-026, S1-009, S0-008."""
+    """S4-026, S0-008."""
     stored = await store.put(job())
     clock.move(hours=1)
     assert await plan_once(store) == [Commit.COMMITTED]

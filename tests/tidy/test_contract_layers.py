@@ -20,7 +20,7 @@ def imports(path: str) -> Iterator[str]:
 
 
 def test_only_the_loops_and_those_who_foretell_ask_for_a_decision() -> None:
-    """S4-046: no store, runner, source or page decides whether something may run."""
+    """S4-001, S4-008, S4-046: no store, runner, source or page decides whether something may run."""
     asking = {
         module_name(path)
         for path in under("src/")

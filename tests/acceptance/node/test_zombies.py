@@ -23,7 +23,7 @@ def nobody_writing(address: str) -> Iterator[None]:
 
 
 def test_a_frozen_node_that_wakes_up_changes_no_record_of_what_was_taken_from_it(address: str, fleet: Fleet) -> None:
-    """S0-072: its occurrence was taken over with a higher fence and run to its end, which stays as it is."""
+    """S0-072, S4-049: its occurrence was taken over with a higher fence and run to its end, which stays as it is."""
     zombie = fleet.start("zombie", address)
     fleet.hear("began 1", by=zombie)
     with nobody_writing(address):

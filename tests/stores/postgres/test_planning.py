@@ -23,7 +23,7 @@ SCOPE = NodeScope("node-1")
 
 
 async def test_two_planners_share_what_is_due(store: PostgresStore, other: PostgresStore, clock: ManualClock) -> None:
-    """S1-002, S1-007, S1-009: of many no job is seen twice, so no plan is wasted."""
+    """S1-002, S1-007: of many no job is seen twice, so no plan is wasted."""
     store.unheld = other.unheld = 1
     for number in range(6):
         await store.put(job(f"job-{number}"))

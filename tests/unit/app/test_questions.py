@@ -212,7 +212,7 @@ async def test_an_occurrence_is_read_whole_and_nodes_are_told(
 
 
 async def test_three_days_down_are_three_missed_entries(tick: Everytick, store: AnyStore, clock: ManualClock) -> None:
-    """C-36, S0-094: each is shown, though they are stored as one span."""
+    """C-36, S0-021, S0-094: each is shown, though they are stored as one span."""
     await stored(tick, "0 10 * * *", recovery="mark_as_missed")
     clock.move(days=3, hours=2)
     await plan_once(store)

@@ -1,0 +1,57 @@
+"""A plan is one transaction: what was decided and how far it was decided are written together, or neither is."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from everytick.domain.occurrence import Cause
+from everytick.domain.snapshots import Request
+from tests.stores.acting import job, occurrences, plan_once, statuses
+from tests.stores.people import Person, SqlStore, on_postgres, on_sqlite
+
+# Each half of a plan, and how a server and a file refuse to write it.
+HALVES = ("occurrence", "job_state")
+REFUSALS = {
+    "postgres": (
+        "alter table {} add constraint broken check (false) not valid",
+        "alter table {} drop constraint broken",
+    ),
+    "sqlite": (
+        "create trigger broken before {} begin select raise(abort, 'broken'); end",
+        "drop trigger broken",
+    ),
+}
+DEEDS = {"occurrence": "insert on occurrence", "job_state": "update on job_state"}
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+async def beside(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[str, SqlStore, Person]]:
+    if request.param == "sqlite":
+        async with on_sqlite(tmp_path) as (store, person):
+            yield request.param, store, person
+        return
+    async with on_postgres(request.getfixturevalue("postgres")) as (store, person):
+        yield request.param, store, person
+
+
+@pytest.mark.parametrize("half", HALVES)
+async def test_where_one_half_of_a_plan_is_refused_the_other_is_not_written(
+    beside: tuple[str, SqlStore, Person], half: str
+) -> None:
+    """S1-009: creating and moving on are one transaction; afterwards the plan is made again, once."""
+    kind, store, person = beside
+    stored = await store.put(job(when="0 0 1 1 *"))
+    await store.request(stored.job_id, Request("now", Cause.TRIGGER, await store.now()))
+    before = (await store.get([stored.job_id]))[stored.job_id]
+    refuse, mend = REFUSALS[kind]
+    await person.ask(refuse.format(DEEDS[half] if kind == "sqlite" else half))
+
+    with pytest.raises(Exception, match="broken"):
+        await plan_once(store)
+    await person.ask(mend.format(half))
+
+    assert await occurrences(store) == []
+    assert (await store.get([stored.job_id]))[stored.job_id] == before
+    await plan_once(store)
+    assert await statuses(store) == ["pending"]
