@@ -279,6 +279,8 @@ async def test_a_replay_is_a_new_occurrence_linked_to_the_old_one(
     assert (original.status, again.status) == ("failed", "completed")
     assert (again.cause, again.replay_of, again.scheduled_for) == (Cause.REPLAY, first.id, original.scheduled_for)
     assert again.overrides.get("payload").read() == {"x": 7}
+    assert again.reason is not None
+    assert "fixed" in again.reason
     with pytest.raises(NotFound):
         await tick.replay("occ_00000000-0000-5000-8000-000000000000")
 

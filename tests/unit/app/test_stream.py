@@ -10,6 +10,7 @@ import pytest
 from everytick.app import Everytick
 from everytick.app.stream import MOST_KEPT
 from everytick.node.events import Event, Happening
+from everytick.schedules.interval import every
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -31,6 +32,25 @@ async def test_a_stream_gives_what_happens_from_the_moment_it_was_asked_for() ->
     tick._events.tell(event("etl"))
     with pytest.raises(StopAsyncIteration):
         await anext(one)
+
+
+async def test_a_node_tells_each_tick_on_the_stream() -> None:
+    """S0-039, C-39: which occurrence of which instant has begun, as its node begins it."""
+    tick = Everytick("memory://")
+
+    @tick.job(every("1d"))
+    async def work() -> None: ...
+
+    stream = tick.events("work")
+    begun: list[Event] = []
+    async with tick:
+        asked = [(await (await tick.trigger("work")).wait(timeout="10s")) for _ in range(2)]
+        while len(begun) < 2:
+            told = await asyncio.wait_for(anext(stream), 10)
+            begun += [told] if told.kind is Happening.STARTED else []
+    assert [(each.occurrence_id, each.scheduled_for) for each in begun] == [
+        (each.id, each.scheduled_for) for each in asked
+    ]
 
 
 async def test_a_reader_that_waits_is_woken_from_another_thread() -> None:

@@ -79,7 +79,7 @@ def test_a_restart_of_a_job_that_overlaps_does_not_wait_for_it_to_be_idle() -> N
 
 
 def test_a_request_waits_in_line_unless_another_rule_is_named() -> None:
-    """F3: nobody's request is dropped and none overlaps, also where the schedule's rule is skip."""
+    """F3, S0-102: nobody's request is dropped and none overlaps, also where the schedule's rule is skip."""
     for overlap in ("skip", "queue", "queue_latest", "cancel_running"):
         seen = snapshot_of(job(overlap=overlap), at("09:10"), active=(RUNS,), requests=(trigger(),))
 
