@@ -76,7 +76,7 @@ def test_running_all_late_instants_while_skipping_them_is_a_surprise(strategy: S
     ],
 )
 def test_what_nothing_obeys_yet_is_said_to_whoever_writes_it(policy: str, written: str, happens: str) -> None:
-    """S1-042, S0-118: kept and shown, but nobody may rely on it."""
+    """Kept and shown, but nobody may rely on it."""
     (sentence,) = surprises(settings(**{policy: written}))
     assert sentence.startswith(f"{policy} is kept and has no effect in this version: ")
     assert happens in sentence
