@@ -41,7 +41,7 @@ async def test_a_job_record_holds_all_that_is_asked_of_it(
     stored = await store.put(job("report", when, priority=3))
     record = (await store.get([stored.job_id]))[stored.job_id]
     assert (record.job.id, record.job.name, record.job.version) == (job_id("report"), "report", 1)
-    assert str(record.job.schedule).partition(":")[0] == kind
+    assert record.job.schedule_type == kind
     assert codec.schedule(str(record.job.schedule)) == record.job.schedule
     assert record.job.overrides == overrides(Level.JOB, {"priority": 3})
     assert (record.job.enabled, record.pause, record.last_end) == (True, None, None)

@@ -84,6 +84,12 @@ class Job:
         return "flow" if len(self.tasks) > 1 else "task"
 
     @property
+    def schedule_type(self) -> str:
+        """The word that the schedule's text begins with, such as `cron`; `combined` for one made of others."""
+        text = str(self.schedule)
+        return "combined" if text.startswith("(") else text.partition(":")[0]
+
+    @property
     def enabled(self) -> bool:
         """Whether the definition wants to run at all; whether it is paused is the store's to say."""
         return self.settings.enabled

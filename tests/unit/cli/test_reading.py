@@ -52,6 +52,7 @@ def test_list_as_json_has_times_in_utc(cli: Cli, shop: Everytick) -> None:
     [nightly] = json.loads(cli("list", "-k", "nightly", "--json").out)
 
     assert nightly["name"] == "nightly"
+    assert nightly["schedule_type"] == "cron"
     assert nightly["schedule_words"] == "at 02:30, Europe/Berlin time"
     assert nightly["next_run"].endswith(":30:00Z")
     assert nightly["tags"] == ["night"]
