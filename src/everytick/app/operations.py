@@ -11,7 +11,6 @@ from everytick.app.lookups import future, in_zone, now_or_later, readable, sched
 from everytick.app.requests import Requests
 from everytick.domain.job import Job, TaskDefinition, define_job
 from everytick.domain.names import checked_name
-from everytick.domain.upcoming import TICK
 from everytick.domain.values import value
 from everytick.errors import (
     Conflict,
@@ -108,6 +107,8 @@ class Operations(Requests):
         to = now_or_later("the next run", at, await store.now())
         if to == record.watermark:
             # An instant at this very moment has been decided, and the run would have its id.
+            from everytick.domain.upcoming import TICK
+
             to += TICK
         await store.reschedule(record.job.id, to, by=self._by(by))
 

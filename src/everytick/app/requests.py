@@ -10,7 +10,6 @@ from everytick.app.lookups import moment_of
 from everytick.app.opened import Opened
 from everytick.domain.config import UNSET, Unset
 from everytick.domain.names import checked_name
-from everytick.domain.upcoming import TICK
 from everytick.domain.values import value
 from everytick.errors import Conflict, InvalidInstant, NotFound
 
@@ -157,6 +156,7 @@ class Requests(Opened):
         from everytick.app.filling import instant_of, moved_to
         from everytick.domain.occurrence import Cause
         from everytick.domain.snapshots import Request
+        from everytick.domain.upcoming import TICK
 
         found = await instant_of(store, id_)
         if found is None:

@@ -12,7 +12,6 @@ The text is empty for commands and requests of the queue `default`. A removed jo
 with, so none of them is claimed by a node that cannot run it.
 """
 
-import json
 from collections.abc import Callable, Iterable
 
 from everytick.domain.names import kept_once
@@ -58,6 +57,8 @@ def is_met(needs: str, has: Callable[[str], bool]) -> bool:
 
 def _package(target: str) -> str:
     """The package that a call is imported from; nothing where the target is another, or cannot be read."""
+    import json  # only here: importing the application loads nothing heavy
+
     try:
         called = json.loads(target).get("call")
     except (ValueError, RecursionError, AttributeError):
