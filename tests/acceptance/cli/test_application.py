@@ -22,7 +22,7 @@ from tests.acceptance.cli.terminal import everytick
         (["run", "--store", "sqlite:///jobs.db"], 2, "only an application or a folder of jobs can run"),
         (["run", "-a", "shop", "--slots", "0"], 2, "setting slots=0 must be a whole number"),
         (["run", "-a", "shop", "--slots", "few"], 2, "slots=few in --slots must be a whole number"),
-        (["run", "-a", "far"], 69, "does not answer"),
+        (["list", "-a", "far"], 69, "does not answer"),
     ],
 )
 def test_what_cannot_be_run_is_said_in_a_sentence(folder: Path, arguments: list[str], code: int, said: str) -> None:

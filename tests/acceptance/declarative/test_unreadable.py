@@ -2,7 +2,10 @@
 
 import pickle
 import sqlite3
-from contextlib import closing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
@@ -50,6 +53,18 @@ async def cut_off(address: str) -> None:
     await db.close()
 
 
+@asynccontextmanager
+async def on_clock_of(world: World, address: str) -> AsyncIterator[Any]:
+    """A store that has read nothing yet: a file's is on the world's clock, a server has its own."""
+    if not address.startswith("sqlite"):
+        yield address
+        return
+    store = SqliteStore(Path(address.removeprefix("sqlite:///")), clock=world.clock)
+    await store.open()
+    yield store
+    await store.close()
+
+
 @pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
 async def test_a_definition_that_cannot_be_read_is_named_and_harms_nothing_else(world: World, address: str) -> None:
     """S2-054, S2-059, S2-062: it is not taken for a new task; mended, it goes on with its history."""
@@ -74,7 +89,8 @@ async def test_a_definition_that_cannot_be_read_is_named_and_harms_nothing_else(
     await world.until("TaskRunCompleted b", 2)
     await second.stop()
 
-    await write_state_document(address, "a", DOCUMENT)
+    async with on_clock_of(world, address) as mending:
+        await write_state_document(mending, "a", DOCUMENT)
     await second.initialize(registrations)
     assert (await task_states(address))["a"].lastSuccessAt is not None
     world.at("12:02:00")

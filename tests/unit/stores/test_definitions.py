@@ -44,7 +44,8 @@ def jobs() -> Sequence[Job]:
 @pytest.mark.parametrize("job", jobs(), ids=lambda job: job.name)
 def test_a_definition_reads_back_equal(job: Job) -> None:
     now = datetime(2026, 11, 16, tzinfo=UTC)
-    stored = replace(job, version=3, created_at=now, updated_at=now)
+    tasks = tuple(replace(task, created_at=now, updated_at=now) for task in job.tasks)
+    stored = replace(job, tasks=tasks, version=3, created_at=now, updated_at=now)
     text = write_definition(stored)
     found = read_definition(text, id=stored.id, version=3, created_at=now, updated_at=now)
 
