@@ -2,15 +2,34 @@
 
 from datetime import datetime, timedelta
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from everytick.domain.decisions import Why
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import LateOverlap, Overlap
-from everytick.domain.snapshots import JobSnapshot
-from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.snapshots import AdjustmentKind, JobSnapshot
+from everytick.domain.statuses import ACTIVE, OccurrenceStatus
 from everytick.domain.upcoming import in_force
-from tests.laws.worlds import History, committed, histories, named, settled
+from tests.laws.worlds import MINUTE, History, adjust, committed, edit, histories, life, named, reschedule, settled
+
+# Of what is due only the one on time is kept, and it finds the job busy with a run that was on time too. The late
+# one that somebody set by hand is not kept, though no span can hold it: it is a row of its own, skipped or missed.
+RESCHEDULED = life(
+    "0 * * * *",
+    {},
+    [
+        (None, 0 * MINUTE, True),
+        (edit("every: 45s", {}, 0), timedelta(seconds=50), True),
+        (reschedule(1), 2 * MINUTE, True),
+    ],
+    2,
+)
+MOVED = life(
+    "*/7 * * * *",
+    {"recovery": "mark_as_missed"},
+    [(None, 10 * MINUTE, True), (None, 11 * MINUTE, True), (adjust(AdjustmentKind.MOVE, 0, 1), 194 * MINUTE, True)],
+    100,
+)
 
 
 def _is_held(seen: JobSnapshot, now: datetime) -> bool:
@@ -74,6 +93,8 @@ def test_what_is_busy_is_stopped_in_time_also_while_the_job_is_held(history: His
 
 @settings(max_examples=120)
 @given(histories())
+@example(RESCHEDULED)
+@example(MOVED)
 def test_a_catch_up_costs_no_live_instant(history: History) -> None:
     """F5: beside late ones that are kept or wait, the one on time is not refused for the room they take."""
     for looked in history:
@@ -81,13 +102,16 @@ def test_a_catch_up_costs_no_live_instant(history: History) -> None:
         if seen.retire_at is not None or not in_force(seen.editions, now).enabled:
             continue
         settings = in_force(seen.editions, now).settings
-        kept = [each for each in looked.plan.creations if each.late and each.cause is Cause.SCHEDULE]
+        scheduled = [each for each in looked.plan.creations if each.cause is Cause.SCHEDULE]
+        # A late one that somebody set by hand is a row also where it is not kept, and then takes no room.
+        kept = [each for each in scheduled if each.late and each.status in ACTIVE]
         waits = [each for each in seen.waiting if each.late and each.cause is Cause.SCHEDULE]
         gone = {each.id for each in looked.plan.endings}
         left = [each for each in waits if each.id not in gone]
         if settings.late_overlap is LateOverlap.SKIP or not (kept or left):
             continue
-        assert not [each for each in looked.plan.spans if each.why is Why.OVERLAP], looked
+        assert Why.OVERLAP not in [each.why for each in looked.plan.spans], looked
+        assert Why.OVERLAP not in [each.why for each in scheduled], looked
         superseded = [each for each in looked.plan.endings if each.status is OccurrenceStatus.SUPERSEDED]
         by_asking = {each.overlap for each in seen.requests} & {Overlap.QUEUE_LATEST, Overlap.CANCEL_RUNNING}
         assert by_asking or not {each.id for each in superseded} & {each.id for each in waits}, looked

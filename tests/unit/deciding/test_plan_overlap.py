@@ -9,7 +9,7 @@ import pytest
 from everytick.deciding.plan import plan
 from everytick.domain.ids import occurrence_id
 from everytick.domain.policies import Overlap
-from everytick.domain.snapshots import Active, Adjustment, AdjustmentKind, Ended, JobSnapshot, Pause
+from everytick.domain.snapshots import Active, Adjustment, AdjustmentKind, Ended, JobSnapshot, Pause, Reschedule
 from tests.laws.worlds import committed
 from tests.unit.deciding.planning import active, at, created, ended, instants, job, skipped, snapshot_of, trigger
 
@@ -353,6 +353,22 @@ def test_one_late_run_that_waits_by_request_defers_nothing() -> None:
     asked = active("asked", at("08:00"), "queued", "backfill", late=True)
 
     assert created(plan(due(RUNS, asked), NOW)) == []
+
+
+@pytest.mark.parametrize(("recovery", "status"), [("execute_last", "skipped"), ("mark_as_missed", "missed")])
+@pytest.mark.parametrize("overlap", ["skip", "cancel_running"])
+def test_a_late_one_that_is_not_kept_defers_nothing(overlap: str, recovery: str, status: str) -> None:
+    """F5: what was set by hand is a row also where recovery drops it, and is no catch-up then."""
+    seen = replace(due(RUNS, overlap=overlap, recovery=recovery), reschedule=Reschedule(at("09:30"), at("09:50")))
+
+    decided = plan(seen, NOW)
+
+    live = [(at("10:00"), "queued")] if overlap == "cancel_running" else []
+    assert created(decided) == [(at("09:50"), status), *live]
+    assert decided.cancels == (("runs",) if overlap == "cancel_running" else ())
+    assert [(each.through, str(each.why)) for each in decided.spans] == (
+        [] if overlap == "cancel_running" else [(at("10:00"), "overlap")]
+    )
 
 
 # ------------------------------------------------------------------------------------------------ other guards
