@@ -92,6 +92,8 @@ class Beginning:
         # Before anything is written: an older instance that lives must find out that its tasks may have changed.
         self._undo.append(self.leave)
         await self.node.register()
+        # A plan may bring along what it makes: nothing is to begin before all is brought in.
+        self.node.executor.claimer.rest(True)
         await self._bring_in()
         await self._tell_of_others()
         if self._registrations:
@@ -133,9 +135,7 @@ class Beginning:
                 await self._try_to_bring_in()
             except TooManyEditions as error:
                 failure = error
-                # Initializations that failed have left more versions than may wait to be decided about: decide.
-                await self.node.look_around()
-                await self.node.planner.round()
+                await self._decide_what_waits()
             except VersionConflict as error:
                 failure = error
             else:
@@ -147,6 +147,20 @@ class Beginning:
                 self._task(failure.job)
             ) from failure
         raise failure
+
+    async def _decide_what_waits(self) -> None:
+        """Plan all tasks of this scheduler: failed initializations left more versions than may wait for that.
+
+        Those too that are not registered here: they can only leave the schedule once there is room for that edit.
+        """
+        scope = self.node.scope
+        scope.plans_unknown = True
+        scope.leave(())
+        try:
+            await self.node.look_around()
+            await self.node.planner.round()
+        finally:
+            scope.plans_unknown = False
 
     async def _try_to_bring_in(self) -> None:
         records, active = await self._seen()
@@ -266,7 +280,7 @@ class Beginning:
         try:
             await self._store.apply(back, by=self._owner)
         except TooManyEditions:
-            await self.node.planner.round()
+            await self._decide_what_waits()
             await self._store.apply(back, by=self._owner)
 
     async def _settle(self, records: Mapping[str, JobRecord], active: Mapping[str, list[Occurrence]]) -> None:

@@ -39,6 +39,8 @@ class Scope:
         """Whether the node has what a label of needs names."""
         self.refused: dict[str, str] = {}
         """Why the last that came of which job could not be run here."""
+        self.plans_unknown = False
+        """Whether also jobs are planned of which this node does not know what to call."""
         self._texts: tuple[str, ...] = ()
         self._expected = expected
         self._unknown: dict[str, str] = {}  # the needs of each job that cannot run here
@@ -87,8 +89,8 @@ class Scope:
         return [snapshot for snapshot in batch if self._may_plan(snapshot)]
 
     def _may_plan(self, snapshot: JobSnapshot) -> bool:
-        if snapshot.retire_at is not None:
-            # It only ends, for which nothing has to be known of it.
+        if snapshot.retire_at is not None or self.plans_unknown:
+            # One that retires only ends, for which nothing has to be known of it.
             return True
         job = snapshot.editions[-1].job
         if (job.id, job.version) in self._runnable:

@@ -491,6 +491,33 @@ def test_override_atomicity_failures_do_not_add_up(adapter: Adapter) -> None:
     adapter.play(story)
 
 
+def test_override_atomicity_failures_do_not_keep_a_task_registered(adapter: Adapter) -> None:
+    """S2-016, S2-062: after many failures with a task the next instance need not have it."""
+
+    async def story(world: World) -> None:
+        left, kept = Task(world), Task(world)
+        first = await world.started(left.on(NEVER_NEAR, name="left"), kept.on(NEVER_NEAR, name="kept"))
+        await first.stop()
+        for number in range(60):
+            scheduler = world.scheduler()
+            world.break_store(after=3 + number % 6, times=1)
+            try:
+                await scheduler.initialize(
+                    [left.on(f"{number} 3 * * *", name="left"), kept.on(NEVER_NEAR, name="kept")]
+                )
+                await scheduler.stop()
+            except Exception:
+                if not world.mend_store():
+                    raise
+            world.mend_store()
+        last = await world.started(kept.on("1 * * * *", name="kept"))
+        await world.advance(minutes=1)
+        await last.stop()
+        assert (left.count, kept.count) == (0, 1)
+
+    adapter.play(story)
+
+
 # ----------------------------------------------------------------------------------------- Task State Management Errors
 
 
