@@ -10,7 +10,8 @@ from everytick.domain.job import Job, define_job, define_task
 from everytick.domain.occurrence import Occurrence
 from everytick.domain.outcome import Failed, Lost, Outcome, Succeeded
 from everytick.domain.steps import AttemptEnded, Claimed, Step
-from everytick.stores.base import Claim, Commit, HistoryStore, JobStore, NodeScope, PlanStore, RunStore, Store
+from everytick.stores.base import Claim, Commit, NodeScope
+from everytick.stores.protocols import HistoryStore, JobStore, PlanStore, RunStore, Store
 
 QUEUES = ("default",)
 

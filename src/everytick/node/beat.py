@@ -15,7 +15,8 @@ from typing import Any
 from everytick.errors import StoreGone, StoreUnavailable
 from everytick.node.backoff import Backoff
 from everytick.node.health import Health
-from everytick.stores.base import ClaimKey, Orders, RunStore
+from everytick.stores.base import ClaimKey, Orders
+from everytick.stores.protocols import RunStore
 
 _log = logging.getLogger("everytick.beat")
 

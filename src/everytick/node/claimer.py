@@ -12,7 +12,8 @@ from everytick.node.health import Health
 from everytick.node.scope import Scope
 from everytick.node.settings import NodeSettings
 from everytick.node.slots import MOST_AHEAD, Slots
-from everytick.stores.base import Claim, ClaimKey, Commit, Offer, RunStore
+from everytick.stores.base import Claim, ClaimKey, Commit, Offer
+from everytick.stores.protocols import RunStore
 
 _log = logging.getLogger("everytick.executor")
 

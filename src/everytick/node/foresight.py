@@ -15,7 +15,7 @@ from everytick.deciding.tick import plain_tick
 from everytick.domain.decisions import Plan
 from everytick.domain.snapshots import JobSnapshot
 from everytick.node.scope import Scope
-from everytick.stores.base import PlanStore
+from everytick.stores.protocols import PlanStore
 
 LEAD = 1.0
 """So many seconds before an instant is looked at what it will bring."""

@@ -2,7 +2,7 @@
 
 from everytick.node.clock import NodeClock
 from everytick.node.logs import KEPT, Logs
-from everytick.stores.base import HistoryStore
+from everytick.stores.protocols import HistoryStore
 
 _AT_ONCE = 1_000
 

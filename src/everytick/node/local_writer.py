@@ -6,7 +6,7 @@ from typing import Protocol
 from everytick.node.health import Health
 from everytick.node.held import Held
 from everytick.node.writer import Committed, Writer
-from everytick.stores.base import RunStore
+from everytick.stores.protocols import RunStore
 
 
 class HandsOver(RunStore, Protocol):

@@ -26,7 +26,8 @@ from everytick.node.events import Event, Events, Happening
 from everytick.node.foresight import Foresight
 from everytick.node.scope import Scope
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Commit, PlansAtOnce
+from everytick.stores.base import Commit
+from everytick.stores.protocols import PlansAtOnce
 
 _log = logging.getLogger("everytick.planner")
 

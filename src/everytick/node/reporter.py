@@ -18,7 +18,8 @@ from everytick.node.health import Health
 from everytick.node.held import Running
 from everytick.node.hooks import Hook, HookThreads, why_in_vain
 from everytick.node.scope import Scope
-from everytick.stores.base import Claim, HistoryStore, JobStore, RunStore
+from everytick.stores.base import Claim
+from everytick.stores.protocols import HistoryStore, JobStore, RunStore
 
 _log = logging.getLogger("everytick.hooks")
 

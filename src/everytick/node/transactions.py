@@ -15,7 +15,8 @@ from everytick.node.backoff import Backoff
 from everytick.node.clock import NodeClock
 from everytick.node.held import Held, Running
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Commit, Transaction
+from everytick.stores.base import Commit
+from everytick.stores.protocols import Transaction
 
 
 class Owner(Protocol):

@@ -16,7 +16,8 @@ from everytick.node.alarms import Alarms
 from everytick.node.clock import NodeClock
 from everytick.node.health import Health
 from everytick.node.held import Running
-from everytick.stores.base import Claim, RunStore
+from everytick.stores.base import Claim
+from everytick.stores.protocols import RunStore
 
 _log = logging.getLogger("everytick.executor")
 

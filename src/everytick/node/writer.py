@@ -11,7 +11,8 @@ from everytick.errors import Contended, StoreGone, StoreUnavailable
 from everytick.node.backoff import Backoff
 from everytick.node.health import Health
 from everytick.node.held import Held
-from everytick.stores.base import Claim, Commit, RunStore
+from everytick.stores.base import Claim, Commit
+from everytick.stores.protocols import RunStore
 
 _log = logging.getLogger("everytick.executor")
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from everytick.domain.job import Job
-    from everytick.stores.base import HistoryStore
+    from everytick.stores.protocols import HistoryStore
 
 _SEEN = 25
 """So many of the latest runs that ended well are looked at."""

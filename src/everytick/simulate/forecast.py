@@ -13,7 +13,7 @@ from everytick.simulate.durations import Length, Origin, known_lengths
 from everytick.simulate.lanes import Lane
 from everytick.simulate.record import EPOCH, QUARTER, JobTally, Record
 from everytick.simulate.world import Outage, World
-from everytick.stores.base import HistoryStore, JobStore
+from everytick.stores.protocols import HistoryStore, JobStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from everytick.domain.job import Job
     from everytick.sources.files import Folder
     from everytick.sources.job_files import FileJob
-    from everytick.stores.base import JobRecord, JobStore, Stored
+    from everytick.stores.base import JobRecord, Stored
+    from everytick.stores.protocols import JobStore
 
 _SUSPENDED, _RESUMED = "suspended", "resumed"
 _AT_ONCE = 250

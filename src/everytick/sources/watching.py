@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from everytick.sources.files import Folder
     from everytick.sources.yaml_reader import Mistake
-    from everytick.stores.base import JobStore
+    from everytick.stores.protocols import JobStore
 
 _log = logging.getLogger("everytick.files")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from everytick.errors import InvalidSetting, MissingExtra
-from everytick.stores.base import HistoryStore, JobStore, PlanStore, RunStore, Store
+from everytick.stores.protocols import HistoryStore, JobStore, PlanStore, RunStore, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,8 @@ from everytick.domain.names import did_you_mean
 from everytick.domain.occurrence import Occurrence
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
-from everytick.stores.base import HistoryStore, JobRecord, JobStore
+from everytick.stores.base import JobRecord
+from everytick.stores.protocols import HistoryStore, JobStore
 
 _BEGIN, _END = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
 _COUNTED = 10_000

@@ -21,9 +21,10 @@ from everytick.domain.statuses import ENDED
 from everytick.domain.steps import Row, Step, rules_of
 from everytick.errors import StoreUnavailable
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Orders, Transaction, Whole
+from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Orders, Whole
 from everytick.stores.memory.store import MemoryStore
 from everytick.stores.memory.tables import JobRow, OccurrenceRow
+from everytick.stores.protocols import Transaction
 
 AT_ONCE = 100
 """So many runs of a job are handed over together."""

@@ -12,9 +12,10 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import ATTEMPT_ENDED, ENDED, AttemptStatus, OccurrenceStatus, may_move
 from everytick.domain.steps import OccurrenceSnapshot, Step, rules_of, runs_of
 from everytick.errors import TransactionsUnsupported
-from everytick.stores.base import NODES_KEPT, Claim, ClaimKey, Commit, NodeScope, Orders, Transaction
+from everytick.stores.base import NODES_KEPT, Claim, ClaimKey, Commit, NodeScope, Orders
 from everytick.stores.memory.base import Base, together
 from everytick.stores.memory.tables import AttemptRow, OccurrenceRow
+from everytick.stores.protocols import Transaction
 
 _S = OccurrenceStatus
 

@@ -10,7 +10,7 @@ from everytick.domain.notes import Note
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.domain.steps import Row as Written
-from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Orders, Transaction, new_token
+from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Orders, new_token
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, columns, lean_columns, occurrence_key
 from everytick.stores.postgres.claims import RIPE, place_in_line
@@ -18,6 +18,7 @@ from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.postgres.marks import is_repeat
 from everytick.stores.postgres.rows import ATTEMPT_CODE, RUN_CODE, STATUS_CODE, Row
 from everytick.stores.postgres.transaction import TaskTransaction
+from everytick.stores.protocols import Transaction
 
 Steps = Sequence[tuple[Claim, Step]]
 

@@ -1,0 +1,390 @@
+"""The seam: what everytick asks of a store, in batches, each verb keeping one invariant.
+
+Losing a race is an answer (`Commit.STALE`), not an exception. The memory store is the
+readable specification of every verb; the others are proven equal to it. The values that
+travel stand in `stores.base`.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from everytick.domain.decisions import Plan, Span
+from everytick.domain.fired import Fired
+from everytick.domain.job import Job
+from everytick.domain.nodes import NodeFacts
+from everytick.domain.notes import Note
+from everytick.domain.occurrence import Cause
+from everytick.domain.snapshots import Adjustment, Edition, JobSnapshot, Missed, Request
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.steps import OccurrenceSnapshot, Step
+from everytick.stores.base import (
+    Ahead,
+    Claim,
+    ClaimKey,
+    Commit,
+    Edits,
+    JobRecord,
+    NodeRecord,
+    NodeScope,
+    Offer,
+    Orders,
+    Page,
+    Stored,
+    Whole,
+)
+
+
+class Transaction(Protocol):
+    """The store's own transaction, in which a task writes; `commit` puts the attempt's success into it."""
+
+    @property
+    def connection(self) -> Any:
+        """The driver's connection, for what `execute` and `fetch` do not offer; it must not commit."""
+        ...
+
+    async def execute(self, sql: str, *arguments: object) -> None:
+        """Carry out one statement, with placeholders as the driver writes them."""
+        ...
+
+    async def fetch(self, sql: str, *arguments: object) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of one question, which sees what the transaction wrote."""
+        ...
+
+    async def commit(self, step: Step) -> Commit:
+        """Write the step and commit all of it together; STALE says that nothing was written at all."""
+        ...
+
+
+class Store(Protocol):
+    """A place with a clock of its own: the store's clock is the clock."""
+
+    is_in_memory: ClassVar[bool]
+    """Whether it is forgotten with the process."""
+
+    holds_due: ClassVar[bool]
+    """Whether `due` holds the jobs it gives, so that another batch at the same time passes over them."""
+
+    @property
+    def file(self) -> Path | None:
+        """The file that holds everything, where one does."""
+        ...
+
+    async def open(self) -> None:
+        """Make the store ready: migrate it, or refuse it with a reason."""
+        ...
+
+    async def migrated(self) -> int:
+        """Return the number of the newest migration that was applied, without opening or changing anything.
+
+        It is 0 where there is nothing yet, and in memory.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Give back what `open` took; closing twice is harmless."""
+        ...
+
+    async def now(self) -> datetime:
+        """Return the store's time; it follows a clock that is set right, back too."""
+        ...
+
+    async def settle_clock(self) -> Sequence[tuple[str, datetime]]:
+        """Let everything go on that was written while the clock was ahead; asked at a start, and after a step back.
+
+        A parked retry that is further away than its own wait is brought back to it, and jobs are
+        looked at that would be only once the clock is there again. Returns the jobs whose
+        watermark lies more than a minute ahead, by name: what was decided is not decided again,
+        and `rewind` sets them right.
+        """
+        ...
+
+    async def check_writable(self) -> None:
+        """Return if every table is there and takes writes; nothing is changed.
+
+        Raises `StoreUnavailable` where the store is away, `StoreBroken` where a table is missing or damaged. This
+        tells a store that takes nothing from one that only refuses some items.
+        """
+        ...
+
+    async def bell(self, seconds: float) -> bool:
+        """Wait for a hint that something changed, at most so many seconds; return whether one came."""
+        ...
+
+    async def ahead(self, scope: NodeScope) -> Ahead:
+        """Return what is next in this scope, so that a node sleeps until then and not longer."""
+        ...
+
+
+class PlanStore(Protocol):
+    """What the planner asks."""
+
+    async def now(self) -> datetime:
+        """Return the store's time."""
+        ...
+
+    def due(self, scope: NodeScope, now: datetime, limit: int) -> AbstractAsyncContextManager[Sequence[JobSnapshot]]:
+        """Give up to `limit` jobs of the scope whose `wake_at` has come, longest-waiting first.
+
+        A store may hold them until the batch ends; where it does not, two nodes may see the
+        same job, and the revision check in `commit_plans` settles it.
+        """
+        ...
+
+    async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
+        """Write each plan whole, on the condition that its job's revision is still the snapshot's."""
+        ...
+
+
+@runtime_checkable
+class PlansAtOnce(Protocol):
+    """What a store has besides where the way to it is long: a planner's rounds in fewer questions."""
+
+    async def glance(self, scope: NodeScope, limit: int) -> tuple[datetime, Sequence[JobSnapshot]] | None:
+        """Return the store's time and the jobs of the scope whose `wake_at` has come by then; None for many.
+
+        They are not held: the revision settles it where two nodes see the same job.
+        """
+        ...
+
+    async def commit_and_claim(
+        self, batch: Sequence[JobSnapshot], plans: Sequence[Plan], offer: Offer
+    ) -> tuple[list[Commit], list[Claim]]:
+        """Do what `commit_plans` does, and give the node at once what would be the first in line.
+
+        What is given is claimed as `claim` would do it. Where anything else is ready, or more is
+        made than offered for, nothing is given: then the line decides.
+        """
+        ...
+
+
+class RunStore(Protocol):
+    """What the executor and the reaper ask."""
+
+    async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
+        """Give the node up to `limit` ready occurrences of its scope, by priority, then age.
+
+        The claim is the durable start.
+        """
+        ...
+
+    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
+        """Write each step, on the condition that the claim's fence and token are still the occurrence's."""
+        ...
+
+    async def register(self, node: str, facts: NodeFacts) -> None:
+        """Keep what the node says of itself, which is a sign of life; nodes that are long gone are forgotten."""
+        ...
+
+    async def beat(self, node: str, keys: Collection[ClaimKey]) -> Orders:
+        """Say that the node lives and what it holds; the answer says what the store knows better."""
+        ...
+
+    async def leave(self, node: str) -> None:
+        """Say that the node beats no more: its beats are 0, and what it still holds is an orphan at once."""
+        ...
+
+    async def orphans(
+        self, reaper: str, limit: int, silent: Mapping[str, int], keys: Collection[ClaimKey] = ()
+    ) -> list[Claim]:
+        """Take over what each silent node holds if its `beats` is still the number named, and each claim named.
+
+        Owner, fence and token change in one statement: of many reapers one gets it, and the old
+        owner is fenced out before anything is decided. A wait that an owner kept lost nothing: it
+        is only freed. At most `limit` that ran are given, the oldest first.
+        """
+        ...
+
+    async def take(
+        self, node: str, job_ids: Collection[str], limit: int, occurrence_ids: Collection[str] | None = None
+    ) -> list[Claim]:
+        """Take over what other nodes hold of these jobs, silent or not, as `orphans` does for the silent.
+
+        With `occurrence_ids` only these.
+        """
+        ...
+
+    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
+        """Show people what is running: make or change the attempt's row, under the claim's fence.
+
+        A note that comes after its own attempt's end adds to the row and changes no status;
+        one whose fence is gone is dropped.
+        """
+        ...
+
+    def transaction(self, claim: Claim) -> AbstractAsyncContextManager[Transaction]:
+        """Begin a transaction for a task of the claim; leaving it without a commit takes everything back.
+
+        A store without transactions of its own refuses with `TransactionsUnsupported`.
+        """
+        ...
+
+    async def reports(self, scope: NodeScope, limit: int) -> list[OccurrenceSnapshot]:
+        """Return ended occurrences of the scope whose report was not delivered yet, oldest end first."""
+        ...
+
+    async def reported(self, occurrence_ids: Collection[str]) -> None:
+        """Note that these reports were delivered; a report may come twice, but never not at all."""
+        ...
+
+    def apart(self) -> "AbstractAsyncContextManager[RunStore] | None":
+        """Give the same store for another thread's loop, with a connection of its own; None if it lives in one loop."""
+        ...
+
+
+class JobStore(Protocol):
+    """What people and definitions ask of jobs."""
+
+    async def put(self, job: Job, *, expected_version: int | None = None, by: str = "") -> Stored:
+        """Create the job or make this its next version; an equal definition changes nothing."""
+        ...
+
+    async def put_all(self, jobs: Sequence[Job], *, by: str = "") -> Sequence[Stored]:
+        """Do to each of these, no two of one name, what `put` does, all together or not at all."""
+        ...
+
+    async def apply(self, edits: Edits, *, by: str = "") -> Sequence[Stored]:
+        """Do everything that the edits say in one transaction, or nothing; return what came of each put.
+
+        A job that is at another version than was expected refuses all of it with `VersionConflict`.
+        """
+        ...
+
+    async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
+        """Return those of the jobs that exist."""
+        ...
+
+    async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
+        """Return every job that is not removed, by name; with `removed` those that are as well."""
+        ...
+
+    async def editions(
+        self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
+    ) -> Sequence[Edition]:
+        """Return these versions of a job's definition, and the one in force at a moment, in order.
+
+        A version never changes and is kept as long as its job; one that cannot be read here is
+        left out.
+        """
+        ...
+
+    async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
+        """Return what a plan would see of those jobs that exist now, due or not, and hold nothing."""
+        ...
+
+    async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
+        """Write down what was fired without this store; return the handle of each run, None where another is there.
+
+        A run becomes an occurrence that stands where the run stands, unless there is one of its
+        id already: the same told again has the same handle, and what somebody else has begun of
+        the instant stays. A run with an owner is that node's, as if it had claimed it. The job is
+        decided as far as it was there if it was decided here up to where that began, and no further.
+        """
+        ...
+
+    async def rename(self, job_id: str, name: str, *, by: str = "") -> None:
+        """Give the job another name; its id and history stay."""
+        ...
+
+    async def remove(self, job_id: str, *, retire_after: timedelta = timedelta(0), by: str = "") -> None:
+        """Take the job out of service: nothing new is created, what was not claimed is canceled."""
+        ...
+
+    async def purge(self, job_id: str, limit: int = 1000) -> bool:
+        """Forget up to `limit` occurrences of a removed job for good, and the job once none is left.
+
+        Return whether it is gone. Refused while a node holds one of them, and if the job is in
+        service again.
+        """
+        ...
+
+    async def pause(
+        self,
+        job_id: str,
+        *,
+        until: datetime | None = None,
+        missed: Missed = Missed.SKIP,
+        reason: str = "",
+        by: str = "",
+    ) -> None:
+        """Hold the schedule from now on; what was not claimed waits."""
+        ...
+
+    async def resume(self, job_id: str, *, by: str = "") -> bool:
+        """End a pause now; return whether there was one."""
+        ...
+
+    async def request(self, job_id: str, request: Request, *, within: Any = None) -> str:
+        """Ask for an occurrence and return its id; the same key again answers with the same one.
+
+        `within` is a connection of the caller's own to the same database: then it is asked in
+        the transaction that is open there, and nothing of ours is locked until that commits.
+        """
+        ...
+
+    async def adjust(self, job_id: str, adjustment: Adjustment) -> None:
+        """Skip or move one single future instant; what was said of it before is replaced."""
+        ...
+
+    async def reschedule(self, job_id: str, to: datetime, *, by: str = "") -> None:
+        """Set the next run; the instants before it give way."""
+        ...
+
+    async def rewind(self, job_id: str) -> bool:
+        """Set a watermark that lies ahead back to now, the one exception to Monotony; return whether it lay ahead.
+
+        An instant that has an occurrence keeps it. What was recorded as not run is decided anew,
+        by the newest definition; a pause of the time ahead holds from now on.
+        """
+        ...
+
+    async def cancel(self, occurrence_id: str, reason: str = "canceled") -> bool:
+        """End what nobody has claimed, or ask its owner to stop; return whether it was still active."""
+        ...
+
+
+class HistoryStore(Protocol):
+    """What people ask of the past."""
+
+    async def history(
+        self,
+        *,
+        job_id: str | None = None,
+        statuses: Collection[OccurrenceStatus] = (),
+        cause: Cause | None = None,
+        after: datetime | None = None,
+        through: datetime | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page:
+        """Return a page of occurrences, newest first."""
+        ...
+
+    async def whole(self, occurrence_id: str) -> Whole:
+        """Return one occurrence with its runs and attempts."""
+        ...
+
+    async def existing(self, occurrence_ids: Collection[str]) -> frozenset[str]:
+        """Return those of these ids that an occurrence has, whatever became of it."""
+        ...
+
+    async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
+        """Return the spans of instants that did not run and touch `(after, through]`, in order."""
+        ...
+
+    async def last_failures(self, job_ids: Collection[str]) -> Mapping[str, datetime]:
+        """Return when an attempt of each of these jobs last failed or timed out, if one ever did.
+
+        That is known also once retention has forgotten the occurrence.
+        """
+        ...
+
+    async def nodes(self) -> Sequence[NodeRecord]:
+        """Return the nodes that were heard of and every other owner of anything, by id."""
+        ...
+
+    async def prune(self, limit: int = 1000) -> int:
+        """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""
+        ...
