@@ -60,7 +60,6 @@ MANY: dict[str, st.SearchStrategy[Any]] = {
 OWN: dict[str, st.SearchStrategy[Any]] = {
     **MANY,
     "description": WORDS,
-    "depends_on": st.dictionaries(NAMES, LENGTHS, max_size=2),
     "stop_schedule": st.none() | st.just(schedule("0 6 * * *; tz=Europe/Rome")),
 }
 TARGETS = st.one_of(

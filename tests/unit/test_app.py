@@ -288,14 +288,28 @@ def test_the_application_s_defaults_stand_between_the_built_in_and_the_job_s() -
     assert own.origin("grace") is Level.DEFAULT
 
 
+def test_a_policy_that_nothing_obeys_is_refused_on_the_line_that_wrote_it() -> None:
+    """A job, a task and the application's defaults alike; nothing of the job is kept."""
+    tick = Everytick("memory://")
+    unheard: Any = {"depends_on": {"extract": "2h"}}
+    message = "is not obeyed by everytick yet; instead: one job with both as tasks"
+    with pytest.raises(InvalidPolicies, match=rf"job 'etl': depends_on .* {message}"):
+        tick.define("etl", every("1h"), **unheard)
+    with pytest.raises(InvalidPolicies, match=rf"application defaults: depends_on .* {message}"):
+        Everytick(defaults=unheard)
+    assert tick.definitions == ()
+    with pytest.raises(InvalidPolicies, match=rf"job 'etl': task 'load': depends_on .* {message}"):
+        tick.define("etl", every("1h")).task(name="load", **unheard)(print)
+
+
 def test_defaults_that_make_no_sense_are_refused_when_the_application_is_made() -> None:
     """Before any job is defined."""
     with pytest.raises(InvalidPolicies, match=r"there is no policy 'retries' \(did you mean 'retry'\?\)"):
         Everytick(defaults={"retries": 3})
     with pytest.raises(InvalidPolicies, match="application defaults: grace '0s' must be at least 1s"):
         Everytick(defaults={"grace": "0s"})
-    with pytest.raises(InvalidPolicies, match="depends_on is one job's own"):
-        Everytick(defaults={"depends_on": "etl"})
+    with pytest.raises(InvalidPolicies, match="stop_schedule is one job's own"):
+        Everytick(defaults={"stop_schedule": "0 6 * * *"})
 
 
 @pytest.mark.parametrize(

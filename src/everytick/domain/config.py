@@ -19,7 +19,6 @@ from everytick.domain.durations import instant
 from everytick.domain.names import checked_name, did_you_mean
 from everytick.domain.payload import Payload, payload
 from everytick.domain.policies import (
-    Dependency,
     Failure,
     LateOverlap,
     Mode,
@@ -31,7 +30,18 @@ from everytick.domain.policies import (
     Retention,
     UpdatePolicy,
 )
-from everytick.domain.reading import INSTANT, LARGEST, as_data, choice, length, names, refused, switch, whole
+from everytick.domain.reading import (
+    INSTANT,
+    LARGEST,
+    NOT_OBEYED_YET,
+    as_data,
+    choice,
+    length,
+    names,
+    refused,
+    switch,
+    whole,
+)
 from everytick.domain.retry import RETRY_ON_FAILURE, Retry, retry
 from everytick.domain.schedule import Schedule
 from everytick.domain.values import value
@@ -81,7 +91,7 @@ class Settings:
     grace: timedelta = timedelta(seconds=60)
     on_create: OnCreate = OnCreate()
     on_orphan: OnOrphan = OnOrphan.FAIL
-    update_policy: UpdatePolicy = UpdatePolicy()
+    update_policy: UpdatePolicy = UpdatePolicy.IMMEDIATE
     priority: int = 0
     queue: str = "default"
     spread: timedelta | None = None
@@ -93,7 +103,6 @@ class Settings:
     start: datetime | None = None
     end: datetime | None = None
     skip_if_successful: bool = False
-    depends_on: tuple[Dependency, ...] = ()
     stop_schedule: Schedule | None = None
     restart_schedule: Schedule | None = None
     max_queued: int = 1000
@@ -102,9 +111,6 @@ class Settings:
     on_store_outage: OnStoreOutage = OnStoreOutage.WAIT
     retention: Retention = Retention()
     runner: str | None = None
-    success_within: timedelta | None = None
-    start_by: timedelta | None = None
-    finish_by: timedelta | None = None
     origins: tuple[tuple[str, Level], ...] = ()
 
     def overridden_by(self, overrides: "Overrides") -> "Settings":
@@ -183,6 +189,8 @@ def overrides(level: Level, given: Mapping[str, object], job: str = "", what: st
     """
     found: list[tuple[str, Any]] = []
     for key, written in given.items():
+        if key in NOT_OBEYED:
+            raise not_obeyed(key, written, job, what)
         policy = _policy(level, key, job)
         if written is not UNSET:
             found.append((key, _read(policy, key, written, job, what)))
@@ -296,7 +304,6 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
         "start": Policy(_or_none(instant), _MANY),
         "end": Policy(_or_none(instant), _MANY),
         "skip_if_successful": Policy(partial(switch, "skip_if_successful"), _MANY),
-        "depends_on": Policy(policies.depends_on, _JOB),
         "stop_schedule": Policy(_schedule("stop_schedule"), _JOB),
         "restart_schedule": Policy(_schedule("restart_schedule"), _JOB),
         "max_queued": Policy(_counted("max_queued", 1, 'overlap="skip", to let none wait'), _MANY),
@@ -305,8 +312,21 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
         "on_store_outage": Policy(partial(choice, "on_store_outage", OnStoreOutage), _MANY),
         "retention": Policy(policies.retention, _MANY),
         "runner": Policy(_or_none(partial(checked_name, "runner")), _TASK),
-        "success_within": Policy(_lasting("success_within"), _MANY),
-        "start_by": Policy(_lasting("start_by"), _MANY),
-        "finish_by": Policy(_lasting("finish_by"), _MANY),
     }
 )
+
+NOT_OBEYED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "depends_on": ("one job with both as tasks, one `after` the other", "a trigger of this job at the other's end"),
+        "success_within": ("a check from outside that asks the view jobs for last_success",),
+        "start_by": ('recovery={"strategy": "bounded_window", "max_duration": "5m"}, to run nothing later than that',),
+        "finish_by": ('execution_timeout="1h", to end a run that takes longer',),
+    }
+)
+"""Policies of the contract that everytick does not obey yet: what to write instead of each. They are refused."""
+
+
+def not_obeyed(key: str, written: object, job: str = "", what: str = "") -> InvalidPolicies:
+    """Return the refusal of a policy that would change nothing."""
+    reason = refused(key, written, NOT_OBEYED_YET).reason
+    return InvalidPolicies(job, f"{what}: {reason}" if what else reason, NOT_OBEYED[key])

@@ -6,16 +6,6 @@ from everytick.domain.config import Settings
 from everytick.domain.policies import LateOverlap, OnStoreOutage, Overlap, Strategy
 from everytick.errors import InvalidPolicies
 
-_USUAL = Settings()
-_NOT_ACTED_UPON = {
-    "depends_on": "the job runs whether or not the others succeeded",
-    "success_within": "nobody is told if it did not succeed",
-    "start_by": "nobody is told if it did not start",
-    "finish_by": "nobody is told if it did not finish",
-    "update_policy": "a changed schedule holds at once",
-}
-"""Words of the contract that are read, kept and shown, and that nothing obeys in this version: what happens instead."""
-
 
 def refuse_contradictions(job: str, settings: Settings, task: str = "") -> None:
     """Return if the settings of a job, or of one of its tasks, can hold together."""
@@ -50,6 +40,3 @@ def surprises(settings: Settings) -> Iterator[str]:
             "recovery execute_all with late_overlap skip runs only the oldest late instant and skips the others; "
             'late_overlap="queue" runs them one after another'
         )
-    for policy, instead in _NOT_ACTED_UPON.items():
-        if getattr(settings, policy) != getattr(_USUAL, policy):
-            yield f"{policy} is kept and has no effect in this version: {instead}"

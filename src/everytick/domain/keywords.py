@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from everytick.domain.config import Unset
-from everytick.domain.policies import Dependency, OnCreate, Recovery, Retention, UpdatePolicy
+from everytick.domain.policies import OnCreate, Recovery, Retention
 from everytick.domain.retry import Retry
 from everytick.domain.schedule import Schedule
 
@@ -39,7 +39,7 @@ class JobPolicies(TaskPolicies, total=False):
     grace: Duration | Unset
     on_create: Literal["next", "if_matching_now", "immediately"] | OnCreate | Mapping[str, Any] | Unset
     on_orphan: Literal["fail", "restart", "resume"] | Unset
-    update_policy: Literal["immediate", "graceful", "windowed"] | UpdatePolicy | Mapping[str, Any] | Unset
+    update_policy: Literal["immediate"] | Unset
     priority: int | Unset
     queue: str | Unset
     spread: Duration | Unset | None
@@ -50,7 +50,6 @@ class JobPolicies(TaskPolicies, total=False):
     start: datetime | str | Unset | None
     end: datetime | str | Unset | None
     skip_if_successful: bool | Unset
-    depends_on: str | Iterable[str | Dependency] | Mapping[str, Duration] | Unset
     stop_schedule: Schedule | str | Unset | None
     restart_schedule: Schedule | str | Unset | None
     max_queued: int | Unset
@@ -58,6 +57,3 @@ class JobPolicies(TaskPolicies, total=False):
     max_lost: int | Unset | None
     on_store_outage: Literal["wait", "fire_local"] | Unset
     retention: Retention | Mapping[str, Any] | Unset
-    success_within: Duration | Unset | None
-    start_by: Duration | Unset | None
-    finish_by: Duration | Unset | None

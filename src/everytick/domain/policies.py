@@ -6,13 +6,13 @@ value; `as_data` gives the text or mapping that reads back equal. What a policy 
 decided in `deciding`; nothing here acts.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from everytick.domain.durations import format_duration, instant
 from everytick.domain.names import checked_name
-from everytick.domain.reading import INSTANT, LARGEST, choice, fill, keys, length, refused, whole
+from everytick.domain.reading import INSTANT, LARGEST, NOT_OBEYED_YET, choice, fill, keys, length, refused, whole
 from everytick.domain.values import value
 from everytick.errors import InvalidPolicies
 
@@ -85,12 +85,10 @@ class FirstSight(StrEnum):
     BACKFILL_FROM = "backfill_from"
 
 
-class Change(StrEnum):
-    """When a changed schedule replaces the old one."""
+class UpdatePolicy(StrEnum):
+    """When a changed schedule replaces the old one. `graceful` and `windowed` are refused until they are obeyed."""
 
     IMMEDIATE = "immediate"
-    GRACEFUL = "graceful"
-    WINDOWED = "windowed"
 
 
 def late_overlap(given: object) -> LateOverlap:
@@ -136,12 +134,14 @@ class Recovery:
         max_duration: timedelta | str | None = None,
     ) -> None:
         kind = choice("recovery", Strategy, strategy)
-        bounds = _bounds("recovery", max_occurrences, max_duration, kind is Strategy.BOUNDED_WINDOW, "bounded_window")
-        fill(self, strategy=kind, **bounds)
+        fill(self, strategy=kind, **_bounds(max_occurrences, max_duration, kind is Strategy.BOUNDED_WINDOW))
 
     def as_data(self) -> object:
         """Return the word, or the mapping where there are bounds."""
-        return _worded("strategy", self.strategy, self.max_occurrences, self.max_duration)
+        age = None if self.max_duration is None else format_duration(self.max_duration)
+        bounds = {"max_occurrences": self.max_occurrences, "max_duration": age}
+        given = {name: bound for name, bound in bounds.items() if bound is not None}
+        return {"strategy": str(self.strategy), **given} if given else str(self.strategy)
 
 
 def bounded_window(max_occurrences: int | None = None, max_duration: timedelta | str | None = None) -> Recovery:
@@ -191,38 +191,14 @@ def on_create(given: object) -> OnCreate:
     return OnCreate(choice("on_create", FirstSight, given))
 
 
-@value
-class UpdatePolicy:
-    """When a changed schedule replaces the old one; `windowed` recomputes a horizon, 30 days unless said."""
-
-    change: Change
-    max_occurrences: int | None
-    max_duration: timedelta | None
-
-    def __init__(
-        self,
-        change: str = Change.IMMEDIATE,
-        max_occurrences: int | None = None,
-        max_duration: timedelta | str | None = None,
-    ) -> None:
-        kind = choice("update_policy", Change, change)
-        if kind is Change.WINDOWED and max_occurrences is None and max_duration is None:
-            max_duration = timedelta(days=30)
-        bounds = _bounds("update_policy", max_occurrences, max_duration, kind is Change.WINDOWED, "windowed")
-        fill(self, change=kind, **bounds)
-
-    def as_data(self) -> object:
-        """Return the word, or the mapping where there are bounds."""
-        return _worded("change", self.change, self.max_occurrences, self.max_duration)
-
-
 def update_policy(given: object) -> UpdatePolicy:
-    """Read `"immediate"`, `"graceful"`, `"windowed"` or `{"change": "windowed", "max_occurrences": 10}`."""
-    if isinstance(given, UpdatePolicy):
-        return given
-    if isinstance(given, Mapping):
-        return UpdatePolicy(**keys("update_policy", given, ("change", "max_occurrences", "max_duration"), ("change",)))
-    return UpdatePolicy(choice("update_policy", Change, given))
+    """Read `"immediate"`; the other two words of the contract are refused as not obeyed yet."""
+    word = given.get("change") if isinstance(given, Mapping) else given
+    if word in ("graceful", "windowed"):
+        raise refused(
+            "update_policy", given, NOT_OBEYED_YET, 'update_policy="immediate", from which an edit counts at once'
+        )
+    return choice("update_policy", UpdatePolicy, given)
 
 
 @value
@@ -268,57 +244,15 @@ def retention(given: object) -> Retention:
     raise refused("retention", given, "must say what is kept", 'retention={"success": "30d", "failure": "90d"}')
 
 
-@value
-class Dependency:
-    """Another job that must have succeeded within the time before the instant."""
-
-    job: str
-    within: timedelta
-
-    def __init__(self, job: str, within: timedelta | str = timedelta(hours=1)) -> None:
-        fill(self, job=checked_name("depends_on", job), within=length("depends_on", within, INSTANT))
-
-    def as_data(self) -> object:
-        """Return the mapping `{"job": name, "within": duration}`."""
-        return {"job": self.job, "within": format_duration(self.within)}
-
-
-def depends_on(given: object) -> tuple[Dependency, ...]:
-    """Read a job's name, a list of names or `{name: within}`; an hour unless said."""
-    if isinstance(given, Mapping):
-        found = [Dependency(job, within) for job, within in given.items()]
-    elif isinstance(given, (str, Dependency)):
-        found = [_dependency(given)]
-    elif isinstance(given, Iterable) and not isinstance(given, bytes):
-        found = [_dependency(item) for item in given]
-    else:
-        raise refused("depends_on", given, "must be a job's name or a list of names", 'depends_on={"extract": "2h"}')
-    if len({one.job for one in found}) < len(found):
-        raise refused("depends_on", given, "names a job twice")
-    return tuple(sorted(found, key=lambda one: one.job))
-
-
-def _dependency(given: object) -> Dependency:
-    if isinstance(given, Dependency):
-        return given
-    if isinstance(given, Mapping):
-        return Dependency(**keys("depends_on", given, ("job", "within"), ("job",)))
-    return Dependency(checked_name("depends_on", given))
-
-
-def _bounds(policy: str, count: object, age: object, bounded: bool, word: str) -> dict[str, object]:
-    """The two bounds of a window; they make sense with one word only, and zero keeps nothing."""
-    if not bounded and (count is not None or age is not None):
+def _bounds(count: object, age: object, is_window: bool) -> dict[str, object]:
+    """The two bounds of `bounded_window`; the other strategies have none, and zero would keep nothing."""
+    if not is_window and (count is not None or age is not None):
         bound = "max_occurrences" if count is not None else "max_duration"
-        raise InvalidPolicies("", f"{policy} takes {bound} only with {word}", (f'"{word}"', f"no {bound}"))
-    none = ('recovery="mark_as_missed", to run none',) if policy == "recovery" else ('update_policy="graceful"',)
+        raise InvalidPolicies(
+            "", f"recovery takes {bound} only with bounded_window", ('"bounded_window"', f"no {bound}")
+        )
+    none = 'recovery="mark_as_missed", to run none'
     return {
-        "max_occurrences": None if count is None else whole(f"{policy} max_occurrences", count, 1, LARGEST, *none),
-        "max_duration": None if age is None else length(f"{policy} max_duration", age, INSTANT, *none),
+        "max_occurrences": None if count is None else whole("recovery max_occurrences", count, 1, LARGEST, none),
+        "max_duration": None if age is None else length("recovery max_duration", age, INSTANT, none),
     }
-
-
-def _worded(key: str, word: StrEnum, count: int | None, age: timedelta | None) -> object:
-    bounds = {"max_occurrences": count, "max_duration": None if age is None else format_duration(age)}
-    kept = {name: bound for name, bound in bounds.items() if bound is not None}
-    return {key: str(word), **kept} if kept else str(word)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-from everytick.domain.config import Level, Overrides, overrides
+from everytick.domain.config import NOT_OBEYED, Level, Overrides, not_obeyed, overrides
 from everytick.domain.contradictions import surprises
 from everytick.domain.job import Job, TaskDefinition, define_job, define_task
 from everytick.domain.names import did_you_mean
@@ -228,7 +228,7 @@ class _Reader:
                 for inside, said in cause.found:
                     self._note((*path, *inside), said)
             elif kind == "extra_forbidden":
-                self._note(path, self._unknown(path), key=True)
+                self._note(path, self._unknown(path, each["input"]), key=True)
             elif kind == "missing":
                 self._note(path[:-1], f"{_what(path[:-1])} says no {path[-1]}: add {path[-1]}:", key=True)
             elif path and path[-1] == "[key]":
@@ -237,8 +237,10 @@ class _Reader:
                 shape = _SHAPES.get(kind)
                 self._note(path, f"{_what(path)} {shape}" if shape else str(cause or each["msg"]))
 
-    def _unknown(self, path: Sequence[Step]) -> str:
+    def _unknown(self, path: Sequence[Step], written: object) -> str:
         key, known = str(path[-1]), list(_model_at(path[:-1]).model_fields)
+        if key in NOT_OBEYED and len(path) > 1:
+            return f"{_what(path[:-1])}: {models.sentence(not_obeyed(key, written))}"
         near = did_you_mean(key, known) or f"; it may have {', '.join(known)}"
         return f"{_what(path[:-1])} has no '{shown(key, 60)}'{near}"
 

@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import Any
 
 from everytick.domain.policies import (
-    Change,
     Failure,
     FirstSight,
     LateOverlap,
@@ -18,6 +17,7 @@ from everytick.domain.policies import (
     OnStoreOutage,
     Overlap,
     Strategy,
+    UpdatePolicy,
 )
 
 Schema = dict[str, Any]
@@ -118,12 +118,7 @@ POLICY_SCHEMAS: dict[str, Schema] = {
         ]
     },
     "on_orphan": words(OnOrphan, "What becomes of an occurrence whose node fell silent."),
-    "update_policy": {
-        "anyOf": [
-            words(Change, "When a changed schedule counts."),
-            table(("change",), change=words(Change, ""), **_BOUNDS),
-        ]
-    },
+    "update_policy": words(UpdatePolicy, "When a changed schedule counts."),
     "priority": {"type": "integer", "minimum": -32_768, "maximum": 32_767},
     "queue": TEXT,
     "spread": or_null(DURATION),
@@ -135,10 +130,6 @@ POLICY_SCHEMAS: dict[str, Schema] = {
     "start": or_null(TEXT),
     "end": or_null(TEXT),
     "skip_if_successful": SWITCH,
-    "depends_on": {
-        "anyOf": [*NAMES["anyOf"], {"type": "object", "additionalProperties": DURATION}],
-        "description": "Jobs that must have succeeded before, each within a time.",
-    },
     "stop_schedule": or_null(SCHEDULE),
     "restart_schedule": or_null(SCHEDULE),
     "max_queued": _count(1),
@@ -147,7 +138,4 @@ POLICY_SCHEMAS: dict[str, Schema] = {
     "on_store_outage": words(OnStoreOutage, "Whether instants wait for a store that cannot be reached."),
     "retention": table(success=or_null(DURATION), failure=or_null(DURATION), keep_last=_count()),
     "runner": or_null(TEXT),
-    "success_within": or_null(DURATION),
-    "start_by": or_null(DURATION),
-    "finish_by": or_null(DURATION),
 }

@@ -57,7 +57,6 @@ JOB_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_NAME}}}")
 _BASES: Mapping[str, Mapping[str, object]] = {
     "retry": {"max": 1, "interval": "0s"},
     "recovery": {"strategy": "bounded_window"},
-    "update_policy": {"change": "windowed"},
     "retention": {},
 }
 _REQUEST = {"url": "https://example.org/"}

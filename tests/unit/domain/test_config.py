@@ -38,7 +38,7 @@ WRITTEN: dict[str, list[Any]] = {
     "grace": ["1s", "2h"],
     "on_create": ["immediately", {"backfill_from": "2024-01-01T00:00:00Z"}],
     "on_orphan": ["fail", "resume"],
-    "update_policy": ["graceful", "windowed"],
+    "update_policy": ["immediate"],
     "priority": [0, -5, 9],
     "queue": ["default", "slow"],
     "spread": [None, "15m"],
@@ -50,7 +50,6 @@ WRITTEN: dict[str, list[Any]] = {
     "start": [None, "2024-01-01T00:00:00Z"],
     "end": [None, "2034-01-01T00:00:00.5Z"],
     "skip_if_successful": [True, False],
-    "depends_on": [[], {"extract": "2h"}],
     "stop_schedule": [None, schedule("0 6 * * *")],
     "restart_schedule": [None, schedule("every 1h")],
     "max_queued": [1, 1000],
@@ -59,9 +58,6 @@ WRITTEN: dict[str, list[Any]] = {
     "on_store_outage": ["wait", "fire_local"],
     "retention": [{"success": None, "keep_last": 0}, {"failure": "1d"}],
     "runner": [None, "process"],
-    "success_within": [None, "1d"],
-    "start_by": [None, "5m"],
-    "finish_by": [None, "1h"],
 }
 LEVELS = list(Level)[1:]
 
@@ -130,7 +126,7 @@ def test_the_defaults_are_the_contract_s() -> None:
     assert (settings.late_overlap, settings.on_create.begin, settings.on_orphan) == ("queue", "next", "fail")
     assert (settings.grace, settings.timezone) == (timedelta(seconds=60), "UTC")
     assert (settings.late_cap, settings.max_queued, settings.max_lost) == (1000, 1000, 3)
-    assert (settings.max_concurrent, settings.update_policy.change) == (None, "immediate")
+    assert (settings.max_concurrent, settings.update_policy) == (None, "immediate")
     assert (settings.enabled, settings.queue, settings.priority) == (True, "default", 0)
     assert set(settings.effective().values()) >= {Effective(Overlap.SKIP, Level.DEFAULT)}
 
@@ -229,15 +225,36 @@ def test_an_unknown_policy_comes_with_a_guess_or_with_all_there_are() -> None:
 
 
 def test_a_policy_at_the_wrong_level_is_refused_with_where_it_belongs() -> None:
-    """S0-078: a task has no overlap; the application has no dependencies."""
+    """S0-078: a task has no overlap; an application has no stop schedule."""
     with pytest.raises(
         InvalidPolicies, match="overlap cannot be set for one task; instead: overlap of the job, or here"
     ):
         overrides(Level.TASK, {"overlap": "skip"}, "etl")
     with pytest.raises(InvalidPolicies, match="grace cannot be set for one occurrence"):
         overrides(Level.OCCURRENCE, {"grace": "1s"})
-    with pytest.raises(InvalidPolicies, match="depends_on is one job's own"):
-        overrides(Level.APPLICATION, {"depends_on": "a"})
+    with pytest.raises(InvalidPolicies, match="stop_schedule is one job's own"):
+        overrides(Level.APPLICATION, {"stop_schedule": None})
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "instead"),
+    [
+        ("depends_on", "extract", "one job with both as tasks, one `after` the other"),
+        ("success_within", "1d", "a check from outside"),
+        ("start_by", "1m", "recovery="),
+        ("finish_by", "1h", 'execution_timeout="1h"'),
+        ("update_policy", "graceful", 'update_policy="immediate"'),
+        ("update_policy", "windowed", 'update_policy="immediate"'),
+    ],
+)
+@pytest.mark.parametrize("level", [Level.APPLICATION, Level.JOB])
+def test_a_policy_that_nothing_obeys_is_refused(level: Level, key: str, written: str, instead: str) -> None:
+    """A job that relied on one would run as if it had not said it."""
+    with pytest.raises(InvalidPolicies) as refusal:
+        overrides(level, {key: written}, "etl", "task 'load'")
+    assert refusal.value.job == "etl"
+    assert refusal.value.reason == f"task 'load': {key} '{written}' is not obeyed by everytick yet"
+    assert refusal.value.alternatives[0].startswith(instead)
 
 
 @pytest.mark.parametrize(

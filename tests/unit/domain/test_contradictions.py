@@ -63,21 +63,3 @@ def test_running_all_late_instants_while_skipping_them_is_a_surprise(strategy: S
     refuse_contradictions("x", both)
     expected = 1 if (strategy, late) == (Strategy.EXECUTE_ALL, LateOverlap.SKIP) else 0
     assert len(list(surprises(both))) == expected
-
-
-@pytest.mark.parametrize(
-    ("policy", "written", "happens"),
-    [
-        ("depends_on", "extract", "runs whether or not the others succeeded"),
-        ("success_within", "1d", "nobody is told"),
-        ("start_by", "1m", "nobody is told"),
-        ("finish_by", "1h", "nobody is told"),
-        ("update_policy", "graceful", "holds at once"),
-    ],
-)
-def test_what_nothing_obeys_yet_is_said_to_whoever_writes_it(policy: str, written: str, happens: str) -> None:
-    """Kept and shown, but nobody may rely on it."""
-    (sentence,) = surprises(settings(**{policy: written}))
-    assert sentence.startswith(f"{policy} is kept and has no effect in this version: ")
-    assert happens in sentence
-    assert not list(surprises(settings()))

@@ -9,8 +9,6 @@ import pytest
 
 from everytick.domain import policies
 from everytick.domain.policies import (
-    Change,
-    Dependency,
     Failure,
     FirstSight,
     LateOverlap,
@@ -41,7 +39,7 @@ SINCE = datetime(2024, 1, 31, 9, tzinfo=UTC)
         (Failure, "fail_fast continue retry_on_failure"),
         (Strategy, "execute_last execute_all mark_as_missed bounded_window compressed"),
         (FirstSight, "next if_matching_now immediately backfill_from"),
-        (Change, "immediate graceful windowed"),
+        (UpdatePolicy, "immediate"),
         (OnOrphan, "fail restart resume"),
         (OnStoreOutage, "wait fire_local"),
     ],
@@ -167,29 +165,16 @@ def test_a_backfill_from_a_naive_time_is_refused() -> None:
         backfill_from("2024-01-31T10:00:00")
 
 
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        ("immediate", UpdatePolicy()),
-        ("graceful", UpdatePolicy(Change.GRACEFUL)),
-        ("windowed", UpdatePolicy("windowed", max_duration="30d")),
-        ({"change": "windowed", "max_occurrences": 10}, UpdatePolicy("windowed", 10)),
-        (UpdatePolicy("windowed", 10, "2d"), UpdatePolicy("windowed", 10, timedelta(days=2))),
-    ],
-)
-def test_an_update_replaces_at_once_gracefully_or_within_a_window(written: object, expected: UpdatePolicy) -> None:
-    """S0-020, S0-119: the window is 30 days unless said."""
-    assert policies.update_policy(written) == expected
-    assert policies.update_policy(as_data(expected)) == expected
-
-
-def test_an_update_window_without_windowed_is_refused() -> None:
-    """S0-119."""
-    with pytest.raises(InvalidPolicies, match="update_policy takes max_occurrences only with windowed"):
-        UpdatePolicy("graceful", 3)
-    with pytest.raises(InvalidPolicies, match="max_occurrences '0' must be from 1") as refusal:
-        UpdatePolicy("windowed", 0)
-    assert refusal.value.alternatives == ('update_policy="graceful"',)
+def test_a_changed_schedule_replaces_the_old_one_at_once() -> None:
+    """S0-020, S0-117: the other two words are known, and refused until they are obeyed."""
+    assert policies.update_policy("immediate") is UpdatePolicy.IMMEDIATE
+    for word in ("graceful", "windowed", {"change": "windowed", "max_occurrences": 10}):
+        with pytest.raises(
+            InvalidPolicies, match=r"update_policy '.*' is not obeyed by everytick yet; instead: update"
+        ):
+            policies.update_policy(word)
+    with pytest.raises(InvalidPolicies, match="update_policy 'later' is not known; instead"):
+        policies.update_policy("later")
 
 
 @pytest.mark.parametrize(
@@ -219,42 +204,6 @@ def test_retention_that_says_not_what_is_refused(written: object, reason: str) -
     """An age alone could mean either."""
     with pytest.raises(InvalidPolicies, match=reason):
         policies.retention(written)
-
-
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        ("extract", (Dependency("extract"),)),
-        (Dependency("extract", "2h"), (Dependency("extract", timedelta(hours=2)),)),
-        (
-            ["b", {"job": "a", "within": "2h"}, Dependency("c")],
-            (Dependency("a", "2h"), Dependency("b"), Dependency("c")),
-        ),
-        ({"b": "1d", "a": "1h"}, (Dependency("a"), Dependency("b", "1d"))),
-        ([], ()),
-    ],
-)
-def test_a_job_may_wait_for_the_success_of_others(written: object, expected: tuple[Dependency, ...]) -> None:
-    """S1-042: in the last hour unless said."""
-    assert policies.depends_on(written) == expected
-    assert policies.depends_on(as_data(expected)) == expected
-
-
-@pytest.mark.parametrize(
-    ("written", "error", "reason"),
-    [
-        (5, InvalidPolicies, "depends_on '5' must be a job's name"),
-        (b"a", InvalidPolicies, "depends_on .* must be a job's name"),
-        (["a", "a"], InvalidPolicies, "names a job twice"),
-        ([5], InvalidName, "depends_on name '5': must be text"),
-        ({"a": "0s"}, InvalidPolicies, "depends_on '0s' must be longer than zero"),
-        ([{"within": "1h"}], InvalidPolicies, "depends_on says no job"),
-    ],
-)
-def test_a_dependency_on_nobody_is_refused(written: object, error: type[Exception], reason: str) -> None:
-    """S1-042."""
-    with pytest.raises(error, match=reason):
-        policies.depends_on(written)
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,6 @@ def test_a_file_is_read_into_whole_definitions() -> None:
     assert read_target(month_end.tasks[0].target) == read_target('{"call": "myapp.jobs:close_books"}')
 
 
-@pytest.mark.filterwarnings("ignore:.*depends_on is kept:everytick.DefinitionWarning")
 def test_a_file_means_what_the_same_words_mean_in_python() -> None:
     tick = Everytick("memory://", name="shop", defaults={"retry": {"max": 3, "interval": "30s"}})
     defined = tick.define(
@@ -81,7 +80,6 @@ def test_a_file_means_what_the_same_words_mean_in_python() -> None:
         timezone="Europe/Berlin",
         overlap="queue",
         tags=["x", "y"],
-        depends_on={"b": "2h"},
         on_create={"backfill_from": "2026-01-01T00:00:00Z"},
         stop_schedule="0 6 * * *",
         spread="5m",
@@ -91,7 +89,7 @@ def test_a_file_means_what_the_same_words_mean_in_python() -> None:
     defined.http("two", "https://example.org/", method="POST", after="one", headers={"X": "y"}, task_timeout="10s")
 
     found = one(
-        'schedule: "30 2 * * *", timezone: Europe/Berlin, overlap: queue, tags: [y, x], depends_on: {b: 2h}, '
+        'schedule: "30 2 * * *", timezone: Europe/Berlin, overlap: queue, tags: [y, x], '
         "on_create: {backfill_from: '2026-01-01T00:00:00Z'}, stop_schedule: '0 6 * * *', spread: 5m, "
         "payload: {n: [1, null]}, tasks: [{name: one, command: [echo, '{{ job }}'], env: {A: b}, cwd: /srv}, "
         "{name: two, http: {url: 'https://example.org/', method: POST, headers: {X: y}}, after: one, "
@@ -311,6 +309,29 @@ def test_a_mistake_in_a_command_is_told_beside_those_of_its_job() -> None:
     found = mistakes("version: 1\njobs:\n  a: {schedule: x, tasks: [{name: t, command: [echo, '{{ jb }}'], cwd: 7}]}\n")
 
     assert [each.split(" ")[0] for each in found] == ["3:17:", "3:47:", "3:72:"]
+
+
+def test_a_policy_that_nothing_obeys_is_refused_where_it_stands() -> None:
+    """With what to write instead, as in files; for defaults and tasks too."""
+    text = """\
+version: 1
+defaults: {finish_by: 1h}
+jobs:
+  a:
+    schedule: "0 * * * *"
+    depends_on: extract
+    update_policy: graceful
+    tasks: [{name: b, command: work, start_by: 5m}]
+"""
+    refused = "is not obeyed by everytick yet; instead:"
+    extract = "one job with both as tasks, one `after` the other, or a trigger of this job at the other's end"
+    window = 'recovery: {"strategy": "bounded_window", "max_duration": "5m"}, to run nothing later than that'
+    assert mistakes(text) == [
+        f"2:12: defaults: finish_by '1h' {refused} execution_timeout: \"1h\", to end a run that takes longer",
+        f"6:5: job 'a': depends_on 'extract' {refused} {extract}",
+        f"7:20: update_policy 'graceful' {refused} update_policy: \"immediate\", from which an edit counts at once",
+        f"8:38: task 1 of job 'a': start_by '5m' {refused} {window}",
+    ]
 
 
 def test_contradictions_are_told_together_with_mistakes_of_other_jobs() -> None:

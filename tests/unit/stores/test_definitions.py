@@ -1,13 +1,12 @@
 """Definitions as text: what is stored reads back equal, and what cannot be stored is refused at the door."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from everytick import DefinitionWarning, Everytick, InvalidSchedule, Retry, any_of, calendar, cron, every
+from everytick import Everytick, InvalidSchedule, Retry, any_of, calendar, cron, every
 from everytick.domain.job import Job
 from everytick.schedules import codec
 from everytick.stores.definitions import read_definition, write_definition
@@ -22,19 +21,16 @@ def jobs() -> Sequence[Job]:
     tick.define("plain", every("10s"))
     tick.define("spread", cron("0 * * * *"), spread="15m", payload={"x": [1, None]}, tags=["a", "b"])
     tick.define("closed", any_of(cron("0 9 * * *"), every("1h")).excluding(CLOSED, roll="next"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DefinitionWarning)  # depends_on is kept, and nothing obeys it yet
-        tick.define(
-            "full",
-            cron("H 3 * * *", tz="Asia/Tokyo"),
-            overlap="queue",
-            recovery={"strategy": "bounded_window", "max_duration": "6h"},
-            stop_schedule=cron("0 6 * * *").excluding(CLOSED),
-            on_create={"backfill_from": "2026-01-01T00:00:00Z"},
-            start="2026-01-01T00:00:00Z",
-            retention={"success": "7d"},
-            depends_on={"plain": "2h"},
-        )
+    tick.define(
+        "full",
+        cron("H 3 * * *", tz="Asia/Tokyo"),
+        overlap="queue",
+        recovery={"strategy": "bounded_window", "max_duration": "6h"},
+        stop_schedule=cron("0 6 * * *").excluding(CLOSED),
+        on_create={"backfill_from": "2026-01-01T00:00:00Z"},
+        start="2026-01-01T00:00:00Z",
+        retention={"success": "7d"},
+    )
     graph = tick.define("graph", every("1d"), retry=None)
     graph.task(name="one")(print)
     graph.task(name="two", after=["one"], retry=Retry(5, "1m", factor=2.0), task_timeout=None)(print)
