@@ -57,7 +57,7 @@ def test_waits_are_those_of_the_formula_and_end_before_the_deadline(
             assert life.status is OccurrenceStatus.FAILED
             assert (life.snapshot.error == "Execution exceeded timeout") == left
             assert step.starts == ()
-            return
+            break
         until = step.after.run("a").resume_at
         assert until is not None
         assert abs(until - life.now - wait) <= timedelta(microseconds=2)
@@ -66,4 +66,5 @@ def test_waits_are_those_of_the_formula_and_end_before_the_deadline(
         again = life.claim_again() if step.resume_at is not None else life.wait_over("a")
         assert [start.number for start in again.starts] == [number + 1]
         assert life.now == until
-    assert life.snapshot.run("a").retries == len(failures)
+    else:
+        assert life.snapshot.run("a").retries == len(failures)

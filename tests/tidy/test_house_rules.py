@@ -32,6 +32,31 @@ def test_no_test_sleeps() -> None:
     assert found == []
 
 
+def test_every_test_runs_to_its_end() -> None:
+    """A test that returns early passes without testing.
+
+    One that holds on some stores names them in its parameters; hypothesis has `assume` and `reject`.
+    """
+    assert [
+        f"{path}:{line}"
+        for path in under("tests/")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+        for line in returns_of(node)
+    ] == []
+
+
+def returns_of(function: ast.AST) -> list[int]:
+    """Return the lines on which this function returns; functions that are defined within it do not count."""
+    found = []
+    for node in ast.iter_child_nodes(function):
+        if isinstance(node, ast.Return):
+            found.append(node.lineno)
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            found += returns_of(node)
+    return found
+
+
 def test_nothing_in_the_package_is_left_for_later() -> None:
     later = re.compile(r"\b(TODO|FIXME|XXX)\b|\braise NotImplementedError\b")
 

@@ -92,19 +92,21 @@ async def test_the_same_request_from_many_nodes_is_one_occurrence(
     assert [each.id for each in await occurrences(store)] == list(set(ids))
 
 
-@pytest.mark.parametrize("first", ["claim", "pause"])
-async def test_a_pause_and_a_claim_come_one_after_the_other(
-    store: PostgresStore, clock: ManualClock, db: Any, first: str
-) -> None:
-    """I13: whichever is first, no claim commits after the pause; both wait for the row that a third one holds."""
+async def test_what_was_claimed_before_the_pause_goes_on(store: PostgresStore, clock: ManualClock, db: Any) -> None:
+    """I13: a pause that comes after the claim leaves the occurrence running."""
     stored = await store.put(job())
     clock.move(hours=1)
     await plan_once(store)
-    if first == "claim":
-        assert len(await store.claim(NodeScope("node-1"), 1)) == 1
-        await store.pause(stored.job_id)
-        assert await db.fetchval("select status from occurrences") == "running"
-        return
+    assert len(await store.claim(NodeScope("node-1"), 1)) == 1
+    await store.pause(stored.job_id)
+    assert await db.fetchval("select status from occurrences") == "running"
+
+
+async def test_no_claim_commits_after_the_pause(store: PostgresStore, clock: ManualClock, db: Any) -> None:
+    """I13: the pause waits for the row that another connection holds, and the claim passes over that row."""
+    stored = await store.put(job())
+    clock.move(hours=1)
+    await plan_once(store)
     async with db.transaction():
         await db.execute("select from occurrence for update")
         pausing = asyncio.create_task(store.pause(stored.job_id))

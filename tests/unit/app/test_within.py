@@ -14,7 +14,6 @@ from everytick.stores.addresses import AnyStore
 from everytick.stores.postgres.store import PostgresStore
 from everytick.stores.sqlite.store import SqliteStore
 from tests.stores.acting import FAILED, everything, plan_once, run_one, statuses
-from tests.stores.clock import ManualClock
 
 pytestmark = pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
 
@@ -110,23 +109,6 @@ async def test_what_is_refused_leaves_the_callers_transaction_as_it_was(
     assert await statuses(store) == ["pending"]
 
 
-async def test_what_is_open_there_keeps_nobody_from_the_job(
-    tick: Everytick, store: AnyStore, own: Own, yearly: str
-) -> None:
-    """On PostgreSQL: SQLite has one writer, who then has to wait for the caller's commit."""
-    if not isinstance(store, PostgresStore):
-        return
-    await own.execute("begin")
-    await tick.trigger(yearly, within=own.connection)
-    await tick.pause(yearly, reason="meanwhile")
-    await tick.resume(yearly)
-    await tick.trigger(yearly)
-    assert len(await plan_once(store)) == 1
-    await own.execute("commit")
-    assert len(await plan_once(store)) == 1
-    assert sorted(await statuses(store)) == ["pending", "queued"]
-
-
 async def test_the_bell_rings_when_the_caller_commits(tick: Everytick, store: AnyStore, own: Own, yearly: str) -> None:
     while await store.bell(0.3):
         pass
@@ -170,25 +152,6 @@ def _asked() -> Any:
     from tests.stores.clock import START
 
     return Request("k", Cause.TRIGGER, START)
-
-
-async def test_a_connection_as_python_makes_it_leaves_the_commit_to_its_owner(
-    tick: Everytick, store: AnyStore, yearly: str, clock: ManualClock
-) -> None:
-    """SQLite, by default: a write begins a transaction, whoever makes it; rows may be anything to the owner."""
-    if not isinstance(store, SqliteStore):
-        return
-    legacy = sqlite3.connect(store.file)
-    legacy.row_factory = lambda _, row: {"row": row}
-    await tick.trigger(yearly, within=legacy)
-    assert legacy.in_transaction
-    assert legacy.execute("select 1").fetchone() == {"row": (1,)}
-    legacy.rollback()
-    assert await plan_once(store) == []
-    await tick.trigger(yearly, within=legacy)
-    legacy.commit()
-    assert len(await plan_once(store)) == 1
-    legacy.close()
 
 
 async def test_a_key_is_free_again_after_a_failure_within_a_transaction_too(
