@@ -34,19 +34,19 @@ from everytick.domain.steps import (
 )
 from everytick.domain.texts import EXECUTION_TIMEOUT, NOT_DISPATCHED, SHUTDOWN
 from everytick.node.alarms import Alarms
+from everytick.node.attempts import Attempts
 from everytick.node.claimer import Claimer
 from everytick.node.clock import NodeClock
 from everytick.node.events import Events, events_of, start_of
 from everytick.node.health import Health
-from everytick.node.held import CanBeTakenBack, Held, Running
 from everytick.node.logs import Logs
+from everytick.node.occurrence import CanBeTakenBack, OpenAttempt, OwnedOccurrence
 from everytick.node.reporter import Reporter
 from everytick.node.scope import Scope
 from everytick.node.settings import NodeSettings
 from everytick.node.slots import AHEAD_SECONDS, WAIT_SECONDS, Slots
+from everytick.node.timeouts import Timeouts
 from everytick.node.transactions import transaction
-from everytick.node.watch import Watch
-from everytick.node.workers import Workers
 from everytick.node.writer import Committed, Writer
 from everytick.runners.base import Body, Repertoire
 from everytick.runners.context import Halt, TaskTransaction
@@ -87,10 +87,12 @@ class Executor:
         self._reporter, self._logs = reporter, logs
         self.grace = settings.grace_period
         """How long what is told to stop may take; a stop may say otherwise for itself."""
-        self._held: dict[int, Held] = {}
-        self._backlog: deque[Held] = deque()
-        self._lingering: dict[int, Held] = {}  # no longer ours, and a body of it has not ended
-        self._behind: dict[int, Held] = {}  # claimed anew: begins when what lingers under its handle has ended
+        self._held: dict[int, OwnedOccurrence] = {}
+        self._backlog: deque[OwnedOccurrence] = deque()
+        self._lingering: dict[int, OwnedOccurrence] = {}  # no longer ours, and a body of it has not ended
+        self._behind: dict[
+            int, OwnedOccurrence
+        ] = {}  # claimed anew: begins when what lingers under its handle has ended
         self._unwritable: set[ClaimKey] = set()
         self.unwritable: Callable[[Claim], None] | None = None
         self._is_backlog_timed = False
@@ -98,12 +100,12 @@ class Executor:
         self._asides: set[asyncio.Task[None]] = set()
         self._empty = asyncio.Event()
         self._empty.set()
-        self._workers = Workers(self._attempt_ended, clock.monotonic, self.slots.ran)
-        self._watch = Watch(store, clock, alarms, health, self._time_out)
+        self._attempts = Attempts(self._attempt_ended, clock.monotonic, self.slots.ran)
+        self._timeouts = Timeouts(store, clock, alarms, health, self._time_out)
         self.writer = writing(store, health, self._committed)
         if store.is_in_memory:
             # An end is not safer there for being written at once, and others wait to start.
-            self.writer.give_way(lambda: self._workers.has_ready and self.slots.pace < AHEAD_SECONDS)
+            self.writer.give_way(lambda: self._attempts.has_ready and self.slots.pace < AHEAD_SECONDS)
         self.claimer = Claimer(store, scope, settings, health, self, clock.monotonic)
 
     # ----------------------------------------------------------------------------------------------- what it holds
@@ -111,7 +113,7 @@ class Executor:
     @property
     def named(self) -> set[ClaimKey]:
         """What this node holds, for its beat; may be asked from another thread."""
-        return self._unwritable | {held.claim.key for held in list(self._held.values())}
+        return self._unwritable | {occurrence.claim.key for occurrence in list(self._held.values())}
 
     @property
     def busy(self) -> int:
@@ -121,7 +123,7 @@ class Executor:
     @property
     def stuck(self) -> int:
         """How many workers have not ended; once closed, those whose attempt does not stop."""
-        return self._workers.stuck
+        return self._attempts.stuck
 
     @property
     def waiting(self) -> int:
@@ -131,7 +133,7 @@ class Executor:
     @property
     def is_calm(self) -> bool:
         """Whether nothing waits to be started or written."""
-        return not self._backlog and not self._workers.has_ready and not self.writer.waiting
+        return not self._backlog and not self._attempts.has_ready and not self.writer.waiting
 
     @property
     def unwritten(self) -> int:
@@ -152,8 +154,8 @@ class Executor:
     @property
     def latest(self) -> str:
         """The job whose attempt began last: if the loop stands still, it is the one to look at."""
-        running = self._workers.latest
-        return "" if running is None else running.held.claim.job.name
+        attempt = self._attempts.latest
+        return "" if attempt is None else attempt.occurrence.claim.job.name
 
     async def emptied(self) -> None:
         """Return when this node holds nothing any more."""
@@ -180,14 +182,16 @@ class Executor:
             bodies = self._bodies(claim.job)
             if not self._held:
                 self._empty.clear()
-            held = self._held[claim.key.handle] = Held(claim, bodies or (), arrived_at, self._clock.ahead)
-            held.asked_at = arrived_at if asked_at is None else asked_at
-            if bodies is None or self._stop is not None or self._is_stale(held):
-                self.feed(held, _RELEASED)
+            occurrence = self._held[claim.key.handle] = OwnedOccurrence(
+                claim, bodies or (), arrived_at, self._clock.ahead
+            )
+            occurrence.asked_at = arrived_at if asked_at is None else asked_at
+            if bodies is None or self._stop is not None or self._is_stale(occurrence):
+                self.feed(occurrence, _RELEASED)
             elif claim.key.handle in self._lingering:
-                self._behind[claim.key.handle] = held
+                self._behind[claim.key.handle] = occurrence
             else:
-                self._backlog.append(held)
+                self._backlog.append(occurrence)
         if self._backlog:
             self._fill(self._clock.now())
             self._time_backlog()
@@ -210,7 +214,7 @@ class Executor:
             self.feed(self._backlog.popleft(), _RELEASED)
         self._time_backlog()
 
-    def _makes_way(self, known: Held, claim: Claim) -> bool:
+    def _makes_way(self, known: OwnedOccurrence, claim: Claim) -> bool:
         """Let go of an older claim of the same handle, and tell whether the new one is to be taken.
 
         The fence says which is newer. Of two with the same fence and other tokens, the store was restored from an
@@ -228,23 +232,23 @@ class Executor:
         holds. The next beat tells what is still its own.
         """
         while self._backlog and self.slots.is_free and self._health.silent_for <= self._silence:
-            held = self._backlog.popleft()
-            if held.is_gone:
+            occurrence = self._backlog.popleft()
+            if occurrence.is_gone:
                 continue
-            if self._is_stale(held):
-                self.feed(held, _RELEASED)
+            if self._is_stale(occurrence):
+                self.feed(occurrence, _RELEASED)
             else:
-                self._begin(held, now)
+                self._begin(occurrence, now)
 
-    def _is_stale(self, held: Held) -> bool:
+    def _is_stale(self, occurrence: OwnedOccurrence) -> bool:
         """Whether the claim was asked for so long ago that another node may have taken it over; tell of it."""
-        passed = self._clock.monotonic() - held.asked_at
+        passed = self._clock.monotonic() - occurrence.asked_at
         if passed <= self._silence:
             return False
         _log.warning(
             "occurrence %s was asked for %.0f seconds ago and has not begun here: it is given back, since another node "
             "may have taken it over",
-            held.claim.snapshot.id,
+            occurrence.claim.snapshot.id,
             passed,
         )
         return True
@@ -262,165 +266,165 @@ class Executor:
             return None
         return bodies
 
-    def _begin(self, held: Held, now: datetime) -> None:
+    def _begin(self, occurrence: OwnedOccurrence, now: datetime) -> None:
         self.slots.take()
-        held.is_begun = True
-        if self._reporter.greets(held.claim):
-            self._reporter.started(held.claim, partial(self.feed, held, _CLAIMED))
+        occurrence.is_begun = True
+        if self._reporter.greets(occurrence.claim):
+            self._reporter.started(occurrence.claim, partial(self.feed, occurrence, _CLAIMED))
         else:
-            self.feed(held, _CLAIMED, now)
-        timeout = held.snapshot.rules.execution_timeout
-        if timeout is not None and not held.is_gone and held.snapshot.deadline is not None:
-            self._remind(held, held.snapshot.deadline, DeadlinePassed())
+            self.feed(occurrence, _CLAIMED, now)
+        timeout = occurrence.snapshot.rules.execution_timeout
+        if timeout is not None and not occurrence.is_gone and occurrence.snapshot.deadline is not None:
+            self._remind(occurrence, occurrence.snapshot.deadline, DeadlinePassed())
 
     # --------------------------------------------------------------------------------------------------- one life
 
-    def feed(self, held: Held, event: Event, now: datetime | None = None) -> None:
+    def feed(self, occurrence: OwnedOccurrence, event: Event, now: datetime | None = None) -> None:
         """Let the event have its effect: decide, start what may start, write what must be written."""
-        if held.is_gone:
+        if occurrence.is_gone:
             return
-        if held.deferred is not None:
-            held.deferred.append(event)
+        if occurrence.deferred is not None:
+            occurrence.deferred.append(event)
             return
         now = now or self._clock.now()
-        step = advance(held.follow(self._clock), event, now)
-        if step.after is not held.snapshot or step.commits:
-            self._follow(held, step, now)
+        step = advance(occurrence.follow(self._clock), event, now)
+        if step.after is not occurrence.snapshot or step.commits:
+            self._follow(occurrence, step, now)
 
-    def _follow(self, held: Held, step: Step, now: datetime) -> None:
-        self._heed(held, step, now)
+    def _follow(self, occurrence: OwnedOccurrence, step: Step, now: datetime) -> None:
+        self._heed(occurrence, step, now)
         if step.rows or step.end is not None or step.resume_at is not None or step.release:
-            self.writer.put(held, step)
+            self.writer.put(occurrence, step)
         else:
             for start in step.starts:
-                self._start(held, start)
+                self._start(occurrence, start)
         if step.waits:
-            self._park(held)
+            self._park(occurrence)
 
-    def _heed(self, held: Held, step: Step, now: datetime) -> None:
+    def _heed(self, occurrence: OwnedOccurrence, step: Step, now: datetime) -> None:
         """Do what needs no commit: remember, tell open attempts to stop, wait, free the slot."""
-        held.snapshot = step.after
+        occurrence.snapshot = step.after
         for cancel in step.cancels:
             place = step.after.rules.places[cancel.task]
-            running = held.open.get(place)
-            if running is not None and running.number == cancel.number:
-                self._halt(running, _why(step, cancel), cancel.reason)
+            attempt = occurrence.open.get(place)
+            if attempt is not None and attempt.number == cancel.number:
+                self._halt(attempt, _why(step, cancel), cancel.reason)
             else:
-                held.called_off = {*(held.called_off or ()), (cancel.task, cancel.number)}
+                occurrence.called_off = {*(occurrence.called_off or ()), (cancel.task, cancel.number)}
         for wait in step.waits:
-            self._remind(held, wait.until, WaitOver(wait.task))
+            self._remind(occurrence, wait.until, WaitOver(wait.task))
         if step.end is not None or step.resume_at is not None or step.release:
-            self._free(held, now)
+            self._free(occurrence, now)
 
-    def _remind(self, held: Held, until: datetime, event: Event) -> None:
+    def _remind(self, occurrence: OwnedOccurrence, until: datetime, event: Event) -> None:
         """Feed the event at that moment: counted on the monotonic clock, unless the store's clock is set back."""
-        self._wind(held, self._clock.seconds_until(until), partial(self._rang, held, until, event))
+        self._wind(occurrence, self._clock.seconds_until(until), partial(self._rang, occurrence, until, event))
 
-    def _wind(self, held: Held, seconds: float, call: Callable[[], None]) -> None:
+    def _wind(self, occurrence: OwnedOccurrence, seconds: float, call: Callable[[], None]) -> None:
         alarm = self._alarms.after(seconds, call)
         # Without those that have rung: there may be very many retries.
-        held.alarms = [*(each for each in held.alarms or () if each.call is not None), alarm]
+        occurrence.alarms = [*(each for each in occurrence.alarms or () if each.call is not None), alarm]
 
-    def _rang(self, held: Held, until: datetime, event: Event) -> None:
+    def _rang(self, occurrence: OwnedOccurrence, until: datetime, event: Event) -> None:
         if left := self._clock.seconds_until(until):
             # The store's clock was set back. It may be set right again at any time.
-            self._wind(held, min(left, _LOOK_AGAIN), partial(self._rang, held, until, event))
+            self._wind(occurrence, min(left, _LOOK_AGAIN), partial(self._rang, occurrence, until, event))
             return
-        if held.deferred is not None and isinstance(event, DeadlinePassed):
+        if occurrence.deferred is not None and isinstance(event, DeadlinePassed):
             # The event waits for the end of a task's transaction, which must not go on for ever.
-            self._halt_all(held, Halt.TIMEOUT, EXECUTION_TIMEOUT)
-        self.feed(held, event)
+            self._halt_all(occurrence, Halt.TIMEOUT, EXECUTION_TIMEOUT)
+        self.feed(occurrence, event)
 
-    def _free(self, held: Held, now: datetime) -> None:
-        if held.alarms is not None:
-            for alarm in held.alarms:
+    def _free(self, occurrence: OwnedOccurrence, now: datetime) -> None:
+        if occurrence.alarms is not None:
+            for alarm in occurrence.alarms:
                 self._alarms.turn_off(alarm)
-            held.alarms = None
-        if held.is_begun:
-            held.is_begun = False
+            occurrence.alarms = None
+        if occurrence.is_begun:
+            occurrence.is_begun = False
             self.slots.free()
             self._fill(now)
             self.claimer.slot_is_free()
 
-    def _start(self, held: Held, start: Start) -> None:
-        if held.called_off is not None and (start.task, start.number) in held.called_off:
-            self.feed(held, AttemptEnded(start.task, start.number, Canceled("canceled")))
+    def _start(self, occurrence: OwnedOccurrence, start: Start) -> None:
+        if occurrence.called_off is not None and (start.task, start.number) in occurrence.called_off:
+            self.feed(occurrence, AttemptEnded(start.task, start.number, Canceled("canceled")))
             return
-        place = held.snapshot.rules.places[start.task]
-        running = held.open[place] = Running(self, held, place, start.number, start.deadline)
-        self._watch.begun(running)
+        place = occurrence.snapshot.rules.places[start.task]
+        attempt = occurrence.open[place] = OpenAttempt(self, occurrence, place, start.number, start.deadline)
+        self._timeouts.begun(attempt)
         if self._events.wanted:
-            self._events.tell(start_of(held.claim, start.task, start.number, self._clock.now()))
-        if running.body.wants_previous:
-            self._reporter.with_previous(running, partial(self._workers.put, running))
+            self._events.tell(start_of(occurrence.claim, start.task, start.number, self._clock.now()))
+        if attempt.body.wants_previous:
+            self._reporter.with_previous(attempt, partial(self._attempts.put, attempt))
         else:
-            self._workers.put(running)
+            self._attempts.put(attempt)
 
-    def _attempt_ended(self, running: Running, outcome: Outcome, reading: float) -> None:
-        held = running.held
-        if held.open.get(running.place) is running:
-            del held.open[running.place]
-        self._logs.close(running)
-        self._watch.ended(running)
-        if held.is_gone and not held.open:
-            self._linger_no_more(held)
-        if running.is_settled:
+    def _attempt_ended(self, attempt: OpenAttempt, outcome: Outcome, reading: float) -> None:
+        occurrence = attempt.occurrence
+        if occurrence.open.get(attempt.place) is attempt:
+            del occurrence.open[attempt.place]
+        self._logs.close(attempt)
+        self._timeouts.ended(attempt)
+        if occurrence.is_gone and not occurrence.open:
+            self._linger_no_more(occurrence)
+        if attempt.is_settled:
             return
-        self.feed(held, AttemptEnded(running.task, running.number, outcome), self._clock.at(reading))
+        self.feed(occurrence, AttemptEnded(attempt.task, attempt.number, outcome), self._clock.at(reading))
 
-    def _committed(self, held: Held, step: Step, commit: Commit | None) -> None:
+    def _committed(self, occurrence: OwnedOccurrence, step: Step, commit: Commit | None) -> None:
         self.claimer.has_written()
-        if held.written is not None and not held.steps:
-            held.written.set()
-            held.written = None
+        if occurrence.written is not None and not occurrence.steps:
+            occurrence.written.set()
+            occurrence.written = None
         if commit is None:
             # The beat goes on naming it, or it would be handed to this node again, until somebody has settled it.
-            self._unwritable.add(held.claim.key)
-            self._let_go(held)
-            self._forget(held)
+            self._unwritable.add(occurrence.claim.key)
+            self._let_go(occurrence)
+            self._forget(occurrence)
             if self.unwritable is not None:
-                self.unwritable(held.claim)
+                self.unwritable(occurrence.claim)
         elif commit is Commit.STALE:
-            self._lose(held)
+            self._lose(occurrence)
         else:
-            self.has_committed(held, step)
+            self.has_committed(occurrence, step)
 
-    def has_committed(self, held: Held, step: Step) -> None:
+    def has_committed(self, occurrence: OwnedOccurrence, step: Step) -> None:
         """Go on from a step that the store has: start what it starts, tell of an end."""
         for start in step.starts:
-            self._start(held, start)
+            self._start(occurrence, start)
         if self._events.wanted:
-            for event in events_of(held.claim, step, self._clock.now()):
+            for event in events_of(occurrence.claim, step, self._clock.now()):
                 self._events.tell(event)
         if step.end is not None or step.resume_at is not None or step.release:
-            self._forget(held)
+            self._forget(occurrence)
             if step.end is not None:
-                self._reporter.ended(held.claim, step.end)
+                self._reporter.ended(occurrence.claim, step.end)
 
-    def _forget(self, held: Held) -> None:
-        held.is_gone = True
-        if self._held.get(held.claim.handle) is held:
-            del self._held[held.claim.handle]
-        if self._behind.get(held.claim.handle) is held:
-            del self._behind[held.claim.handle]
-        self._catalogue.forget(held.claim.snapshot.id)
+    def _forget(self, occurrence: OwnedOccurrence) -> None:
+        occurrence.is_gone = True
+        if self._held.get(occurrence.claim.handle) is occurrence:
+            del self._held[occurrence.claim.handle]
+        if self._behind.get(occurrence.claim.handle) is occurrence:
+            del self._behind[occurrence.claim.handle]
+        self._catalogue.forget(occurrence.claim.snapshot.id)
         self._look_if_empty()
 
     def _look_if_empty(self) -> None:
         if not self._held and not self._lingering:
             self._empty.set()
 
-    def _let_go(self, held: Held) -> None:
-        held.is_gone = True
-        if held.open:
-            self._lingering[held.claim.handle] = held
-        self._free(held, self._clock.now())
-        self._halt_all(held, Halt.CANCEL, "no longer this node's")
+    def _let_go(self, occurrence: OwnedOccurrence) -> None:
+        occurrence.is_gone = True
+        if occurrence.open:
+            self._lingering[occurrence.claim.handle] = occurrence
+        self._free(occurrence, self._clock.now())
+        self._halt_all(occurrence, Halt.CANCEL, "no longer this node's")
 
-    def _linger_no_more(self, held: Held) -> None:
+    def _linger_no_more(self, occurrence: OwnedOccurrence) -> None:
         """Begin what was claimed anew while a body of the older claim had not ended (S2-007)."""
-        handle = held.claim.handle
-        if self._lingering.get(handle) is not held:
+        handle = occurrence.claim.handle
+        if self._lingering.get(handle) is not occurrence:
             return
         del self._lingering[handle]
         behind = self._behind.pop(handle, None)
@@ -429,96 +433,100 @@ class Executor:
             self._fill(self._clock.now())
         self._look_if_empty()
 
-    def _lose(self, held: Held) -> None:
+    def _lose(self, occurrence: OwnedOccurrence) -> None:
         """Another node has it now: stop what runs, record nothing."""
-        if held.is_gone:
+        if occurrence.is_gone:
             return
-        _log.warning("occurrence %s is no longer this node's: it is stopped here", held.claim.snapshot.id)
-        self._let_go(held)
-        self._forget(held)
+        _log.warning("occurrence %s is no longer this node's: it is stopped here", occurrence.claim.snapshot.id)
+        self._let_go(occurrence)
+        self._forget(occurrence)
 
     # ---------------------------------------------------------------------------------------- stopping an attempt
 
-    def _halt(self, running: Running, why: Halt, reason: str) -> None:
-        if running.context.halt is not None:
+    def _halt(self, attempt: OpenAttempt, why: Halt, reason: str) -> None:
+        if attempt.context.halt is not None:
             return
-        self._workers.halt(running, why, reason)
+        self._attempts.halt(attempt, why, reason)
         grace = self.grace.total_seconds()
-        if running.alarm is not None:
-            self._alarms.turn_off(running.alarm)
+        if attempt.alarm is not None:
+            self._alarms.turn_off(attempt.alarm)
         # The body itself may need the whole grace period to end what it began.
-        running.alarm = self._alarms.after(grace + 1.0, partial(self._abandon, running))
+        attempt.alarm = self._alarms.after(grace + 1.0, partial(self._abandon, attempt))
 
-    def _halt_all(self, held: Held, why: Halt, reason: str) -> None:
-        for running in list(held.open.values()):
-            self._halt(running, why, reason)
+    def _halt_all(self, occurrence: OwnedOccurrence, why: Halt, reason: str) -> None:
+        for attempt in list(occurrence.open.values()):
+            self._halt(attempt, why, reason)
 
-    def _abandon(self, running: Running) -> None:
-        if not running.is_open:
+    def _abandon(self, attempt: OpenAttempt) -> None:
+        if not attempt.is_open:
             return
-        if running.lent is not None and not running.lent.is_committing:
-            aside = asyncio.get_running_loop().create_task(self._take_back(running, running.lent))
+        if attempt.lent is not None and not attempt.lent.is_committing:
+            aside = asyncio.get_running_loop().create_task(self._take_back(attempt, attempt.lent))
             self._asides.add(aside)
             aside.add_done_callback(self._asides.discard)
-        self._workers.abandon(running)
+        self._attempts.abandon(attempt)
 
-    async def _take_back(self, running: Running, lent: CanBeTakenBack) -> None:
+    async def _take_back(self, attempt: OpenAttempt, lent: CanBeTakenBack) -> None:
         """End the transaction of an attempt that was left behind, and let the events that waited for it come.
 
         Its turn goes with it: a retry must not wait for whoever does not end.
         """
-        held = running.held
-        deferred, held.deferred, held.turn = held.deferred or [], None, None
+        occurrence = attempt.occurrence
+        deferred, occurrence.deferred, occurrence.turn = occurrence.deferred or [], None, None
         try:
             await lent.take_back()
         except Exception:  # noqa: BLE001, its connection may be gone
-            _log.exception("the transaction of task '%s' could not be taken back", running.task)
+            _log.exception("the transaction of task '%s' could not be taken back", attempt.task)
         for event in deferred:
-            self.feed(held, event)
+            self.feed(occurrence, event)
 
-    def _time_out(self, running: Running) -> None:
-        if running.is_open:
-            self._halt(running, Halt.TIMEOUT, "")
+    def _time_out(self, attempt: OpenAttempt) -> None:
+        if attempt.is_open:
+            self._halt(attempt, Halt.TIMEOUT, "")
 
     # --------------------------------------------------------------------------------------- orders from the beat
 
     def obey(self, orders: Orders) -> None:
         """Do what the store said to a beat: cancel, let go, take what was not known to be held."""
         for key, reason in orders.cancel:
-            held = self._held_by(key)
-            if held is not None:
-                self._cancel(held, reason)
+            occurrence = self._held_by(key)
+            if occurrence is not None:
+                self._cancel(occurrence, reason)
         for key in orders.gone:
             self._unwritable.discard(key)
-            held = self._held_by(key)
+            occurrence = self._held_by(key)
             # What is being written may be why the store no longer counts it as held: its commit will tell.
-            if held is not None and not held.steps and held.deferred is None:
-                self._lose(held)
+            if occurrence is not None and not occurrence.steps and occurrence.deferred is None:
+                self._lose(occurrence)
         told = {key.handle for key in orders.parks if self._held_by(key) is not None}
-        for handle, held in list(self._held.items()):
-            held.parks = handle in told
-            self._park(held)
+        for handle, occurrence in list(self._held.items()):
+            occurrence.parks = handle in told
+            self._park(occurrence)
         self.claimer.adopt(orders.adopt)
         if self._backlog:
             self._fill(self._clock.now())
 
-    def _park(self, held: Held) -> None:
+    def _park(self, occurrence: OwnedOccurrence) -> None:
         """Give a wait for a retry up that nobody may keep: its job is out of service."""
-        if held.parks and held.snapshot.status is OccurrenceStatus.AWAITING_RETRY and held.snapshot.held:
-            self.feed(held, Stopping(drain=True))
+        if (
+            occurrence.parks
+            and occurrence.snapshot.status is OccurrenceStatus.AWAITING_RETRY
+            and occurrence.snapshot.held
+        ):
+            self.feed(occurrence, Stopping(drain=True))
 
-    def _held_by(self, key: ClaimKey) -> Held | None:
+    def _held_by(self, key: ClaimKey) -> OwnedOccurrence | None:
         """Return what is held by this very claim: the occurrence may have been claimed anew since."""
-        held = self._held.get(key.handle)
-        return held if held is not None and held.claim.key == key else None
+        occurrence = self._held.get(key.handle)
+        return occurrence if occurrence is not None and occurrence.claim.key == key else None
 
-    def _cancel(self, held: Held, reason: str) -> None:
-        if held in self._backlog:
-            self._backlog.remove(held)
-        self._behind.pop(held.claim.handle, None)
-        if held.deferred is not None:
-            self._halt_all(held, Halt.CANCEL, reason)
-        self.feed(held, CancelRequested(reason))
+    def _cancel(self, occurrence: OwnedOccurrence, reason: str) -> None:
+        if occurrence in self._backlog:
+            self._backlog.remove(occurrence)
+        self._behind.pop(occurrence.claim.handle, None)
+        if occurrence.deferred is not None:
+            self._halt_all(occurrence, Halt.CANCEL, reason)
+        self.feed(occurrence, CancelRequested(reason))
 
     # ------------------------------------------------------------------------------------------------------ stopping
 
@@ -530,52 +538,52 @@ class Executor:
         self._behind.clear()
         while self._backlog:
             self.feed(self._backlog.popleft(), _RELEASED)
-        for held in list(self._held.values()):
-            if held.deferred is not None and not drain:
-                self._halt_all(held, Halt.SHUTDOWN, SHUTDOWN)
-            self.feed(held, self._stop)
+        for occurrence in list(self._held.values()):
+            if occurrence.deferred is not None and not drain:
+                self._halt_all(occurrence, Halt.SHUTDOWN, SHUTDOWN)
+            self.feed(occurrence, self._stop)
 
     async def close(self) -> None:
         """End what is left of this executor; whatever did not end is left to another node's reaper."""
-        self._workers.close()
-        await self._workers.closed()
-        for held in list(self._held.values()):
-            held.is_gone = True
-        await self._watch.close()
+        self._attempts.close()
+        await self._attempts.closed()
+        for occurrence in list(self._held.values()):
+            occurrence.is_gone = True
+        await self._timeouts.close()
 
     # --------------------------------------------------------------------------------- what a running attempt asks for
 
-    def begun(self, running: Running) -> None:
+    def begun(self, attempt: OpenAttempt) -> None:
         """Time the attempt from now on."""
-        self._watch.timed(running)
+        self._timeouts.timed(attempt)
 
-    def logger(self, running: Running) -> Logger:
+    def logger(self, attempt: OpenAttempt) -> Logger:
         """Return the logger of the attempt."""
-        return self._logs.logger(running)
+        return self._logs.logger(attempt)
 
-    def keep(self, running: Running, data: bytes) -> None:
+    def keep(self, attempt: OpenAttempt, data: bytes) -> None:
         """Keep output of the attempt, from any thread."""
-        self._logs.write(running, data)
+        self._logs.write(attempt, data)
 
-    def transaction(self, running: Running) -> AbstractAsyncContextManager[TaskTransaction]:
+    def transaction(self, attempt: OpenAttempt) -> AbstractAsyncContextManager[TaskTransaction]:
         """Begin the attempt's one transaction."""
-        return transaction(self, self._store, self._clock, running)
+        return transaction(self, self._store, self._clock, attempt)
 
-    async def look_up_previous(self, running: Running) -> datetime | None:
+    async def look_up_previous(self, attempt: OpenAttempt) -> datetime | None:
         """Ask the store which occurrence of the job ended last."""
-        return await self._reporter.previous_of(running.held.claim.job)
+        return await self._reporter.previous_of(attempt.occurrence.claim.job)
 
-    async def written(self, held: Held) -> None:
+    async def written(self, occurrence: OwnedOccurrence) -> None:
         """Return when everything that was decided about the occurrence is in the store."""
-        if held.steps:
+        if occurrence.steps:
             # An event of its own: whoever waits may be canceled, and the writer must not notice.
-            held.written = held.written or asyncio.Event()
-            await held.written.wait()
+            occurrence.written = occurrence.written or asyncio.Event()
+            await occurrence.written.wait()
 
-    def settle(self, held: Held, step: Step) -> None:
+    def settle(self, occurrence: OwnedOccurrence, step: Step) -> None:
         """Go on from a step that was committed in a task's transaction."""
-        self._heed(held, step, self._clock.now())
-        self.has_committed(held, step)
+        self._heed(occurrence, step, self._clock.now())
+        self.has_committed(occurrence, step)
 
 
 def _why(step: Step, cancel: Cancel) -> Halt:

@@ -4,7 +4,7 @@ import asyncio
 from typing import Protocol
 
 from everytick.node.health import Health
-from everytick.node.held import Held
+from everytick.node.occurrence import OwnedOccurrence
 from everytick.node.writer import Committed, Writer
 from everytick.stores.protocols import RunStore
 
@@ -45,11 +45,11 @@ class LocalWriter(Writer):
             group.create_task(self._at_home.run())
             await super().run()
 
-    async def _write(self, batch: list[Held]) -> None:
-        for held in [each for each in batch if self._hands_over.is_home(each.claim.handle)]:
-            batch.remove(held)
-            steps, held.steps, held.is_queued = held.steps, (), False
+    async def _write(self, batch: list[OwnedOccurrence]) -> None:
+        for occurrence in [each for each in batch if self._hands_over.is_home(each.claim.handle)]:
+            batch.remove(occurrence)
+            steps, occurrence.steps, occurrence.is_queued = occurrence.steps, (), False
             for step in steps:
-                self._at_home.put(held, step)
+                self._at_home.put(occurrence, step)
         if batch:
             await super()._write(batch)

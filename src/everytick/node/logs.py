@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock, Thread
 
 from everytick.domain.notes import Log
-from everytick.node.held import Running
+from everytick.node.occurrence import OpenAttempt
 
 _log = logging.getLogger("everytick.logs")
 _tasks = logging.getLogger("everytick.task")
@@ -34,13 +34,13 @@ class _File:
 class _ToOutput(logging.Handler):
     """Writes what an attempt logs to its output."""
 
-    def __init__(self, logs: "Logs", running: Running) -> None:
+    def __init__(self, logs: "Logs", attempt: OpenAttempt) -> None:
         super().__init__()
-        self._logs, self._running = logs, running
+        self._logs, self._attempt = logs, attempt
         self.setFormatter(_FORMAT)
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._logs.write(self._running, self.format(record).encode(errors="replace") + b"\n")
+        self._logs.write(self._attempt, self.format(record).encode(errors="replace") + b"\n")
 
 
 class Logs:
@@ -48,21 +48,21 @@ class Logs:
 
     def __init__(self, folder: Path | None, node: str, limit: int = LIMIT) -> None:
         self._folder, self._node, self._limit = folder, node, limit
-        self._files: dict[Running, _File] = {}
-        self._loggers: dict[Running, logging.Logger] = {}
+        self._files: dict[OpenAttempt, _File] = {}
+        self._loggers: dict[OpenAttempt, logging.Logger] = {}
         self._lock = Lock()
         self._is_broken = False
         self._sweeper = Thread()
 
-    def write(self, running: Running, data: bytes) -> None:
+    def write(self, attempt: OpenAttempt, data: bytes) -> None:
         """Keep this; may be called from any thread."""
         if self._folder is None or not data:
             return
         with self._lock:
-            if running.is_over:
+            if attempt.is_over:
                 return
             try:
-                file = self._files.get(running) or self._open(running)
+                file = self._files.get(attempt) or self._open(attempt)
                 if file.left <= 0:
                     return
                 kept = data[: file.left]
@@ -73,30 +73,30 @@ class Logs:
             except OSError as error:
                 self._say_once(error)
 
-    def logger(self, running: Running) -> logging.Logger:
+    def logger(self, attempt: OpenAttempt) -> logging.Logger:
         """Return the attempt's logger: its lines go to its output, and on to `everytick.task`.
 
         Whoever logs after the end of the attempt speaks to `everytick.task` alone.
         """
-        if running.is_over:
+        if attempt.is_over:
             return _tasks
-        found = self._loggers.get(running)
+        found = self._loggers.get(attempt)
         if found is None:
-            found = logging.Logger(f"everytick.task.{running.context.job}")
+            found = logging.Logger(f"everytick.task.{attempt.context.job}")
             found.parent = _tasks
-            found.addHandler(_ToOutput(self, running))
-            self._loggers[running] = found
+            found.addHandler(_ToOutput(self, attempt))
+            self._loggers[attempt] = found
         return found
 
-    def close(self, running: Running) -> None:
+    def close(self, attempt: OpenAttempt) -> None:
         """Write no more for this attempt."""
         if self._loggers:
-            self._loggers.pop(running, None)
+            self._loggers.pop(attempt, None)
         with self._lock:
-            running.is_over = True
-            if self._files and running in self._files:
+            attempt.is_over = True
+            if self._files and attempt in self._files:
                 with suppress(OSError):
-                    os.close(self._files.pop(running).descriptor)
+                    os.close(self._files.pop(attempt).descriptor)
 
     def forget_before(self, moment: datetime) -> None:
         """Remove the folders of days that lie before the moment's, in a thread: each may hold very many files."""
@@ -109,19 +109,19 @@ class Logs:
             self._sweeper = Thread(target=_remove, args=(old,), name="everytick old output", daemon=True)
             self._sweeper.start()
 
-    def _open(self, running: Running) -> _File:
+    def _open(self, attempt: OpenAttempt) -> _File:
         assert self._folder is not None, "only who has a folder keeps output"
-        started = running.context.started_at.astimezone(UTC)
-        name = re.sub(r"[^\w.-]", "_", running.task)[:80]
-        if name != running.task:
+        started = attempt.context.started_at.astimezone(UTC)
+        name = re.sub(r"[^\w.-]", "_", attempt.task)[:80]
+        if name != attempt.task:
             # Another task may look the same as the name of a file: its place tells them apart.
-            name += f"~{running.place + 1}"
-        path = f"{started:%Y-%m-%d}/{running.context.occurrence_id}/{name}.{running.number}.log"
+            name += f"~{attempt.place + 1}"
+        path = f"{started:%Y-%m-%d}/{attempt.context.occurrence_id}/{name}.{attempt.number}.log"
         full = self._folder / path
         full.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = _File(os.open(full, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), self._limit)
-        self._files[running] = file
-        running.log_place = Log(self._node, path)
+        self._files[attempt] = file
+        attempt.log_place = Log(self._node, path)
         return file
 
     def _say_once(self, error: OSError) -> None:

@@ -15,8 +15,8 @@ from everytick.domain.report import Report, attempt_reports
 from everytick.domain.steps import End, OccurrenceSnapshot
 from everytick.errors import NotFound, StoreUnavailable, shown
 from everytick.node.health import Health
-from everytick.node.held import Running
 from everytick.node.hooks import Hook, HookThreads, why_in_vain
+from everytick.node.occurrence import OpenAttempt
 from everytick.node.scope import Scope
 from everytick.stores.base import Claim
 from everytick.stores.protocols import HistoryStore, JobStore, RunStore
@@ -97,9 +97,9 @@ class Reporter:
         if hook is not None:
             self._take_in_hand(hook, end.snapshot)
 
-    def with_previous(self, running: Running, go: Callable[[], None]) -> None:
+    def with_previous(self, attempt: OpenAttempt, go: Callable[[], None]) -> None:
         """Go, once the context knows which occurrence of the job ended last."""
-        self._spawn(self._look_up(running, go))
+        self._spawn(self._look_up(attempt, go))
 
     async def previous_of(self, job: Job) -> datetime | None:
         """Return the instant of the job's occurrence that ended last; None if there was none."""
@@ -228,10 +228,10 @@ class Reporter:
     def _has_room_again(self, job_id: str) -> bool:
         return len(self._in_hand) <= _IN_HAND // 2 and self._of_job[job_id] <= _IN_HAND_OF_A_JOB // 2
 
-    async def _look_up(self, running: Running, go: Callable[[], None]) -> None:
-        job = running.held.claim.job
+    async def _look_up(self, attempt: OpenAttempt, go: Callable[[], None]) -> None:
+        job = attempt.occurrence.claim.job
         try:
-            running.context.previous = await self.previous_of(job)
+            attempt.context.previous = await self.previous_of(job)
         except StoreUnavailable as error:
             # The task begins all the same; if it asks, it is told that the store does not answer.
             self._health.failed(error)

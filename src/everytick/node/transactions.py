@@ -13,7 +13,7 @@ from everytick.domain.steps import AttemptEnded, Event, Step
 from everytick.errors import Fenced, StoreUnavailable
 from everytick.node.backoff import Backoff
 from everytick.node.clock import NodeClock
-from everytick.node.held import Held, Running
+from everytick.node.occurrence import OpenAttempt, OwnedOccurrence
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Commit
 from everytick.stores.protocols import Transaction
@@ -22,15 +22,15 @@ from everytick.stores.protocols import Transaction
 class Owner(Protocol):
     """What the executor does around a transaction."""
 
-    async def written(self, held: Held) -> None:
+    async def written(self, occurrence: OwnedOccurrence) -> None:
         """Return when everything that was decided about the occurrence is in the store."""
         ...
 
-    def settle(self, held: Held, step: Step) -> None:
+    def settle(self, occurrence: OwnedOccurrence, step: Step) -> None:
         """Go on from a step that was committed."""
         ...
 
-    def feed(self, held: Held, event: Event) -> None:
+    def feed(self, occurrence: OwnedOccurrence, event: Event) -> None:
         """Let the event have its effect."""
         ...
 
@@ -96,45 +96,45 @@ class Lent:
 
 @asynccontextmanager
 async def transaction(
-    owner: Owner, store: AnyStore, clock: NodeClock, running: Running
+    owner: Owner, store: AnyStore, clock: NodeClock, attempt: OpenAttempt
 ) -> AsyncIterator[_TaskTransaction]:
     """Give the attempt its one transaction; meanwhile no other event of the occurrence is decided.
 
     Everything decided before is written first: the store's transaction may keep every
     other writer waiting. Fenced out, nothing was written and `Fenced` is raised.
     """
-    held = running.held
-    if running.has_transacted:
+    occurrence = attempt.occurrence
+    if attempt.has_transacted:
         raise RuntimeError("an attempt has one transaction, and this one has had it: put all writes into one block")
-    running.has_transacted = True
-    held.turn = held.turn or asyncio.Lock()
-    lent = running.lent = Lent(store.transaction(held.claim))
+    attempt.has_transacted = True
+    occurrence.turn = occurrence.turn or asyncio.Lock()
+    lent = attempt.lent = Lent(store.transaction(occurrence.claim))
     step: Step | None = None
-    async with held.turn:
-        held.deferred = []
+    async with occurrence.turn:
+        occurrence.deferred = []
         try:
-            await owner.written(held)
-            if held.is_gone:
-                raise Fenced(held.claim.snapshot.id)
+            await owner.written(occurrence)
+            if occurrence.is_gone:
+                raise Fenced(occurrence.claim.snapshot.id)
             async with lent:
                 task = _TaskTransaction(lent.inner)
                 yield task
-                ended = AttemptEnded(running.task, running.number, Succeeded(task.given))
-                decided = advance(held.follow(clock), ended, clock.now())
-                commit = _committed(store, lent.inner, decided, running) if lent.may_commit() else _refused()
+                ended = AttemptEnded(attempt.task, attempt.number, Succeeded(task.given))
+                decided = advance(occurrence.follow(clock), ended, clock.now())
+                commit = _committed(store, lent.inner, decided, attempt) if lent.may_commit() else _refused()
                 if await _whatever_comes(commit) is Commit.STALE:
-                    raise Fenced(held.claim.snapshot.id)
+                    raise Fenced(occurrence.claim.snapshot.id)
                 step = decided
-                running.is_settled = True
+                attempt.is_settled = True
         finally:
-            running.lent = None
+            attempt.lent = None
             # One that was taken back has given its turn away: what is deferred now belongs to another.
             if not lent.was_taken:
-                deferred, held.deferred = held.deferred or [], None
+                deferred, occurrence.deferred = occurrence.deferred or [], None
                 if step is not None:
-                    owner.settle(held, step)
+                    owner.settle(occurrence, step)
                 for event in deferred:
-                    owner.feed(held, event)
+                    owner.feed(occurrence, event)
 
 
 async def _refused() -> Commit:
@@ -142,7 +142,7 @@ async def _refused() -> Commit:
     return Commit.STALE
 
 
-async def _committed(store: AnyStore, inner: Transaction, step: Step, running: Running) -> Commit:
+async def _committed(store: AnyStore, inner: Transaction, step: Step, attempt: OpenAttempt) -> Commit:
     """Commit; where the answer was lost, look whether the success is there, since it came with the task's writes.
 
     To write the step again without them would record a success of something that is not there.
@@ -153,11 +153,11 @@ async def _committed(store: AnyStore, inner: Transaction, step: Step, running: R
         backoff = Backoff()
         while True:
             try:
-                whole = await store.whole(running.context.occurrence_id)
+                whole = await store.whole(attempt.context.occurrence_id)
             except StoreUnavailable as error:
                 await asyncio.sleep(backoff.failed(error))
                 continue
-            of_this = (each for _, each in whole.attempts if each.id == running.context.attempt_id)
+            of_this = (each for _, each in whole.attempts if each.id == attempt.context.attempt_id)
             if any(each.status is AttemptStatus.SUCCESS for each in of_this):
                 return Commit.COMMITTED
             raise lost from None

@@ -10,7 +10,7 @@ from everytick.domain.steps import Step
 from everytick.errors import Contended, StoreGone, StoreUnavailable
 from everytick.node.backoff import Backoff
 from everytick.node.health import Health
-from everytick.node.held import Held
+from everytick.node.occurrence import OwnedOccurrence
 from everytick.stores.base import Claim, Commit
 from everytick.stores.protocols import RunStore
 
@@ -24,7 +24,7 @@ _PUT_OFF_FOR = 0.25
 """So many ends may wait for so many seconds while others start, where they may."""
 
 
-Committed: TypeAlias = Callable[[Held, Step, Commit | None], None]
+Committed: TypeAlias = Callable[[OwnedOccurrence, Step, Commit | None], None]
 """Is told what became of each step, None where it cannot be written."""
 
 
@@ -47,7 +47,7 @@ class Writer:
         self._is_starting: Callable[[], bool] | None = None
         self._is_waited_for = False
         self._in_the_way = Backoff()
-        self._queue: deque[Held] = deque()
+        self._queue: deque[OwnedOccurrence] = deque()
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -66,16 +66,16 @@ class Writer:
         """From now on let ends wait as long as others start, for a moment at most."""
         self._is_starting = is_starting
 
-    def put(self, held: Held, step: Step) -> None:
+    def put(self, occurrence: OwnedOccurrence, step: Step) -> None:
         """Write the step behind those that wait."""
-        held.steps = (*held.steps, step) if held.steps else (step,)
+        occurrence.steps = (*occurrence.steps, step) if occurrence.steps else (step,)
         self._is_waited_for = self._is_waited_for or step.end is None
-        if not held.is_queued:
-            held.is_queued = True
+        if not occurrence.is_queued:
+            occurrence.is_queued = True
             if not self._queue:
                 self._idle.clear()
                 self._work.set()
-            self._queue.append(held)
+            self._queue.append(occurrence)
 
     async def flushed(self) -> None:
         """Return when nothing waits to be written."""
@@ -110,24 +110,24 @@ class Writer:
             # Not every store takes a turn of the loop to answer.
             await asyncio.sleep(0)
 
-    async def _write(self, batch: list[Held]) -> None:
-        steps = [(held.claim, held.steps[0]) for held in batch]
+    async def _write(self, batch: list[OwnedOccurrence]) -> None:
+        steps = [(occurrence.claim, occurrence.steps[0]) for occurrence in batch]
         commits = await self._commit(steps)
-        for held, (_, step), commit in zip(batch, steps, commits, strict=True):
+        for occurrence, (_, step), commit in zip(batch, steps, commits, strict=True):
             if isinstance(commit, _Later):
-                self._queue.append(held)
+                self._queue.append(occurrence)
                 continue
-            held.steps = held.steps[1:]
-            if held.steps and commit is Commit.COMMITTED:
-                self._queue.append(held)
+            occurrence.steps = occurrence.steps[1:]
+            if occurrence.steps and commit is Commit.COMMITTED:
+                self._queue.append(occurrence)
                 self._is_waited_for = True
             else:
-                held.is_queued = False
-                held.steps = ()
+                occurrence.is_queued = False
+                occurrence.steps = ()
             try:
-                self._committed(held, step, commit)
+                self._committed(occurrence, step, commit)
             except Exception:  # noqa: BLE001, a mistake of ours in one occurrence must not end the writing of all others
-                _log.exception("occurrence %s stands still", held.claim.snapshot.id)
+                _log.exception("occurrence %s stands still", occurrence.claim.snapshot.id)
         if all(commit is _LATER for commit in commits):
             await asyncio.sleep(self._in_the_way.failed())
         else:

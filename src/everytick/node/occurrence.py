@@ -19,23 +19,23 @@ from everytick.stores.base import Claim
 class Attends(Protocol):
     """What the node does for one open attempt."""
 
-    def logger(self, running: "Running") -> Logger:
+    def logger(self, attempt: "OpenAttempt") -> Logger:
         """Return the logger of the attempt."""
         ...
 
-    def begun(self, running: "Running") -> None:
+    def begun(self, attempt: "OpenAttempt") -> None:
         """Time the attempt from now on."""
         ...
 
-    def keep(self, running: "Running", data: bytes) -> None:
+    def keep(self, attempt: "OpenAttempt", data: bytes) -> None:
         """Keep output of the attempt, from any thread."""
         ...
 
-    def transaction(self, running: "Running") -> AbstractAsyncContextManager[TaskTransaction]:
+    def transaction(self, attempt: "OpenAttempt") -> AbstractAsyncContextManager[TaskTransaction]:
         """Begin the attempt's one transaction."""
         ...
 
-    async def look_up_previous(self, running: "Running") -> datetime | None:
+    async def look_up_previous(self, attempt: "OpenAttempt") -> datetime | None:
         """Ask the store which occurrence of the job ended last."""
         ...
 
@@ -50,7 +50,7 @@ class CanBeTakenBack(Protocol):
         ...
 
 
-class Held:
+class OwnedOccurrence:
     """One occurrence that this node owns: the newest snapshot, what is open and what waits to be written.
 
     `is_begun` says that it takes a slot, `is_gone` that nothing more may be recorded about
@@ -81,7 +81,7 @@ class Held:
         "written",
     )
 
-    open: "dict[int, Running]"
+    open: "dict[int, OpenAttempt]"
     steps: tuple[Step, ...]
     called_off: set[tuple[str, int]] | None
     alarms: list[Alarm] | None
@@ -107,7 +107,7 @@ class Held:
         return self.snapshot
 
 
-class Running:
+class OpenAttempt:
     """One open attempt; the services its context speaks to."""
 
     __slots__ = (
@@ -116,7 +116,6 @@ class Running:
         "body",
         "context",
         "has_transacted",
-        "held",
         "is_abandoned",
         "is_over",
         "is_settled",
@@ -124,6 +123,7 @@ class Running:
         "log_place",
         "noted",
         "number",
+        "occurrence",
         "place",
         "progress_made",
         "reason",
@@ -132,11 +132,13 @@ class Running:
         "worker",
     )
 
-    def __init__(self, attends: Attends, held: Held, place: int, number: int, until: datetime | None) -> None:
-        self.attends, self.held, self.place, self.number, self.until = attends, held, place, number, until
-        self.body = held.bodies[place]
-        claim = held.claim
-        self.context = Context(claim.job, place, number, claim.record, held.snapshot, claim.fence, self)
+    def __init__(
+        self, attends: Attends, occurrence: OwnedOccurrence, place: int, number: int, until: datetime | None
+    ) -> None:
+        self.attends, self.occurrence, self.place, self.number, self.until = attends, occurrence, place, number, until
+        self.body = occurrence.bodies[place]
+        claim = occurrence.claim
+        self.context = Context(claim.job, place, number, claim.record, occurrence.snapshot, claim.fence, self)
         self.alarm: Alarm | None = None
         self.lent: CanBeTakenBack | None = None
         self.worker: asyncio.Task[None] | None = None
@@ -159,12 +161,12 @@ class Running:
     @property
     def is_open(self) -> bool:
         """Whether it has not ended."""
-        return self.held.open.get(self.place) is self
+        return self.occurrence.open.get(self.place) is self
 
     @property
     def task(self) -> str:
         """The task's name."""
-        return self.held.snapshot.rules.tasks[self.place].name
+        return self.occurrence.snapshot.rules.tasks[self.place].name
 
     def begun(self, context: Context) -> None:
         """Time this attempt from now on."""

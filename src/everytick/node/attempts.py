@@ -1,4 +1,4 @@
-"""Workers: coroutines that carry out one attempt after another.
+"""Attempts: coroutines that carry out one attempt after another.
 
 A task per attempt would cost more than most bodies; so would a timeout per attempt. A
 worker is kept as long as its attempts leave it as they found it.
@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 
 from everytick.domain.outcome import Canceled, Outcome, TimedOut
-from everytick.node.held import Running
+from everytick.node.occurrence import OpenAttempt
 from everytick.runners.context import Halt, enter
 from everytick.runners.outcomes import failed
 
@@ -24,20 +24,20 @@ _IDLE_KEPT = 64
 _LAST_MOMENT = 0.5
 
 
-class Workers:
+class Attempts:
     """Starts attempts in the order they come, each at once."""
 
     def __init__(
         self,
-        ended: Callable[[Running, Outcome, float], None],
+        ended: Callable[[OpenAttempt, Outcome, float], None],
         monotonic: Callable[[], float],
         ran: Callable[[float], None],
     ) -> None:
         self._ended, self._monotonic, self._ran = ended, monotonic, ran
-        self._ready: deque[Running] = deque()
+        self._ready: deque[OpenAttempt] = deque()
         self._idle: list[asyncio.Future[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self.latest: Running | None = None
+        self.latest: OpenAttempt | None = None
         self._is_closed = self._is_turning = False
 
     @property
@@ -45,9 +45,9 @@ class Workers:
         """Whether an attempt waits for the loop to turn."""
         return bool(self._ready)
 
-    def put(self, running: Running) -> None:
+    def put(self, attempt: OpenAttempt) -> None:
         """Carry out the attempt."""
-        self._ready.append(running)
+        self._ready.append(attempt)
         if self._is_turning:
             # Whoever has just ended an attempt takes the first that follows from it.
             self._is_turning = False
@@ -59,24 +59,24 @@ class Workers:
                 return
         self._hire()
 
-    def halt(self, running: Running, why: Halt, reason: str) -> None:
+    def halt(self, attempt: OpenAttempt, why: Halt, reason: str) -> None:
         """Tell the attempt to stop; telling it twice changes nothing."""
-        if running.context.halt is not None:
+        if attempt.context.halt is not None:
             return
-        running.context.halt, running.reason = why, reason
-        if running.worker is not None:
-            running.worker.cancel()
+        attempt.context.halt, attempt.reason = why, reason
+        if attempt.worker is not None:
+            attempt.worker.cancel()
 
-    def abandon(self, running: Running) -> None:
+    def abandon(self, attempt: OpenAttempt) -> None:
         """Wait no longer for an attempt that does not stop: what it still does is not looked at."""
-        running.is_abandoned = True
-        running.context.abandon()
+        attempt.is_abandoned = True
+        attempt.context.abandon()
         _log.error(
             "task '%s' of job '%s' does not stop although it was told to: it is left behind",
-            running.task,
-            running.held.claim.job.name,
+            attempt.task,
+            attempt.occurrence.claim.job.name,
         )
-        self._ended(running, _stopped(running), self._monotonic())
+        self._ended(attempt, _stopped(attempt), self._monotonic())
 
     @property
     def stuck(self) -> int:
@@ -106,15 +106,15 @@ class Workers:
         in_a_row = 0
         while True:
             while self._ready:
-                running = self._ready.popleft()
-                outcome = await self._carry_out(worker, running)
-                if running.is_abandoned or self._is_closed:
+                attempt = self._ready.popleft()
+                outcome = await self._carry_out(worker, attempt)
+                if attempt.is_abandoned or self._is_closed:
                     return
                 # One reading serves all that follows at once, up to the start of the next attempt.
                 reading = self._monotonic()
-                self._ran(reading - running.since)
-                self._tell(running, outcome, reading)
-                running.part()
+                self._ran(reading - attempt.since)
+                self._tell(attempt, outcome, reading)
+                attempt.part()
                 if worker.cancelling() or len(contextvars.copy_context()) > 1:
                     # It was canceled, or set a variable: neither may reach the next, who gets a fresh worker.
                     if self._ready:
@@ -131,38 +131,38 @@ class Workers:
             in_a_row = 0
             await waiter
 
-    def _tell(self, running: Running, outcome: Outcome, reading: float) -> None:
+    def _tell(self, attempt: OpenAttempt, outcome: Outcome, reading: float) -> None:
         self._is_turning = True
         try:
-            self._ended(running, outcome, reading)
+            self._ended(attempt, outcome, reading)
         except Exception:  # noqa: BLE001, a mistake of ours in one occurrence must not end the worker of others
-            _log.exception("occurrence %s stands still", running.held.claim.snapshot.id)
+            _log.exception("occurrence %s stands still", attempt.occurrence.claim.snapshot.id)
         self._is_turning = False
 
-    async def _carry_out(self, worker: "asyncio.Task[None]", running: Running) -> Outcome:
+    async def _carry_out(self, worker: "asyncio.Task[None]", attempt: OpenAttempt) -> Outcome:
         """Return how the attempt ended; only the worker's own end gets out of here."""
-        context = running.context
-        if _is_told(running):
-            return _stopped(running)
-        self.latest, running.worker = running, worker
+        context = attempt.context
+        if _is_told(attempt):
+            return _stopped(attempt)
+        self.latest, attempt.worker = attempt, worker
         enter(context)
         try:
-            outcome = await running.body.run(context)
+            outcome = await attempt.body.run(context)
         except asyncio.CancelledError as error:
             if self._is_closed:
                 raise
             # Without a word from us it was the body that canceled itself, or waited for something canceled.
-            outcome = _stopped(running) if _is_told(running) else failed(error)
+            outcome = _stopped(attempt) if _is_told(attempt) else failed(error)
         except BaseException as error:  # noqa: BLE001, user code may raise anything and the node lives
             outcome = failed(error)
         finally:
-            running.worker = None
+            attempt.worker = None
         return outcome
 
 
-def _is_told(running: Running) -> bool:
-    return running.context.canceled
+def _is_told(attempt: OpenAttempt) -> bool:
+    return attempt.context.canceled
 
 
-def _stopped(running: Running) -> Outcome:
-    return TimedOut() if running.context.halt is Halt.TIMEOUT else Canceled(running.reason or "canceled")
+def _stopped(attempt: OpenAttempt) -> Outcome:
+    return TimedOut() if attempt.context.halt is Halt.TIMEOUT else Canceled(attempt.reason or "canceled")

@@ -15,7 +15,7 @@ from everytick.errors import StoreUnavailable
 from everytick.node.alarms import Alarms
 from everytick.node.clock import NodeClock
 from everytick.node.health import Health
-from everytick.node.held import Running
+from everytick.node.occurrence import OpenAttempt
 from everytick.stores.base import Claim
 from everytick.stores.protocols import RunStore
 
@@ -26,7 +26,7 @@ _SHORT = timedelta(seconds=2 * _ROUND)
 _SHOWN_AFTER = 1.0
 
 
-class Watch:
+class Timeouts:
     """Rings the timeouts of attempts and keeps their notes in the store."""
 
     def __init__(
@@ -35,42 +35,42 @@ class Watch:
         clock: NodeClock,
         alarms: Alarms,
         health: Health,
-        time_out: Callable[[Running], None],
+        time_out: Callable[[OpenAttempt], None],
     ) -> None:
         self._store, self._clock, self._alarms, self._health, self._time_out = store, clock, alarms, health, time_out
-        self._young: dict[Running, None] = {}
-        self._old: list[Running] = []
+        self._young: dict[OpenAttempt, None] = {}
+        self._old: list[OpenAttempt] = []
         self._notes: list[tuple[Claim, Note]] = []
         self._writing: asyncio.Task[None] | None = None
         self._is_wound = False
 
-    def begun(self, running: Running) -> None:
+    def begun(self, attempt: OpenAttempt) -> None:
         """Look at it again in a moment; a timeout shorter than that is wound now."""
-        running.since = self._clock.monotonic()
-        timeout = running.held.snapshot.rules.tasks[running.place].timeout
-        if running.body.begins_later:
+        attempt.since = self._clock.monotonic()
+        timeout = attempt.occurrence.snapshot.rules.tasks[attempt.place].timeout
+        if attempt.body.begins_later:
             # It waits for a thread or process, which is not its own time.
-            running.until = None
-        elif timeout is not None and timeout < _SHORT and running.until is not None:
-            self._limit(running, timeout)
-        self._young[running] = None
+            attempt.until = None
+        elif timeout is not None and timeout < _SHORT and attempt.until is not None:
+            self._limit(attempt, timeout)
+        self._young[attempt] = None
         self._wind()
 
-    def timed(self, running: Running) -> None:
+    def timed(self, attempt: OpenAttempt) -> None:
         """Wind the timeout of an attempt that has only now begun."""
-        timeout = running.held.snapshot.rules.tasks[running.place].timeout
-        if timeout is not None and running.is_open and running.context.halt is None and running.alarm is None:
-            running.since = self._clock.monotonic()
-            self._limit(running, timeout)
+        timeout = attempt.occurrence.snapshot.rules.tasks[attempt.place].timeout
+        if timeout is not None and attempt.is_open and attempt.context.halt is None and attempt.alarm is None:
+            attempt.since = self._clock.monotonic()
+            self._limit(attempt, timeout)
 
-    def ended(self, running: Running) -> None:
+    def ended(self, attempt: OpenAttempt) -> None:
         """Forget it and its alarm; what it said of itself is noted, even if it was over at once."""
         # Kept until the next round, thousands that are over would fill the memory that the next ones could use.
-        self._young.pop(running, None)
-        if running.alarm is not None:
-            self._alarms.turn_off(running.alarm)
-        if running.log_place is not None or running.progress_made is not None:
-            self._note(running)
+        self._young.pop(attempt, None)
+        if attempt.alarm is not None:
+            self._alarms.turn_off(attempt.alarm)
+        if attempt.log_place is not None or attempt.progress_made is not None:
+            self._note(attempt)
             self._wind()
 
     async def close(self) -> None:
@@ -85,37 +85,37 @@ class Watch:
             self._is_wound = True
             self._alarms.after(_ROUND, self._round)
 
-    def _limit(self, running: Running, timeout: timedelta) -> None:
+    def _limit(self, attempt: OpenAttempt, timeout: timedelta) -> None:
         """Wind the timeout of an attempt; it counts on the monotonic clock, whatever the store's clock shows."""
-        seconds = running.since + timeout.total_seconds() - self._clock.monotonic()
-        running.alarm = self._alarms.after(seconds, partial(self._time_out, running))
+        seconds = attempt.since + timeout.total_seconds() - self._clock.monotonic()
+        attempt.alarm = self._alarms.after(seconds, partial(self._time_out, attempt))
 
     def _round(self) -> None:
         # First, so that whatever goes wrong below, the next attempt winds it again.
         self._is_wound = False
-        for running in self._young:
-            if running.is_open:
-                self._old.append(running)
-                timeout = running.held.snapshot.rules.tasks[running.place].timeout
-                if running.until is not None and running.alarm is None and timeout is not None:
-                    self._limit(running, timeout)
+        for attempt in self._young:
+            if attempt.is_open:
+                self._old.append(attempt)
+                timeout = attempt.occurrence.snapshot.rules.tasks[attempt.place].timeout
+                if attempt.until is not None and attempt.alarm is None and timeout is not None:
+                    self._limit(attempt, timeout)
         self._young.clear()
-        self._old = [running for running in self._old if running.is_open]
+        self._old = [attempt for attempt in self._old if attempt.is_open]
         now = self._clock.monotonic()
-        for running in self._old:
-            if now - running.since >= _SHOWN_AFTER:
-                self._note(running)
+        for attempt in self._old:
+            if now - attempt.since >= _SHOWN_AFTER:
+                self._note(attempt)
         if self._notes and self._writing is None:
             self._writing = asyncio.get_running_loop().create_task(self._write())
         if self._old or self._notes:
             self._wind()
 
-    def _note(self, running: Running) -> None:
-        known = running.progress_made, running.log_place
-        if running.noted != known:
-            running.noted = known
-            note = Note(running.task, running.number, running.context.started_at, *known)
-            self._notes.append((running.held.claim, note))
+    def _note(self, attempt: OpenAttempt) -> None:
+        known = attempt.progress_made, attempt.log_place
+        if attempt.noted != known:
+            attempt.noted = known
+            note = Note(attempt.task, attempt.number, attempt.context.started_at, *known)
+            self._notes.append((attempt.occurrence.claim, note))
 
     async def _write(self) -> None:
         notes, self._notes = self._notes, []
