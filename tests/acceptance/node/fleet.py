@@ -57,6 +57,12 @@ class Node:
         return f"{self.name} wrote to its standard error:\n{self._errors.read_text(errors='replace')[-4000:]}"
 
 
+def freeze(node: Node) -> None:
+    """The node stands still until it gets SIGCONT."""
+    node.process.send_signal(signal.SIGSTOP)
+    os.waitpid(node.process.pid, os.WUNTRACED)
+
+
 class Fleet:
     """The node processes of one test and everything they have said, in the order in which it was heard."""
 
@@ -122,9 +128,13 @@ class Fleet:
 
     def hear_error(self, said: str, by: Node, within: float = WITHIN) -> None:
         """Return once the node has written this to its standard error, a file that is looked at now and then."""
+        self.wait_until(lambda: said in by.complaints(), f"it said {said!r}", within)
+
+    def wait_until(self, is_so: Callable[[], bool], what: str, within: float = WITHIN) -> None:
+        """Return once this is true, which is looked at now and then."""
         deadline = time.monotonic() + within
-        while said not in by.complaints():
-            assert time.monotonic() < deadline, f"never said {said!r}; {self._all_told()}"
+        while not is_so():
+            assert time.monotonic() < deadline, f"not so after {within} s: {what}; {self._all_told()}"
             self.hear_for(0.1)
 
     def hear_for(self, seconds: float) -> None:

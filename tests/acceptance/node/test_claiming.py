@@ -33,8 +33,4 @@ def _running(address: str) -> int:
 
 def _until_running(wanted: int, fleet: Fleet, address: str) -> None:
     """Return once so many of the long ones are called running."""
-    for _ in range(300):
-        if (found := _running(address)) == wanted:
-            return
-        fleet.hear_for(0.1)
-    raise AssertionError(f"{found} are called running after 30 seconds, not {wanted}")
+    fleet.wait_until(lambda: _running(address) == wanted, f"{wanted} are called running")

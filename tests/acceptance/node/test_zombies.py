@@ -1,12 +1,11 @@
 """A node that was frozen for longer than its silence is borne: it may finish, but it cannot record."""
 
-import os
 import signal
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from tests.acceptance.node.fleet import Fleet
+from tests.acceptance.node.fleet import Fleet, freeze
 from tests.acceptance.node.records import all_records
 
 
@@ -27,8 +26,7 @@ def test_a_frozen_node_that_wakes_up_changes_no_record_of_what_was_taken_from_it
     zombie = fleet.start("zombie", address)
     fleet.hear("began 1", by=zombie)
     with nobody_writing(address):
-        zombie.process.send_signal(signal.SIGSTOP)
-        os.waitpid(zombie.process.pid, os.WUNTRACED)
+        freeze(zombie)
     survivor = fleet.start("zombie", address)
     fleet.hear("began 2", by=survivor)
     fleet.hear("ended completed", by=survivor)
