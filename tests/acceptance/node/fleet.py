@@ -126,6 +126,10 @@ class Fleet:
             if wanted(line) and by in (None, node):
                 return line
 
+    def hear_also(self, said: str, by: Node, within: float = WITHIN) -> None:
+        """Return once the node has said this, now or while another line was waited for."""
+        self.wait_until(lambda: any(n == by.name and line.startswith(said) for n, line in self.lines), said, within)
+
     def hear_error(self, said: str, by: Node, within: float = WITHIN) -> None:
         """Return once the node has written this to its standard error, a file that is looked at now and then."""
         self.wait_until(lambda: said in by.complaints(), f"it said {said!r}", within)

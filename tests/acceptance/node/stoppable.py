@@ -62,9 +62,9 @@ class StoppableServer:
         # The log is copied once more: the copy is sound only with what was logged until it was whole.
         shutil.copytree(self._data / "pg_wal", copy / "pg_wal", dirs_exist_ok=True)
         (copy / "backup_label").write_text(label)
-        owner = keeper.account()
-        for path in (copy, *copy.rglob("*")) if owner else ():
-            os.chown(path, owner.pw_uid, owner.pw_gid)
+        if owner := keeper.account():
+            for path in (copy, *copy.rglob("*")):
+                os.chown(path, owner.pw_uid, owner.pw_gid)
         return copy
 
     def fail_over(self, copy: Path) -> None:

@@ -19,8 +19,13 @@ SIGNALS = {"slow": signal.SIGUSR1, "other": signal.SIGUSR2, "short": None}
 
 
 def add_job(tick: Everytick, name: str, number: signal.Signals | None) -> None:
-    first = "immediately" if name == "short" else "next"
-    job = tick.define(name, every("P1Y"), on_orphan="restart", overlap="allow", on_create=first)
+    job = tick.define(
+        name,
+        every("P1Y"),
+        on_orphan="restart",
+        overlap="allow",
+        on_create="immediately" if name == "short" else "next",
+    )
     told = asyncio.Event()
 
     @job.task
