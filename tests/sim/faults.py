@@ -2,18 +2,21 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from random import Random
 from typing import Any
 
+from everytick.domain.decisions import Plan
+from everytick.domain.fired import Fired
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.steps import Step
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import Claim, Commit, NodeScope
 from everytick.stores.memory import MemoryStore
 from tests.sim.chance import passing
+from tests.sim.database import Database
 
 
 class Wire:
@@ -23,17 +26,28 @@ class Wire:
     effect, or after it and before the answer. What it goes on doing by itself nobody sees.
     """
 
-    def __init__(self, store: MemoryStore, chance: Random, seconds: Callable[[], float]) -> None:
-        self.store, self.chance, self._seconds = store, chance, seconds
+    def __init__(self, store: MemoryStore, chance: Random, seconds: Callable[[], float], database: Database) -> None:
+        self.store, self.chance, self._seconds, self.database = store, chance, seconds, database
         self.is_cut = self.is_over = False
         self.frozen_until = self.silent_until = self.held_until = 0.0
         self.lost, self.deaf, self.slow = 0.0, 0.0, 0.0
+        self.freezes_with_claims = 0.0
+        """For how many seconds the node stands still when the next claims are on their way to it; 0 for not at all."""
         self.written: set[tuple[int, int, int]] = set()
+        self.arrived: dict[tuple[str, int], tuple[float, float]] = {}
+        """When each claim was asked for and when it arrived, by occurrence and fence."""
+        self.given_back: set[tuple[str, int]] = set()
+        """The claims that the node gave back before it began anything of them."""
 
     @property
     def stands_until(self) -> float:
         """Until when nothing happens on the node's loop."""
         return max(self.frozen_until, self.held_until)
+
+    async def stand_still(self) -> None:
+        """Return when the node's loop goes on."""
+        while self._seconds() < self.stands_until:
+            await passing(self.stands_until - self._seconds())
 
     async def way(self, *, beats: bool = False) -> None:
         """Pass from one side to the other, or not; of a node whose loop a task holds up only the beat does."""
@@ -47,6 +61,16 @@ class Wire:
             await asyncio.get_running_loop().create_future()
         if self._seconds() < self.silent_until or self.chance.random() < self.lost:
             raise StoreUnavailable("the simulated store", "does not answer")
+
+    def note_claims(self, claims: Iterable[Claim], asked_at: float) -> None:
+        """Note when these claims arrived at the node."""
+        for claim in claims:
+            self.arrived[claim.snapshot.id, claim.fence] = asked_at, self._seconds()
+
+    @property
+    def seconds(self) -> float:
+        """What the loop's clock shows."""
+        return self._seconds()
 
 
 class FaultyStore:
@@ -62,26 +86,60 @@ class FaultyStore:
 
         async def over_the_wire(*arguments: Any, **named: Any) -> Any:
             await self._wire.way(beats=verb == "beat")
+            self._wire.database.require(verb)
             answer = await inner(*arguments, **named)
             await self._wire.way(beats=verb == "beat")
             return answer
 
         return over_the_wire
 
+    async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
+        """Claim; the answer may find a node that stands still."""
+        wire, asked_at = self._wire, self._wire.seconds
+        await wire.way()
+        wire.database.require("claim")
+        claims = await wire.store.claim(scope, limit)
+        if claims and wire.freezes_with_claims:
+            wire.frozen_until, wire.freezes_with_claims = wire.seconds + wire.freezes_with_claims, 0.0
+        await wire.way()
+        wire.note_claims(claims, asked_at)
+        return claims
+
+    async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
+        """Write plans, unless the database refuses one of them."""
+        await self._wire.way()
+        self._wire.database.require("commit_plans")
+        self._wire.database.require_writable_plans(plans)
+        answers = await self._wire.store.commit_plans(batch, plans)
+        await self._wire.way()
+        return answers
+
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
         """Write, and hold the answer to what the store says of each occurrence in this very moment."""
         await self._wire.way()
+        self._wire.database.require("commit_steps")
+        self._wire.database.require_writable_steps(steps)
         answers = await self._wire.store.commit_steps(steps)
         for (claim, step), answer in zip(steps, answers, strict=True):
             await self._require_true(claim, step, answer)
         await self._wire.way()
         return answers
 
+    async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
+        """Write down what was fired locally, unless the database refuses it."""
+        await self._wire.way()
+        self._wire.database.require("record")
+        handles = await self._wire.store.record(job_id, fired)
+        await self._wire.way()
+        return handles
+
     async def _require_true(self, claim: Claim, step: Step, answer: Commit) -> None:
         record = (await self._wire.store.whole(claim.occurrence.id)).occurrence
         key = claim.handle, claim.fence, step.number
         if answer is Commit.COMMITTED:
             self._wire.written.add(key)
+            if step.restores:
+                self._wire.given_back.add((claim.snapshot.id, claim.fence))
             if step.end is not None:
                 assert record.status is step.end.status, f"{record} was to be {step.end.status}"
             assert record.fence in (claim.fence, claim.fence + 1), f"{record} was another's by then"
@@ -103,6 +161,7 @@ class FaultyStore:
     async def due(self, scope: NodeScope, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
         """Give snapshots that are older than the wire is long."""
         await self._wire.way()
+        self._wire.database.require("due")
         async with self._wire.store.due(scope, now, limit) as batch:
             await self._wire.way()
             yield batch
@@ -120,5 +179,5 @@ class FaultyStore:
 def heal(wires: Collection[Wire]) -> None:
     """End every fault but death; the way stays long, and half of the bells are not heard."""
     for wire in wires:
-        wire.lost = wire.silent_until = wire.frozen_until = wire.held_until = 0.0
+        wire.lost = wire.silent_until = wire.frozen_until = wire.held_until = wire.freezes_with_claims = 0.0
         wire.slow, wire.deaf = 0.4, 0.5

@@ -4,83 +4,28 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any, ClassVar, TypeVar, cast
 
-from everytick import schedule
-from everytick.domain.job import Job, define_job, define_task
+from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
-from everytick.domain.outcome import Failed, Outcome, Succeeded
 from everytick.domain.snapshots import Missed, Request
 from everytick.domain.statuses import ENDED
 from everytick.errors import EverytickError
 from everytick.node.node import Node
 from everytick.node.offset import Offset
 from everytick.node.settings import node_settings
-from everytick.runners.base import Body
-from everytick.runners.context import Context
 from everytick.stores.memory import MemoryStore
+from tests.sim.bodies import Bodies, Deed
 from tests.sim.chance import ChanceLoop, passing
+from tests.sim.database import Database, Refused
 from tests.sim.faults import FaultyStore, Wire, heal
+from tests.sim.jobs import JOBS, NEVER, Words, defined
 
 BEGIN = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
-NEVER = "once: 2099-01-01T00:00:00Z"
-JOBS: dict[str, dict[str, Any]] = {
-    "plain": {"when": "every: 30s", "policies": {}},
-    "queue": {"when": "every: 20s", "policies": {"overlap": "queue", "recovery": "execute_all"}},
-    "restart": {"when": "every: 40s", "policies": {"on_orphan": "restart", "max_lost": None}, "tasks": ("one", "two")},
-    "resume": {
-        "when": "every: 45s",
-        "policies": {"on_orphan": "resume", "overlap": "queue", "recovery": "execute_all", "max_lost": None},
-        "tasks": ("one", "two", "three"),
-    },
-    "retry": {"when": "every: 1m", "policies": {"retry": {"max": 3, "interval": "2s", "factor": 3}}},
-    "parallel": {
-        "when": "every: 50s",
-        "policies": {"mode": "parallel", "on_orphan": "resume", "failure": "continue", "max_lost": None},
-        "tasks": ("a", "b"),
-    },
-    "limit": {
-        "when": "every: 25s",
-        "policies": {"execution_timeout": "8s", "overlap": "queue", "on_orphan": "resume", "max_lost": None},
-        "tasks": ("one", "two"),
-    },
-    "newest": {"when": "every: 15s", "policies": {"overlap": "queue_latest"}},
-    "cancel": {"when": "every: 35s", "policies": {"overlap": "cancel_running"}},
-    "often": {"when": "every: 4s", "policies": {"grace": "1s"}, "lasts": 0.5},
-    "wide": {"when": "every: 10s", "policies": {"overlap": "allow", "max_concurrent": 3, "recovery": "execute_all"}},
-    "local": {
-        "when": "every: 12s",
-        "policies": {
-            **{"overlap": "allow", "on_store_outage": "fire_local", "recovery": "execute_all"},
-            **{"on_orphan": "resume", "max_lost": None, "retry": {"max": 2, "interval": "8s"}},
-        },
-        "tasks": ("one", "two"),
-    },
-}
-"""What there is to do; `local` does not wait for the store, so that several nodes may run one instant of it."""
-
-
-def defined(name: str, when: str | None = None) -> Job:
-    """Return one of the jobs above, with another schedule if one is given."""
-    given = JOBS[name]
-    tasks = [define_task(name, task) for task in given.get("tasks", ("main",))]
-    return define_job(name, schedule(when or given["when"]), policies=given["policies"], tasks=tasks)
-
-
-@dataclass
-class Deed:
-    """One execution of a body: of which attempt, under which fence, by which node, and whether it came to its end."""
-
-    occurrence_id: str
-    task: str
-    attempt: int
-    fence: int
-    node: str
-    job: str
-    ended: bool = False
+FAULTS = ("crash", "freeze", "hang", "partition", "outage", "weather", "weather", "clock_step")
 
 
 @dataclass
@@ -90,12 +35,17 @@ class Peer:
     name: str
     node: Node
     wire: Wire
+    application: str = ""
     begun: "asyncio.Task[None] | None" = None
 
 
 @dataclass
 class World:
     """Everything there is; `seed` decides what happens."""
+
+    words: ClassVar[Words] = JOBS
+    faults: ClassVar[tuple[str, ...]] = FAULTS
+    slots: ClassVar[int] = 4
 
     loop: ChanceLoop
     seed: int
@@ -111,32 +61,71 @@ class World:
         self.chance = random.Random(self.seed)
         tokens = random.Random(self.seed)
         self.store = MemoryStore(lambda: self.host_time() + self.offset, tokens=lambda: tokens.getrandbits(63))
+        self.database = Database(self.loop.time)
 
     def host_time(self) -> datetime:
         """Return what the hosts' clocks show, which nobody sets."""
         return BEGIN + timedelta(seconds=self.loop.time())
 
+    # ----------------------------------------------------------------------------------------- what there is to do
+
+    async def define(self) -> None:
+        """Bring the jobs into the store."""
+        for name in self.words:
+            await self.store.put(defined(name, words=self.words))
+
+    def defined(self, name: str, when: str | None = None, **policies: object) -> Job:
+        """Return the definition of a job, with another schedule or other policies where they are given."""
+        return defined(name, when, words=self.words, **policies)
+
+    def edited(self, name: str) -> Job:
+        """Return the definition of a job with a change that means nothing."""
+        return replace(self.defined(name), owner=str(self.chance.randrange(9)))
+
+    def length_of(self, job: str) -> float:
+        """Return for how many seconds the next body of this job runs."""
+        longest: float = self.words[job].get("lasts", 6.0)
+        return min(self.chance.choice([0.0, 0.5, 2.0, 6.0]), longest)
+
+    async def end_schedules(self) -> None:
+        """Let no more instants come, and ask for two last occurrences of each job."""
+        for name in self.words:
+            stored = await self.store.put(self.defined(name, NEVER))
+            for key in ("last", "and last"):
+                await self.store.request(stored.job_id, Request(key, Cause.TRIGGER, await self.store.now()))
+
     # ---------------------------------------------------------------------------------------------------- its nodes
 
-    def join(self) -> Peer:
+    def begin(self) -> None:
+        """Let the first nodes come to life."""
+        for _ in range(3):
+            self.join()
+
+    def join(
+        self, application: str = "", queues: tuple[str, ...] = ("default",), known: Collection[str] | None = None
+    ) -> Peer:
         """Let one more node come to life."""
         self.started["node"] += 1
         name = f"node-{self.started['node']}"
-        wire = Wire(self.store, self.chance, self.loop.time)
-        settings = node_settings(slots=4, grace_period="2s")
+        wire = self.wire()
         node = Node(
             cast("Any", FaultyStore(wire)),
-            Bodies(self, name, wire),
-            settings,
+            Bodies(self, name, wire, known),
+            node_settings(slots=self.slots, grace_period="2s", queues=queues),
             name=name,
+            application=application,
             monotonic=self.loop.time,
             # What it says of its host's clock is said through the wire, too: the real clock would be a second chance.
             offset=Offset(self.host_time),
         )
-        peer = Peer(name, node, wire)
+        peer = Peer(name, node, wire, application)
         peer.begun = self.loop.create_task(self._begin(peer))
         self.peers.append(peer)
         return peer
+
+    def wire(self) -> Wire:
+        """Return a way to the store."""
+        return Wire(self.store, self.chance, self.loop.time, self.database)
 
     async def _begin(self, peer: Peer) -> None:
         while True:
@@ -146,6 +135,10 @@ class World:
                 await passing(1.0)
             else:
                 return
+
+    def replace_dead(self, peer: Peer) -> None:
+        """Let a node come in the place of one that is gone."""
+        self.join()
 
     @property
     def living(self) -> list[Peer]:
@@ -159,7 +152,7 @@ class World:
         over = self.loop.time() + seconds
         while self.loop.time() < over:
             await passing(self.chance.random() * 12)
-            kind = self.chance.choice([*FAULTS, "people", "people"])
+            kind = self.chance.choice([*self.faults, "people", "people"])
             self.told.append(f"{self.loop.time():.3f} {kind}")
             await getattr(self, kind)()
 
@@ -168,7 +161,7 @@ class World:
         peer = self.chance.choice(self.living)
         peer.wire.is_cut = True
         if len(self.living) < 2 or self.chance.random() < 0.7:
-            self.join()
+            self.replace_dead(peer)
 
     async def freeze(self) -> None:
         """A node stands still, maybe for so long that others take it for dead, and then goes on."""
@@ -178,8 +171,8 @@ class World:
         """A task holds the loop of a node up, which goes on beating, and somebody edits all jobs meanwhile."""
         self.chance.choice(self.living).wire.held_until = self.loop.time() + self.chance.choice([5, 30, 90])
         if self.chance.random() < 0.5:
-            for name in sorted(JOBS):
-                await self.store.put(replace(defined(name), owner=str(self.chance.randrange(9))))
+            for name in sorted(self.words):
+                await self.store.put(self.edited(name))
 
     async def partition(self) -> None:
         """A node does not reach the store for a while, but goes on with what it does."""
@@ -204,7 +197,7 @@ class World:
 
     async def people(self) -> None:
         """Somebody asks for something."""
-        name = self.chance.choice(sorted(JOBS))
+        name = self.chance.choice(sorted(self.words))
         [job_id] = [record.job.id for record in await self.store.list() if record.job.name == name]
         match self.chance.choice(["pause", "resume", "trigger", "cancel", "edit"]):
             case "pause":
@@ -219,15 +212,20 @@ class World:
                 if found:
                     await self.store.cancel(self.chance.choice(found).id, "by hand")
             case _:
-                await self.store.put(replace(defined(name), owner=str(self.chance.randrange(9))))
+                await self.store.put(self.edited(name))
 
     async def recover(self) -> None:
-        """End all trouble: three nodes live, and nothing is held."""
+        """End all trouble: enough nodes live, and nothing is held."""
+        self.database.mend()
         heal([peer.wire for peer in self.peers])
-        while len(self.living) < 3:
-            self.join()
+        self.fill_up()
         for record in await self.store.list():
             await self.store.resume(record.job.id)
+
+    def fill_up(self) -> None:
+        """Let nodes come until there are enough."""
+        while len(self.living) < 3:
+            self.join()
 
     # ------------------------------------------------------------------------------------------ what is true meanwhile
 
@@ -250,61 +248,10 @@ class World:
             before = self.watermarks.get(record.job.id, record.watermark)
             assert record.watermark >= before, f"the watermark of {record.job.name} moved back"
             self.watermarks[record.job.id] = record.watermark
-            if record.job.name == "local":
+            if record.job.settings.on_store_outage == "fire_local":
                 continue
             limit = record.job.settings.max_concurrent or 1
             assert busy[record.job.id] <= limit, f"{record.job.name} has more than {limit} at once"
-
-
-FAULTS = ("crash", "freeze", "hang", "partition", "outage", "weather", "weather", "clock_step")
-
-
-class Bodies:
-    """What the tasks do on one node: they take a while, fail now and then, and write down that they ran."""
-
-    def __init__(self, world: World, node: str, wire: Wire) -> None:
-        self._world, self._node, self._wire = world, node, wire
-
-    def bodies(self, job: Job) -> tuple[Body, ...] | None:
-        """Return one body per task."""
-        return tuple(_Body(self._world, self._node, self._wire) for _ in job.tasks)
-
-    def why(self, job: Job) -> str:
-        """Never asked: every node can run everything."""
-        return ""
-
-    def forget(self, occurrence_id: str) -> None:
-        """Return: nothing was kept for it."""
-
-    def close(self) -> None:
-        """Return: nothing was kept ready."""
-
-
-class _Body:
-    wants_previous = False
-    begins_later = False
-
-    def __init__(self, world: World, node: str, wire: Wire) -> None:
-        self._world, self._node, self._wire = world, node, wire
-
-    async def run(self, context: Context) -> Outcome:
-        """Take a while; a node that is gone or stands still neither begins nor ends anything."""
-        world = self._world
-        await self._stand_still()
-        deed = Deed(context.occurrence_id, context.task, context.attempt, context.fence, self._node, context.job)
-        world.deeds.append(deed)
-        longest = JOBS[context.job].get("lasts", 6.0)
-        await passing(min(world.chance.choice([0.0, 0.5, 2.0, 6.0]), longest))
-        await self._stand_still()
-        deed.ended = True
-        return Failed("by chance") if world.chance.random() < 0.15 else Succeeded()
-
-    async def _stand_still(self) -> None:
-        seconds = self._world.loop.time
-        while seconds() < self._wire.stands_until:
-            await passing(self._wire.stands_until - seconds())
-        if self._wire.is_cut:
-            await asyncio.get_running_loop().create_future()
 
 
 class _Mistakes(logging.Handler):
@@ -315,16 +262,21 @@ class _Mistakes(logging.Handler):
         self.found: list[BaseException] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the error."""
+        """Keep the error, unless the simulated database has raised it."""
         if record.exc_info is not None and record.exc_info[1] is not None:
-            self.found.append(record.exc_info[1])
+            error = record.exc_info[1]
+            if not isinstance(error, Refused):
+                self.found.append(error)
 
 
-def run_world(seed: int, story: Callable[[World], Awaitable[None]]) -> World:
+AnyWorld = TypeVar("AnyWorld", bound=World)
+
+
+def run_world(seed: int, story: Callable[[AnyWorld], Awaitable[None]], make: type[AnyWorld]) -> AnyWorld:
     """Let the story happen in a world of its own and return that world."""
     loop = ChanceLoop(seed)
     random.seed(seed)
-    world = World(loop, seed)
+    world = make(loop, seed)
     mistakes, log = _Mistakes(), logging.getLogger("everytick")
 
     async def main() -> None:

@@ -342,9 +342,9 @@ class Node:
 
         async def settle() -> None:
             try:
-                await self.reaper.take_from({}, [claim.key])
-            except Exception:  # noqa: BLE001, then it stands still until this node is gone
-                _log.exception("occurrence %s cannot be settled either", claim.occurrence.id)
+                await self.reaper.settle_unwritable(claim.key)
+            except Exception as error:  # noqa: BLE001, whatever a driver raises; the next round of the reaper tries again
+                _log.warning("occurrence %s is settled by the next round of the reaper: %s", claim.occurrence.id, error)
 
         aside = asyncio.get_running_loop().create_task(settle())
         self._asides.add(aside)

@@ -31,22 +31,35 @@ class Reaper:
         # must never be run, and if this reaper fails before it has settled it, it is an orphan again at once.
         self._name = f"{node} reaper"
         self._silence = Silence(node, settings)
+        self._unwritable: set[ClaimKey] = set()
 
     async def round(self) -> int:
-        """Take over one batch of what silent nodes hold, and of what is overdue; return how many there were.
+        """Take over one batch of what silent nodes hold, of what is overdue and of what this node cannot write about.
 
-        An owner ends what runs out of time itself. One that lives but does not, for its loop is
-        held up by a task, must not keep the occurrence for ever.
+        Return how many there were. An owner ends what runs out of time itself. One that lives but
+        does not, for its loop is held up by a task, must not keep the occurrence for ever.
         """
         nodes, clock = await self._store.nodes(), self._clock
         found = self._silence.look(nodes, clock.now(), clock.monotonic(), clock.stepped)
-        return await self.take_from(found.silent, found.overdue) if found.silent or found.overdue else 0
+        return await self._take(found.silent, found.overdue)
 
-    async def take_from(self, silent: Mapping[str, int], keys: Collection[ClaimKey] = ()) -> int:
+    async def settle_unwritable(self, key: ClaimKey) -> None:
+        """Settle a claim of this node's own as if it were lost: the store refuses what the node says about it.
+
+        If the store does not answer now, the next round tries again.
+        """
+        self._unwritable.add(key)
+        await self._take({})
+
+    async def _take(self, silent: Mapping[str, int], overdue: Collection[ClaimKey] = ()) -> int:
         """Take over what these nodes hold, if they have not beaten since, and these claims; return how many."""
-        claims = await self._store.orphans(self._name, _AT_ONCE, silent, keys)
-        overdue = {key.handle for key in keys}
-        return await self.settle(claims, overdue)
+        unwritable = list(self._unwritable)
+        if not silent and not overdue and not unwritable:
+            return 0
+        claims = await self._store.orphans(self._name, _AT_ONCE, silent, [*overdue, *unwritable])
+        if len(claims) < _AT_ONCE:
+            self._unwritable.difference_update(unwritable)
+        return await self.settle(claims, {key.handle for key in overdue})
 
     async def take_over(self, job_ids: Collection[str], occurrence_ids: Collection[str], *, end: str = "") -> int:
         """Take what other nodes hold of these, silent or not, and settle each; return how many there were.

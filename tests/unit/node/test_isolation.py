@@ -1,7 +1,7 @@
 """One that goes wrong disturbs no other: an alarm, an orphan, an end that cannot be written, a cancel, old output."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from everytick.domain.retry import Retry
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import Step
-from everytick.errors import Contended
+from everytick.errors import Contended, StoreUnavailable
 from everytick.node.alarms import Alarms
 from everytick.node.events import Event, Happening
 from everytick.node.logs import Logs
@@ -45,7 +45,7 @@ class Picky(MemoryStore):
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
         for claim, step in steps:
-            lost = step.after.status is OccurrenceStatus.FAILED_STALE
+            lost = any(row.attempt == "lost" for row in step.rows)
             if claim.job.name == self.refused and (self.refuses_loss or not lost):
                 raise ValueError("a text that no database takes")
         return await super().commit_steps(steps)
@@ -75,6 +75,43 @@ def test_an_end_that_cannot_be_written_is_settled_as_a_loss_and_holds_up_no_drai
         await node.stop("drain")
 
     living(story, Picky)
+
+
+class PickyAndAway(Picky):
+    """A store that refuses an end, and does not answer when the node gives that occurrence up."""
+
+    away = 0
+
+    async def orphans(
+        self, reaper: str, limit: int, silent: Mapping[str, int], keys: Collection[ClaimKey] = ()
+    ) -> list[Claim]:
+        if keys and self.away:
+            self.away -= 1
+            raise StoreUnavailable("the store", "does not answer")
+        return await super().orphans(reaper, limit, silent, keys)
+
+
+@pytest.mark.parametrize("away", [0, 2])
+def test_an_end_that_cannot_be_written_is_settled_also_if_the_store_is_away_just_then(away: int) -> None:
+    """G9, E2: the next round tries again. Its deadline is to come: what is lost before is not overdue."""
+
+    async def story(world: World) -> None:
+        calls: list[str] = []
+
+        async def body() -> None:
+            calls.append("called")
+            world.store.refused = "bad" if len(calls) == 1 else ""
+
+        job = await world.define("bad", body, on_orphan="resume", execution_timeout="10m")
+        world.store.away = away
+        node = world.node()
+        await node.start()
+        asked = await world.trigger(job)
+        assert (await world.ended(asked)).status is OccurrenceStatus.COMPLETED
+        assert len(calls) == 2
+        await node.stop()
+
+    living(story, PickyAndAway)
 
 
 class InTheWay(MemoryStore):
