@@ -4,7 +4,7 @@
     python3 dev.py run [--seconds n]   show a node at work: a few lively jobs, until Ctrl-C
     python3 dev.py test [pytest args]  run the tests; they start the servers they need
     python3 dev.py check               format, lint, types, layers, lock files, tidiness
-    python3 dev.py docs                write the page of the contract, check links, run the examples on pages
+    python3 dev.py docs                write what follows from policies and contract, check links, run examples on pages
     python3 dev.py bench [name ...]    measure against peers
     python3 dev.py lock [--upgrade]    write the hashed lock files anew
     python3 dev.py setup               only make or refresh the environment
@@ -122,10 +122,10 @@ def check(arguments: Sequence[str]) -> int:
 
 
 def docs(arguments: Sequence[str]) -> int:
-    """The page of the contract says what the tests say, the docs name nothing missing, their examples ran."""
+    """Pages and files that follow from code are written, the docs name nothing missing, their examples ran."""
     refuse_arguments("docs", arguments)
     python = environment()
-    written = call([python, "-m", "tests.tidy.contract"])
+    written = call([python, "-m", "tests.tidy.generated"]) or call([python, "-m", "tests.tidy.contract"])
     checked = call([python, "-m", "pytest", "-q", "tests/docs", "tests/tidy/test_docs.py"])
     return written or checked
 

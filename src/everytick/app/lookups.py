@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from everytick.domain.config import UNSET
+from everytick.domain.config import SCHEDULES, UNSET
 from everytick.domain.durations import instant
 from everytick.domain.job import is_schedule
 from everytick.errors import InvalidInstant, InvalidPolicies, InvalidSchedule, shown
@@ -35,7 +35,7 @@ def common(timezone: str | tzinfo, defaults: Mapping[str, object]) -> dict[str, 
 
 def readable(key: str, written: object) -> object:
     """Return what the domain can read: schedules instead of their texts, zones by their names."""
-    if key in ("stop_schedule", "restart_schedule") and written is not None and written is not UNSET:
+    if key in SCHEDULES and written is not None and written is not UNSET:
         return schedule_of(written)
     if key == "timezone" and written is not UNSET:
         return zone_named(written).name

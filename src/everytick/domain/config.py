@@ -6,19 +6,24 @@ when it is made, and an occurrence names the version it runs under. Not set (`UN
 neither None nor zero: `retry=None` says "no retries" and hides what an outer level says.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
-from functools import lru_cache, partial
+from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
-from everytick.domain import policies
-from everytick.domain.durations import instant
-from everytick.domain.names import checked_name, did_you_mean
-from everytick.domain.payload import Payload, payload
+from everytick.domain.names import did_you_mean
+from everytick.domain.payload import Payload
 from everytick.domain.policies import (
+    DESCRIPTION,
+    LATE_OVERLAP,
+    ON_CREATE,
+    RECOVERY,
+    RETENTION,
+    TIMEZONE,
+    UPDATE_POLICY,
     Failure,
     LateOverlap,
     Mode,
@@ -30,19 +35,22 @@ from everytick.domain.policies import (
     Retention,
     UpdatePolicy,
 )
-from everytick.domain.reading import (
-    INSTANT,
-    LARGEST,
-    NOT_OBEYED_YET,
-    as_data,
-    choice,
-    length,
-    names,
-    refused,
-    switch,
-    whole,
+from everytick.domain.readers import (
+    JSON,
+    MOMENT,
+    NAME,
+    ON_OR_OFF,
+    OPTIONAL_DURATION,
+    OPTIONAL_SCHEDULE,
+    SET_OF_NAMES,
+    Reader,
+    count,
+    duration,
+    one_of,
+    or_none,
 )
-from everytick.domain.retry import RETRY_ON_FAILURE, Retry, retry
+from everytick.domain.reading import NOT_OBEYED_YET, as_data, refused
+from everytick.domain.retry import RETRY, RETRY_ON_FAILURE, Retry
 from everytick.domain.schedule import Schedule
 from everytick.domain.values import value
 from everytick.errors import InvalidDuration, InvalidInstant, InvalidName, InvalidPayload, InvalidPolicies, shown
@@ -74,43 +82,162 @@ class Level(StrEnum):
 _RANK = {level: rank for rank, level in enumerate(Level)}
 
 
+class Policy(NamedTuple):
+    """The declaration of a policy: how its value is written, which levels may set it, and what it says.
+
+    It stands in the annotation of a field of `Settings`, whose name and default are the policy's own.
+    """
+
+    reader: Reader
+    levels: frozenset[Level]
+    sentence: str
+
+
+JOB = frozenset({Level.JOB})
+SHARED = JOB | {Level.APPLICATION}
+TASKS = SHARED | {Level.TASK}
+RUNS = SHARED | {Level.OCCURRENCE}
+ALL = TASKS | RUNS
+
+
 @value
 class Settings:
-    """Every policy in force, and who set it; what nobody set is the built-in default."""
+    """Every policy in force, and who set it; what no level set is the built-in default.
 
-    timezone: str = "UTC"
-    overlap: Overlap = Overlap.SKIP
-    max_concurrent: int | None = None
-    mode: Mode = Mode.SEQUENTIAL
-    failure: Failure = Failure.FAIL_FAST
-    retry: Retry | None = None
-    execution_timeout: timedelta | None = None
-    task_timeout: timedelta | None = timedelta(minutes=5)
-    recovery: Recovery = Recovery()
-    late_overlap: LateOverlap = LateOverlap.QUEUE
-    grace: timedelta = timedelta(seconds=60)
-    on_create: OnCreate = OnCreate()
-    on_orphan: OnOrphan = OnOrphan.FAIL
-    update_policy: UpdatePolicy = UpdatePolicy.IMMEDIATE
-    priority: int = 0
-    queue: str = "default"
-    spread: timedelta | None = None
-    jitter: timedelta | None = None
-    payload: Payload | None = None
-    description: str = ""
-    tags: tuple[str, ...] = ()
-    enabled: bool = True
-    start: datetime | None = None
-    end: datetime | None = None
-    skip_if_successful: bool = False
-    stop_schedule: Schedule | None = None
-    restart_schedule: Schedule | None = None
-    max_queued: int = 1000
-    late_cap: int = 1000
-    max_lost: int | None = 3
-    on_store_outage: OnStoreOutage = OnStoreOutage.WAIT
-    retention: Retention = Retention()
-    runner: str | None = None
+    This is the list of policies. Readers, keywords, the schema of files and the pages follow
+    from it: after a change, `python3 dev.py docs` writes them anew.
+    """
+
+    timezone: Annotated[str, Policy(TIMEZONE, SHARED, "The zone of schedules that name none themselves.")] = "UTC"
+    overlap: Annotated[
+        Overlap, Policy(one_of(Overlap), SHARED, "What becomes of an instant that comes while the job is busy.")
+    ] = Overlap.SKIP
+    max_concurrent: Annotated[
+        int | None,
+        Policy(
+            or_none(count(1, "enabled=False, to run none")),
+            SHARED,
+            "How many occurrences of the job may be busy at once; none means one, and no limit where overlap is allow.",
+        ),
+    ] = None
+    mode: Annotated[
+        Mode,
+        Policy(one_of(Mode), SHARED, "In which order the tasks start; graph follows from a task with `after`."),
+    ] = Mode.SEQUENTIAL
+    failure: Annotated[
+        Failure, Policy(one_of(Failure), ALL, "What a task that failed for good means for the other tasks.")
+    ] = Failure.FAIL_FAST
+    retry: Annotated[
+        Retry | None,
+        Policy(
+            RETRY,
+            ALL,
+            "How often a failed attempt is tried again; none means never, but 3 times with failure retry_on_failure.",
+        ),
+    ] = None
+    execution_timeout: Annotated[
+        timedelta | None,
+        Policy(OPTIONAL_DURATION, RUNS, "How long one occurrence may take from its first claim on, retries included."),
+    ] = None
+    task_timeout: Annotated[
+        timedelta | None, Policy(OPTIONAL_DURATION, ALL, "How long one attempt of a task may take.")
+    ] = timedelta(minutes=5)
+    recovery: Annotated[
+        Recovery, Policy(RECOVERY, SHARED, "Which late instants still run, after an outage or a pause.")
+    ] = Recovery()
+    late_overlap: Annotated[
+        LateOverlap,
+        Policy(
+            LATE_OVERLAP,
+            SHARED,
+            "How late instants start while the job is busy; where overlap is allow, the default is allow.",
+        ),
+    ] = LateOverlap.QUEUE
+    grace: Annotated[
+        timedelta,
+        Policy(
+            duration(timedelta(seconds=1), 'grace="1s", the shortest'),
+            SHARED,
+            "How long after its time the newest instant still counts as on time.",
+        ),
+    ] = timedelta(seconds=60)
+    on_create: Annotated[OnCreate, Policy(ON_CREATE, SHARED, "Where a new job begins.")] = OnCreate()
+    on_orphan: Annotated[
+        OnOrphan, Policy(one_of(OnOrphan), RUNS, "What becomes of an occurrence whose node fell silent.")
+    ] = OnOrphan.FAIL
+    update_policy: Annotated[
+        UpdatePolicy, Policy(UPDATE_POLICY, SHARED, "When a changed schedule replaces the old one.")
+    ] = UpdatePolicy.IMMEDIATE
+    priority: Annotated[
+        int, Policy(count(-32_768, most=32_767), RUNS, "Of what is ready to start, a higher number starts first.")
+    ] = 0
+    queue: Annotated[str, Policy(NAME, RUNS, "Which queue it waits in; a node takes from the queues it was given.")] = (
+        "default"
+    )
+    spread: Annotated[
+        timedelta | None,
+        Policy(OPTIONAL_DURATION, SHARED, "Moves every instant by up to this much, always equally for one job."),
+    ] = None
+    jitter: Annotated[
+        timedelta | None,
+        Policy(OPTIONAL_DURATION, SHARED, "Delays each start by up to this much; the instant itself stays."),
+    ] = None
+    payload: Annotated[
+        Payload | None,
+        Policy(or_none(JSON), RUNS, "What every occurrence is given, unless its trigger gives something else."),
+    ] = None
+    description: Annotated[str, Policy(DESCRIPTION, JOB | {Level.TASK}, "Free text for people.")] = ""
+    tags: Annotated[tuple[str, ...], Policy(SET_OF_NAMES, SHARED, "Words to find the job by.")] = ()
+    enabled: Annotated[
+        bool, Policy(ON_OR_OFF, SHARED, "Whether the job starts at all; while it is false its instants are skipped.")
+    ] = True
+    start: Annotated[datetime | None, Policy(or_none(MOMENT), SHARED, "No instant before this one.")] = None
+    end: Annotated[datetime | None, Policy(or_none(MOMENT), SHARED, "No instant after this one.")] = None
+    skip_if_successful: Annotated[
+        bool,
+        Policy(ON_OR_OFF, SHARED, "Whether an instant is skipped if the job succeeded since the instant before it."),
+    ] = False
+    stop_schedule: Annotated[
+        Schedule | None, Policy(OPTIONAL_SCHEDULE, JOB, "When occurrences that are busy are asked to stop.")
+    ] = None
+    restart_schedule: Annotated[
+        Schedule | None,
+        Policy(OPTIONAL_SCHEDULE, JOB, "When occurrences that are busy are stopped and the job runs anew."),
+    ] = None
+    max_queued: Annotated[
+        int,
+        Policy(
+            count(1, 'overlap="skip", to let none wait'),
+            SHARED,
+            "How many occurrences may wait in line; further instants are skipped.",
+        ),
+    ] = 1000
+    late_cap: Annotated[
+        int,
+        Policy(
+            count(1, 'recovery="mark_as_missed", to run none'),
+            SHARED,
+            "How many late instants run at most, the newest, whatever recovery keeps.",
+        ),
+    ] = 1000
+    max_lost: Annotated[
+        int | None,
+        Policy(
+            or_none(count(0, "max_lost=None, for no limit")),
+            RUNS,
+            "How often an occurrence may lose its node before it fails; none is no limit.",
+        ),
+    ] = 3
+    on_store_outage: Annotated[
+        OnStoreOutage,
+        Policy(
+            one_of(OnStoreOutage), SHARED, "Whether instants wait for a store that cannot be reached, or fire anyway."
+        ),
+    ] = OnStoreOutage.WAIT
+    retention: Annotated[Retention, Policy(RETENTION, SHARED, "How long ended occurrences are kept.")] = Retention()
+    runner: Annotated[
+        str | None, Policy(or_none(NAME), TASKS, "What carries out the task; none means what suits its function.")
+    ] = None
     origins: tuple[tuple[str, Level], ...] = ()
 
     def overridden_by(self, overrides: "Overrides") -> "Settings":
@@ -141,6 +268,15 @@ class Settings:
         """Return every policy with its value and who set it, for people and for the store."""
         origins = dict(self.origins)
         return {key: Effective(getattr(self, key), origins.get(key, Level.DEFAULT)) for key in POLICIES}
+
+
+POLICIES: Mapping[str, Policy] = MappingProxyType(
+    # Read as they are: to evaluate them once more (get_type_hints) would cost an import milliseconds.
+    {name: hint.__metadata__[0] for name, hint in Settings.__annotations__.items() if name != "origins"}
+)
+
+SCHEDULES = tuple(name for name, policy in POLICIES.items() if policy.reader is OPTIONAL_SCHEDULE)
+"""The policies that are schedules. Their texts are read before, where zones and calendars are known."""
 
 
 @lru_cache(maxsize=512)
@@ -203,7 +339,7 @@ def nothing(level: Level) -> Overrides:
     return Overrides(level)
 
 
-def _policy(level: Level, key: object, job: str) -> "Policy":
+def _policy(level: Level, key: object, job: str) -> Policy:
     policy = POLICIES.get(key) if isinstance(key, str) else None
     if policy is None or level not in policy.levels:
         raise _no_policy(level, key, job, is_known=policy is not None)
@@ -219,10 +355,10 @@ def _no_policy(level: Level, key: object, job: str, *, is_known: bool) -> Invali
     return InvalidPolicies(job, reason, (f"{key} of the job", f"here one of {', '.join(known)}"))
 
 
-def _read(policy: "Policy", key: str, written: object, job: str, what: str) -> object:
+def _read(policy: Policy, key: str, written: object, job: str, what: str) -> object:
     """Read one policy; a refusal says for which job and which key."""
     try:
-        return policy.read(written)
+        return policy.reader.read(key, written)
     except InvalidPolicies as error:
         raise InvalidPolicies(job, f"{what}: {error.reason}" if what else error.reason, error.alternatives) from None
     except (InvalidDuration, InvalidInstant) as error:
@@ -236,84 +372,6 @@ def _read(policy: "Policy", key: str, written: object, job: str, what: str) -> o
 def _where(key: str, what: str, job: str) -> str:
     return " of ".join(part for part in (key, what, f"job '{shown(job)}'" if job else "") if part)
 
-
-class Policy(NamedTuple):
-    """How one policy is read, and at which levels it makes sense."""
-
-    read: Callable[[object], object]
-    levels: frozenset[Level]
-
-
-_JOB = frozenset({Level.JOB})
-_MANY = _JOB | {Level.APPLICATION}
-_TASK = _MANY | {Level.TASK}
-_ONE = _MANY | {Level.OCCURRENCE}
-_ALL = _TASK | {Level.OCCURRENCE}
-
-
-def _or_none(read: Callable[[object], object]) -> Callable[[object], object]:
-    return lambda given: None if given is None else read(given)
-
-
-def _lasting(key: str, *instead: str) -> Callable[[object], object]:
-    """A duration of some length, or None for none."""
-    return _or_none(lambda given: length(key, given, INSTANT, f"{key}=None, for none", *instead))
-
-
-def _counted(key: str, least: int, *instead: str) -> Callable[[object], object]:
-    return lambda given: whole(key, given, least, LARGEST, *instead)
-
-
-def _schedule(key: str) -> Callable[[object], object]:
-    def read(given: object) -> object:
-        if given is None or isinstance(given, Schedule):
-            return given
-        raise refused(key, given, "is not a schedule", f'{key}=cron("0 6 * * *")')
-
-    return read
-
-
-def _grace(given: object) -> timedelta:
-    return length("grace", given, timedelta(seconds=1), 'grace="1s", the shortest')
-
-
-POLICIES: Mapping[str, Policy] = MappingProxyType(
-    {
-        "timezone": Policy(policies.timezone, _MANY),
-        "overlap": Policy(partial(choice, "overlap", Overlap), _MANY),
-        "max_concurrent": Policy(_or_none(_counted("max_concurrent", 1, "enabled=False, to run none")), _MANY),
-        "mode": Policy(partial(choice, "mode", Mode), _MANY),
-        "failure": Policy(partial(choice, "failure", Failure), _ALL),
-        "retry": Policy(retry, _ALL),
-        "execution_timeout": Policy(_lasting("execution_timeout"), _ONE),
-        "task_timeout": Policy(_lasting("task_timeout"), _ALL),
-        "recovery": Policy(policies.recovery, _MANY),
-        "late_overlap": Policy(policies.late_overlap, _MANY),
-        "grace": Policy(_grace, _MANY),
-        "on_create": Policy(policies.on_create, _MANY),
-        "on_orphan": Policy(partial(choice, "on_orphan", OnOrphan), _ONE),
-        "update_policy": Policy(policies.update_policy, _MANY),
-        "priority": Policy(lambda given: whole("priority", given, -32_768, 32_767), _ONE),
-        "queue": Policy(partial(checked_name, "queue"), _ONE),
-        "spread": Policy(_lasting("spread"), _MANY),
-        "jitter": Policy(_lasting("jitter"), _MANY),
-        "payload": Policy(_or_none(payload), _ONE),
-        "description": Policy(policies.description, _JOB | {Level.TASK}),
-        "tags": Policy(partial(names, "tags"), _MANY),
-        "enabled": Policy(partial(switch, "enabled"), _MANY),
-        "start": Policy(_or_none(instant), _MANY),
-        "end": Policy(_or_none(instant), _MANY),
-        "skip_if_successful": Policy(partial(switch, "skip_if_successful"), _MANY),
-        "stop_schedule": Policy(_schedule("stop_schedule"), _JOB),
-        "restart_schedule": Policy(_schedule("restart_schedule"), _JOB),
-        "max_queued": Policy(_counted("max_queued", 1, 'overlap="skip", to let none wait'), _MANY),
-        "late_cap": Policy(_counted("late_cap", 1, 'recovery="mark_as_missed", to run none'), _MANY),
-        "max_lost": Policy(_or_none(_counted("max_lost", 0, "max_lost=None, for no limit")), _ONE),
-        "on_store_outage": Policy(partial(choice, "on_store_outage", OnStoreOutage), _MANY),
-        "retention": Policy(policies.retention, _MANY),
-        "runner": Policy(_or_none(partial(checked_name, "runner")), _TASK),
-    }
-)
 
 NOT_OBEYED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

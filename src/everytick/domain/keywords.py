@@ -1,4 +1,7 @@
-"""The policies as keyword arguments, for type checkers and editors: what may be written, not what it becomes."""
+"""The policies as keyword arguments, for type checkers and editors: what may be written, not what it becomes.
+
+Written by `python3 dev.py docs` from `Settings` in domain/config.py: edit that, not this.
+"""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta, tzinfo
@@ -11,49 +14,118 @@ from everytick.domain.schedule import Schedule
 
 Duration: TypeAlias = timedelta | str
 OverlapWord: TypeAlias = Literal["skip", "queue", "queue_latest", "allow", "cancel_running"]
-LateOverlapWord: TypeAlias = Literal["queue", "skip", "allow"]
+ModeWord: TypeAlias = Literal["sequential", "parallel", "graph"]
 FailureWord: TypeAlias = Literal["fail_fast", "continue", "retry_on_failure"]
-RecoveryWord: TypeAlias = Literal["execute_last", "execute_all", "mark_as_missed", "bounded_window", "compressed"]
+StrategyWord: TypeAlias = Literal["execute_last", "execute_all", "mark_as_missed", "bounded_window", "compressed"]
+LateOverlapWord: TypeAlias = Literal["queue", "skip", "allow"]
+FirstSightWord: TypeAlias = Literal["next", "if_matching_now", "immediately"]
+OnOrphanWord: TypeAlias = Literal["fail", "restart", "resume"]
+UpdatePolicyWord: TypeAlias = Literal["immediate"]
+OnStoreOutageWord: TypeAlias = Literal["wait", "fire_local"]
 
 
 class TaskPolicies(TypedDict, total=False):
     """What one task may set."""
 
     failure: FailureWord | Unset
+    """What a task that failed for good means for the other tasks."""
+
     retry: Retry | Mapping[str, Any] | Unset | None
+    """How often a failed attempt is tried again; none means never, but 3 times with failure retry_on_failure."""
+
     task_timeout: Duration | Unset | None
-    runner: str | Unset | None
+    """How long one attempt of a task may take."""
+
     description: str | Unset
+    """Free text for people."""
+
+    runner: str | Unset | None
+    """What carries out the task; none means what suits its function."""
 
 
 class JobPolicies(TaskPolicies, total=False):
     """What one job may set."""
 
     timezone: str | tzinfo | Unset
+    """The zone of schedules that name none themselves."""
+
     overlap: OverlapWord | Unset
+    """What becomes of an instant that comes while the job is busy."""
+
     max_concurrent: int | Unset | None
-    mode: Literal["sequential", "parallel", "graph"] | Unset
+    """How many occurrences of the job may be busy at once; none means one, and no limit where overlap is allow."""
+
+    mode: ModeWord | Unset
+    """In which order the tasks start; graph follows from a task with `after`."""
+
     execution_timeout: Duration | Unset | None
-    recovery: RecoveryWord | Recovery | Mapping[str, Any] | Unset
-    late_overlap: Literal["queue", "skip", "allow"] | Unset
+    """How long one occurrence may take from its first claim on, retries included."""
+
+    recovery: StrategyWord | Recovery | Mapping[str, Any] | Unset
+    """Which late instants still run, after an outage or a pause."""
+
+    late_overlap: LateOverlapWord | Unset
+    """How late instants start while the job is busy; where overlap is allow, the default is allow."""
+
     grace: Duration | Unset
-    on_create: Literal["next", "if_matching_now", "immediately"] | OnCreate | Mapping[str, Any] | Unset
-    on_orphan: Literal["fail", "restart", "resume"] | Unset
-    update_policy: Literal["immediate"] | Unset
+    """How long after its time the newest instant still counts as on time."""
+
+    on_create: FirstSightWord | OnCreate | Mapping[str, Any] | Unset
+    """Where a new job begins."""
+
+    on_orphan: OnOrphanWord | Unset
+    """What becomes of an occurrence whose node fell silent."""
+
+    update_policy: UpdatePolicyWord | Unset
+    """When a changed schedule replaces the old one."""
+
     priority: int | Unset
+    """Of what is ready to start, a higher number starts first."""
+
     queue: str | Unset
+    """Which queue it waits in; a node takes from the queues it was given."""
+
     spread: Duration | Unset | None
+    """Moves every instant by up to this much, always equally for one job."""
+
     jitter: Duration | Unset | None
+    """Delays each start by up to this much; the instant itself stays."""
+
     payload: Any
+    """What every occurrence is given, unless its trigger gives something else."""
+
     tags: str | Iterable[str] | Unset
+    """Words to find the job by."""
+
     enabled: bool | Unset
+    """Whether the job starts at all; while it is false its instants are skipped."""
+
     start: datetime | str | Unset | None
+    """No instant before this one."""
+
     end: datetime | str | Unset | None
+    """No instant after this one."""
+
     skip_if_successful: bool | Unset
+    """Whether an instant is skipped if the job succeeded since the instant before it."""
+
     stop_schedule: Schedule | str | Unset | None
+    """When occurrences that are busy are asked to stop."""
+
     restart_schedule: Schedule | str | Unset | None
+    """When occurrences that are busy are stopped and the job runs anew."""
+
     max_queued: int | Unset
+    """How many occurrences may wait in line; further instants are skipped."""
+
     late_cap: int | Unset
+    """How many late instants run at most, the newest, whatever recovery keeps."""
+
     max_lost: int | Unset | None
-    on_store_outage: Literal["wait", "fire_local"] | Unset
+    """How often an occurrence may lose its node before it fails; none is no limit."""
+
+    on_store_outage: OnStoreOutageWord | Unset
+    """Whether instants wait for a store that cannot be reached, or fire anyway."""
+
     retention: Retention | Mapping[str, Any] | Unset
+    """How long ended occurrences are kept."""

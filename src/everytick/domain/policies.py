@@ -1,9 +1,9 @@
-"""The policies a definition can hold, each refusing nonsense at birth and naming the alternatives.
+"""The values that policies have, beside plain numbers, lengths and names.
 
 A policy is written the same way in Python, in a file and over HTTP: a word, a mapping
-or one of the values here. `read` functions take whatever was written and return the
-value; `as_data` gives the text or mapping that reads back equal. What a policy means is
-decided in `deciding`; nothing here acts.
+or one of the values here. The functions named like a policy read what was written and refuse
+nonsense with alternatives; `as_data` gives the text or mapping that reads back equal. Which
+policies there are is declared in `config.py`, and what one means is decided in `deciding`.
 """
 
 from collections.abc import Mapping
@@ -12,9 +12,13 @@ from enum import StrEnum
 
 from everytick.domain.durations import format_duration, instant
 from everytick.domain.names import checked_name
+from everytick.domain.readers import DURATION, TEXT, Reader, Schema, count, described, one_of, or_null, own, table
 from everytick.domain.reading import INSTANT, LARGEST, NOT_OBEYED_YET, choice, fill, keys, length, refused, whole
 from everytick.domain.values import value
 from everytick.errors import InvalidPolicies
+
+LONGEST_DESCRIPTION = 10_000
+"""Characters."""
 
 
 class Overlap(StrEnum):
@@ -104,11 +108,12 @@ def late_overlap(given: object) -> LateOverlap:
 
 
 def description(given: object) -> str:
-    """Return free text for people, at most 10,000 characters."""
+    """Return free text for people, of a bounded length."""
     if not isinstance(given, str):
         raise refused("description", given, "must be text")
-    if len(given) > 10_000:
-        raise refused("description", given, f"has {len(given):,} characters, and at most 10,000 are allowed")
+    if len(given) > LONGEST_DESCRIPTION:
+        reason = f"has {len(given):,} characters, and at most {LONGEST_DESCRIPTION:,} are allowed"
+        raise refused("description", given, reason)
     return given
 
 
@@ -154,7 +159,7 @@ def recovery(given: object) -> Recovery:
     if isinstance(given, Recovery):
         return given
     if isinstance(given, Mapping):
-        return Recovery(**keys("recovery", given, ("strategy", "max_occurrences", "max_duration"), ("strategy",)))
+        return Recovery(**keys("recovery", given, tuple(_RECOVERY_KEYS), ("strategy",)))
     return Recovery(choice("recovery", Strategy, given))
 
 
@@ -240,7 +245,7 @@ def retention(given: object) -> Retention:
     if isinstance(given, Retention):
         return given
     if isinstance(given, Mapping):
-        return Retention(**keys("retention", given, ("success", "failure", "keep_last")))
+        return Retention(**keys("retention", given, tuple(_RETENTION_KEYS)))
     raise refused("retention", given, "must say what is kept", 'retention={"success": "30d", "failure": "90d"}')
 
 
@@ -256,3 +261,46 @@ def _bounds(count: object, age: object, is_window: bool) -> dict[str, object]:
         "max_occurrences": None if count is None else whole("recovery max_occurrences", count, 1, LARGEST, none),
         "max_duration": None if age is None else length("recovery max_duration", age, INSTANT, none),
     }
+
+
+# ------------------------------------------------------------------------------------------------------------ readers
+
+_STRATEGY: Schema = {"enum": [str(word) for word in Strategy]}
+_RECOVERY_KEYS: dict[str, Schema] = {
+    "strategy": described(_STRATEGY, "Which late instants still run."),
+    "max_occurrences": described(count(1).schema, "With bounded_window: at most so many, the newest."),
+    "max_duration": described(DURATION, "With bounded_window: none that is older than this."),
+}
+_RETENTION_KEYS: dict[str, Schema] = {
+    "success": described(or_null(DURATION), "How long to keep what ended well or was skipped; null keeps it for ever."),
+    "failure": described(or_null(DURATION), "How long to keep the rest; null keeps it for ever."),
+    "keep_last": described(count(0).schema, "How many of a job's newest occurrences to keep, however old they are."),
+}
+
+TIMEZONE = Reader(
+    own(timezone), {**TEXT, "examples": ["Europe/Berlin", "UTC"]}, "str | tzinfo", python='ZoneInfo("Europe/Berlin")'
+)
+DESCRIPTION = Reader(own(description), {**TEXT, "maxLength": LONGEST_DESCRIPTION}, "str")
+LATE_OVERLAP = one_of(LateOverlap, late_overlap)
+UPDATE_POLICY = one_of(UpdatePolicy, update_policy)
+RECOVERY = Reader(
+    own(recovery),
+    {"anyOf": [_STRATEGY, table(("strategy",), **_RECOVERY_KEYS)]},
+    "StrategyWord | Recovery | Mapping[str, Any]",
+    python='bounded_window(max_duration="6h")',
+    choices=Strategy,
+    base={"strategy": "bounded_window"},
+)
+ON_CREATE = Reader(
+    own(on_create),
+    {
+        "anyOf": [
+            {"enum": [str(word) for word in FirstSight if word is not FirstSight.BACKFILL_FROM]},
+            table(("backfill_from",), backfill_from=described(TEXT, "The instant of the past to begin at.")),
+        ]
+    },
+    "FirstSightWord | OnCreate | Mapping[str, Any]",
+    python='backfill_from("2026-01-31T00:00:00Z")',
+    choices=FirstSight,
+)
+RETENTION = Reader(own(retention), table((), **_RETENTION_KEYS), "Retention | Mapping[str, Any]", base={})

@@ -6,12 +6,42 @@ from datetime import timedelta
 
 from everytick.domain.durations import format_duration
 from everytick.domain.names import did_you_mean
+from everytick.domain.readers import (
+    DURATION,
+    NAMES,
+    SWITCH,
+    Reader,
+    Schema,
+    count,
+    described,
+    or_none,
+    or_null,
+    own,
+    table,
+)
 from everytick.domain.reading import LARGEST, fill, keys, length, number, refused, switch, whole
 from everytick.domain.values import value
 
 ANY_FAILURE = ("failed", "timeout")
 
-_RETRY_KEYS = ("max", "interval", "factor", "max_interval", "jitter", "on", "superseded_by_next")
+_KEYS: dict[str, Schema] = {
+    "max": described(or_null(count(0).schema), "How many retries follow the first attempt; null is no limit."),
+    "interval": described(DURATION, "How long to wait before the first retry."),
+    "factor": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "description": "Each wait is this many times the wait before it.",
+    },
+    "max_interval": described(or_null(DURATION), "The longest wait between two attempts; null is no limit."),
+    "jitter": {
+        "type": "number",
+        "minimum": 0,
+        "maximum": 1,
+        "description": "By how much of itself a wait may be stretched, at random.",
+    },
+    "on": described(NAMES, "What is retried: failed, timeout, or exception classes by their names."),
+    "superseded_by_next": described(SWITCH, "Whether retries are given up when the job's next instant comes."),
+}
 _RETRIED = ('on=("failed", "timeout")', "on=(ConnectionError, TimeoutError)")
 _NEVER_RETRIED = {
     "success": "is not a failure",
@@ -85,7 +115,7 @@ def retry(given: object) -> Retry | None:
     if given is None or isinstance(given, Retry):
         return given
     if isinstance(given, Mapping):
-        return Retry(**keys("retry", given, _RETRY_KEYS, ("max", "interval")))
+        return Retry(**keys("retry", given, tuple(_KEYS), ("max", "interval")))
     raise refused("retry", given, "says no interval", 'retry=Retry(3, "30s")', 'retry={"max": 3, "interval": "30s"}')
 
 
@@ -129,5 +159,14 @@ def _is_path(text: str) -> bool:
     return len(parts) > 1 and all(part.isidentifier() or part == "<locals>" for part in parts)
 
 
+RETRY = or_none(
+    Reader(
+        own(retry),
+        table(("max", "interval"), **_KEYS),
+        "Retry | Mapping[str, Any]",
+        python='Retry(3, "30s", factor=2)',
+        base={"max": 1, "interval": "0s"},
+    )
+)
 RETRY_ON_FAILURE = Retry(3, timedelta(seconds=30))
 """What `failure="retry_on_failure"` brings where no retry policy is set."""

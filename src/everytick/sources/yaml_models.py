@@ -30,17 +30,18 @@ from pydantic import (
     create_model,
 )
 
-from everytick.domain.config import POLICIES, Level
+from everytick.domain.config import POLICIES, SCHEDULES, Level
 from everytick.domain.durations import duration
 from everytick.domain.names import LONGEST_NAME, checked_name
-from everytick.domain.policies import LateOverlap, Overlap, Recovery, Strategy, bounded_window
+from everytick.domain.policies import LateOverlap, Overlap, Recovery, Strategy, bounded_window, timezone
+from everytick.domain.readers import DURATION, NAMES, SCHEDULE, SWITCH, TEXT, Schema, described
 from everytick.domain.reading import names, switch
 from everytick.errors import EverytickError, InvalidPolicies, shown
 from everytick.runners.targets import call_target, command_target, read_target
 from everytick.schedules.codec import schedule
 from everytick.schedules.combine import any_of
 from everytick.schedules.timezones import zone
-from everytick.sources import policy_schemas as schemas
+from everytick.sources.target_schemas import CALL, COMMAND, ENVIRONMENT, FOLDER, HTTP
 from everytick.sources.yaml_calendars import Beside
 from everytick.sources.yaml_calendars import schema as calendar_schema
 from everytick.sources.yaml_reader import Several
@@ -53,12 +54,6 @@ if TYPE_CHECKING:
 
 JOB_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_NAME}}}")
 
-# With these in place a table can be read part by part, so that each mistake in it is found.
-_BASES: Mapping[str, Mapping[str, object]] = {
-    "retry": {"max": 1, "interval": "0s"},
-    "recovery": {"strategy": "bounded_window"},
-    "retention": {},
-}
 _REQUEST = {"url": "https://example.org/"}
 _KEPT = 1000
 _SETTING = re.compile(r"(\w+)=(.*)", re.DOTALL)
@@ -111,8 +106,9 @@ def _by_parts(read: Callable[[Any], Any], key: str, base: Mapping[str, object], 
 
 
 def _policy(key: str, given: Any) -> Any:
-    read = _READERS.get(key, POLICIES[key].read)
-    return _by_parts(read, key, _BASES[key], given) if key in _BASES else _checked(read, key, given)
+    reader = POLICIES[key].reader
+    read = _READERS.get(key) or partial(reader.read, key)
+    return _checked(read, key, given) if reader.base is None else _by_parts(read, key, reader.base, given)
 
 
 class _Once:
@@ -176,13 +172,12 @@ def _timezone(given: Any) -> object:
     if given == "local":
         reason = "timezone 'local' would be another one on every machine that reads the file"
         raise InvalidPolicies("", reason, ('timezone="Europe/Berlin"',))
-    return zone(POLICIES["timezone"].read(given)).name
+    return zone(timezone(given)).name
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "timezone": _timezone,
 }
-_SCHEDULES = ("stop_schedule", "restart_schedule")
 
 
 def _window(given: Any) -> dict[str, object]:
@@ -267,51 +262,52 @@ def command_of(command: Any, env: Any, cwd: Any) -> str:
 # ------------------------------------------------------------------------------------------------------- the models
 
 
-def _field(read: Callable[..., Any], schema: schemas.Schema) -> Any:
+def _field(read: Callable[..., Any], schema: Schema) -> Any:
     return Annotated[Any, PlainValidator(read), WithJsonSchema(schema)]
 
 
 def _policies(level: Level) -> dict[str, Any]:
     """The fields of the policies that one level may set."""
     return {
-        key: (_field(_reader(key), schemas.POLICY_SCHEMAS[key]), None)
+        key: (_field(_reader(key), described(policy.reader.schema, policy.sentence)), None)
         for key, policy in POLICIES.items()
         if level in policy.levels
     }
 
 
 def _reader(key: str) -> Callable[..., Any]:
-    return _scheduled(key) if key in _SCHEDULES else _Once(partial(_policy, key))
+    return _scheduled(key) if key in SCHEDULES else _Once(partial(_policy, key))
 
 
-def _read_by(read: Callable[[Any], Any], key: str, schema: schemas.Schema) -> Any:
+def _read_by(read: Callable[[Any], Any], key: str, schema: Schema) -> Any:
     return _field(partial(_checked, read, key), schema)
 
 
 ALIASES = {"catchup_window": ("recovery",), "overlap_policy": ("overlap", "late_overlap")}
 """Other words for policies, each with those it stands for."""
 
+_WHEN = "When: a cron expression, every 10s, R…/…, once: …, after: …; several are a list."
 _STRICT = ConfigDict(extra="forbid")
 _ALIASES: dict[str, Any] = {
     "catchup_window": (
-        _read_by(_window, "catchup_window", {**schemas.DURATION, "description": "Alias: recovery by a window."}),
+        _read_by(_window, "catchup_window", described(DURATION, "Another word for recovery by a window.")),
         None,
     ),
     "overlap_policy": (
         _read_by(
             _overlap_policy,
             "overlap_policy",
-            {"enum": ["skip", "all"], "description": "Alias: overlap and late_overlap."},
+            {"enum": ["skip", "all"], "description": "Another word for overlap and late_overlap together."},
         ),
         None,
     ),
 }
 _TARGETS: dict[str, Any] = {
-    "call": (_read_by(_call, "call", schemas.CALL), None),
-    "command": (_field(partial(_part, "command"), schemas.COMMAND), None),
-    "http": (_field(_http, schemas.HTTP), None),
-    "env": (_field(partial(_part, "env"), schemas.ENVIRONMENT), None),
-    "cwd": (_field(partial(_part, "cwd"), schemas.TEXT), None),
+    "call": (_read_by(_call, "call", CALL), None),
+    "command": (_field(partial(_part, "command"), COMMAND), None),
+    "http": (_field(_http, HTTP), None),
+    "env": (_field(partial(_part, "env"), ENVIRONMENT), None),
+    "cwd": (_field(partial(_part, "cwd"), FOLDER), None),
 }
 
 Defaults: type[BaseModel] = create_model("Defaults", __config__=_STRICT, **_policies(Level.APPLICATION), **_ALIASES)
@@ -320,8 +316,8 @@ Defaults: type[BaseModel] = create_model("Defaults", __config__=_STRICT, **_poli
 TaskModel: type[BaseModel] = create_model(
     "Task",
     __config__=_STRICT,
-    name=(_read_by(partial(checked_name, "task"), "name", schemas.TEXT), ...),
-    after=(_read_by(partial(names, "after"), "after", schemas.NAMES), ()),
+    name=(_read_by(partial(checked_name, "task"), "name", described(TEXT, "The task's name, unique in its job.")), ...),
+    after=(_read_by(partial(names, "after"), "after", described(NAMES, "The tasks that must succeed before.")), ()),
     **_TARGETS,
     **_policies(Level.TASK),
 )
@@ -329,13 +325,13 @@ TaskModel: type[BaseModel] = create_model(
 
 # Made of models that are made here themselves, so that type checkers cannot read them.
 _JOB: dict[str, Any] = {
-    "schedule": (_field(_scheduled("schedule"), schemas.SCHEDULE), ...),
+    "schedule": (_field(_scheduled("schedule"), described(SCHEDULE, _WHEN)), ...),
     "tasks": (
         Annotated[list[TaskModel] | None, Field(description="In order; with after, once others ended well.")],  # type: ignore[valid-type]
         None,
     ),
     "suspended": (
-        _read_by(partial(switch, "suspended"), "suspended", {**schemas.SWITCH, "description": "Paused by this file."}),
+        _read_by(partial(switch, "suspended"), "suspended", described(SWITCH, "Paused by this file.")),
         None,
     ),
 }
@@ -347,7 +343,7 @@ JobModel: type[BaseModel] = create_model(
 _FILE: dict[str, Any] = {
     "version": (_field(_version, {"const": 1}), ...),
     # Before the jobs: fields are read in this order, and schedules name calendars.
-    "calendars": (_field(_calendars, calendar_schema(schemas.TEXT)), None),
+    "calendars": (_field(_calendars, calendar_schema(TEXT)), None),
     "defaults": (Annotated[Defaults | None, Field(description="Policies of all jobs of this file.")], None),
     "jobs": (dict[Annotated[str, AfterValidator(_job_name)], JobModel], ...),  # type: ignore[valid-type]
 }

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from everytick.domain.config import Level, Overrides, Settings, nothing, overrides
+from everytick.domain.config import SCHEDULES, Level, Overrides, Settings, nothing, overrides
 from everytick.domain.job import Job, TaskDefinition, restored_job
 from everytick.domain.reading import as_data
 from everytick.domain.schedule import Schedule
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from everytick.schedules.calendars import Calendar
 
 FORMAT = 1
-_SCHEDULES = ("stop_schedule", "restart_schedule")
 # A schedule may name a calendar, and a payload may be large and is seldom another job's too.
-_UNSHARED = (*_SCHEDULES, "payload")
+_UNSHARED = (*SCHEDULES, "payload")
 _NONE: Mapping[str, "Calendar"] = {}
 
 
@@ -145,7 +144,7 @@ def _overrides(level: Level, data: Mapping[str, Any], calendars: Mapping[str, "C
     if not any(key in data for key in _UNSHARED):
         return _shared(level, json.dumps(data)) if data else nothing(level)
     read = {
-        key: schedule(given, calendars=calendars) if key in _SCHEDULES and given is not None else given
+        key: schedule(given, calendars=calendars) if key in SCHEDULES and given is not None else given
         for key, given in data.items()
     }
     return overrides(level, read)

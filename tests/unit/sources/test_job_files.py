@@ -1,8 +1,6 @@
 """Files of jobs: the same words as in Python mean the same, and every mistake is told at once with its place."""
 
-import json
 from datetime import timedelta
-from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -14,7 +12,6 @@ from everytick.domain.policies import LateOverlap, Mode, Overlap, Recovery, Stra
 from everytick.domain.retry import Retry
 from everytick.runners.targets import read_target
 from everytick.sources.job_files import FileJob, JobFile, read_jobs
-from everytick.sources.policy_schemas import POLICY_SCHEMAS
 from everytick.sources.yaml_models import Defaults, JobModel, TaskModel, json_schema
 
 EXAMPLE = """
@@ -366,14 +363,6 @@ def test_the_schema_names_every_policy_at_its_levels() -> None:
     for model, level in levels.items():
         known = set(schema["$defs"][model]["properties"])
         assert {key for key, policy in POLICIES.items() if level in policy.levels} <= known
-    assert set(POLICY_SCHEMAS) == set(POLICIES)
-
-
-def test_the_schema_in_the_package_is_that_of_the_models() -> None:
-    """If this fails: everytick schema > src/everytick/sources/job_file.schema.json writes it anew."""
-    kept = files("everytick.sources").joinpath("job_file.schema.json").read_text("utf-8")
-
-    assert json.loads(kept) == json_schema()
 
 
 def test_the_schema_carries_no_leftovers() -> None:

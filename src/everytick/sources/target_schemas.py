@@ -1,0 +1,34 @@
+"""JSON Schema of what a task does, for editors: a call, a command or a request."""
+
+from everytick.domain.readers import DURATION, TEXT, Schema, described, table
+
+COMMAND: Schema = {
+    "description": "A program: text for sh -c, or a list of arguments without a shell.",
+    "anyOf": [TEXT, {"type": "array", "items": TEXT, "minItems": 1}],
+}
+CALL: Schema = {
+    "description": "A function to call: package.module:function.",
+    "type": "string",
+    "pattern": r"^[^\s:]+:[^\s:]+$",
+}
+ENVIRONMENT: Schema = {
+    "description": "Environment variables of a command, beside the node's own.",
+    "type": "object",
+    "additionalProperties": TEXT,
+}
+FOLDER = described(TEXT, "The folder that a command starts in.")
+HTTP: Schema = {
+    "description": "A request: its address, or a table.",
+    "anyOf": [
+        {"type": "string", "format": "uri"},
+        table(
+            ("url",),
+            url={"type": "string", "format": "uri"},
+            method={"enum": ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]},
+            headers={"type": "object", "additionalProperties": {"anyOf": [TEXT, table(("env",), env=TEXT)]}},
+            json={},
+            expect={"type": "array", "items": {"type": "integer", "minimum": 100, "maximum": 599}},
+            timeout=DURATION,
+        ),
+    ],
+}
