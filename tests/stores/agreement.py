@@ -123,6 +123,19 @@ class Pair:
     async def do_remove(self) -> None:
         await self.both("remove", await self.job_id(), retire_after=timedelta(minutes=self.random.choice([0, 10])))
 
+    async def do_define(self) -> None:
+        """A start that defines some jobs, and leaves out others of its owner."""
+        names = self.random.sample(NAMES, self.random.randrange(3))
+        left_out = [name for name in (*NAMES, "none") if name not in names and self.random.random() < 0.7]
+        await self.both("define", names, left_out)
+
+    async def do_retire(self) -> None:
+        """Remove what is marked; now and then by a mark that is not the job's."""
+        undefined = await self.both("undefined")
+        wrong = timedelta(seconds=self.random.choice([0, 0, 0, 1]))
+        marks = {each.job_id: each.since - wrong for each in undefined.jobs if self.random.random() < 0.5}
+        await self.both("retire", marks, after=timedelta(minutes=self.random.choice([0, 10])), by="node-1")
+
     async def do_pause(self) -> None:
         until = self.random.choice([None, self.now() + timedelta(minutes=self.random.randrange(1, 30))])
         missed = self.random.choice(list(Missed))
@@ -349,6 +362,7 @@ class Pair:
         await self.both("look", [record.job.id for record in records])
         await self.both("last_failures", [record.job.id for record in records])
         await self.both("ahead", NodeScope("node-1", NEEDS))
+        await self.both("undefined")
         found = (await self.both("history", limit=1000)).occurrences
         for id_ in [each.id for each in found] + self.asked:
             await self.both("whole", id_)
@@ -360,7 +374,16 @@ class Pair:
         await self.do_plan()
 
 
-WEIGHTS = {"do_plan": 10, "do_move_clock": 10, "do_claim": 8, "do_step": 10, "do_put": 4, "do_reap": 3, "do_remove": 1}
+WEIGHTS = {
+    "do_plan": 10,
+    "do_move_clock": 10,
+    "do_claim": 8,
+    "do_step": 10,
+    "do_put": 4,
+    "do_reap": 3,
+    "do_remove": 1,
+    "do_retire": 1,
+}
 
 
 async def _answer(store: AnyStore, verb: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:

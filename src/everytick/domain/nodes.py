@@ -22,7 +22,8 @@ class NodeFacts:
     cannot read as they are now, each with the reason; `stale_jobs` go on with what such a file
     said before, each with the file. `unknown_targets` are the jobs, by their ids, of which
     something came that it did not know how to run, each with the reason. `met` are the texts of
-    needs that it meets: it plans and claims jobs that need one of these.
+    needs that it meets: it plans and claims jobs that need one of these. `defines` are the hashes
+    of the sets of names of the jobs that its code and its files define.
     """
 
     version: str
@@ -40,6 +41,7 @@ class NodeFacts:
     unknown_targets: tuple[tuple[str, str], ...] = ()
     heartbeat: timedelta = timedelta(seconds=5)
     met: tuple[str, ...] = ()
+    defines: tuple[str, ...] = ()
 
     def as_data(self) -> dict[str, Any]:
         """Return it as JSON can carry it."""
@@ -59,6 +61,7 @@ class NodeFacts:
             "unknown_targets": dict(self.unknown_targets),
             "heartbeat": self.heartbeat / timedelta(seconds=1),
             "met": list(self.met),
+            "defines": list(self.defines),
         }
 
 
@@ -80,6 +83,7 @@ def facts_from(data: Mapping[str, Any]) -> NodeFacts:
         unknown_targets=tuple(sorted(data.get("unknown_targets", {}).items())),
         heartbeat=timedelta(seconds=data.get("heartbeat", 5.0)),
         met=tuple(data.get("met", ())),
+        defines=tuple(data.get("defines", ())),
     )
 
 

@@ -29,6 +29,9 @@ REMEMBERED = timedelta(minutes=10)
 NODES_KEPT = timedelta(days=7)
 """A node that was not heard of for so long, and holds nothing, is forgotten."""
 
+NAME_SETS_KEPT = timedelta(days=1)
+"""A set of job names that no node names is forgotten after this time."""
+
 
 class Commit(Enum):
     """Whether a plan or step was written, or came from a snapshot that no longer holds."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from everytick.domain.decisions import Plan, Span
+from everytick.domain.definers import Undefined
 from everytick.domain.fired import Fired
 from everytick.domain.job import Job
 from everytick.domain.nodes import NodeFacts
@@ -290,6 +291,25 @@ class JobStore(Protocol):
 
     async def remove(self, job_id: str, *, retire_after: timedelta = timedelta(0), by: str = "") -> None:
         """Take the job out of service: nothing new is created, what was not claimed is canceled."""
+        ...
+
+    async def define(self, names: Collection[str], left_out: Collection[str] = ()) -> None:
+        """Keep the names that a start defines, once under their hash, and mark the jobs that it leaves out.
+
+        A job that is defined is no longer marked, and a mark that is there stays as it is. Both sides are
+        names; names without a job in service are passed over. An edit of a job takes its mark away.
+        """
+        ...
+
+    async def undefined(self) -> Undefined:
+        """Return every job in service that is marked, by name, and every set of names if there is any."""
+        ...
+
+    async def retire(self, marks: Mapping[str, datetime], *, after: timedelta, by: str = "") -> frozenset[str]:
+        """Remove each of these jobs, by id, if it still has the mark that was seen; return those that were removed.
+
+        They retire that long after now.
+        """
         ...
 
     async def purge(self, job_id: str, limit: int = 1000) -> bool:

@@ -44,7 +44,7 @@ INDEXES = {
         note_attempt note_end note_good_end note_last_ends note_last_good_ends note_last_successes own_occurrences
         purge_failure purge_job purge_occurrences purge_state remove_job rename_job reschedule retire_job take_over
         decided_through free_wait rewind wake_and_revise_job forget_claims hold_given_back retired_of
-        record_watermark wake_job wake_job_of wake_jobs_of watermark_of""",
+        mark_undefined record_watermark wake_job wake_job_of wake_jobs_of watermark_of""",
     "PRIMARY KEY": """
         attempts definition purge_versions version_at forget_attempts forget_parked forget_parked_job
         forget_runs key_use leave past_versions purge_keys remember_failures runs""",
@@ -52,6 +52,7 @@ INDEXES = {
     "INDEX request_key_id": "forget_keys",
     "INDEX attempt_failed": "last_failures",
     "INDEX job_due": "due_jobs next_wake",
+    "INDEX job_undefined": "take_marks undefined_jobs",
     "INDEX occurrence_active": """
         active_counts active_of_jobs ask_all_to_cancel await_ends crowds_of_jobs give_new_version held_by_others
         held_of_job hold_waits let_waits_go put_all_back_in_line put_back_in_line add_needs_of_active""",
@@ -77,6 +78,7 @@ INDEXES = {
     "INDEX sqlite_autoindex_request_1": """
         continue_backfill forget_request open_request purge_requests requests_of_jobs""",
     "": """
+        add_name_set forget_name_sets name_sets
         add_needs all_needs count_needs wake_jobs_ahead
         add_job add_job_state add_pause add_request add_span add_version beat count_moved_request create_occurrence
         parked_definitions put_adjustment record_occurrence register_node show_parked
@@ -84,13 +86,16 @@ INDEXES = {
 }
 BY_QUERY = {name: index for index, names in INDEXES.items() for name in names.split()}
 
-# Tables that hold one row, or one per node, parked definition, counted table or job that ever failed, the list of all
-# jobs for people, rows that come with the statement, and attempts that failed, by an index that holds no others. What
-# was written while a clock was ahead is looked for at a start, and after a step back, among all jobs and retries.
+# Tables that hold one row, or one per node, set of names, parked definition, counted table or job that ever failed, the
+# list of all jobs for people, rows that come with the statement, and attempts that failed, by an index that holds no
+# others. What was written while a clock was ahead is looked for at a start, and after a step back, among all jobs and
+# retries.
 SMALL = {
     "all_needs": "needs",
     "count_needs": "needs",
     "wake_jobs_ahead": "job_state",
+    "name_sets": "name_set",
+    "forget_name_sets": "name_set node",
     "nodes": "n",
     "strangers": "o",
     "forget_nodes": "node",

@@ -15,6 +15,7 @@ from everytick.stores.base import new_token
 from everytick.stores.memory.tables import JobRow, NodeRow, OccurrenceRow, Tables
 
 if TYPE_CHECKING:
+    from everytick.domain.definers import NameSet
     from everytick.stores.base import NodeScope
     from everytick.stores.memory.ordered import Ordered
 
@@ -35,6 +36,7 @@ class Base:
         self._tables = Tables()
         self._numbers = count(1)
         self._nodes: dict[str, NodeRow] = {}
+        self._name_sets: dict[str, NameSet] = {}
         self._rung = asyncio.Event()
 
     def _now(self) -> datetime:

@@ -308,7 +308,7 @@ class Jobs(Planning):
             row.narrowed_at = now
         row.editions.append(Edition(made, now))
         row.versions[version] = made, rules_of(made)
-        row.removed_at = row.retire_at = None
+        row.removed_at = row.retire_at = row.undefined_since = None
         self._tables.need(row, made.needs)
         for each in [*row.busy, *row.waiting]:
             if each.status in (_S.PENDING, _S.QUEUED) and not each.runs:

@@ -12,7 +12,7 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import ATTEMPT_ENDED, ENDED, AttemptStatus, OccurrenceStatus, may_move
 from everytick.domain.steps import OccurrenceSnapshot, Step, rules_of, runs_of
 from everytick.errors import TransactionsUnsupported
-from everytick.stores.base import NODES_KEPT, Claim, ClaimKey, Commit, NodeScope, Orders
+from everytick.stores.base import NAME_SETS_KEPT, NODES_KEPT, Claim, ClaimKey, Commit, NodeScope, Orders
 from everytick.stores.memory.base import Base, together
 from everytick.stores.memory.tables import AttemptRow, OccurrenceRow
 from everytick.stores.protocols import Transaction
@@ -47,6 +47,10 @@ class Running(Base):
         for gone in [each for each, known in self._nodes.items() if now - known.beat_at > NODES_KEPT]:
             if not self._tables.held.get(gone):
                 del self._nodes[gone]
+        named = {each for known in self._nodes.values() if known.facts is not None for each in known.facts.defines}
+        for each in list(self._name_sets.values()):
+            if each.hash not in named and now - each.stored_at > NAME_SETS_KEPT:
+                del self._name_sets[each.hash]
 
     async def beat(self, node: str, keys: Collection[ClaimKey]) -> Orders:
         """Say that the node lives and what it holds; the answer says what the store knows better."""

@@ -75,6 +75,7 @@ class JobRow:
     removed_at: datetime | None = None
     removed_by: str = ""
     retire_at: datetime | None = None
+    undefined_since: datetime | None = None
     pauses: list[Pause] = field(default_factory=list)
     adjustments: dict[datetime, Adjustment] = field(default_factory=dict)
     reschedule: Reschedule | None = None

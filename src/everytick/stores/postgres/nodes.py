@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from everytick.domain.nodes import NodeFacts, facts_from
-from everytick.stores.base import NODES_KEPT, ClaimKey, NodeRecord
+from everytick.stores.base import NAME_SETS_KEPT, NODES_KEPT, ClaimKey, NodeRecord
 from everytick.stores.postgres.base import Base
 from everytick.stores.postgres.door import patiently
 
@@ -18,6 +18,7 @@ class Nodes(Base):
         async with self._door.connection() as db:
             await db.execute(self._sql.register_node, node, json.dumps(facts.as_data()))
             await db.execute(self._sql.forget_nodes, NODES_KEPT)
+            await db.execute(self._sql.forget_name_sets, NAME_SETS_KEPT)
 
     @patiently
     async def leave(self, node: str) -> None:

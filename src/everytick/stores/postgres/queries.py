@@ -156,6 +156,13 @@ class Queries:
     keep_runs: str
     register_node: str
     forget_nodes: str
+    add_name_set: str
+    name_sets: str
+    forget_name_sets: str
+    take_marks: str
+    mark_undefined: str
+    undefined_jobs: str
+    hold_undefined: str
     prune: str
 
 

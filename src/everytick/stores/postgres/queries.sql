@@ -1147,7 +1147,7 @@ update everytick.job_state s set next_run_at = u.next_run_at
 -- Makes a version the newest one and older snapshots stale; a job that was removed or parked is back. By versions that
 -- cannot be read nothing can be decided: then this one is in force for whatever is left.
 update everytick.job_state
-   set version = $2, first_version = case when $6 then $2 else first_version end, revision = revision + 1, removed_at = null, removed_by = '', retire_at = null, parked = null,
+   set version = $2, first_version = case when $6 then $2 else first_version end, revision = revision + 1, removed_at = null, removed_by = '', retire_at = null, undefined_since = null, parked = null,
        keep_success = $3, keep_failure = $4, keep_last = $5, narrowed_at = coalesce($7, narrowed_at), needs = $8
  where job = $1;
 
@@ -1626,6 +1626,51 @@ delete from everytick.node
                where n.beat_at < everytick.everytick_now() - $1::interval
                  and not exists (select 1 from everytick.occurrence o where o.status < 4 and o.owner = n.id)
                  for update skip locked);
+
+-- add_name_set --
+-- Notes that a start defines these names now.
+insert into everytick.name_set (hash, names, stored_at) values ($1, $2::text[], everytick.everytick_now())
+on conflict (hash) do update set stored_at = excluded.stored_at;
+
+-- name_sets --
+-- Returns every set of names that starts define, by hash.
+select hash, names, stored_at from everytick.name_set order by hash;
+
+-- forget_name_sets --
+-- Forgets sets that no start has told for so long, and that no node names.
+delete from everytick.name_set d
+ where d.stored_at < everytick.everytick_now() - $1::interval
+   and not exists (select from everytick.node n where position(d.hash in n.facts) > 0);
+
+-- take_marks --
+-- Notes that the jobs of these names are defined again.
+update everytick.job_state set undefined_since = null
+ where job = any(array(
+       select s.job from everytick.job_state s join everytick.job j on j.seq = s.job
+        where s.undefined_since is not null and j.name = any($1::text[])
+        order by s.job for no key update of s));
+
+-- mark_undefined --
+-- Notes that a start has left the jobs of these names out, which are locked; one that was left out before keeps its mark.
+update everytick.job_state set undefined_since = everytick.everytick_now()
+ where undefined_since is null and removed_at is null
+   and job = any(array(select j.seq from everytick.job j where j.name = any($1::text[])));
+
+-- undefined_jobs --
+-- Returns the jobs in service that a start has left out, by name.
+select s.id, j.name, s.undefined_since
+  from everytick.job_state s
+  join everytick.job j on j.seq = s.job
+ where s.undefined_since is not null and s.removed_at is null
+ order by j.name collate "C";
+
+-- hold_undefined --
+-- Locks where those of these jobs stand that a start has left out, by rising key.
+select s.job, s.id, s.undefined_since
+  from everytick.job_state s
+ where s.undefined_since is not null and s.removed_at is null and s.id = any($1::text[])
+ order by s.job
+   for no key update of s;
 
 -- prune --
 -- Forgets ended occurrences that their job's retention no longer keeps, with their runs and attempts, and returns

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from everytick.stores.base import AHEAD, STEP, Ahead, NodeScope
 from everytick.stores.postgres.bell import Bell
+from everytick.stores.postgres.definers import Definers
 from everytick.stores.postgres.door import Door, patiently, read_address
 from everytick.stores.postgres.history import History
 from everytick.stores.postgres.migrate import applied, migrate
@@ -25,7 +26,7 @@ from everytick.stores.postgres.running import Running
 from everytick.stores.queries import tables_of
 
 
-class PostgresStore(Planning, Running, Recording, Nodes, History):
+class PostgresStore(Planning, Running, Recording, Definers, Nodes, History):
     """Jobs and occurrences in one schema of a PostgreSQL, shared by any number of nodes.
 
     `pooling` says that a transaction-pooling proxy stands before the server: nothing is

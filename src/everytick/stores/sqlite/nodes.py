@@ -4,7 +4,7 @@ import json
 import sqlite3
 
 from everytick.domain.nodes import NodeFacts, facts_from
-from everytick.stores.base import NODES_KEPT, ClaimKey, NodeRecord
+from everytick.stores.base import NAME_SETS_KEPT, NODES_KEPT, ClaimKey, NodeRecord
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.writer import Transaction
@@ -14,6 +14,7 @@ def register(transaction: Transaction, node: str, facts: NodeFacts) -> None:
     """Keep what the node says of itself, which is a sign of life; nodes that are long gone are forgotten."""
     transaction.execute(Q.register_node, (node, transaction.now, json.dumps(facts.as_data())))
     transaction.execute(Q.forget_nodes, (transaction.now - rows.length(NODES_KEPT),))
+    transaction.execute(Q.forget_name_sets, (transaction.now - rows.length(NAME_SETS_KEPT),))
 
 
 def leave(transaction: Transaction, node: str) -> None:

@@ -608,8 +608,8 @@ update job
 -- edit_job_state --
 -- Every plan from an older snapshot is stale, and the job is looked at again.
 update job_state
-   set version = ?, needs = ?, oldest_edition = ?, retire_at = null, revision = revision + 1, woken = woken + 1,
-       wake_at = ?, narrowed_at = coalesce(?, narrowed_at)
+   set version = ?, needs = ?, oldest_edition = ?, retire_at = null, undefined_since = null, revision = revision + 1,
+       woken = woken + 1, wake_at = ?, narrowed_at = coalesce(?, narrowed_at)
  where job = ?;
 
 -- give_new_version --
@@ -897,6 +897,38 @@ insert into node (id, beat_at, facts, beats) values (?, ?, ?, 1)
 -- forget_nodes --
 -- Nodes that have been silent since, and hold nothing.
 delete from node where beat_at < ? and not exists (select 1 from occurrence o where o.owner = node.id);
+
+-- add_name_set --
+-- A start defines these names now.
+insert into name_set (hash, names, stored_at) values (?, ?, ?)
+    on conflict (hash) do update set stored_at = excluded.stored_at;
+
+-- name_sets --
+-- Every set of names that starts define, by hash.
+select hash, names, stored_at from name_set order by hash;
+
+-- forget_name_sets --
+-- Sets that no start has told since then, and that no node names.
+delete from name_set where stored_at < ? and not exists (select 1 from node where instr(node.facts, name_set.hash));
+
+-- take_marks --
+-- The jobs of these names are defined again.
+update job_state indexed by job_undefined set undefined_since = null
+ where undefined_since is not null
+   and (select j.name from job j where j.job = job_state.job) in (select value from json_each(?));
+
+-- mark_undefined --
+-- A start has left the jobs of these names out; one that was left out before keeps its mark.
+update job_state set undefined_since = ?
+ where undefined_since is null
+   and job in (select job from job where removed_at is null and name in (select value from json_each(?)));
+
+-- undefined_jobs --
+-- The jobs in service that a start has left out, by name.
+select s.id, j.name, s.undefined_since
+  from job_state s indexed by job_undefined cross join job j on j.job = s.job
+ where s.undefined_since is not null and j.removed_at is null
+ order by j.name;
 
 -- jobs_with_aged --
 -- Of some jobs in the order of their keys: those that have something old enough to be forgotten.

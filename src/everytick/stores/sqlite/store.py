@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from everytick.domain.decisions import Plan, Span
+from everytick.domain.definers import Undefined
 from everytick.domain.fired import Fired
 from everytick.domain.job import Job
 from everytick.domain.nodes import NodeFacts
@@ -41,7 +42,18 @@ from everytick.stores.base import (
     new_token,
 )
 from everytick.stores.queries import tables_of
-from everytick.stores.sqlite import ahead, history, jobs, lending, nodes, planning, purging, recording, running
+from everytick.stores.sqlite import (
+    ahead,
+    definers,
+    history,
+    jobs,
+    lending,
+    nodes,
+    planning,
+    purging,
+    recording,
+    running,
+)
 from everytick.stores.sqlite.bell import Bell
 from everytick.stores.sqlite.calls import in_own_thread
 from everytick.stores.sqlite.clock import HostClock, StoreClock
@@ -333,6 +345,18 @@ class SqliteStore:
     async def remove(self, job_id: str, *, retire_after: timedelta = timedelta(0), by: str = "") -> None:
         """Take the job out of service: nothing new is created, what was not claimed is canceled."""
         await self._change(job_id, lambda writing: jobs.remove(writing, job_id, retire_after, by))
+
+    async def define(self, names: Collection[str], left_out: Collection[str] = ()) -> None:
+        """Keep the names that a start defines, once under their hash, and mark the jobs that it leaves out."""
+        await self._write(lambda writing: definers.define(writing, names, left_out))
+
+    async def undefined(self) -> Undefined:
+        """Return every job in service that is marked, by name, and every set of names if there is any."""
+        return await self._ask(self._people, lambda reading: definers.undefined(reading, self._clock.now()))
+
+    async def retire(self, marks: Mapping[str, datetime], *, after: timedelta, by: str = "") -> frozenset[str]:
+        """Remove each of these jobs, by id, if it still has the mark that was seen; return those that were removed."""
+        return await self._write(lambda writing: definers.retire(writing, self._definitions, marks, after, by))
 
     async def purge(self, job_id: str, limit: int = 1000) -> bool:
         """Forget up to `limit` occurrences of a removed job for good, and the job once none is left."""

@@ -88,6 +88,7 @@ create table everytick.job_state (
     removed_at             timestamptz,
     removed_by             text not null default '',
     retire_at              timestamptz,
+    undefined_since        timestamptz,
     reschedule_made_at     timestamptz,
     reschedule_to          timestamptz,
     reschedule_by          text,
@@ -113,6 +114,9 @@ create table everytick.job_state (
 
 -- A paused, disabled or finished job is not in it and costs nothing.
 create index job_state_due on everytick.job_state (needs, wake_at, id) where wake_at is not null;
+
+-- Jobs that a start of their owner has left out: hardly ever any.
+create index job_state_undefined on everytick.job_state (job) where undefined_since is not null;
 
 -- What makes a job worth another look: appended by endings and by people, so that an ending takes no lock
 -- on its job; a plan folds what it finds here into job_state. An ending says whose it was; one that nobody waits for
@@ -336,6 +340,13 @@ create table everytick.node (
     beats   bigint not null default 0
 ) with (fillfactor = 50);
 
+-- The names of the jobs that one start defines, once for all nodes that define the same. A node's facts name the hash.
+create table everytick.name_set (
+    hash      text primary key,
+    names     text[] not null,
+    stored_at timestamptz not null
+);
+
 -- ------------------------------------------------------------------------------------------- people
 
 create function everytick.occurrence_status(code smallint) returns text language sql immutable as $$
@@ -515,7 +526,7 @@ begin
           from everytick.definition d where d.job = held.job and d.version = held.version;
         update everytick.job_state
            set version = version + 1, first_version = case when parked is null then first_version else version + 1 end,
-               revision = revision + 1, retire_at = null, parked = null,
+               revision = revision + 1, retire_at = null, undefined_since = null, parked = null,
                next_run_at = case when next_run_at > moment then next_run_at end
          where job = held.job;
         update everytick.occurrence o set version = held.version + 1

@@ -69,6 +69,7 @@ create table job_state (
   run_count integer not null default 0,
   last_error text,
   retire_at integer,
+  undefined_since integer,
   rescheduled_at integer,
   rescheduled_for integer,
   rescheduled_by text,
@@ -87,6 +88,8 @@ create table job_state (
   narrowed_at integer
 ) strict;
 create index job_due on job_state (needs, wake_at, id) where wake_at is not null;
+-- Jobs that a start of their owner has left out: hardly ever any.
+create index job_undefined on job_state (undefined_since) where undefined_since is not null;
 
 -- A definition that a node could not read: it waits here to be seen, and harms no other job.
 create table parked_definition (
@@ -291,6 +294,13 @@ create table node (
   beats integer not null default 0
 ) strict, without rowid;
 
+-- The names of the jobs that one start defines, once for all nodes that define the same. A node's facts name the hash.
+create table name_set (
+  hash text primary key,
+  names text not null,
+  stored_at integer not null
+) strict, without rowid;
+
 -- An occurrence as the code reads it, with its job's public id.
 create view occurrence_record as
 select o.seq, o.id, j.id as job_id, o.version, o.scheduled_for, o.status, o.cause, o.late, o.covers_after,
@@ -470,7 +480,8 @@ create trigger jobs_are_switched instead of update on jobs begin
   update job_state
      set oldest_edition = iif(exists (select 1 from parked_definition d where d.job = job_state.job),
                               version + 1, oldest_edition),
-         version = version + 1, retire_at = null, revision = revision + 1, woken = woken + 1, wake_at = «now»,
+         version = version + 1, retire_at = null, undefined_since = null, revision = revision + 1, woken = woken + 1,
+         wake_at = «now»,
          next_run_at = iif(next_run_at > «now», next_run_at, null)
    where id = old.id and new.enabled <> old.enabled;
   delete from parked_definition

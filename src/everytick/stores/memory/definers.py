@@ -1,0 +1,39 @@
+"""define, undefined and retire: which jobs starts define, and what becomes of jobs that were left out."""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+
+from everytick.domain.definers import NameSet, Undefined, UndefinedJob, hash_of
+from everytick.stores.memory.jobs import Jobs
+
+
+class Definers(Jobs):
+    """Sets of job names, and marks on the jobs that a start left out."""
+
+    async def define(self, names: Collection[str], left_out: Collection[str] = ()) -> None:
+        """Keep the names that a start defines, once under their hash, and mark the jobs that it leaves out."""
+        now, hash_ = self._now(), hash_of(names)
+        self._name_sets[hash_] = NameSet(hash_, frozenset(names), now)
+        for row in self._tables.names.values():
+            if row.name in names:
+                row.undefined_since = None
+            elif row.name in left_out and row.removed_at is None and row.undefined_since is None:
+                row.undefined_since = now
+
+    async def undefined(self) -> Undefined:
+        """Return every job in service that is marked, by name, and every set of names if there is any."""
+        found = tuple(
+            UndefinedJob(row.id, row.name, row.undefined_since)
+            for _, row in sorted(self._tables.names.items())
+            if row.undefined_since is not None and row.removed_at is None
+        )
+        sets = sorted(self._name_sets.values(), key=lambda each: each.hash) if found else ()
+        return Undefined(self._now(), found, tuple(sets))
+
+    async def retire(self, marks: Mapping[str, datetime], *, after: timedelta, by: str = "") -> frozenset[str]:
+        """Remove each of these jobs, by id, if it still has the mark that was seen; return those that were removed."""
+        found = [self._tables.jobs[id_] for id_ in marks if id_ in self._tables.jobs]
+        taken = [row for row in found if row.removed_at is None and row.undefined_since == marks[row.id]]
+        for row in taken:
+            await self.remove(row.id, retire_after=after, by=by)
+        return frozenset(row.id for row in taken)
