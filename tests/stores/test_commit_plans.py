@@ -38,8 +38,27 @@ async def test_a_plan_makes_one_occurrence_and_moves_the_watermark(store: AnySto
     assert record.wake_at > clock.time
 
 
+@pytest.mark.parametrize(
+    ("minutes", "late"), [(60, [False]), (70, [True]), (180, [True, True, False])], ids=["live", "late", "both"]
+)
+async def test_every_planned_run_moves_the_watermark(
+    store: AnyStore, clock: ManualClock, minutes: int, late: list[bool]
+) -> None:
+    """S4-026: live or late, it is decided through the moment of the plan, and a second look decides nothing."""
+    stored = await store.put(job(recovery="execute_all", overlap="allow"))
+    clock.move(minutes=minutes)
+    assert await plan_once(store) == [Commit.COMMITTED]
+    made = await occurrences(store)
+    assert [each.late for each in made] == late
+    record = (await store.get([stored.job_id]))[stored.job_id]
+    assert record.watermark == clock.time
+    assert max(each.scheduled_for for each in made) <= record.watermark
+    await plan_once(store)
+    assert await occurrences(store) == made
+
+
 async def test_a_plan_from_an_old_snapshot_changes_nothing(store: AnyStore, clock: ManualClock) -> None:
-    """S0-013, S0-063, S1-033; the revision: two planners read the same snapshot, one of them commits."""
+    """S0-013, S0-053, S0-063, S1-033; the revision: two planners read the same snapshot, one of them commits."""
     await store.put(job())
     clock.move(hours=1)
     async with store.due(NodeScope("node-1"), clock.time, 1) as batch:

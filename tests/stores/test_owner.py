@@ -47,6 +47,21 @@ async def test_a_step_by_handle_and_fence_of_another_occurrence_is_stale(store: 
     assert await store.commit_steps([(claim, end)]) == [Commit.COMMITTED]
 
 
+async def test_one_of_another_token_among_many_ends_is_stale(store: AnyStore, clock: ManualClock) -> None:
+    """F-12: a batch of ends that all went well is written in one statement, which looks at each token too."""
+    await store.put(job(overlap="allow", recovery="execute_all"))
+    clock.move(hours=9)
+    await plan_once(store)
+    claims = await store.claim(NodeScope("node-1"), 100)
+    assert len(claims) == 9
+    owners = [_of_the_lost_copy(claim) if place == 4 else claim for place, claim in enumerate(claims)]
+    ends = [ended(began(claim, clock.time), clock.time) for claim in claims]
+    told = await store.commit_steps(list(zip(owners, ends, strict=True)))
+    assert told == [Commit.STALE if place == 4 else Commit.COMMITTED for place in range(9)]
+    kept = {each.id for each in await occurrences(store) if each.status == "running"}
+    assert kept == {claims[4].occurrence.id}
+
+
 async def test_the_repeat_of_an_end_must_name_its_token(store: AnyStore, clock: ManualClock) -> None:
     claim, end = await _claimed(store, clock)
     assert await store.commit_steps([(claim, end)]) == [Commit.COMMITTED]

@@ -60,6 +60,7 @@ async def test_a_purged_job_leaves_nothing_and_its_name_begins_anew(store: AnySt
 
 
 async def test_it_goes_in_batches(store: AnyStore, clock: ManualClock) -> None:
+    """S0-055: each takes whole occurrences with their runs and attempts, and the job goes with the last."""
     stored = await store.put(job(overlap="allow"))
     for _ in range(3):
         clock.move(hours=1)
@@ -67,7 +68,11 @@ async def test_it_goes_in_batches(store: AnyStore, clock: ManualClock) -> None:
         await run_one(store)
     await store.remove(stored.job_id)
     assert await store.purge(stored.job_id, 2) is False
-    assert len(await occurrences(store)) == 1
+    [left] = await occurrences(store)
+    whole = await store.whole(left.id)
+    assert [str(run.status) for run in whole.runs] == ["success"]
+    assert [attempt.number for _, attempt in whole.attempts] == [1]
+    assert list(await store.get([stored.job_id])) == [stored.job_id]
     assert await store.purge(stored.job_id, 2) is True
     assert await occurrences(store) == []
 

@@ -39,7 +39,7 @@ async def beside(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 async def test_where_one_half_of_a_plan_is_refused_the_other_is_not_written(
     beside: tuple[str, SqlStore, Person], half: str
 ) -> None:
-    """S1-009: creating and moving on are one transaction; afterwards the plan is made again, once."""
+    """S1-009, S0-055: creating and moving on are one transaction; afterwards the plan is made again, once."""
     kind, store, person = beside
     stored = await store.put(job(when="0 0 1 1 *"))
     await store.request(stored.job_id, Request("now", Cause.TRIGGER, await store.now()))
