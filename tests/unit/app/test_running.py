@@ -423,3 +423,29 @@ async def test_a_stop_may_name_its_own_timeout() -> None:
     async with asyncio.timeout(30):
         await tick.stop(timeout="0.1s")
     free.set()
+
+
+@pytest.mark.parametrize("runner", ["coroutine", "thread"])
+async def test_a_task_knows_which_version_of_its_job_it_runs_under(runner: str) -> None:
+    """S0-027, S0-116: an edit counts for what is claimed after it."""
+    tick, seen = Everytick("memory://", name="test", grace_period="1s"), []
+    job = tick.define("work", every("P1Y"))
+
+    if runner == "coroutine":
+
+        @job.task
+        async def work(ctx: Context) -> None:
+            seen.append(ctx.definition.version)
+
+    else:
+
+        @job.task
+        def work_in_a_thread() -> None:
+            seen.append(current().definition.version)
+
+    async with tick:
+        await (await tick.trigger("work")).wait("10s")
+        await tick.update("work", detach=True, description="edited")
+        await (await tick.trigger("work")).wait("10s")
+    first, second = seen
+    assert second > first == 1

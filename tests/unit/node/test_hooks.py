@@ -19,6 +19,7 @@ from everytick.errors import StoreUnavailable
 from everytick.node.node import Node
 from everytick.node.settings import node_settings
 from everytick.runners.catalogue import Catalogue
+from everytick.runners.context import current
 from everytick.schedules.interval import every
 from everytick.stores.base import NodeScope
 from everytick.stores.memory import MemoryStore
@@ -95,6 +96,34 @@ def test_a_hook_that_raises_is_logged_and_changes_nothing(live: Live, caplog: py
     assert re.match(r"on_complete failed for occurrence occ_\S+, which stays as it ended: Runtime", second.getMessage())
     assert first.exc_info is not None
     assert second.exc_info is not None
+
+
+def test_the_tasks_and_the_report_of_a_missed_occurrence_know_that_it_is_a_recovery(live: Live) -> None:
+    """S0-099, S0-033: each task is told so, and so is the report; of an occurrence on time it is not said."""
+
+    async def story(world: World) -> None:
+        known: list[tuple[timedelta, bool]] = []
+
+        async def body() -> None:
+            known.append((current().scheduled_for - NOON, current().late))
+
+        async def on_complete(report: Report) -> None:
+            known.append((report.scheduled_for - NOON, report.is_recovery_run))
+
+        written = [define_task("hooked", task) for task in ("a", "b")]
+        job = define_job("hooked", every("1h", start=NOON), tasks=written, reports=True)
+        world.functions[job.id] = {"a": body, "b": body}
+        world.hooks[job.id] = {"on_complete": on_complete}
+        await world.store.put(job)
+        await pause("2h30m")
+        node = world.node()
+        await node.start()
+        await pause("1h")
+        await node.stop()
+        two, three = timedelta(hours=2), timedelta(hours=3)
+        assert known == [(two, True)] * 3 + [(three, False)] * 3
+
+    live(story)
 
 
 def test_a_report_that_nobody_delivered_is_delivered_by_whoever_comes(live: Live) -> None:
