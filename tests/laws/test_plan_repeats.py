@@ -62,7 +62,7 @@ def _ids(seen: JobSnapshot, moments: list[datetime], limit: int) -> list[str]:
 def test_live_and_late_create_the_same_occurrences(
     rule: str, facts: list[Fact], seconds: list[int], limit: int
 ) -> None:
-    """S1-012, S4-001; split invariance: execute_all and allow, no cap, no pause; D1, D2, D3."""
+    """S1-010, S1-012, S4-001; split invariance: execute_all and allow, no cap, no pause; D1, D2, D3."""
     seen = newborn(rule, OPEN)
     for fact in facts:
         seen = fact(seen, BEGIN)

@@ -122,6 +122,16 @@ def test_two_hundred_hours_down_with_a_window_of_a_day() -> None:
     assert skipped(decided) == [(now - timedelta(hours=200), at("-1 12:00"), "skipped: window", 176)]
 
 
+def test_a_window_never_reaches_behind_what_was_decided() -> None:
+    """S4-036: the later of its beginning and the watermark counts."""
+    hourly = job(recovery=bounded_window(max_duration="24h"), overlap="allow")
+
+    decided = plan(snapshot_of(hourly, at("10:00")), at("12:05"))
+
+    assert instants(decided) == [at("11:00"), at("12:00")]
+    assert skipped(decided) == []
+
+
 def test_a_window_is_open_at_its_old_end() -> None:
     """In (now - max_duration, now]: an instant exactly that old is outside."""
     decided = plan(
