@@ -22,8 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench._beside import Figures, asked, column, durable_server, in_turns, judged, middle, percentile, ratio, rounds
 from bench._node import hourly, opened, running
-from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import ASKED_NOW, Request
+from everytick.domain.facts import Trigger
 
 PROBES = 150
 PAUSE = 0.02
@@ -96,7 +95,7 @@ async def everytick(address: str, apart: bool) -> Figures:
             asking = other if apart else store
 
             async def send() -> None:
-                await asking.request(job.id, Request(str(next(numbers)), Cause.TRIGGER, ASKED_NOW))
+                await asking.request(job.id, Trigger(str(next(numbers))))
 
             return await probes.send_all(send)
 

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from everytick import Context, Everytick
 from everytick.domain.decisions import Why
+from everytick.domain.facts import Pause, Resume, Trigger
 from everytick.domain.ids import job_id
-from everytick.domain.occurrence import Cause
 from everytick.domain.policies import bounded_window
-from everytick.domain.snapshots import ASKED_NOW, Missed, Request
+from everytick.domain.snapshots import Missed
 from everytick.schedules.codec import schedule
 from everytick.stores.memory import MemoryStore
 from everytick.stores.sqlite.store import SqliteStore
@@ -106,13 +106,13 @@ async def do(store: Any, job_id: str, deed: str, number: int) -> None:
     """Do what somebody does."""
     match deed:
         case "trigger":
-            await store.request(job_id, Request(f"asked-{number}", Cause.TRIGGER, ASKED_NOW))
+            await store.request(job_id, Trigger(f"asked-{number}"))
         case "pause":
-            await store.pause(job_id)
+            await store.request(job_id, Pause())
         case "catch_up":
-            await store.pause(job_id, missed=Missed.CATCH_UP)
+            await store.request(job_id, Pause(missed=Missed.CATCH_UP))
         case _:
-            await store.resume(job_id)
+            await store.request(job_id, Resume())
 
 
 def by_the_kit(job: Job, deeds: list[Deed], outage: Outage) -> Chronicle:

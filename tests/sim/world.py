@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, TypeVar, cast
 
+from everytick.domain.facts import Cancel, Pause, Resume, Trigger
 from everytick.domain.job import Job
-from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import Missed, Request
+from everytick.domain.snapshots import Missed
 from everytick.domain.statuses import ENDED
 from everytick.errors import EverytickError
 from everytick.node.node import Node
@@ -92,7 +92,7 @@ class World:
         for name in self.words:
             stored = await self.store.put(self.defined(name, NEVER))
             for key in ("last", "and last"):
-                await self.store.request(stored.job_id, Request(key, Cause.TRIGGER, await self.store.now()))
+                await self.store.request(stored.job_id, Trigger(key))
 
     # ---------------------------------------------------------------------------------------------------- its nodes
 
@@ -201,16 +201,16 @@ class World:
         [job_id] = [record.job.id for record in await self.store.list() if record.job.name == name]
         match self.chance.choice(["pause", "resume", "trigger", "cancel", "edit"]):
             case "pause":
-                await self.store.pause(job_id, missed=self.chance.choice(list(Missed)))
+                await self.store.request(job_id, Pause(missed=self.chance.choice(list(Missed))))
             case "resume":
-                await self.store.resume(job_id)
+                await self.store.request(job_id, Resume())
             case "trigger":
                 key = f"key-{self.chance.randrange(1000)}"
-                await self.store.request(job_id, Request(key, Cause.TRIGGER, await self.store.now()))
+                await self.store.request(job_id, Trigger(key))
             case "cancel":
                 found = (await self.store.history(job_id=job_id, limit=3)).occurrences
                 if found:
-                    await self.store.cancel(self.chance.choice(found).id, "by hand")
+                    await self.store.request(self.chance.choice(found).id, Cancel("by hand"))
             case _:
                 await self.store.put(self.edited(name))
 
@@ -220,7 +220,7 @@ class World:
         heal([peer.wire for peer in self.peers])
         self.fill_up()
         for record in await self.store.list():
-            await self.store.resume(record.job.id)
+            await self.store.request(record.job.id, Resume())
 
     def fill_up(self) -> None:
         """Let nodes come until there are enough."""

@@ -12,14 +12,27 @@ from everytick.deciding.advance import advance
 from everytick.deciding.plan import plan
 from everytick.domain.config import Level, overrides
 from everytick.domain.decisions import Plan
+from everytick.domain.facts import (
+    Amend,
+    Backfill,
+    Cancel,
+    Fact,
+    Move,
+    Pause,
+    Reschedule,
+    Resume,
+    Rewind,
+    Skip,
+    Trigger,
+    Undo,
+)
 from everytick.domain.notes import Log, Note, Progress
-from everytick.domain.occurrence import Cause
 from everytick.domain.outcome import Failed, Lost, Outcome, Succeeded
 from everytick.domain.payload import payload
-from everytick.domain.snapshots import Adjustment, AdjustmentKind, JobSnapshot, Missed, Request
+from everytick.domain.snapshots import JobSnapshot, Missed
 from everytick.domain.steps import AttemptEnded, Claimed, Released, Step, Stopping, WaitOver
 from everytick.errors import EverytickError
-from everytick.stores.base import Claim, Commit, Edits, NodeRecord, NodeScope, Page
+from everytick.stores.base import Claim, Commit, Edits, NodeRecord, NodeScope, Page, Receipt
 from tests.stores.acting import AnyStore, job
 from tests.stores.clock import ManualClock
 
@@ -139,49 +152,53 @@ class Pair:
     async def do_pause(self) -> None:
         until = self.random.choice([None, self.now() + timedelta(minutes=self.random.randrange(1, 30))])
         missed = self.random.choice(list(Missed))
-        await self.both("pause", await self.job_id(), until=until, missed=missed, reason="why", by="ada")
+        await self.both("request", await self.job_id(), Pause(until, missed, "why", "ada"))
 
     async def do_resume(self) -> None:
-        await self.both("resume", await self.job_id())
+        await self.both("request", await self.job_id(), Resume("ada"))
 
     async def do_request(self) -> None:
         """Ask by a key, now and then by the number of a call that was made before, as after a lost reply."""
         key, body = self.random.choice("abcdef"), self.random.choice([None, payload(1), payload({"x": [2]})])
         call = self.random.choice([None, self.random.randrange(8), self.random.randrange(1 << 63)])
-        asked = Request(key, Cause.TRIGGER, self.now(), body, by="ada", call=call)
-        id_ = await self.both("request", await self.job_id(), asked)
-        if isinstance(id_, str):
-            self.asked.append(id_)
+        asked = Trigger(key, body, by="ada", call=call)
+        receipt = await self.both("request", await self.job_id(), asked)
+        if isinstance(receipt, Receipt):
+            self.asked.append(receipt.id)
 
     async def do_backfill(self) -> None:
         begin = self.now() - timedelta(minutes=self.random.randrange(1, 60))
         key, as_of_now = self.random.choice("xyz"), self.random.random() < 0.3
-        ask = Request(key, Cause.BACKFILL, self.now(), after=begin, through=self.now(), as_of_now=as_of_now)
-        id_ = await self.both("request", await self.job_id(), ask)
-        if isinstance(id_, str):
-            self.asked.append(id_)
+        ask = Backfill(key, begin, self.now(), as_of_now=as_of_now)
+        receipt = await self.both("request", await self.job_id(), ask)
+        if isinstance(receipt, Receipt):
+            self.asked.append(receipt.id)
 
     async def do_adjust(self) -> None:
         job_id = await self.job_id()
         records = await self.both("get", [job_id])
         instant = records[job_id].job.bound(None).next_after(self.now()) if records else None
         if instant is not None:
-            to = self.random.choice([None, instant + timedelta(minutes=1)])
-            kind = AdjustmentKind.SKIP if to is None else AdjustmentKind.MOVE
-            if to is not None and self.random.random() < 0.5:
-                elsewhere = overrides(Level.OCCURRENCE, {"queue": "gpu"})
-                change = Adjustment(instant, AdjustmentKind.AMEND, None, by="ada", overrides=elsewhere)
-            else:
-                change = Adjustment(instant, kind, to, by="ada")
-            await self.both("adjust", job_id, change)
+            elsewhere = overrides(Level.OCCURRENCE, {"queue": "gpu"})
+            choices: list[Fact] = [
+                Skip(instant, by="ada"),
+                Move(instant, instant + timedelta(minutes=1), by="ada"),
+                Amend(instant, elsewhere, by="ada"),
+                Undo(instant, by="ada"),
+            ]
+            await self.both("request", job_id, self.random.choice(choices))
 
     async def do_reschedule(self) -> None:
-        await self.both("reschedule", await self.job_id(), self.now() + timedelta(minutes=self.random.randrange(1, 20)))
+        to = self.now() + timedelta(minutes=self.random.randrange(1, 20))
+        await self.both("request", await self.job_id(), Reschedule(to, "ada"))
 
     async def do_cancel(self) -> None:
         found = (await self.both("history", limit=20)).occurrences
         known = [each.id for each in found] + self.asked[-3:]
-        await self.both("cancel", self.random.choice(known) if known else "occ_none", "by hand")
+        await self.both("request", self.random.choice(known) if known else "occ_none", Cancel("by hand"))
+
+    async def do_rewind(self) -> None:
+        await self.both("request", await self.job_id(), Rewind())
 
     async def do_plan(self) -> None:
         limit, scope = self.random.choice([1, 100]), await self.scope(0.9)

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from everytick.domain.facts import Cancel, Pause
 from everytick.stores.base import Ahead, NodeScope
 from tests.stores.acting import FAILED, AnyStore, began, ended, job, occurrences, plan_once, run_one
 from tests.stores.clock import ManualClock
@@ -64,9 +65,9 @@ async def test_what_is_over_or_back_in_line_is_not_ahead(store: AnyStore, clock:
     clock.move(hours=1)
     await plan_once(store)
     for made in await occurrences(store, canceled.job_id):
-        await store.cancel(made.id)
+        await store.request(made.id, Cancel())
     assert (await store.ahead(NodeScope("node-1"))).ready_at is not None
-    await store.pause(paused.job_id)
+    await store.request(paused.job_id, Pause())
     assert [str(made.status) for made in await occurrences(store, paused.job_id)] == ["queued"]
     assert (await store.ahead(NodeScope("node-1"))).ready_at is None
 
@@ -74,11 +75,11 @@ async def test_what_is_over_or_back_in_line_is_not_ahead(store: AnyStore, clock:
 async def test_a_paused_job_wakes_nobody_but_for_the_end_of_its_pause(store: AnyStore, clock: ManualClock) -> None:
     """Planning.md, wake_at: a pause costs nothing."""
     stored = await store.put(job())
-    await store.pause(stored.job_id)
+    await store.request(stored.job_id, Pause())
     await plan_once(store)
     assert (await store.ahead(NodeScope("node-1"))).wake_at is None
     until = clock.time + timedelta(days=2)
-    await store.pause(stored.job_id, until=until)
+    await store.request(stored.job_id, Pause(until=until))
     await plan_once(store)
     assert (await store.ahead(NodeScope("node-1"))).wake_at == until
 

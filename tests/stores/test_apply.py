@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from everytick.domain.facts import Pause
 from everytick.domain.snapshots import Missed
 from everytick.errors import NotFound, TooManyEditions, VersionConflict
 from everytick.stores.base import Edits, Stored
@@ -17,7 +18,7 @@ async def test_everything_that_is_said_is_done_at_one_moment(store: AnyStore, cl
     """C-21, S4-009: new, changed, suspended, resumed and removed together."""
     for name in ("changed", "held", "gone"):
         await store.put(job(name))
-    await store.pause(job("held").id, missed=Missed.CATCH_UP, reason="wait", by="file")
+    await store.request(job("held").id, Pause(missed=Missed.CATCH_UP, reason="wait", by="file"))
     clock.move(minutes=1)
 
     stored = await store.apply(
@@ -50,7 +51,7 @@ async def test_it_leaves_what_the_single_verbs_leave(store: AnyStore, clock: Man
     clock.move(minutes=1)
     await plan_once(store)
 
-    await store.pause(job("one").id, missed=Missed.CATCH_UP, reason="r", by="file")
+    await store.request(job("one").id, Pause(missed=Missed.CATCH_UP, reason="r", by="file"))
     await store.apply(Edits(suspends={"other": "r"}, held_by="file"))
     a, b = (await store.get([job("one").id, job("other").id])).values()
     assert (a.revision, a.wake_at, a.pause) == (b.revision, b.wake_at, b.pause)

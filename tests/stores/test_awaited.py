@@ -4,11 +4,10 @@ from datetime import datetime, timedelta
 
 from everytick.deciding.advance import advance
 from everytick.deciding.plan import plan
-from everytick.domain.occurrence import Cause
+from everytick.domain.facts import Pause, Resume, Trigger
 from everytick.domain.outcome import Failed, Succeeded
 from everytick.domain.policies import Overlap
 from everytick.domain.retry import Retry
-from everytick.domain.snapshots import Request
 from everytick.domain.steps import AttemptEnded, Claimed
 from everytick.stores.base import Commit, NodeScope
 from tests.stores.acting import AnyStore, claim_one, job, plan_once, run_one, statuses
@@ -54,7 +53,7 @@ async def test_the_last_end_is_known_to_the_plans_that_follow(store: AnyStore, c
     await plan_once(store)
     await run_one(store)
     clock.move(minutes=1)
-    await store.request(stored.job_id, Request("by-hand", Cause.TRIGGER, clock.time))
+    await store.request(stored.job_id, Trigger("by-hand"))
     await plan_once(store)
     await run_one(store)
     clock.move(minutes=59)
@@ -92,7 +91,7 @@ async def test_an_end_before_the_mark_is_not_slept_through(store: AnyStore, cloc
     [stored] = await store.list()
     clock.move(hours=1)
     await plan_once(store)
-    await store.request(stored.job.id, Request("k", Cause.TRIGGER, clock.time, overlap=Overlap.QUEUE))
+    await store.request(stored.job.id, Trigger("k", overlap=Overlap.QUEUE))
     async with store.due(NodeScope("node-1"), clock.time, 1) as batch:
         [snapshot] = batch
         await run_one(store)
@@ -109,7 +108,7 @@ async def test_what_a_plan_creates_while_somebody_waits_is_awaited_too(store: An
     clock.move(hours=1)
     await plan_once(store)
     first = await claim_one(store)
-    await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time, overlap=Overlap.QUEUE))
+    await store.request(stored.job_id, Trigger("k", overlap=Overlap.QUEUE))
     await plan_once(store)
     clock.move(hours=1)
     await plan_once(store)
@@ -137,7 +136,7 @@ async def test_a_park_wakes_whoever_waits_and_nobody_else(store: AnyStore, clock
     await plan_once(store)
     claims = {claim.job.id: claim for claim in await store.claim(NodeScope("node-1"), 10)}
     began = {id_: advance(claim.snapshot, Claimed(), clock.time) for id_, claim in claims.items()}
-    await store.request(lined.job_id, Request("k", Cause.TRIGGER, clock.time))
+    await store.request(lined.job_id, Trigger("k"))
     await plan_once(store)
     await plan_once(store)
     assert await wake_at(store, lined.job_id) == clock.time + HOUR
@@ -188,8 +187,8 @@ async def test_what_a_pause_put_back_in_line_is_marked_when_it_comes_out(store: 
     await plan_once(store)
     clock.move(hours=1)
     await plan_once(store)
-    await store.pause(stored.job_id)
-    await store.resume(stored.job_id)
+    await store.request(stored.job_id, Pause())
+    await store.request(stored.job_id, Resume())
     await plan_once(store)
     assert await statuses(store) == ["pending", "queued"]
     assert await is_awaited(store, stored.job_id)

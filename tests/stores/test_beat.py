@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from everytick.domain.facts import Cancel
 from everytick.stores.base import Commit, NodeScope
 from tests.stores.acting import (
     FAILED,
@@ -27,7 +28,7 @@ async def test_a_beat_names_what_to_stop_what_is_gone_and_what_to_adopt(store: A
     orders = await store.beat("node-1", [])
     assert [each.key for each in orders.adopt] == [claim.key]
 
-    await store.cancel(claim.occurrence.id, "by hand")
+    await store.request(claim.occurrence.id, Cancel("by hand"))
     orders = await store.beat("node-1", [claim.key])
     assert orders.cancel == ((claim.key, "by hand"),)
     assert orders.adopt == ()

@@ -2,9 +2,8 @@
 
 from datetime import timedelta
 
-from everytick.domain.occurrence import Cause
+from everytick.domain.facts import Trigger
 from everytick.domain.payload import payload
-from everytick.domain.snapshots import Request
 from everytick.stores.base import NodeScope
 from tests.stores.acting import FAILED, AnyStore, began, ended, job, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
@@ -49,7 +48,7 @@ async def test_a_claim_tells_what_the_record_says_whatever_kind_of_start_it_is(
     ids = {name: (await store.put(each)).job_id for name, each in jobs.items()}
     clock.move(hours=1)
     await plan_once(store)
-    await store.request(ids["asked"], Request("k", Cause.TRIGGER, clock.time, payload({"x": 1})))
+    await store.request(ids["asked"], Trigger("k", payload({"x": 1})))
     await plan_once(store)
     others = frozenset(id_ for name, id_ in ids.items() if name != "retried")
     for claim in await store.claim(NodeScope("node-1", unknown=others), 20):
@@ -114,7 +113,7 @@ async def test_what_waits_in_line_is_not_claimed(store: AnyStore, clock: ManualC
     await plan_once(store)
     for key in ("a", "b"):
         clock.move(seconds=1)
-        await store.request(stored.job_id, Request(key, Cause.TRIGGER, clock.time))
+        await store.request(stored.job_id, Trigger(key))
     await plan_once(store)
     assert await statuses(store) == ["pending", "queued", "queued"]
 

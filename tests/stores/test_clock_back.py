@@ -2,9 +2,8 @@
 
 from datetime import timedelta
 
-from everytick.domain.occurrence import Cause
+from everytick.domain.facts import Pause, Resume, Rewind, Trigger
 from everytick.domain.outcome import Failed
-from everytick.domain.snapshots import Request
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.stores.base import NodeScope
 from tests.stores.acting import AnyStore, began, claim_one, job, occurrences, plan_once, run_one
@@ -31,12 +30,12 @@ async def test_what_was_decided_ahead_is_not_decided_again_and_other_jobs_go_on(
     early = await store.put(job("early", "*/10 * * * *"))
     other = await store.put(job("other", "*/10 * * * *"))
     await plan_once(store)
-    await store.pause(other.job_id)
+    await store.request(other.job_id, Pause())
     clock.move(hours=1)
     await plan_once(store)
     made = len(await occurrences(store, early.job_id))
     clock.move(hours=-1)
-    await store.resume(other.job_id)
+    await store.request(other.job_id, Resume())
     clock.move(minutes=10)
     await plan_once(store)
     assert len(await occurrences(store, early.job_id)) == made
@@ -48,9 +47,9 @@ async def test_what_was_asked_for_ahead_is_ready_at_once(store: AnyStore, clock:
     first, second = [await store.put(job(name, "0 0 1 1 *")) for name in ("first", "second")]
     await plan_once(store)
     clock.move(hours=1)
-    await store.request(first.job_id, Request("k", Cause.TRIGGER, clock.time))
+    await store.request(first.job_id, Trigger("k"))
     await plan_once(store)
-    await store.request(second.job_id, Request("k", Cause.TRIGGER, clock.time))
+    await store.request(second.job_id, Trigger("k"))
     clock.move(hours=-1)
     await store.settle_clock()
     await plan_once(store)
@@ -63,7 +62,7 @@ async def test_a_retry_that_was_parked_ahead_is_brought_back_to_its_own_wait(
     """C-45, attack 7: it waits as long as its policy says, and not until the clock is there again."""
     stored = await store.put(job(retry={"max": 3, "interval": "7m"}))
     clock.move(hours=1)
-    await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time))
+    await store.request(stored.job_id, Trigger("k"))
     await plan_once(store)
     await run_one(store, Failed("no"))
     [parked] = [each for each in await occurrences(store) if each.status is OccurrenceStatus.AWAITING_RETRY]
@@ -94,8 +93,8 @@ async def test_jobs_that_were_decided_ahead_are_named_and_can_be_set_right(store
     before = await occurrences(store, early.job_id)
     assert await store.settle_clock() == [("early", START + timedelta(minutes=30))]
 
-    assert await store.rewind(early.job_id)
-    assert not await store.rewind(early.job_id)
+    assert (await store.request(early.job_id, Rewind())).changed
+    assert not (await store.request(early.job_id, Rewind())).changed
     assert await store.settle_clock() == []
     [record] = (await store.get([early.job_id])).values()
     assert record.watermark == START
@@ -116,14 +115,14 @@ async def test_setting_right_brings_back_what_was_said_of_the_job_ahead(store: A
     clock.move(hours=1)
     await plan_once(store)
     await store.put(job("early", "*/5 * * * *"))
-    await store.pause(early.job_id)
+    await store.request(early.job_id, Pause())
     clock.move(hours=-1)
-    assert await store.rewind(early.job_id)
+    assert (await store.request(early.job_id, Rewind())).changed
     [snapshot] = (await store.look([early.job_id])).values()
     assert snapshot.watermark == START
     assert [each.job.version for each in snapshot.editions] == [2]
     assert [pause.since for pause in snapshot.pauses] == [START]
-    assert await store.resume(early.job_id)
+    assert (await store.request(early.job_id, Resume())).changed
     await plan_once(store)
     [record] = (await store.get([early.job_id])).values()
     assert record.wake_at == START + timedelta(minutes=5)

@@ -3,7 +3,7 @@
 import pytest
 
 from everytick.deciding.plan import plan
-from everytick.domain.snapshots import Adjustment, AdjustmentKind
+from everytick.domain.facts import Move, Pause, Reschedule, Skip
 from everytick.stores.base import Commit, NodeScope
 from tests.stores.acting import AnyStore, deliver, job, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
@@ -79,7 +79,7 @@ async def test_each_plan_of_a_batch_stands_alone(store: AnyStore, clock: ManualC
     clock.move(hours=1)
     async with store.due(NodeScope("node-1"), clock.time, 10) as batch:
         plans = [plan(snapshot, clock.time) for snapshot in batch]
-        await store.pause(batch[0].job_id)
+        await store.request(batch[0].job_id, Pause())
         assert await store.commit_plans(batch, plans) == [Commit.STALE, Commit.COMMITTED]
     assert len(await occurrences(store)) == 1
 
@@ -161,8 +161,7 @@ async def test_a_single_instant_can_be_skipped_or_moved(
     await plan_once(store)
     instant = clock.time.replace(hour=10)
     moved = None if to is None else clock.time.replace(hour=10, minute=30)
-    kind = AdjustmentKind.SKIP if moved is None else AdjustmentKind.MOVE
-    await store.adjust(stored.job_id, Adjustment(instant, kind, moved))
+    await store.request(stored.job_id, Skip(instant) if moved is None else Move(instant, moved))
     for _ in range(8):
         clock.move(minutes=12)
         await plan_once(store)
@@ -173,7 +172,7 @@ async def test_a_reschedule_takes_the_place_of_the_instants_before_it(store: Any
     """S1-023."""
     stored = await store.put(job())
     await plan_once(store)
-    await store.reschedule(stored.job_id, clock.time.replace(hour=11, minute=20))
+    await store.request(stored.job_id, Reschedule(clock.time.replace(hour=11, minute=20)))
     for _ in range(10):
         clock.move(minutes=15)
         await plan_once(store)

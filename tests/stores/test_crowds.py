@@ -3,8 +3,9 @@
 from datetime import timedelta
 
 from everytick import schedule
+from everytick.domain.facts import Pause, Trigger
 from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import PLAN_LIMIT, Request
+from everytick.domain.snapshots import PLAN_LIMIT
 from everytick.stores.base import Commit, NodeScope
 from tests.stores.acting import AnyStore, began, ended, job, occurrences, plan_once
 from tests.stores.clock import ManualClock
@@ -38,12 +39,12 @@ async def test_while_paused_a_request_behind_a_long_line_is_seen(store: AnyStore
     while await plan_once(store):
         pass
     [claim] = await store.claim(NodeScope("node-1"), 10)
-    await store.request(stored.job_id, Request("key", Cause.TRIGGER, clock.time))
+    await store.request(stored.job_id, Trigger("key"))
     await plan_once(store)
     seen = (await store.look([stored.job_id]))[stored.job_id]
     assert (len(seen.waiting), seen.waiting_count) == (PLAN_LIMIT + 1, MANY)
 
-    await store.pause(stored.job_id)
+    await store.request(stored.job_id, Pause())
     seen = (await store.look([stored.job_id]))[stored.job_id]
     assert ([each.cause for each in seen.waiting], seen.waiting_count) == ([Cause.TRIGGER], MANY)
     await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time))])
@@ -51,7 +52,7 @@ async def test_while_paused_a_request_behind_a_long_line_is_seen(store: AnyStore
     [asked] = await store.claim(NodeScope("node-1"), 10)
     assert asked.occurrence.cause is Cause.TRIGGER
 
-    await store.pause(stored.job_id, until=clock.time + timedelta(minutes=1))
+    await store.request(stored.job_id, Pause(until=clock.time + timedelta(minutes=1)))
     clock.move(minutes=1)
     seen = (await store.look([stored.job_id]))[stored.job_id]
     assert len(seen.waiting) == PLAN_LIMIT + 1, "the pause is over"
@@ -64,7 +65,7 @@ async def test_of_a_long_line_the_newest_of_the_schedules_own_is_seen(store: Any
 
     async def ask(count: int, name: str) -> None:
         for number in range(count):
-            await store.request(stored.job_id, Request(f"{name} {number}", Cause.TRIGGER, clock.time))
+            await store.request(stored.job_id, Trigger(f"{name} {number}"))
         while await plan_once(store):
             pass
 

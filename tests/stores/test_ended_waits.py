@@ -4,6 +4,7 @@ from datetime import datetime
 
 import pytest
 
+from everytick.domain.facts import Cancel
 from everytick.domain.outcome import Failed
 from everytick.domain.retry import Retry
 from everytick.domain.statuses import RunStatus
@@ -42,7 +43,7 @@ async def test_the_runs_of_an_ended_wait_end_with_it(store: AnyStore, clock: Man
     """F9, S0-084, S0-033: what waited is canceled, what had not begun is skipped; the report says so."""
     job_id, claim = await parked(store, clock, superseded=by == "plan")
     if by == "cancel":
-        assert await store.cancel(claim.occurrence.id, "by hand")
+        assert (await store.request(claim.occurrence.id, Cancel("by hand"))).changed
     elif by == "removal":
         await store.remove(job_id)
     else:
@@ -62,6 +63,6 @@ async def test_the_report_of_what_never_began_says_so(store: AnyStore, clock: Ma
     await plan_once(store)
     [made] = (await store.history(limit=1)).occurrences
 
-    await store.cancel(made.id)
+    await store.request(made.id, Cancel())
 
     assert await reported(store) == [("first", SKIPPED), ("second", SKIPPED)]

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from everytick.deciding.advance import advance
-from everytick.domain.occurrence import Cause, Occurrence
-from everytick.domain.snapshots import Request
+from everytick.domain.facts import Pause, Resume, Trigger
+from everytick.domain.occurrence import Occurrence
 from everytick.domain.steps import Released, Step, Stopping
 from everytick.stores.base import Claim, Commit
 from tests.stores.acting import FAILED, AnyStore, began, claim_one, job, occurrences, plan_once, reap, run_one
@@ -86,16 +86,16 @@ async def test_a_pause_holds_what_is_given_back_of_the_schedule(
     """F1, S4-024: what was claimed and has not begun waits for the end of the pause."""
     stored = await store.put(job())
     if cause == "trigger":
-        await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time))
+        await store.request(stored.job_id, Trigger("k"))
     else:
         clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
-    await store.pause(stored.job_id)
+    await store.request(stored.job_id, Pause())
     await give_back(store, claim)
     [held] = await occurrences(store)
     assert held.status == ("queued" if cause == "schedule" else "pending")
-    await store.resume(stored.job_id)
+    await store.request(stored.job_id, Resume())
     await plan_once(store)
     [ready] = await occurrences(store)
     assert (ready.status, ready.started_at) == ("pending", None)

@@ -3,10 +3,9 @@
 from typing import Any
 
 from everytick.deciding.advance import advance
-from everytick.domain.occurrence import Cause
+from everytick.domain.facts import Replay
 from everytick.domain.outcome import Lost, Succeeded
 from everytick.domain.payload import payload
-from everytick.domain.snapshots import Request
 from everytick.domain.statuses import OccurrenceStatus, RunStatus
 from everytick.domain.steps import AttemptEnded, Claimed, Step
 from everytick.stores.base import Claim, Commit, Stored
@@ -33,16 +32,14 @@ async def _ended(store: AnyStore, clock: ManualClock, **policies: Any) -> tuple[
 
 
 async def _replay(store: AnyStore, clock: ManualClock, stored: Stored, original: Claim, *keeps: str) -> str:
-    asked = Request(
+    asked = Replay(
         "again",
-        Cause.REPLAY,
-        clock.time,
-        replay_of=original.occurrence.id,
-        scheduled_for=original.occurrence.scheduled_for,
+        original.occurrence.id,
+        original.occurrence.scheduled_for,
         covers_through=original.occurrence.scheduled_for,
         keeps=keeps,
     )
-    return await store.request(stored.job_id, asked)
+    return (await store.request(stored.job_id, asked)).id
 
 
 async def test_what_is_kept_is_there_at_the_claim_and_only_the_rest_begins(store: AnyStore, clock: ManualClock) -> None:

@@ -2,9 +2,8 @@
 
 from datetime import timedelta
 
-from everytick.domain.occurrence import Cause
+from everytick.domain.facts import Cancel, Trigger
 from everytick.domain.outcome import Failed
-from everytick.domain.snapshots import Request
 from everytick.stores.base import JobRecord, NodeScope
 from tests.stores.acting import FAILED, AnyStore, began, deliver, ended, job, plan_once, run_one
 from tests.stores.clock import ManualClock
@@ -40,9 +39,9 @@ async def test_runs_are_counted_and_the_last_error_is_kept_beyond_retention(
 async def test_what_never_began_is_not_counted(store: AnyStore, clock: ManualClock) -> None:
     """S3-003: a canceled one that no node claimed did not run."""
     id_ = (await store.put(job())).job_id
-    asked = await store.request(id_, Request("k", Cause.TRIGGER, clock.time))
+    asked = (await store.request(id_, Trigger("k"))).id
     await plan_once(store)
-    await store.cancel(asked)
+    await store.request(asked, Cancel())
     await plan_once(store)
     assert ((await _record(store)).run_count, (await _record(store)).last_error) == (0, None)
 
@@ -52,7 +51,7 @@ async def test_several_ends_of_one_job_written_together_are_all_counted(store: A
     id_ = (await store.put(job(overlap="allow"))).job_id
     for size in (3, 40):
         for number in range(size):
-            await store.request(id_, Request(f"{size}-{number}", Cause.TRIGGER, clock.time))
+            await store.request(id_, Trigger(f"{size}-{number}"))
         await plan_once(store)
         claims = await store.claim(NodeScope("node-1"), 100)
         assert len(claims) == size

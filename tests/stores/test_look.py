@@ -1,8 +1,7 @@
 """look: what a plan would see, for whoever only wants to know."""
 
 from everytick.deciding.plan import plan
-from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import Request
+from everytick.domain.facts import Pause, Trigger
 from everytick.stores.base import Commit, NodeScope
 from tests.stores.acting import AnyStore, job, plan_once, run_one
 from tests.stores.clock import ManualClock
@@ -13,8 +12,8 @@ async def test_what_is_seen_is_what_a_planner_is_given(store: AnyStore, clock: M
     clock.move(hours=3)
     await plan_once(store)
     await run_one(store)
-    await store.request(stored.job_id, Request("key", Cause.TRIGGER, clock.time))
-    await store.pause(stored.job_id)
+    await store.request(stored.job_id, Trigger("key"))
+    await store.request(stored.job_id, Pause())
     seen = await store.look([stored.job_id])
     async with store.due(NodeScope("node-1"), clock.time, 10) as batch:
         assert seen == {snapshot.job_id: snapshot for snapshot in batch}
@@ -23,7 +22,7 @@ async def test_what_is_seen_is_what_a_planner_is_given(store: AnyStore, clock: M
 
 async def test_jobs_that_are_not_due_are_seen_too(store: AnyStore, clock: ManualClock) -> None:
     one, two = await store.put(job("one")), await store.put(job("two"))
-    await store.pause(two.job_id)
+    await store.request(two.job_id, Pause())
     await plan_once(store)
     async with store.due(NodeScope("node-1"), clock.time, 10) as batch:
         assert list(batch) == []

@@ -3,8 +3,7 @@
 from datetime import timedelta
 
 from everytick.domain.config import Level, overrides
-from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import Adjustment, AdjustmentKind, Request
+from everytick.domain.facts import Amend, Trigger
 from everytick.stores.base import Edits, NodeScope
 from tests.stores.acting import AnyStore, deliver, everything, job, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
@@ -82,8 +81,8 @@ async def test_a_request_for_a_job_of_others_is_not_in_the_way(store: AnyStore, 
     ours = await store.put(job("sale", code="shop"))
     await plan_once(store)
     for number in range(5):
-        await store.request(theirs.job_id, Request(f"k{number}", Cause.TRIGGER, clock.time))
-    await store.request(ours.job_id, Request("k", Cause.TRIGGER, clock.time))
+        await store.request(theirs.job_id, Trigger(f"k{number}"))
+    await store.request(ours.job_id, Trigger("k"))
     assert await names_due(store, SHOP, 1) == ["sale"]
     assert len((await store.look([theirs.job_id]))[theirs.job_id].requests) == 5
 
@@ -93,7 +92,7 @@ async def test_an_edit_that_changes_the_needs_hands_the_job_over(store: AnyStore
     stored = await store.put(job("sale", code="shop"))
     clock.move(hours=1)
     await plan_once(store)
-    await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time))
+    await store.request(stored.job_id, Trigger("k"))
     await store.put(job("sale", code="bank"))
     assert await names_due(store, SHOP) == []
     assert await names_due(store, BANK) == ["sale"]
@@ -137,7 +136,7 @@ async def test_a_job_that_a_node_does_not_know_is_not_due_for_it(store: AnyStore
     old = NodeScope("shop-1", ("code:shop",), frozenset([stored.job_id]))
     assert await names_due(store, old) == ["stock"]
     await plan_once(store)
-    await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time))
+    await store.request(stored.job_id, Trigger("k"))
     assert await names_due(store, old) == []
     assert await names_due(store, SHOP) == ["sale"]
 
@@ -170,7 +169,7 @@ async def test_an_occurrence_in_a_queue_of_its_own_has_needs_of_its_own(store: A
     stored = await store.put(job("sale", code="shop"))
     at = clock.time + timedelta(hours=1)
     slow = overrides(Level.OCCURRENCE, {"queue": "slow"})
-    await store.adjust(stored.job_id, Adjustment(at, AdjustmentKind.AMEND, overrides=slow, by="ada"))
+    await store.request(stored.job_id, Amend(at, slow, by="ada"))
     clock.move(hours=1)
     await plan_once(store)
     assert "code:shop\nqueue:slow" in (await everything(store)).met

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from everytick.domain.snapshots import Adjustment, AdjustmentKind
+from everytick.domain.facts import Move, Pause, Reschedule, Resume, Skip
 from everytick.domain.upcoming import next_run
 from everytick.stores.base import Edits
 from tests.stores.acting import AnyStore, job, plan_once
@@ -25,7 +25,7 @@ async def test_the_next_run_is_kept_by_every_verb_without_a_node(store: AnyStore
     first = clock.time + HOUR
     assert await _agreed(store, clock) == first
 
-    await store.reschedule(id_, first + timedelta(minutes=330))
+    await store.request(id_, Reschedule(first + timedelta(minutes=330)))
     assert await _agreed(store, clock) == first + timedelta(minutes=330)
     await store.put(job(when="30 * * * *"))
     await store.put(job())
@@ -36,9 +36,9 @@ async def test_a_skipped_and_a_moved_instant_are_seen_at_once(store: AnyStore, c
     """W1: a skip leaves the instant after it, a move leaves its target."""
     id_ = (await store.put(job())).job_id
     first = clock.time + HOUR
-    await store.adjust(id_, Adjustment(first, AdjustmentKind.SKIP))
+    await store.request(id_, Skip(first))
     assert await _agreed(store, clock) == first + HOUR
-    await store.adjust(id_, Adjustment(first, AdjustmentKind.MOVE, first + timedelta(minutes=40)))
+    await store.request(id_, Move(first, first + timedelta(minutes=40)))
     assert await _agreed(store, clock) == first + timedelta(minutes=40)
 
 
@@ -46,11 +46,11 @@ async def test_a_pause_a_disabled_and_a_removed_job_are_seen_at_once(store: AnyS
     """W1, S1-024: a pause with an end leaves the first instant after it; without one there is none."""
     id_ = (await store.put(job())).job_id
     first = clock.time + HOUR
-    await store.pause(id_, until=clock.time + timedelta(minutes=190))
+    await store.request(id_, Pause(until=clock.time + timedelta(minutes=190)))
     assert await _agreed(store, clock) == first + 3 * HOUR
-    await store.pause(id_)
+    await store.request(id_, Pause())
     assert await _agreed(store, clock) is None
-    await store.resume(id_)
+    await store.request(id_, Resume())
     assert await _agreed(store, clock) == first
     await store.put(job(enabled=False))
     assert await _agreed(store, clock) is None
@@ -80,11 +80,11 @@ async def test_every_plan_says_when_its_job_runs_next(store: AnyStore, clock: Ma
     first = clock.time + HOUR
     await plan_once(store)
     assert await _agreed(store, clock) == first
-    await store.adjust(id_, Adjustment(first + HOUR, AdjustmentKind.SKIP))
+    await store.request(id_, Skip(first + HOUR))
     clock.move(hours=1)
     await plan_once(store)
     assert await _agreed(store, clock) == first + 2 * HOUR
-    await store.pause(id_, until=first + timedelta(minutes=90))
+    await store.request(id_, Pause(until=first + timedelta(minutes=90)))
     clock.move(minutes=90)
     await plan_once(store)
     assert await _agreed(store, clock) == first + 2 * HOUR

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from everytick.deciding.plan import plan
+from everytick.domain.facts import Backfill, Cancel, Replay, Trigger
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import payload
-from everytick.domain.snapshots import Request
 from everytick.errors import NotFound
 from everytick.stores.base import Commit, NodeScope
 from tests.stores.acting import AnyStore, job, occurrences, plan_once, run_one, statuses
@@ -20,8 +20,8 @@ HOUR = timedelta(hours=1)
 async def test_what_is_asked_for_can_be_seen_before_a_plan(store: AnyStore, clock: ManualClock) -> None:
     """Attack 8: it is pending and says that it is asked for; nothing of it exists in history yet."""
     stored = await store.put(job())
-    asked = Request("k", Cause.TRIGGER, clock.time, payload({"x": 1}), reason="a customer called", by="ada")
-    id_ = await store.request(stored.job_id, asked)
+    asked = Trigger("k", payload({"x": 1}), reason="a customer called", by="ada")
+    id_ = (await store.request(stored.job_id, asked)).id
     seen = await store.whole(id_)
     made = seen.occurrence
     assert (made.id, made.job_id, made.cause, made.status) == (id_, stored.job_id, "trigger", "pending")
@@ -37,17 +37,15 @@ async def test_canceling_what_is_asked_for_ends_it(store: AnyStore, clock: Manua
     """Attack 8: it never runs, and whoever waits for it sees that it is canceled, and why."""
     stored = await store.put(job(reports=True))
     then = clock.time - HOUR
-    asked = Request("k", cause, clock.time, by="ada")
-    if cause is Cause.REPLAY:
-        asked = replace(asked, replay_of="occ_1", scheduled_for=then)
-    id_ = await store.request(stored.job_id, asked)
+    asked = Replay("k", "occ_1", then, by="ada") if cause is Cause.REPLAY else Trigger("k", by="ada")
+    id_ = (await store.request(stored.job_id, asked)).id
     clock.move(seconds=1)
-    assert await store.cancel(id_, "not needed")
+    assert (await store.request(id_, Cancel("not needed"))).changed
     made = (await store.whole(id_)).occurrence
     assert (made.status, made.cause, made.error, made.ended_at) == ("canceled", cause, "not needed", clock.time)
     assert made.scheduled_for == (then if cause is Cause.REPLAY else clock.time - timedelta(seconds=1))
     assert made.started_at is None
-    assert not await store.cancel(id_)
+    assert not (await store.request(id_, Cancel())).changed
     await plan_once(store)
     assert await statuses(store) == ["canceled"]
     assert await store.claim(NodeScope("node-1"), 5) == []
@@ -59,12 +57,12 @@ async def test_a_plan_from_before_the_cancel_does_not_bring_it_back(store: AnySt
     """Attack 8: the plan saw the request, the cancel came first; the others it answers run."""
     stored = await store.put(job())
     await plan_once(store)
-    first = await store.request(stored.job_id, Request("a", Cause.TRIGGER, clock.time))
-    second = await store.request(stored.job_id, Request("b", Cause.TRIGGER, clock.time))
+    first = (await store.request(stored.job_id, Trigger("a"))).id
+    second = (await store.request(stored.job_id, Trigger("b"))).id
     async with store.due(NodeScope("node-1"), clock.time, 10) as batch:
         plans = [plan(snapshot, clock.time) for snapshot in batch]
     front = plans[0].creations[0].id
-    assert await store.cancel(front, "not needed")
+    assert (await store.request(front, Cancel("not needed"))).changed
     assert await store.commit_plans(batch, plans) == [Commit.COMMITTED]
     await plan_once(store)
     found = {each.id: str(each.status) for each in await occurrences(store)}
@@ -73,21 +71,21 @@ async def test_a_plan_from_before_the_cancel_does_not_bring_it_back(store: AnySt
 
 async def test_canceling_after_the_plan_ends_the_occurrence(store: AnyStore, clock: ManualClock) -> None:
     stored = await store.put(job())
-    id_ = await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time))
+    id_ = (await store.request(stored.job_id, Trigger("k"))).id
     await plan_once(store)
     assert (await store.whole(id_)).occurrence.reason == "asked for"
-    assert await store.cancel(id_)
+    assert (await store.request(id_, Cancel())).changed
     assert await statuses(store) == ["canceled"]
 
 
 async def test_a_backfill_is_canceled_as_a_whole_until_it_is_answered(store: AnyStore, clock: ManualClock) -> None:
     """Attack 8: what no plan has made of it is never made."""
     stored = await store.put(job())
-    asked = Request("fill", Cause.BACKFILL, clock.time, by="ada", after=clock.time - 5 * HOUR, through=clock.time)
-    id_ = await store.request(stored.job_id, asked)
+    asked = Backfill("fill", clock.time - 5 * HOUR, clock.time, by="ada")
+    id_ = (await store.request(stored.job_id, asked)).id
     seen = (await store.whole(id_)).occurrence
     assert (seen.status, seen.cause, seen.scheduled_for) == ("pending", "backfill", clock.time)
-    assert await store.cancel(id_, "a mistake")
+    assert (await store.request(id_, Cancel("a mistake"))).changed
     await plan_once(store)
     assert [(each.id, str(each.status), each.error) for each in await occurrences(store)] == [
         (id_, "canceled", "a mistake")
@@ -100,11 +98,11 @@ async def test_a_backfill_of_one_instant_is_known_by_the_id_of_that_instant(
     """Attack 8: as long as nobody planned it, it is asked for; canceled, the instant has its occurrence."""
     stored = await store.put(job())
     instant = clock.time.replace(minute=0) - HOUR
-    one = Request("one", Cause.BACKFILL, clock.time, after=instant - HOUR, through=instant, scheduled_for=instant)
-    id_ = await store.request(stored.job_id, one)
+    one = Backfill("one", instant - HOUR, instant, scheduled_for=instant)
+    id_ = (await store.request(stored.job_id, one)).id
     assert (await store.whole(id_)).occurrence.scheduled_for == instant
-    assert await store.cancel(id_, "not needed")
-    again = await store.request(stored.job_id, replace(one, key="two"))
+    assert (await store.request(id_, Cancel("not needed"))).changed
+    again = (await store.request(stored.job_id, replace(one, key="two"))).id
     assert again == id_
     await plan_once(store)
     assert [(each.id, str(each.status)) for each in await occurrences(store)] == [(id_, "canceled")]
@@ -113,21 +111,21 @@ async def test_a_backfill_of_one_instant_is_known_by_the_id_of_that_instant(
 async def test_a_trigger_and_a_replay_of_one_key_are_two_requests(store: AnyStore, clock: ManualClock) -> None:
     stored = await store.put(job(overlap="allow"))
     await plan_once(store)
-    trigger = await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time))
-    replay = await store.request(stored.job_id, Request("k", Cause.REPLAY, clock.time, scheduled_for=clock.time))
+    trigger = (await store.request(stored.job_id, Trigger("k"))).id
+    replay = (await store.request(stored.job_id, Replay("k", "occ_none", clock.time))).id
     await plan_once(store)
     assert {each.id for each in await occurrences(store)} == {trigger, replay}
     with pytest.raises(NotFound):
-        await store.cancel("occ_00000000-0000-5000-8000-000000000000")
+        await store.request("occ_00000000-0000-5000-8000-000000000000", Cancel())
 
 
 async def test_what_was_canceled_before_it_was_planned_holds_nobody_up(store: AnyStore, clock: ManualClock) -> None:
     """The next in line follows at once."""
     stored = await store.put(job())
     await plan_once(store)
-    first = await store.request(stored.job_id, Request("a", Cause.TRIGGER, clock.time))
-    await store.cancel(first)
+    first = (await store.request(stored.job_id, Trigger("a"))).id
+    await store.request(first, Cancel())
     clock.move(seconds=1)
-    second = await store.request(stored.job_id, Request("b", Cause.TRIGGER, clock.time))
+    second = (await store.request(stored.job_id, Trigger("b"))).id
     await plan_once(store)
     assert (await run_one(store)).occurrence.id == second

@@ -5,9 +5,8 @@ from typing import Any
 
 from everytick.deciding.advance import advance
 from everytick.domain.config import Level, Overrides
-from everytick.domain.occurrence import Cause
+from everytick.domain.facts import Amend, Replay
 from everytick.domain.outcome import Lost
-from everytick.domain.snapshots import Adjustment, AdjustmentKind, Request
 from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope
 from tests.stores.acting import (
     FAILED,
@@ -153,7 +152,7 @@ async def test_an_edit_renews_the_deadline_of_what_was_not_claimed_and_leaves_wh
     freed = Overrides(Level.OCCURRENCE, (("execution_timeout", None),))
     for hours, given in ((2, amended), (3, freed)):
         at = clock.time + timedelta(hours=hours)
-        await store.adjust(stored.job_id, Adjustment(at, AdjustmentKind.AMEND, overrides=given))
+        await store.request(stored.job_id, Amend(at, given))
     clock.move(hours=3)
     await plan_once(store)
     await store.put(job(overlap="allow", recovery="execute_all", execution_timeout="1m"))
@@ -186,7 +185,7 @@ async def test_the_reaper_ends_only_what_still_runs_and_the_job_goes_on(store: A
     [made] = await occurrences(store)
     assert (made.status, made.error) == ("failed_stale", "Execution exceeded timeout")
     assert made.ended_at == clock.time
-    await store.request(made.job_id, Request("again", Cause.REPLAY, clock.time, replay_of=made.id, reason="it hung"))
+    await store.request(made.job_id, Replay("again", made.id, clock.time, reason="it hung"))
     await plan_once(store)
     await run_one(store)
     clock.move(minutes=30)

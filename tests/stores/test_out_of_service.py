@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from everytick.deciding.advance import advance
-from everytick.domain.occurrence import Cause
+from everytick.domain.facts import Trigger
 from everytick.domain.outcome import Failed
 from everytick.domain.retry import Retry
-from everytick.domain.snapshots import Request
 from everytick.domain.steps import Stopping
 from everytick.stores.base import Claim, Commit, NodeScope
 from tests.stores.acting import AnyStore, began, claim_one, ended, job, plan_once, reap, statuses
@@ -34,7 +33,7 @@ async def running(store: AnyStore, clock: ManualClock, **policies: Any) -> tuple
 async def test_disabling_puts_back_in_line_whatever_nobody_has_claimed(store: AnyStore, clock: ManualClock) -> None:
     """F8, S0-132: whatever its cause; it goes on when the job is enabled."""
     stored = await store.put(job(overlap="allow"))
-    await store.request(stored.job_id, Request("by-hand", Cause.TRIGGER, clock.time))
+    await store.request(stored.job_id, Trigger("by-hand"))
     clock.move(hours=1)
     await plan_once(store)
     assert await statuses(store) == ["pending", "pending"]

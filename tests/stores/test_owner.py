@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from everytick.domain.facts import Cancel
 from everytick.domain.notes import Note, Progress
 from everytick.domain.steps import Step
 from everytick.errors import TransactionsUnsupported
@@ -72,7 +73,7 @@ async def test_the_repeat_of_an_end_must_name_its_token(store: AnyStore, clock: 
 async def test_a_beat_that_names_another_token_is_told_that_it_is_gone(store: AnyStore, clock: ManualClock) -> None:
     claim, _ = await _claimed(store, clock)
     other = _of_the_lost_copy(claim)
-    await store.cancel(claim.occurrence.id, "by hand")
+    await store.request(claim.occurrence.id, Cancel("by hand"))
     orders = await store.beat("node-1", [other.key])
     assert orders.gone == (other.key,)
     assert [each.key for each in orders.adopt] == [claim.key]

@@ -4,8 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import Adjustment, AdjustmentKind, Request
+from everytick.domain.facts import Pause, Skip, Trigger
 from everytick.errors import Conflict, NotFound
 from everytick.stores.base import NodeScope
 from tests.stores.acting import FAILED, AnyStore, claim_one, deliver, job, occurrences, plan_once, run_one
@@ -23,9 +22,9 @@ async def _lived(store: AnyStore, clock: ManualClock, name: str = "report") -> s
     await plan_once(store)
     await store.put(job(name, when="30 * * * *", overlap="allow", recovery="mark_as_missed"))
     coming = clock.time.replace(minute=30) + timedelta(hours=20)
-    await store.adjust(stored.job_id, Adjustment(coming, AdjustmentKind.SKIP))
-    await store.pause(stored.job_id, until=clock.time + timedelta(days=1))
-    await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time))
+    await store.request(stored.job_id, Skip(coming))
+    await store.request(stored.job_id, Pause(until=clock.time + timedelta(days=1)))
+    await store.request(stored.job_id, Trigger("k"))
     return stored.job_id
 
 

@@ -6,9 +6,9 @@ from itertools import pairwise
 import pytest
 
 from everytick.domain.config import Level, overrides
+from everytick.domain.facts import Amend, Pause, Resume, Trigger
 from everytick.domain.ids import job_id
-from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition, Missed, Request
+from everytick.domain.snapshots import Edition, Missed
 from everytick.errors import DuplicateDefinition, NotFound, TooManyEditions, VersionConflict
 from everytick.schedules import codec
 from everytick.stores.base import NodeScope, Stored
@@ -48,10 +48,10 @@ async def test_a_job_record_holds_all_that_is_asked_of_it(
     assert (record.job.created_at, record.job.updated_at) == (made, made)
 
     clock.move(minutes=1)
-    await store.request(stored.job_id, Request("now", Cause.TRIGGER, clock.time))
+    await store.request(stored.job_id, Trigger("now"))
     await plan_once(store)
     await run_one(store)
-    await store.pause(stored.job_id, by="ops")
+    await store.request(stored.job_id, Pause(by="ops"))
     ran = clock.time
     clock.move(minutes=1)
     await store.put(job("report", when, priority=4, enabled=False))
@@ -189,14 +189,14 @@ async def test_edits_of_a_job_whose_schedule_is_held_never_run_out(
     await plan_once(store)
     begun = clock.time
     if held == "paused":
-        await store.pause(stored.job_id, by="ann")
+        await store.request(stored.job_id, Pause(by="ann"))
     for number in range(40):
         when = f"{number % 7} * * * *"
         await store.put(job(when=when, overlap="allow", recovery="execute_all", enabled=held == "paused"))
         await plan_once(store)
         clock.move(hours=1)
     if held == "paused":
-        await store.resume(stored.job_id)
+        await store.request(stored.job_id, Resume())
     else:
         await store.put(job(overlap="allow", recovery="execute_all"))
     await plan_once(store)
@@ -215,7 +215,7 @@ async def test_a_pause_that_is_caught_up_keeps_what_its_instants_are_named_by(
     """C-18: nothing of it is decided before it ends, so that as many schedules are kept as may be, and no more."""
     stored = await store.put(job(overlap="allow", recovery="execute_all"))
     await plan_once(store)
-    await store.pause(stored.job_id, missed=Missed.CATCH_UP)
+    await store.request(stored.job_id, Pause(missed=Missed.CATCH_UP))
     for number in range(1, 16):
         clock.move(hours=1)
         await store.put(job(when=f"{number} * * * *", overlap="allow", recovery="execute_all"))
@@ -223,7 +223,7 @@ async def test_a_pause_that_is_caught_up_keeps_what_its_instants_are_named_by(
     with pytest.raises(TooManyEditions):
         await store.put(job())
     clock.move(hours=1)
-    await store.resume(stored.job_id)
+    await store.request(stored.job_id, Resume())
     await plan_once(store)
     due = [each.scheduled_for.minute for each in await occurrences(store)]
     assert due == list(range(16))
@@ -317,7 +317,7 @@ async def test_an_edit_leaves_alone_what_an_occurrence_sets_itself(store: AnySto
     for hour, own in ((10, {"queue": "slow"}), (11, {"priority": 7})):
         set_ = overrides(Level.OCCURRENCE, own)
         at = clock.time.replace(hour=hour)
-        await store.adjust(stored.job_id, Adjustment(at, AdjustmentKind.AMEND, overrides=set_, by="ada"))
+        await store.request(stored.job_id, Amend(at, set_, by="ada"))
     for _ in range(2):
         clock.move(hours=1)
         await plan_once(store)

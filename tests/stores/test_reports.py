@@ -1,5 +1,6 @@
 """reports and reported: whatever ended is told at least once, whoever ended it."""
 
+from everytick.domain.facts import Cancel
 from everytick.stores.base import NodeScope
 from tests.stores.acting import AnyStore, deliver, job, occurrences, plan_once, run_one
 from tests.stores.clock import ManualClock
@@ -26,7 +27,7 @@ async def test_what_a_plan_or_a_person_ended_owes_one_too(store: AnyStore, clock
     clock.move(hours=1)
     await plan_once(store)
     [made] = await occurrences(store)
-    await store.cancel(made.id)
+    await store.request(made.id, Cancel())
     assert await deliver(store) == [made.id]
 
 
@@ -39,5 +40,5 @@ async def test_nothing_is_owed_where_nobody_waits_for_a_report(store: AnyStore, 
     clock.move(hours=1)
     await plan_once(store)
     [ready] = [each for each in await occurrences(store) if each.status == "pending"]
-    await store.cancel(ready.id)
+    await store.request(ready.id, Cancel())
     assert await store.reports(NodeScope("node-1"), 10) == []

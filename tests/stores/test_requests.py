@@ -3,9 +3,9 @@
 import pytest
 
 from everytick.domain.config import Level, overrides
-from everytick.domain.occurrence import Cause
+from everytick.domain.facts import Amend, Backfill, Cancel, Pause, Resume, Trigger
 from everytick.domain.payload import payload
-from everytick.domain.snapshots import ASKED_NOW, Adjustment, AdjustmentKind, Missed, Request
+from everytick.domain.snapshots import Missed
 from everytick.errors import JobDisabled, NotFound, OccurrenceExists
 from everytick.stores.base import NodeScope
 from tests.stores.acting import AnyStore, claim_one, job, occurrences, plan_once, run_one, statuses
@@ -18,7 +18,7 @@ async def test_a_trigger_runs_at_once_and_does_not_move_the_schedule(store: AnyS
     await plan_once(store)
     clock.move(minutes=10)
     before = (await store.get([stored.job_id]))[stored.job_id].wake_at
-    id_ = await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time, payload({"x": 1})))
+    id_ = (await store.request(stored.job_id, Trigger("k", payload({"x": 1})))).id
     await plan_once(store)
     [made] = await occurrences(store)
 
@@ -34,10 +34,10 @@ async def test_a_request_takes_the_time_of_the_store_and_is_never_from_the_futur
     """C-05: nobody needs to know the time to ask for something now."""
     stored = await store.put(job(overlap="allow"))
     if known:
-        await store.request(stored.job_id, Request("before", Cause.TRIGGER, clock.time))
+        await store.request(stored.job_id, Trigger("before"))
         await plan_once(store)
     clock.move(minutes=10)
-    id_ = await store.request(stored.job_id, Request("k", Cause.TRIGGER, ASKED_NOW))
+    id_ = (await store.request(stored.job_id, Trigger("k"))).id
     seen = (await store.look([stored.job_id]))[stored.job_id]
     assert [each.requested_at for each in seen.requests if each.key == "k"] == [clock.time]
     await plan_once(store)
@@ -47,12 +47,12 @@ async def test_a_request_takes_the_time_of_the_store_and_is_never_from_the_futur
 async def test_the_same_key_is_the_same_occurrence(store: AnyStore, clock: ManualClock) -> None:
     """S0-057: with another payload it is refused, before and after it was planned."""
     stored = await store.put(job())
-    ask = Request("k", Cause.TRIGGER, clock.time, payload(1))
-    id_ = await store.request(stored.job_id, ask)
+    ask = Trigger("k", payload(1))
+    id_ = (await store.request(stored.job_id, ask)).id
     for _ in range(2):
-        assert await store.request(stored.job_id, ask) == id_
+        assert (await store.request(stored.job_id, ask)).id == id_
         with pytest.raises(OccurrenceExists, match=f"occurrence already exists: {id_}"):
-            await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time, payload(2)))
+            await store.request(stored.job_id, Trigger("k", payload(2)))
         await plan_once(store)
     assert len(await occurrences(store)) == 1
 
@@ -63,15 +63,15 @@ async def test_a_disabled_job_takes_no_requests_and_creates_nothing(store: AnySt
     clock.move(hours=3)
     await plan_once(store)
     with pytest.raises(JobDisabled):
-        await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time))
+        await store.request(stored.job_id, Trigger("k"))
     assert await occurrences(store) == []
 
 
 async def test_what_is_not_there_is_not_found(store: AnyStore, clock: ManualClock) -> None:
     with pytest.raises(NotFound):
-        await store.request("job_none", Request("k", Cause.TRIGGER, clock.time))
+        await store.request("job_none", Trigger("k"))
     with pytest.raises(NotFound):
-        await store.cancel("occ_none")
+        await store.request("occ_none", Cancel())
     with pytest.raises(NotFound):
         await store.whole("occ_none")
 
@@ -80,19 +80,19 @@ async def test_a_pause_across_three_ticks_is_three_skipped_entries(store: AnySto
     """S1-036, S0-043, S0-044, F6: resuming fires only what is still to come."""
     stored = await store.put(job())
     await plan_once(store)
-    await store.pause(stored.job_id, reason="maintenance", by="ada")
+    await store.request(stored.job_id, Pause(reason="maintenance", by="ada"))
     begun = clock.time
     for _ in range(3):
         clock.move(hours=1)
         await plan_once(store)
     clock.move(minutes=10)
-    assert await store.resume(stored.job_id)
+    assert (await store.request(stored.job_id, Resume())).changed
     await plan_once(store)
     [span] = await store.spans(stored.job_id, begun, clock.time)
 
     assert (span.status, span.why, span.detail, span.count) == ("skipped", "paused", "by ada maintenance", 3)
     assert await occurrences(store) == []
-    assert not await store.resume(stored.job_id)
+    assert not (await store.request(stored.job_id, Resume())).changed
     clock.move(minutes=50)
     await plan_once(store)
     assert await statuses(store) == ["pending"]
@@ -101,11 +101,11 @@ async def test_a_pause_across_three_ticks_is_three_skipped_entries(store: AnySto
 async def test_a_pause_that_catches_up_follows_the_recovery(store: AnyStore, clock: ManualClock) -> None:
     """C-18, F5."""
     stored = await store.put(job(recovery="execute_all"))
-    await store.pause(stored.job_id, missed=Missed.CATCH_UP)
+    await store.request(stored.job_id, Pause(missed=Missed.CATCH_UP))
     clock.move(hours=3, minutes=10)
     await plan_once(store)
     assert await occurrences(store) == []
-    await store.resume(stored.job_id)
+    await store.request(stored.job_id, Resume())
     await plan_once(store)
     assert await statuses(store) == ["pending", "queued", "queued"]
 
@@ -114,7 +114,7 @@ async def test_a_pause_ends_by_itself(store: AnyStore, clock: ManualClock) -> No
     stored = await store.put(job())
     await plan_once(store)
     until = clock.time.replace(hour=10, minute=30)
-    await store.pause(stored.job_id, until=until)
+    await store.request(stored.job_id, Pause(until=until))
     await plan_once(store)
     record = (await store.get([stored.job_id]))[stored.job_id]
     assert (record.wake_at, record.pause and record.pause.until) == (until, until)
@@ -130,16 +130,16 @@ async def test_a_pause_puts_back_what_nobody_claimed_and_honours_requests(store:
     clock.move(hours=1)
     await plan_once(store)
     assert await statuses(store) == ["pending"]
-    await store.pause(stored.job_id)
+    await store.request(stored.job_id, Pause())
     assert await statuses(store) == ["queued"]
     assert await store.claim(NodeScope("node-1"), 5) == []
 
     clock.move(minutes=1)
-    await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time))
+    await store.request(stored.job_id, Trigger("k"))
     await plan_once(store)
     assert await statuses(store) == ["queued", "pending"]
     await run_one(store)
-    await store.resume(stored.job_id)
+    await store.request(stored.job_id, Resume())
     await plan_once(store)
     assert await statuses(store) == ["pending", "completed"]
 
@@ -153,11 +153,11 @@ async def test_canceling_ends_what_waits_and_asks_what_runs(store: AnyStore, clo
     await plan_once(store)
     waiting = (await occurrences(store))[1]
 
-    assert await store.cancel(waiting.id, "not needed")
-    assert await store.cancel(claim.occurrence.id, "stop")
+    assert (await store.request(waiting.id, Cancel("not needed"))).changed
+    assert (await store.request(claim.occurrence.id, Cancel("stop"))).changed
     assert await statuses(store) == ["running", "canceled"]
     assert (await store.whole(waiting.id)).occurrence.error == "not needed"
-    assert not await store.cancel(waiting.id)
+    assert not (await store.request(waiting.id, Cancel())).changed
     assert (await store.beat("node-1", [claim.key])).cancel == ((claim.key, "stop"),)
 
 
@@ -165,7 +165,7 @@ async def test_a_bell_rings_for_what_somebody_may_wait_for(store: AnyStore, cloc
     stored = await store.put(job())
     assert await store.bell(1)
     assert not await store.bell(0)
-    await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time))
+    await store.request(stored.job_id, Trigger("k"))
     assert await store.bell(1)
 
 
@@ -178,7 +178,7 @@ async def test_a_backfill_fills_what_is_missing_and_leaves_alone_what_is_there(
     await plan_once(store)
     await run_one(store)
     begin = clock.time.replace(hour=7, minute=30)
-    await store.request(stored.job_id, Request("fill", Cause.BACKFILL, clock.time, after=begin, through=clock.time))
+    await store.request(stored.job_id, Backfill("fill", begin, clock.time))
     await plan_once(store)
     found = [(each.scheduled_for.hour, str(each.status), str(each.cause)) for each in await occurrences(store)]
     assert found == [(8, "pending", "backfill"), (9, "queued", "backfill"), (10, "completed", "schedule")]
@@ -187,11 +187,11 @@ async def test_a_backfill_fills_what_is_missing_and_leaves_alone_what_is_there(
 async def test_a_payload_that_is_the_jobs_own_says_nothing_new(store: AnyStore, clock: ManualClock) -> None:
     """The same key with the job's own payload is the same request, before and after it was planned."""
     stored = await store.put(job(payload={"x": 1}))
-    ask = Request("k", Cause.TRIGGER, clock.time, payload({"x": 1}))
-    id_ = await store.request(stored.job_id, ask)
+    ask = Trigger("k", payload({"x": 1}))
+    id_ = (await store.request(stored.job_id, ask)).id
     await plan_once(store)
-    assert await store.request(stored.job_id, ask) == id_
-    assert await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time)) == id_
+    assert (await store.request(stored.job_id, ask)).id == id_
+    assert (await store.request(stored.job_id, Trigger("k"))).id == id_
 
 
 async def test_one_occurrence_can_be_amended(store: AnyStore, clock: ManualClock) -> None:
@@ -200,7 +200,7 @@ async def test_one_occurrence_can_be_amended(store: AnyStore, clock: ManualClock
     await plan_once(store)
     instant = clock.time.replace(hour=10)
     own = overrides(Level.OCCURRENCE, {"priority": 7, "payload": {"x": 2}})
-    await store.adjust(stored.job_id, Adjustment(instant, AdjustmentKind.AMEND, overrides=own, by="ada"))
+    await store.request(stored.job_id, Amend(instant, own, by="ada"))
     for _ in range(2):
         clock.move(hours=1)
         await plan_once(store)

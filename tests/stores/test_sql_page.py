@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import Request
+from everytick.domain.facts import Trigger
 from tests.stores.acting import FAILED, job, plan_once, run_one
 from tests.stores.people import Person, SqlStore, on_postgres, on_sqlite
 
@@ -32,7 +31,7 @@ async def _lived(store: SqlStore) -> None:
     minute = (datetime.now(UTC) + timedelta(minutes=30)).minute
     id_ = (await store.put(job("report", f"{minute} * * * *"))).job_id
     for key, outcome in (("well", None), ("not", FAILED)):
-        await store.request(id_, Request(key, Cause.TRIGGER, await store.now()))
+        await store.request(id_, Trigger(key))
         await plan_once(store)
         await run_one(store, outcome)
 

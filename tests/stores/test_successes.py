@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from everytick.domain.occurrence import Cause
+from everytick.domain.facts import Cancel, Trigger
 from everytick.domain.outcome import Failed
-from everytick.domain.snapshots import JobSnapshot, Request
+from everytick.domain.snapshots import JobSnapshot
 from everytick.stores.base import NodeScope
 from tests.stores.acting import AnyStore, began, ended, job, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
@@ -37,7 +37,7 @@ async def test_a_run_by_hand_since_the_previous_instant_skips_the_next(store: An
     await tick(store, clock)
     await run_one(store)
     clock.move(minutes=20)
-    await store.request(stored.job_id, Request("by-hand", Cause.TRIGGER, clock.time))
+    await store.request(stored.job_id, Trigger("by-hand"))
     await plan_once(store)
     await run_one(store)
 
@@ -107,7 +107,7 @@ async def test_what_ends_without_a_run_is_the_last_end_by_its_id(store: AnyStore
     await run_one(store)
     await tick(store, clock)
     claimed = (await store.history(job_id=stored.job_id, limit=1)).occurrences[0]
-    await store.cancel(claimed.id)
+    await store.request(claimed.id, Cancel())
 
     found = await seen(store, stored.job_id)
 

@@ -10,9 +10,9 @@ import pytest
 
 from everytick.deciding.plan import plan
 from everytick.domain.decisions import Why
+from everytick.domain.facts import Backfill, Move, Pause, Reschedule, Resume, Skip, Trigger
 from everytick.domain.job import Job
-from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import Adjustment, AdjustmentKind, Missed, Request
+from everytick.domain.snapshots import Missed
 from everytick.domain.upcoming import next_run
 from everytick.stores.base import JobRecord, NodeScope
 from everytick.stores.definitions import write_definition
@@ -63,17 +63,17 @@ async def test_sql_says_when_a_job_runs_next_as_the_scheduler_does(beside: tuple
 
     first = await agreed()
     assert first is not None
-    await store.adjust(id_, Adjustment(first, AdjustmentKind.SKIP))
+    await store.request(id_, Skip(first))
     assert await agreed() == first + HOUR
-    await store.adjust(id_, Adjustment(first, AdjustmentKind.MOVE, first + timedelta(minutes=40)))
+    await store.request(id_, Move(first, first + timedelta(minutes=40)))
     assert await agreed() == first + timedelta(minutes=40)
-    await store.reschedule(id_, first + timedelta(minutes=330))
+    await store.request(id_, Reschedule(first + timedelta(minutes=330)))
     assert await agreed() == first + timedelta(minutes=40)
-    await store.pause(id_, until=first + timedelta(minutes=400))
+    await store.request(id_, Pause(until=first + timedelta(minutes=400)))
     assert await agreed() == first + 7 * HOUR
-    await store.pause(id_)
+    await store.request(id_, Pause())
     assert await agreed() is None
-    await store.resume(id_)
+    await store.request(id_, Resume())
     await store.put(hourly(enabled=False))
     assert await agreed() is None
     await store.remove(id_)
@@ -88,13 +88,13 @@ async def test_a_job_says_whether_it_is_paused_and_since_when(beside: tuple[SqlS
     assert [*(await person.ask("select paused, paused_since, paused_until from jobs"))[0].values()] == [0, None, None]
     begun = await store.now()
     until = (begun + HOUR).replace(microsecond=250)
-    await store.pause(id_, until=until)
+    await store.request(id_, Pause(until=until))
     since = await person.time("select paused_since from jobs")
     assert since is not None
     assert begun <= since <= await store.now()
     assert await person.time("select paused_until from jobs") == until
     assert await person.one("select paused from jobs")
-    await store.resume(id_)
+    await store.request(id_, Resume())
     assert not await person.one("select paused from jobs")
 
 
@@ -103,10 +103,10 @@ async def test_the_last_run_enqueued_is_the_newest_by_its_making(beside: tuple[S
     store, person = beside
     id_ = (await store.put(hourly())).job_id
     made = await store.now()
-    await store.request(id_, Request("now", Cause.TRIGGER, made))
+    await store.request(id_, Trigger("now"))
     await plan_once(store)
     first = await person.time("select last_enqueued from jobs")
-    fill = Request("fill", Cause.BACKFILL, made, after=made - 2 * HOUR, through=made - HOUR)
+    fill = Backfill("fill", made - 2 * HOUR, made - HOUR)
     await store.request(id_, fill)
     await plan_once(store)
     newest = await person.time("select max(created_at) from occurrences where cause = 'backfill'")
@@ -124,7 +124,7 @@ async def test_runs_attempts_and_config_are_told_in_words(beside: tuple[SqlStore
     """S0-003, S0-005, S0-006, S0-080: with the times of their making."""
     store, person = beside
     id_ = (await store.put(hourly(priority=3))).job_id
-    await store.request(id_, Request("k", Cause.TRIGGER, await store.now()))
+    await store.request(id_, Trigger("k"))
     await plan_once(store)
     await run_one(store, FAILED)
     [run] = await person.ask("select status, attempts, created_at, updated_at from task_runs")
@@ -165,7 +165,7 @@ async def test_enabled_is_written_as_disable_and_enable_do_it(
     store, person = beside
     by_verb, by_sql = [(await store.put(hourly(name, **policies))).job_id for name in ("verb", "sql")]
     for id_ in (by_verb, by_sql):
-        await store.request(id_, Request("waits", Cause.TRIGGER, await store.now()))
+        await store.request(id_, Trigger("waits"))
     await plan_once(store)
     for enabled in (False, True):
         await store.put(hourly("verb", **{**policies, "enabled": enabled}))
@@ -185,7 +185,7 @@ async def test_a_retry_waits_while_its_job_is_disabled_by_sql(beside: tuple[SqlS
     """C-44, F8: what waits for a retry can be claimed only once the job is enabled again."""
     store, person = beside
     stored = await store.put(job(retry={"max": None, "interval": "1h"}))
-    await store.request(stored.job_id, Request("fails", Cause.TRIGGER, await store.now()))
+    await store.request(stored.job_id, Trigger("fails"))
     await plan_once(store)
     await run_one(store, FAILED)
     assert (await store.ahead(NodeScope("node-1"))).ready_at is not None
@@ -202,7 +202,7 @@ async def test_paused_is_written_as_pause_and_resume_do_it(beside: tuple[SqlStor
     begun = [await store.put(job(name, "* * * * *", on_create="if_matching_now")) for name in ("verb", "sql")]
     by_verb, by_sql = (each.job_id for each in begun)
     await plan_once(store)
-    await store.pause(by_verb)
+    await store.request(by_verb, Pause())
     await person.ask("update jobs set paused = true where name = 'sql'")
     found = await store.get([by_verb, by_sql])
     assert _stood(found[by_sql]) == _stood(found[by_verb])
@@ -210,7 +210,7 @@ async def test_paused_is_written_as_pause_and_resume_do_it(beside: tuple[SqlStor
     assert held is not None
     assert held.missed is Missed.SKIP
     assert {each["status"] for each in await person.ask("select status from occurrences")} == {"queued"}
-    await store.resume(by_verb)
+    await store.request(by_verb, Resume())
     await person.ask("update jobs set paused = false where name = 'sql'")
     found = await store.get([by_verb, by_sql])
     assert _stood(found[by_sql]) == _stood(found[by_verb])
@@ -238,7 +238,7 @@ async def test_whatever_else_is_written_is_refused_with_a_sentence(
     store, person = beside
     await store.put(hourly())
     await store.remove((await store.put(hourly("gone"))).job_id)
-    await store.request((await store.put(hourly())).job_id, Request("k", Cause.TRIGGER, await store.now()))
+    await store.request((await store.put(hourly())).job_id, Trigger("k"))
     await plan_once(store)
     before = [await person.ask(f"select * from {view} order by 1") for view in VIEWS]
     with pytest.raises(Exception, match=sentence):
@@ -274,7 +274,7 @@ async def test_what_is_not_so_cannot_be_stored(beside: tuple[SqlStore, Person]) 
     """S1-004, S0-055: kinds, statuses and causes are checked; the base tables do not lie about enabled either."""
     store, person = beside
     id_ = (await store.put(hourly())).job_id
-    await store.request(id_, Request("k", Cause.TRIGGER, await store.now()))
+    await store.request(id_, Trigger("k"))
     await plan_once(store)
     versions = "job_version" if hasattr(store, "parked") else "definition"
     for sql, sentence in (
@@ -298,7 +298,7 @@ async def test_nothing_is_left_behind_that_belongs_to_nothing(tmp_path: Path) ->
     async with on_sqlite(tmp_path) as (store, person):
         id_ = (await store.put(hourly())).job_id
         for key in "abc":
-            await store.request(id_, Request(key, Cause.TRIGGER, await store.now()))
+            await store.request(id_, Trigger(key))
             await plan_once(store)
             await run_one(store, FAILED)
         assert len(await person.ask("pragma foreign_key_list(task_run)")) == 1

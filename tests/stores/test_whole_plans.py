@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import Request
+from everytick.domain.facts import Trigger
 from tests.stores.acting import job, occurrences, plan_once, statuses
 from tests.stores.people import Person, SqlStore, on_postgres, on_sqlite
 
@@ -42,7 +41,7 @@ async def test_where_one_half_of_a_plan_is_refused_the_other_is_not_written(
     """S1-009, S0-055: creating and moving on are one transaction; afterwards the plan is made again, once."""
     kind, store, person = beside
     stored = await store.put(job(when="0 0 1 1 *"))
-    await store.request(stored.job_id, Request("now", Cause.TRIGGER, await store.now()))
+    await store.request(stored.job_id, Trigger("now"))
     before = (await store.get([stored.job_id]))[stored.job_id]
     refuse, mend = REFUSALS[kind]
     await person.ask(refuse.format(DEEDS[half] if kind == "sqlite" else half))

@@ -68,6 +68,7 @@ class Operations(Requests):
         by: str | None = None,
     ) -> None:
         """Hold the schedule from now on; its instants are skipped, or caught up on resume if `missed` says so."""
+        from everytick.domain.facts import Pause
         from everytick.domain.reading import choice
         from everytick.domain.snapshots import Missed
 
@@ -75,12 +76,15 @@ class Operations(Requests):
         store = await self._opened()
         record = await self._find(store, name)
         end = None if until is None else future("the end of a pause", until, await store.now())
-        await store.pause(record.job.id, until=end, missed=what, reason=reason, by=self._by(by))
+        await store.request(record.job.id, Pause(end, what, reason, self._by(by)))
 
     async def resume(self, name: str, *, by: str | None = None) -> bool:
         """End a pause now; return whether there was one."""
+        from everytick.domain.facts import Resume
+
         store = await self._opened()
-        return await store.resume((await self._find(store, name)).job.id, by=self._by(by))
+        job_id = (await self._find(store, name)).job.id
+        return (await store.request(job_id, Resume(self._by(by)))).changed
 
     async def enable(self, name: str, *, by: str | None = None) -> bool:
         """Let a disabled job run again, from its next instant on; return whether anything changed."""
@@ -102,6 +106,8 @@ class Operations(Requests):
 
         A time of the last minute means now.
         """
+        from everytick.domain.facts import Reschedule
+
         store = await self._opened()
         record = await self._find(store, name)
         to = now_or_later("the next run", at, await store.now())
@@ -110,7 +116,7 @@ class Operations(Requests):
             from everytick.domain.upcoming import TICK
 
             to += TICK
-        await store.reschedule(record.job.id, to, by=self._by(by))
+        await store.request(record.job.id, Reschedule(to, self._by(by)))
 
     async def rewind(self, name: str, *, by: str | None = None) -> bool:
         """Let a job go on now that was decided ahead while a clock was wrong; return whether it lay ahead.
@@ -120,9 +126,11 @@ class Operations(Requests):
         """
         import logging
 
+        from everytick.domain.facts import Rewind
+
         store = await self._opened()
         record = await self._find(store, name)
-        is_ahead = await store.rewind(record.job.id)
+        is_ahead = (await store.request(record.job.id, Rewind())).changed
         if is_ahead:
             text = "job '%s' was decided through %s and goes on now, by %s"
             logging.getLogger("everytick.app").warning(text, name, record.watermark.isoformat(), self._by(by))
@@ -130,13 +138,12 @@ class Operations(Requests):
 
     async def skip(self, name: str, at: datetime | str, *, reason: str = "", by: str | None = None) -> None:
         """Leave one single future instant out."""
-        from everytick.domain.snapshots import Adjustment, AdjustmentKind
+        from everytick.domain.facts import Skip
 
         store = await self._opened()
         record = await self._find(store, name)
         instant = await self._coming(store, record, at)
-        asked = Adjustment(instant, AdjustmentKind.SKIP, reason=reason, by=self._by(by))
-        await store.adjust(record.job.id, asked)
+        await store.request(record.job.id, Skip(instant, reason, self._by(by)))
 
     async def move(
         self, name: str, at: datetime | str, to: datetime | str, *, reason: str = "", by: str | None = None
@@ -145,7 +152,7 @@ class Operations(Requests):
 
         To its own time it is moved back: that undoes a skip or a move of it.
         """
-        from everytick.domain.snapshots import Adjustment, AdjustmentKind
+        from everytick.domain.facts import Move, Undo
 
         store = await self._opened()
         record = await self._find(store, name)
@@ -153,8 +160,9 @@ class Operations(Requests):
         target = future("where an instant is moved", to, await store.now())
         if target == instant and not await _is_moved_away(store, record.job.id, instant):
             raise InvalidInstant(to, "is where it stands already: give another time, or leave it")
-        asked = Adjustment(instant, AdjustmentKind.MOVE, target, reason, self._by(by))
-        await store.adjust(record.job.id, asked)
+        by = self._by(by)
+        fact = Undo(instant, reason, by) if target == instant else Move(instant, target, reason, by)
+        await store.request(record.job.id, fact)
 
     async def _coming(self, store: AnyStore, record: JobRecord, at: datetime | str) -> datetime:
         """Return the instant if it is still to come and the schedule names it."""

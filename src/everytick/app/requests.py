@@ -69,8 +69,7 @@ class Requests(Opened):
         of your own to the store's database, asyncpg's or sqlite3's: then it is asked for when
         your transaction commits, and never if that is rolled back.
         """
-        from everytick.domain.occurrence import Cause
-        from everytick.domain.snapshots import ASKED_NOW, Request
+        from everytick.domain.facts import Trigger
 
         given, rule = _payload(payload), _rule(overlap)
         store = await self._opened()
@@ -78,10 +77,9 @@ class Requests(Opened):
         record = await self._find(store, name, storing=within is None)
         named, call = _key(key)
         by = self._by(by)
-        asked = Request(named, Cause.TRIGGER, ASKED_NOW, payload=given, overlap=rule, reason=reason, by=by, call=call)
-        if within is None:
-            return Handle(await store.request(record.job.id, asked), self._opened)
-        return Handle(await self._itself().request(record.job.id, asked, within=within), self._opened)
+        fact = Trigger(named, given, rule, reason, by, call=call)
+        asked = store if within is None else self._itself()
+        return Handle((await asked.request(record.job.id, fact, within)).id, self._opened)
 
     async def _trigger_called(self, name: str, arguments: Mapping[str, Any]) -> Handle:
         """Ask for an occurrence with a call's arguments, over what the definition gives every occurrence."""
@@ -110,8 +108,7 @@ class Requests(Opened):
         keep their results, and those before it must have some. What was skipped or missed has
         nothing to do again: it is run for the first time, as a backfill of that instant does.
         """
-        from everytick.domain.occurrence import Cause
-        from everytick.domain.snapshots import Request
+        from everytick.domain.facts import Replay
         from everytick.domain.statuses import ENDED
 
         rule = _rule(overlap)
@@ -125,22 +122,20 @@ class Requests(Opened):
             text = f"occurrence {original.id} is {original.status}: replay it once it has ended, or cancel it first"
             raise Conflict(text)
         named, call = _key(key)
-        asked = Request(
+        fact = Replay(
             named,
-            Cause.REPLAY,
-            await store.now(),
-            payload=_own_payload(original),
-            overlap=rule,
-            reason=reason,
-            by=self._by(by),
-            replay_of=original.id,
-            scheduled_for=original.scheduled_for,
-            covers_after=original.covers_after,
-            covers_through=original.covers_through,
-            keeps=() if from_task is None else await _kept(store, whole, from_task),
-            call=call,
+            original.id,
+            original.scheduled_for,
+            original.covers_after,
+            original.covers_through,
+            _own_payload(original),
+            () if from_task is None else await _kept(store, whole, from_task),
+            rule,
+            reason,
+            self._by(by),
+            call,
         )
-        return Handle(await store.request(original.job_id, asked), self._opened)
+        return Handle((await store.request(original.job_id, fact)).id, self._opened)
 
     async def _fill(
         self,
@@ -154,8 +149,7 @@ class Requests(Opened):
     ) -> Handle:
         """Ask for the instant that did not run and has this id."""
         from everytick.app.filling import instant_of, moved_to
-        from everytick.domain.occurrence import Cause
-        from everytick.domain.snapshots import Request
+        from everytick.domain.facts import Backfill as Fill
         from everytick.domain.upcoming import TICK
 
         found = await instant_of(store, id_)
@@ -166,18 +160,8 @@ class Requests(Opened):
             raise Conflict(f"{id_} was moved to {to.isoformat()} and runs there: wait for it, or trigger the job")
         if from_task is not None:
             raise Conflict(f"{id_} has not run, so that no task has a result to keep: replay it without from_task")
-        asked = Request(
-            _key(key)[0],
-            Cause.BACKFILL,
-            await store.now(),
-            overlap=rule,
-            reason=reason,
-            by=by,
-            scheduled_for=instant,
-            after=instant - TICK,
-            through=instant,
-        )
-        return Handle(await store.request(record.job.id, asked), self._opened)
+        fact = Fill(_key(key)[0], instant - TICK, instant, scheduled_for=instant, overlap=rule, reason=reason, by=by)
+        return Handle((await store.request(record.job.id, fact)).id, self._opened)
 
     async def backfill(
         self,
@@ -199,9 +183,8 @@ class Requests(Opened):
         the job does, unless `overlap` names another rule.
         """
         from everytick.app.filling import unfilled
-        from everytick.domain.occurrence import Cause
+        from everytick.domain.facts import Backfill as Fill
         from everytick.domain.reading import choice
-        from everytick.domain.snapshots import Request
 
         rule, as_of_now = _filling_rule(overlap), choice("as_of", AsOf, as_of) is AsOf.NOW
         store = await self._opened()
@@ -214,28 +197,21 @@ class Requests(Opened):
         if dry_run or not missing:
             return Backfill(None, tuple(missing), more)
         key, _ = _key(None)
-        asked = Request(
-            key,
-            Cause.BACKFILL,
-            now,
-            overlap=rule,
-            by=self._by(by),
-            scheduled_for=missing[0] if len(missing) == 1 and not more else None,
-            after=begin,
-            through=end,
-            again=again,
-            as_of_now=as_of_now,
-        )
-        return Backfill(key, tuple(missing), more, await store.request(record.job.id, asked))
+        single = missing[0] if len(missing) == 1 and not more else None
+        fact = Fill(key, begin, end, again, as_of_now, single, rule, by=self._by(by))
+        return Backfill(key, tuple(missing), more, (await store.request(record.job.id, fact)).id)
 
     async def cancel(self, occurrence_id: str, *, reason: str = "", by: str | None = None) -> bool:
         """End what no node has claimed, or ask the node that runs it to stop; return whether it was still active.
 
         What is asked for and not planned yet is ended too: it never runs.
         """
+        from everytick.domain.facts import Cancel
+
         store = await self._opened()
         said = f"canceled by {self._by(by)}"
-        return await store.cancel(occurrence_id, f"{said}: {reason}" if reason else said)
+        fact = Cancel(f"{said}: {reason}" if reason else said)
+        return (await store.request(occurrence_id, fact)).changed
 
 
 def _payload(given: object) -> Payload | None:

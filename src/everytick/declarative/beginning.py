@@ -20,8 +20,8 @@ from everytick.declarative.names import job_name, prefix_of, task_name
 from everytick.declarative.registrations import Registration
 from everytick.declarative.resolution import Resolution, resolve
 from everytick.declarative.telling import Tasks, Teller
-from everytick.domain.occurrence import Cause, Occurrence
-from everytick.domain.snapshots import Request
+from everytick.domain.facts import Trigger
+from everytick.domain.occurrence import Occurrence
 from everytick.errors import DeclarativeError, StoreUnavailable, TooManyEditions, VersionConflict
 from everytick.node.events import Events
 from everytick.node.node import Node
@@ -202,7 +202,7 @@ class Beginning:
 
     async def _ask_for_what_is_owed(self) -> None:
         """Ask for one run of each; the retries that these tasks waited for give way last, when all runs are sure."""
-        now, asked = await self._store.now(), list[str]()
+        asked = list[str]()
         # Not where the planner has found a minute to run for, one from before the task was away: one run is enough.
         for _ in range(_LOOKS):
             # A retry that gives way takes two plans: one that ends it, and one that lets the minute in.
@@ -214,8 +214,8 @@ class Beginning:
         waiting = {id_ for id_, each in found.items() if not all(map(resuming.is_retrying, each))}
         self._owed = {name: instant for name, instant in self._owed.items() if self._ids[name] not in waiting}
         for name, instant in self._owed.items():
-            request = Request(f"{self._identifier} {instant.isoformat()}", Cause.TRIGGER, now, scheduled_for=instant)
-            asked.append(await self._store.request(self._ids[name], request))
+            fact = Trigger(f"{self._identifier} {instant.isoformat()}", scheduled_for=instant)
+            asked.append((await self._store.request(self._ids[name], fact)).id)
         self._undo.append(lambda: resuming.cancel(self._store, asked, "the initialization that asked for it failed"))
         await self.node.planner.round()
         retries = [each.id for name in self._owed for each in found.get(self._ids[name], ())]

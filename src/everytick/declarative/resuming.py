@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
+from everytick.domain.facts import Cancel
 from everytick.domain.occurrence import Occurrence
 from everytick.domain.schedule import Schedule
 from everytick.domain.statuses import ACTIVE, AttemptStatus, OccurrenceStatus
@@ -133,7 +134,7 @@ async def settle(store: AnyStore, reaper: Reaper, found: Iterable[Leftovers], jo
 async def cancel(store: AnyStore, ids: Sequence[str], reason: str) -> None:
     """End these, which nobody runs."""
     for place in range(0, len(ids), _AT_ONCE):
-        await asyncio.gather(*(store.cancel(id_, reason) for id_ in ids[place : place + _AT_ONCE]))
+        await asyncio.gather(*(store.request(id_, Cancel(reason)) for id_ in ids[place : place + _AT_ONCE]))
 
 
 async def was_attempted(store: AnyStore, occurrence: Occurrence) -> bool:

@@ -164,6 +164,14 @@ class Stored:
 
 
 @value
+class Receipt:
+    """What came of a request: the id of the occurrence, else of the job, and whether anything changed."""
+
+    id: str
+    changed: bool
+
+
+@value
 class Edits:
     """A change of many jobs at once: definitions to store, schedules to hold or let go, jobs to take out of service.
 

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from everytick.domain.config import Level, Overrides
 from everytick.domain.decisions import Creation, Why
+from everytick.domain.facts import ASKS, Fact
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.payload import Payload
@@ -38,6 +39,12 @@ class KeyUse:
     call: int | None
     is_taken: bool
     payload: Payload | None
+
+
+def refuse_within(fact: Fact) -> None:
+    """Return if the fact may become true with a transaction of the caller's own."""
+    if not isinstance(fact, ASKS):
+        raise TypeError(f"within is for a Trigger, a Replay or a Backfill, not for a {type(fact).__name__}")
 
 
 def under_key(job_id: str, asked: Request, use: KeyUse | None) -> tuple[Request, bool]:

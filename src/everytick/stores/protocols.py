@@ -13,12 +13,13 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from everytick.domain.decisions import Plan, Span
 from everytick.domain.definers import Undefined
+from everytick.domain.facts import Fact
 from everytick.domain.fired import Fired
 from everytick.domain.job import Job
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import Adjustment, Edition, JobSnapshot, Missed, Request
+from everytick.domain.snapshots import Edition, JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.stores.base import (
@@ -33,6 +34,7 @@ from everytick.stores.base import (
     Offer,
     Orders,
     Page,
+    Receipt,
     Stored,
     Whole,
 )
@@ -320,48 +322,14 @@ class JobStore(Protocol):
         """
         ...
 
-    async def pause(
-        self,
-        job_id: str,
-        *,
-        until: datetime | None = None,
-        missed: Missed = Missed.SKIP,
-        reason: str = "",
-        by: str = "",
-    ) -> None:
-        """Hold the schedule from now on; what was not claimed waits."""
-        ...
+    async def request(self, subject: str, fact: Fact, within: Any = None) -> Receipt:
+        """Write one fact about a job, or about an occurrence, and let its job be looked at; a plan decides.
 
-    async def resume(self, job_id: str, *, by: str = "") -> bool:
-        """End a pause now; return whether there was one."""
-        ...
-
-    async def request(self, job_id: str, request: Request, *, within: Any = None) -> str:
-        """Ask for an occurrence and return its id; the same key again answers with the same one.
-
-        `within` is a connection of the caller's own to the same database: then it is asked in
-        the transaction that is open there, and nothing of ours is locked until that commits.
+        The receipt names the occurrence where the fact is about one. The same key again answers with the
+        same one. `within` is a connection of the caller's own to the same database, for a `Trigger`, a
+        `Replay` or a `Backfill`: it is asked in the transaction that is open there, and nothing of ours is
+        locked until that commits.
         """
-        ...
-
-    async def adjust(self, job_id: str, adjustment: Adjustment) -> None:
-        """Skip or move one single future instant; what was said of it before is replaced."""
-        ...
-
-    async def reschedule(self, job_id: str, to: datetime, *, by: str = "") -> None:
-        """Set the next run; the instants before it give way."""
-        ...
-
-    async def rewind(self, job_id: str) -> bool:
-        """Set a watermark that lies ahead back to now, the one exception to Monotony; return whether it lay ahead.
-
-        An instant that has an occurrence keeps it. What was recorded as not run is decided anew,
-        by the newest definition; a pause of the time ahead holds from now on.
-        """
-        ...
-
-    async def cancel(self, occurrence_id: str, reason: str = "canceled") -> bool:
-        """End what nobody has claimed, or ask its owner to stop; return whether it was still active."""
         ...
 
 

@@ -5,9 +5,8 @@ import signal
 
 import pytest
 
+from everytick.domain.facts import Trigger
 from everytick.domain.ids import job_id
-from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import Request
 from everytick.stores.addresses import store_of
 from tests.acceptance.node.conftest import new_database
 from tests.acceptance.node.fleet import Fleet
@@ -50,7 +49,7 @@ def ask(address: str, key: str) -> None:
         store = store_of(address)
         await store.open()
         try:
-            await store.request(job_id("asked"), Request(key, Cause.TRIGGER, await store.now()))
+            await store.request(job_id("asked"), Trigger(key))
         finally:
             await store.close()
 

@@ -7,10 +7,10 @@ import asyncpg
 import pytest
 
 from everytick.domain import ids
-from everytick.domain.occurrence import Cause
+from everytick.domain.facts import Trigger
 from everytick.domain.payload import payload
-from everytick.domain.snapshots import Request
 from everytick.errors import JobDisabled, NotFound, OccurrenceExists
+from everytick.stores.base import Receipt
 from everytick.stores.postgres.store import PostgresStore
 from tests.stores.acting import job, occurrences, plan_once
 from tests.stores.clock import ManualClock
@@ -26,8 +26,8 @@ select $1, job, 1, '2026-01-01', 0, 1, 0, false, '2026-01-01', '2026-01-01', '20
 """
 
 
-def ask(clock: ManualClock, key: str, what: object = None) -> Request:
-    return Request(key, Cause.TRIGGER, clock.time, None if what is None else payload(what))
+def ask(clock: ManualClock, key: str, what: object = None) -> Trigger:
+    return Trigger(key, None if what is None else payload(what))
 
 
 async def known(store: PostgresStore, clock: ManualClock) -> str:
@@ -49,7 +49,7 @@ async def until_somebody_waits(db: Any) -> None:
 async def test_a_job_that_is_known_is_asked_for_in_one_go(store: PostgresStore, clock: ManualClock, db: Any) -> None:
     job_id = await known(store, clock)
     before = await db.fetchval("select woken + (select count(*) from wake) from job_state")
-    id_ = await store.request(job_id, ask(clock, "second", {"x": 1}))
+    id_ = (await store.request(job_id, ask(clock, "second", {"x": 1}))).id
     assert await db.fetchval("select woken + (select count(*) from wake) from job_state") == before + 1
     assert await store.bell(5)
     await plan_once(store)
@@ -66,7 +66,7 @@ async def test_what_is_known_of_a_job_is_not_trusted(
     with pytest.raises(JobDisabled):
         await store.request(job_id, ask(clock, "second"))
     await other.put(job(overlap="allow", payload={"x": 1}))
-    id_ = await store.request(job_id, ask(clock, "third", {"x": 1}))
+    id_ = (await store.request(job_id, ask(clock, "third", {"x": 1}))).id
     await plan_once(store)
     [made] = [each for each in await occurrences(store) if each.id == id_]
     assert not made.overrides.items, "it is the job's own payload now"
@@ -117,12 +117,12 @@ async def test_two_transactions_of_callers_that_ask_by_one_key_are_answered_one_
     async with second.transaction():
         begun = first.transaction()
         await begun.start()
-        id_ = await store.request(job_id, ask(clock, "k", 1), within=first)
+        id_ = (await store.request(job_id, ask(clock, "k", 1), within=first)).id
         waiting = asyncio.create_task(other.request(job_id, ask(clock, "k", what), within=second))
         await until_somebody_waits(db)
         await begun.commit()
         if what == 1:
-            assert await waiting == id_
+            assert await waiting == Receipt(id_, False)
         else:
             with pytest.raises(OccurrenceExists):
                 await waiting

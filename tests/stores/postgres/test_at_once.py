@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from everytick.deciding.plan import plan
+from everytick.domain.facts import Pause, Trigger
 from everytick.domain.job import Job
-from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import ASKED_NOW, JobSnapshot, Request
+from everytick.domain.snapshots import JobSnapshot
 from everytick.stores.base import Claim, Commit, NodeScope, Offer
 from everytick.stores.postgres.store import PostgresStore
 from tests.stores.acting import began, ended, job, occurrences, plan_once, statuses
@@ -22,7 +22,7 @@ async def asked_for(store: PostgresStore, *jobs: Job) -> None:
     stored = [await store.put(each) for each in jobs or (job(),)]
     await plan_once(store)
     for each in stored:
-        await store.request(each.job_id, Request("k", Cause.TRIGGER, ASKED_NOW))
+        await store.request(each.job_id, Trigger("k"))
 
 
 async def seen(store: PostgresStore) -> Sequence[JobSnapshot]:
@@ -93,7 +93,7 @@ async def test_a_plan_that_is_stale_gives_nothing(store: PostgresStore) -> None:
     await asked_for(store)
     batch = await seen(store)
     plans = [plan(each, await store.now()) for each in batch]
-    await store.pause(batch[0].job_id)
+    await store.request(batch[0].job_id, Pause())
     assert await store.commit_and_claim(batch, plans, OFFER) == ([Commit.STALE], [])
     assert await statuses(store) == []
 

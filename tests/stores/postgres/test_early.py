@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from everytick.domain.facts import Pause, Resume
 from everytick.domain.outcome import Failed
 from everytick.stores.base import Commit, NodeScope
 from everytick.stores.postgres.queries import queries_in
@@ -84,9 +85,9 @@ async def test_what_waits_in_line_and_is_let_in_before_its_time_stays_early(
     await plan_once(store)
     [ready_at] = [row["ready_at"] for row in await db.fetch("select ready_at from occurrences")]
     assert ready_at > clock.time
-    await store.pause(stored.job_id)
+    await store.request(stored.job_id, Pause())
     assert (await store.ahead(NodeScope("node-1"))).ready_at is None
-    await store.resume(stored.job_id)
+    await store.request(stored.job_id, Resume())
     await plan_once(store)
     assert (await store.ahead(NodeScope("node-1"))).ready_at == ready_at
     assert await store.claim(NodeScope("node-1"), 1) == []

@@ -7,8 +7,8 @@ import asyncpg
 import pytest
 
 from everytick.deciding.plan import plan
+from everytick.domain.facts import Trigger
 from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import Request
 from everytick.stores.base import Commit, NodeScope
 from everytick.stores.postgres import planning
 from everytick.stores.postgres.due import UNHELD
@@ -101,7 +101,7 @@ async def test_a_job_that_one_node_cannot_read_is_planned_by_those_that_can(
     await unable.open()
     for hour in range(1, 3):
         clock.move(hours=1)
-        await store.request(stored.job_id, Request(f"k{hour}", Cause.TRIGGER, clock.time))
+        await store.request(stored.job_id, Trigger(f"k{hour}"))
         assert await plan_once(unable) == []
         assert await plan_once(unable) == []
         assert await plan_once(store) == [Commit.COMMITTED]
@@ -238,10 +238,10 @@ async def test_many_plans_do_not_hide_an_ending_that_came_in_between_either(
         assert await store.commit_plans(batch, made) == [Commit.COMMITTED]
     # Nothing was known of a fact when it was held: it is still there, and makes the job due.
     assert (await store.get([stored.job_id]))[stored.job_id].wake_at == clock.time
-    await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time))
+    await store.request(stored.job_id, Trigger("k"))
     await plan_once(store)
     claim = await claim_one(store)
-    await store.request(stored.job_id, Request("l", Cause.TRIGGER, clock.time))
+    await store.request(stored.job_id, Trigger("l"))
     async with store.due(SCOPE, clock.time, 1) as batch:
         made = [plan(each, clock.time) for each in batch]
         assert made[0].wake_at != clock.time

@@ -4,10 +4,9 @@ import re
 from importlib.resources import files
 from typing import Any, get_type_hints
 
-from everytick.domain.occurrence import Cause
+from everytick.domain.facts import Trigger
 from everytick.domain.outcome import Failed
 from everytick.domain.payload import payload
-from everytick.domain.snapshots import Request
 from everytick.stores.postgres.queries import PACKAGE, Queries, in_schema, queries_in
 from everytick.stores.postgres.store import PostgresStore
 from tests.stores.acting import job, occurrences, plan_once, run_one
@@ -40,7 +39,7 @@ async def test_people_find_everything_by_name_in_sql(store: PostgresStore, clock
     clock.move(hours=3, minutes=30)
     await plan_once(store)
     await run_one(store, Failed("boom\x00 \ud800"))
-    await store.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time, payload({"a": "\x00"})))
+    await store.request(stored.job_id, Trigger("k", payload({"a": "\x00"})))
     await plan_once(store)
 
     found = await db.fetchrow("select * from jobs")

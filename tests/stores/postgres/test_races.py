@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from everytick.deciding.advance import advance
-from everytick.domain.occurrence import Cause
+from everytick.domain.facts import Pause, Trigger
 from everytick.domain.outcome import Lost
-from everytick.domain.snapshots import Request
 from everytick.domain.steps import WaitOver
 from everytick.errors import DuplicateDefinition, VersionConflict
 from everytick.stores.base import Commit, NodeScope
@@ -86,10 +85,11 @@ async def test_the_same_request_from_many_nodes_is_one_occurrence(
 ) -> None:
     """S0-057: five at once, one occurrence."""
     stored = await store.put(job())
-    ask = Request("k", Cause.TRIGGER, clock.time)
-    ids = await asyncio.gather(*((store, other)[number % 2].request(stored.job_id, ask) for number in range(5)))
+    ask = Trigger("k")
+    answers = await asyncio.gather(*((store, other)[number % 2].request(stored.job_id, ask) for number in range(5)))
     await plan_once(store)
-    assert [each.id for each in await occurrences(store)] == list(set(ids))
+    assert [each.id for each in await occurrences(store)] == list({each.id for each in answers})
+    assert sum(each.changed for each in answers) == 1
 
 
 async def test_what_was_claimed_before_the_pause_goes_on(store: PostgresStore, clock: ManualClock, db: Any) -> None:
@@ -98,7 +98,7 @@ async def test_what_was_claimed_before_the_pause_goes_on(store: PostgresStore, c
     clock.move(hours=1)
     await plan_once(store)
     assert len(await store.claim(NodeScope("node-1"), 1)) == 1
-    await store.pause(stored.job_id)
+    await store.request(stored.job_id, Pause())
     assert await db.fetchval("select status from occurrences") == "running"
 
 
@@ -109,7 +109,7 @@ async def test_no_claim_commits_after_the_pause(store: PostgresStore, clock: Man
     await plan_once(store)
     async with db.transaction():
         await db.execute("select from occurrence for update")
-        pausing = asyncio.create_task(store.pause(stored.job_id))
+        pausing = asyncio.create_task(store.request(stored.job_id, Pause()))
         assert await store.claim(NodeScope("node-1"), 1) == [], "what somebody holds is passed over"
     await pausing
     assert await store.claim(NodeScope("node-1"), 1) == []

@@ -9,18 +9,18 @@ from typing import Any
 import asyncpg
 import pytest
 
-from everytick.domain.occurrence import Cause
+from everytick.domain.facts import Pause, Replay, Resume, Trigger
 from everytick.domain.payload import payload
-from everytick.domain.snapshots import ASKED_NOW, Request
 from everytick.errors import Conflict, OccurrenceExists
+from everytick.stores.base import Receipt
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
 from tests.stores.acting import job, occurrences, plan_once, statuses
 from tests.stores.clock import ManualClock
 
 
-def ask(key: str, what: object = None) -> Request:
-    return Request(key, Cause.TRIGGER, ASKED_NOW, None if what is None else payload(what))
+def ask(key: str, what: object = None) -> Trigger:
+    return Trigger(key, None if what is None else payload(what))
 
 
 @pytest.fixture(params=["known", "new"])
@@ -54,17 +54,17 @@ async def test_a_key_in_an_open_transaction_of_a_caller_keeps_nobody_else_from_t
     """S0-057: a web request that is sent again waits alone; other keys, plans and pauses of the job go on."""
     begun = own.transaction()
     await begun.start()
-    id_ = await store.request(job_id, ask("k", 1), within=own)
+    id_ = (await store.request(job_id, ask("k", 1), within=own)).id
     again = asyncio.create_task(store.request(job_id, ask("k", 1)))
     await until_it_waits(db)
     async with asyncio.timeout(20):
         await other.request(job_id, ask("another"))
         await plan_once(other)
-        await other.pause(job_id)
-        await other.resume(job_id)
+        await other.request(job_id, Pause())
+        await other.request(job_id, Resume())
     assert not again.done()
     await begun.commit()
-    assert await again == id_
+    assert await again == Receipt(id_, False)
     await plan_once(store)
     assert [each.id for each in await occurrences(store)].count(id_) == 1
 
@@ -78,7 +78,7 @@ async def test_a_key_that_is_given_up_by_its_transaction_is_asked_for_by_whoever
     again = asyncio.create_task(store.request(job_id, ask("k", 2)))
     await until_it_waits(db)
     await begun.rollback()
-    id_ = await again
+    id_ = (await again).id
     await plan_once(store)
     [made] = [each for each in await occurrences(store) if each.id == id_]
     assert made.overrides.get("payload") == payload(2)
@@ -138,9 +138,9 @@ async def test_what_a_caller_makes_of_times_does_not_matter(
     text = {"encoder": str, "decoder": str, "schema": "pg_catalog", "format": "text"}
     await own.set_type_codec("timestamptz", **text)
     asking = store if known else other
-    original = Request("k", Cause.REPLAY, clock.time, replay_of="occ_1", scheduled_for=clock.time, reason="again")
+    original = Replay("k", "occ_1", clock.time, reason="again")
     async with own.transaction():
-        id_ = await asking.request(job_id, original, within=own)
+        id_ = (await asking.request(job_id, original, within=own)).id
     [kept] = (await asking.look([job_id]))[job_id].requests
     assert (kept.requested_at, kept.scheduled_for, kept.reason) == (clock.time, clock.time, "again")
     assert isinstance((await asking.get([job_id]))[job_id].job.created_at, datetime)

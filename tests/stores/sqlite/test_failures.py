@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from everytick.domain.facts import Pause
 from everytick.errors import StoreBroken, StoreUnavailable
 from everytick.stores.base import NodeScope
 from everytick.stores.sqlite.failures import named
@@ -50,13 +51,13 @@ async def test_a_missing_table_fails_what_needs_it_and_nothing_else(
     stored = await opened.put(job())
     await opened.check_writable()
     sql.execute("alter table job_state rename to elsewhere")
-    for asked in (opened.check_writable(), opened.ahead(NodeScope("node-1")), opened.pause(stored.job_id)):
+    for asked in (opened.check_writable(), opened.ahead(NodeScope("node-1")), opened.request(stored.job_id, Pause())):
         with pytest.raises(StoreBroken, match=r"no such table: (main\.)?job_state; this does not pass by itself"):
             await asked
     await opened.leave("node-1")
     sql.execute("alter table elsewhere rename to job_state")
     await opened.check_writable()
-    await opened.pause(stored.job_id)
+    await opened.request(stored.job_id, Pause())
 
 
 def damage(path: Path) -> None:

@@ -2,8 +2,9 @@
 
 import pytest
 
+from everytick.domain.facts import Pause, Trigger
 from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import JobSnapshot, Request
+from everytick.domain.snapshots import JobSnapshot
 from everytick.stores.base import NodeScope
 from everytick.stores.sqlite import lines
 from everytick.stores.sqlite.store import SqliteStore
@@ -33,9 +34,9 @@ async def test_a_crowd_is_seen_as_few_are(
         pass
     await opened.claim(NodeScope("node-1"), 20)
     for key in ("x", "y"):
-        await opened.request(paused.job_id, Request(key, Cause.TRIGGER, clock.time))
+        await opened.request(paused.job_id, Trigger(key))
     await plan_once(opened)
-    await opened.pause(paused.job_id)
+    await opened.request(paused.job_id, Pause())
 
     few = await _seen(opened, monkeypatch, 5_000, 250)
     for crowd in (0, 5, MANY, 5_000):

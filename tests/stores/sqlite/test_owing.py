@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from everytick.domain.facts import Cancel
 from everytick.stores.base import NodeScope
 from everytick.stores.sqlite.store import SqliteStore
 from tests.stores.acting import job, occurrences, plan_once, run_one
@@ -24,7 +25,7 @@ async def test_a_report_is_owed_where_somebody_waits_for_it(
     clock.move(hours=1)
     await plan_once(opened)
     [_, waiting] = await occurrences(opened)
-    assert await opened.cancel(waiting.id)
+    assert (await opened.request(waiting.id, Cancel())).changed
 
     ended = [each.id for each in await occurrences(opened)]
     assert [each.id for each in await opened.reports(NodeScope("node-1"), 10)] == (ended if awaited else [])
@@ -47,6 +48,6 @@ async def test_what_a_version_says_of_reports_holds_for_its_own_occurrences(
     await opened.put(job(reports=False, overlap="queue", recovery="execute_all"))
     first, second = await occurrences(opened)
     assert (first.id, first.version, second.version) == (claim.occurrence.id, 1, 2)
-    assert await opened.cancel(second.id)
+    assert (await opened.request(second.id, Cancel())).changed
     assert await opened.reports(NodeScope("node-1"), 10) == []
     assert claim.snapshot.rules.reports

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from everytick.domain.config import Level, overrides
-from everytick.domain.occurrence import Cause
+from everytick.domain.facts import Amend, Trigger, adjustment_of
 from everytick.domain.payload import payload
-from everytick.domain.snapshots import Adjustment, AdjustmentKind, Request
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.stores.base import Commit, NodeScope
 from everytick.stores.sqlite import rows
@@ -48,7 +47,7 @@ async def test_people_read_views_in_words(opened: SqliteStore, sql: sqlite3.Conn
     clock.move(hours=3)
     await plan_once(opened)
     claim = await run_one(opened, FAILED)
-    await opened.request(stored.job_id, Request("k", Cause.TRIGGER, clock.time, payload({"x": 2})))
+    await opened.request(stored.job_id, Trigger("k", payload({"x": 2})))
     await plan_once(opened)
 
     def one(query: str) -> tuple[object, ...]:
@@ -147,10 +146,10 @@ async def test_an_amended_occurrence_keeps_its_own_policies(opened: SqliteStore,
     stored = await opened.put(job())
     await plan_once(opened)
     set_ = overrides(Level.OCCURRENCE, {"priority": 7, "payload": {"x": 3}, "task_timeout": "9s"})
-    amend = Adjustment(clock.time.replace(hour=10), AdjustmentKind.AMEND, overrides=set_)
-    await opened.adjust(stored.job_id, amend)
+    amend = Amend(clock.time.replace(hour=10), set_)
+    await opened.request(stored.job_id, amend)
     async with opened.due(NodeScope("node-1"), clock.time, 1) as [snapshot]:
-        assert snapshot.adjustments == (amend,)
+        assert snapshot.adjustments == (adjustment_of(amend),)
     clock.move(hours=1)
     await plan_once(opened)
     [made] = await occurrences(opened)

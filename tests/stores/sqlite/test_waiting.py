@@ -3,7 +3,7 @@
 import sqlite3
 from datetime import timedelta
 
-from everytick.domain.snapshots import Adjustment, AdjustmentKind
+from everytick.domain.facts import Move
 from everytick.stores.base import NodeScope
 from everytick.stores.sqlite.store import SqliteStore
 from everytick.stores.sqlite.writer import Transaction
@@ -75,7 +75,7 @@ async def test_a_move_to_its_own_time_is_forgotten_with_the_others(opened: Sqlit
     for hours in (1, 2):
         at = clock.time + timedelta(hours=hours)
         to = at if hours == 1 else at + timedelta(hours=9)
-        await opened.adjust(stored.job_id, Adjustment(at, AdjustmentKind.MOVE, to))
+        await opened.request(stored.job_id, Move(at, to))
     clock.move(hours=3)
     await plan_once(opened)
     [seen] = (await opened.look([stored.job_id])).values()

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import Request
+from everytick.domain.facts import Trigger
 from everytick.errors import NotFound, StoreUnavailable
 from everytick.stores.base import Stored
 from everytick.stores.sqlite.store import SqliteStore
@@ -23,7 +22,7 @@ async def test_a_call_that_fails_does_not_undo_its_neighbours(opened: SqliteStor
     """All are queued before the writer looks, so they share one commit."""
     answers = await asyncio.gather(
         opened.put(job("a")),
-        opened.request("job_none", Request("k", Cause.TRIGGER, clock.time)),
+        opened.request("job_none", Trigger("k")),
         opened.put(job("b")),
         return_exceptions=True,
     )

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 from everytick.deciding.plan import plan
 from everytick.domain.decisions import Plan
-from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import JobSnapshot, Request
+from everytick.domain.facts import Cancel, Pause, Resume, Trigger
+from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import ENDED
 from everytick.domain.steps import Step
 from everytick.errors import EverytickError
@@ -56,7 +56,7 @@ async def set_up(store: AnyStore, clock: ManualClock) -> Scene:
         await plan_once(store)
     clock.move(hours=1)
     now = await store.now()
-    asked_id = await store.request(stored.job_id, Request("open", Cause.TRIGGER, now, call=1))
+    asked_id = (await store.request(stored.job_id, Trigger("open", call=1))).id
     async with store.due(NodeScope("node-1"), now, 10) as batch:
         plans = [plan(snapshot, now) for snapshot in batch]
     made = await occurrences(store)
@@ -71,10 +71,6 @@ async def set_up(store: AnyStore, clock: ManualClock) -> Scene:
 Deed: TypeAlias = Callable[[AnyStore, Scene], Awaitable[Any]]
 
 
-async def _request(store: AnyStore, scene: Scene) -> str:
-    return await store.request(scene.job_id, Request("key", Cause.TRIGGER, scene.claim.occurrence.scheduled_for))
-
-
 DEEDS: Mapping[str, Deed] = {
     "claim": lambda store, scene: store.claim(NodeScope("node-3"), 5),
     "end": lambda store, scene: store.commit_steps([(scene.claim, scene.success)]),
@@ -87,12 +83,14 @@ DEEDS: Mapping[str, Deed] = {
     "leave": lambda store, scene: store.leave("node-1"),
     "take": lambda store, scene: store.take("node-2", [scene.job_id], 10),
     "edit": lambda store, scene: store.put(job(**POLICIES, priority=5)),
-    "pause": lambda store, scene: store.pause(scene.job_id),
+    "pause": lambda store, scene: store.request(scene.job_id, Pause()),
     "remove": lambda store, scene: store.remove(scene.job_id),
-    "cancel_running": lambda store, scene: store.cancel(scene.claim.occurrence.id, "by hand"),
-    "cancel_pending": lambda store, scene: store.cancel(scene.pending_id, "by hand"),
-    "request": _request,
-    "cancel_asked": lambda store, scene: store.cancel(scene.asked_id, "by hand"),
+    "cancel_running": lambda store, scene: store.request(scene.claim.occurrence.id, Cancel("by hand")),
+    "cancel_pending": lambda store, scene: store.request(scene.pending_id, Cancel("by hand")),
+    "request": lambda store, scene: store.request(
+        scene.job_id, Trigger("key", scheduled_for=scene.claim.occurrence.scheduled_for)
+    ),
+    "cancel_asked": lambda store, scene: store.request(scene.asked_id, Cancel("by hand")),
 }
 
 PASSES_OVER = frozenset({"claim", "orphans", "overdue", "plan"})
@@ -166,7 +164,7 @@ async def require_sound(store: AnyStore, scene: Scene, clock: ManualClock) -> No
 async def require_settles(store: AnyStore, scene: Scene, clock: ManualClock) -> None:
     """Let time pass and nodes work; then everything has ended once, and what had ended is as it was."""
     before = {each.id: each for each in await occurrences(store) if each.status in ENDED}
-    await store.resume(scene.job_id)
+    await store.request(scene.job_id, Resume())
     for _ in range(8):
         clock.move(minutes=11)
         for node in ("worker", "reaper"):

@@ -9,6 +9,7 @@ import asyncpg  # type: ignore[import-untyped,unused-ignore]
 import pytest
 
 from everytick.app import Everytick
+from everytick.domain.facts import Trigger
 from everytick.errors import Conflict, NotFound, OccurrenceExists
 from everytick.stores.addresses import AnyStore
 from everytick.stores.postgres.store import PostgresStore
@@ -147,11 +148,7 @@ async def test_a_connection_to_somewhere_else_is_refused(
 
 
 def _asked() -> Any:
-    from everytick.domain.occurrence import Cause
-    from everytick.domain.snapshots import Request
-    from tests.stores.clock import START
-
-    return Request("k", Cause.TRIGGER, START)
+    return Trigger("k")
 
 
 async def test_a_key_is_free_again_after_a_failure_within_a_transaction_too(

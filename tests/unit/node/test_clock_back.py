@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from everytick.domain.facts import Rewind
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.schedules.interval import every
 from everytick.stores.memory import MemoryStore
@@ -55,7 +56,7 @@ def test_a_running_node_goes_on_after_its_store_is_set_back(caplog: pytest.LogCa
         # A wait that begins after the clock was set right ends by it.
         assert (await world.ended(await world.trigger(retried, "again"), "10m")).status is OccurrenceStatus.FAILED
         assert len(await world.history(ticking)) == ran
-        assert await world.store.rewind(ticking.id)
+        assert (await world.store.request(ticking.id, Rewind())).changed
         await pause("5m")
         assert len(await world.history(ticking)) >= ran + 4
         await node.stop()

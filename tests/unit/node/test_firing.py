@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from everytick.domain.facts import Pause
 from everytick.domain.job import Job
 from everytick.domain.policies import Overlap
 from everytick.domain.statuses import OccurrenceStatus
@@ -322,7 +323,7 @@ def test_what_was_missed_is_planned_before_a_start_returns(live: Live) -> None:
             name: await world.define(name, noting(name), every("1h", start=NOON), enabled=name != "disabled")
             for name in ("late", "paused", "disabled")
         }
-        await world.store.pause(jobs["paused"].id, by="ops")
+        await world.store.request(jobs["paused"].id, Pause(by="ops"))
         await pause("5h30m")
         node = world.node()
         await node.start()

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from everytick.domain.facts import Pause
 from everytick.domain.job import Job
 from everytick.node.foresight import Foresight
 from everytick.schedules.interval import every
@@ -89,7 +90,7 @@ def test_what_changes_in_the_last_moment_before_an_instant_counts(deed: str) -> 
         await node.start()
         await pause(f"{(SOON - NOON - LITTLE).total_seconds()}s")
         if deed == "pause":
-            await world.store.pause(job.id)
+            await world.store.request(job.id, Pause())
         elif deed == "edit":
             await world.define(job.name, nothing, every("1h", start=SOON), task_timeout="5s")
         await pause("1s")

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from everytick.domain.facts import Cancel, Trigger
 from everytick.domain.ids import job_id
 from everytick.domain.job import Job, define_job, define_task
-from everytick.domain.occurrence import Cause, Occurrence
+from everytick.domain.occurrence import Occurrence
 from everytick.domain.report import Report
 from everytick.domain.retry import Retry
-from everytick.domain.snapshots import Request
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import StoreUnavailable
 from everytick.node.node import Node
@@ -145,7 +145,7 @@ def test_a_report_that_nobody_delivered_is_delivered_by_whoever_comes(live: Live
         await pause("1s")
         waiting = await world.trigger(job, "second")
         await pause("1s")
-        await world.store.cancel(waiting)
+        await world.store.request(waiting, Cancel())
         assert told == []
         world.hooks[job.id] = {"on_complete": on_complete}
         other = world.node()
@@ -229,7 +229,7 @@ async def _owed(world: World, name: str, count: int) -> list[str]:
     while await plan_once(world.store):
         pass
     for each in asked:
-        await world.store.cancel(each)
+        await world.store.request(each, Cancel())
     return asked
 
 
@@ -362,7 +362,7 @@ def test_hooks_that_hang_in_threads_keep_neither_the_node_nor_others_from_their_
         node = Node(store, catalogue, settings, hooks={job.id: {"on_complete": hangs}})
         await node.start()
         for number in range(50):
-            await store.request(job.id, Request(f"k{number}", Cause.TRIGGER, datetime.now(UTC)))
+            await store.request(job.id, Trigger(f"k{number}"))
         async with asyncio.timeout(20):
             await are_begun.wait()
             assert await asyncio.to_thread(lambda: "a thread of asyncio's is free")

@@ -8,6 +8,7 @@ import pytest
 
 from everytick import Context, Everytick, every
 from everytick.domain.decisions import Plan
+from everytick.domain.facts import Cancel
 from everytick.domain.retry import Retry
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
@@ -217,7 +218,7 @@ def test_what_is_canceled_before_it_began_never_seems_to_have_begun(live: Live) 
         assert [each.occurrence.id for each in ahead] == [second]
         node.executor.take(ahead)
         assert node.executor.waiting == 1
-        await world.store.cancel(second, "a mistake")
+        await world.store.request(second, Cancel("a mistake"))
         ended = await world.ended(second)
         assert (ended.status, ended.error) == (OccurrenceStatus.CANCELED, "a mistake")
         assert (await world.store.whole(second)).attempts == ()

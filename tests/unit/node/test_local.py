@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from everytick.domain.facts import Cancel, Pause, Resume
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.texts import FALLING_BACK
 from everytick.errors import StoreUnavailable
@@ -309,7 +310,7 @@ def test_an_answer_that_gets_lost_makes_neither_a_second_record_nor_a_second_run
         await pause("25s")
         line.loses = ""
         await pause("20s")
-        await world.store.pause(job.id)
+        await world.store.request(job.id, Pause())
         await pause("15m")
         found = await world.history(job)
         completed = [each.scheduled_for for each in found if each.status is OccurrenceStatus.COMPLETED]
@@ -345,7 +346,7 @@ def test_what_waits_for_a_slot_when_the_store_is_back_is_claimed_there(live: Liv
         assert first.is_unverified
         assert not any(each.is_unverified for each in others)
         assert len(others) >= 4
-        await world.store.pause(job.id)
+        await world.store.request(job.id, Pause())
         await pause("15m")
         found = await world.history(job)
         begun = [each.scheduled_for for each in found if each.status is OccurrenceStatus.COMPLETED]
@@ -426,7 +427,7 @@ def test_what_was_handed_over_can_be_canceled_and_awaits_its_retry_like_any_othe
         await outage(line)
         await pause("20s")
         [running] = await world.history(stops)
-        assert await world.store.cancel(running.id)
+        assert (await world.store.request(running.id, Cancel())).changed
         await pause("15s")
         [ended] = await world.history(stops)
         assert (ended.status, ends) == (OccurrenceStatus.CANCELED, ["stopped"])
@@ -474,7 +475,7 @@ def test_a_paused_job_and_a_short_absence_fire_nothing(live: Live) -> None:
         ran, body = noting(world)
 
         job = await world.define("held", body, MINUTELY, **LOCAL)
-        await world.store.pause(job.id)
+        await world.store.request(job.id, Pause())
         node = world.node()
         await node.start()
         await pause("30s")
@@ -483,7 +484,7 @@ def test_a_paused_job_and_a_short_absence_fire_nothing(live: Live) -> None:
         assert ran == []
         line.is_away = False
         await pause("10s")
-        await world.store.resume(job.id)
+        await world.store.request(job.id, Resume())
         await pause("17s")
         # Away at the very instant, but not for as long as a poll.
         line.is_away = True

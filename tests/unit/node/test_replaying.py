@@ -1,7 +1,6 @@
 """A replay from one task on, run by a node."""
 
-from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import Request
+from everytick.domain.facts import Replay
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.runners.context import Context
 from tests.unit.node.conftest import Live
@@ -30,9 +29,7 @@ def test_a_replay_from_a_task_on_hands_it_what_the_ones_before_it_returned_then(
         await node.start()
         first = await world.trigger(job, "one")
         await world.ended(first)
-        again = await world.store.request(
-            job.id, Request("two", Cause.REPLAY, world.now(), replay_of=first, scheduled_for=NOON, keeps=("extract",))
-        )
+        again = (await world.store.request(job.id, Replay("two", first, NOON, keeps=("extract",)))).id
         assert (await world.ended(again)).status is OccurrenceStatus.COMPLETED
         assert seen == ["on_start", "extract", {"extract": 7}, "on_start", {"extract": 7}]
         await node.stop()

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from everytick.domain.facts import Cancel
 from everytick.domain.job import Job, define_job, define_task
 from everytick.domain.report import Report
 from everytick.domain.retry import Retry
@@ -88,7 +89,7 @@ def test_a_report_of_what_never_began_tells_no_attempt(live: Live) -> None:
         await strange.start()
         asked = await world.trigger(job)
         await pause("1s")
-        await world.store.cancel(asked)
+        await world.store.request(asked, Cancel())
         await world.ended(asked)
         await strange.stop()
         node = world.node()

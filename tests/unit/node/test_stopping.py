@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from everytick.domain.facts import Cancel
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus
 from everytick.schedules.interval import every
 from tests.unit.node.conftest import Live
@@ -156,9 +157,9 @@ def test_a_cancel_stops_what_runs_and_ends_what_does_not(live: Live) -> None:
         second = await world.trigger(job, "two")
         await pause("5s")
         assert await world.status(second) is OccurrenceStatus.QUEUED
-        assert await world.store.cancel(second)
+        assert (await world.store.request(second, Cancel())).changed
         assert await world.status(second) is OccurrenceStatus.CANCELED
-        assert await world.store.cancel(first, "enough")
+        assert (await world.store.request(first, Cancel("enough"))).changed
         ended = await world.ended(first, "10s")
         assert (ended.status, ended.error) == (OccurrenceStatus.CANCELED, "enough")
         await node.stop()

@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from everytick.domain.facts import Trigger
 from everytick.domain.job import Job, define_job, define_task
-from everytick.domain.occurrence import Cause
 from everytick.domain.retry import Retry
-from everytick.domain.snapshots import Request
 from everytick.domain.statuses import ENDED, AttemptStatus, OccurrenceStatus
 from everytick.domain.steps import Step
 from everytick.errors import Fenced, NotFound, TransactionsUnsupported
@@ -42,7 +41,7 @@ class Bench:
             return [row[0] for row in db.execute("select amount from money order by amount")]
 
     async def ended(self, job: Job, key: str = "k") -> Whole:
-        asked = await self.store.request(job.id, Request(key, Cause.TRIGGER, await self.store.now()))
+        asked = (await self.store.request(job.id, Trigger(key))).id
         async with asyncio.timeout(20):
             while True:
                 try:
@@ -188,7 +187,7 @@ async def test_a_task_that_was_taken_over_writes_nothing(tmp_path: Path) -> None
                 await other.close()
 
         job = await world.define({"pay": pay})
-        await world.store.request(job.id, Request("k", Cause.TRIGGER, await world.store.now()))
+        await world.store.request(job.id, Trigger("k"))
         async with asyncio.timeout(10):
             assert await told is Fenced
         assert world.rows() == []

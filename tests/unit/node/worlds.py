@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from everytick.domain.durations import duration
+from everytick.domain.facts import Trigger
 from everytick.domain.job import Job, define_job, define_task
-from everytick.domain.occurrence import Cause, Occurrence
+from everytick.domain.occurrence import Occurrence
 from everytick.domain.schedule import Schedule
-from everytick.domain.snapshots import Request
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
 from everytick.node.node import Node
@@ -81,7 +81,7 @@ class World:
         )
 
     async def trigger(self, job: Job, key: str = "k", **given: Any) -> str:
-        asked: str = await self.store.request(job.id, Request(key, Cause.TRIGGER, self.now(), **given))
+        asked: str = (await self.store.request(job.id, Trigger(key, **given))).id
         return asked
 
     async def status(self, occurrence_id: str) -> OccurrenceStatus:

@@ -5,9 +5,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from everytick.domain.facts import Pause, Trigger
 from everytick.domain.job import Job, define_job, define_task
-from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import Missed, Request
+from everytick.domain.snapshots import Missed
 from everytick.schedules.codec import schedule
 from everytick.simulate.durations import Origin
 from everytick.simulate.forecast import foresee
@@ -57,7 +57,7 @@ async def test_nothing_is_changed_in_the_store(store: MemoryStore) -> None:
 
 async def test_a_pause_is_seen(store: MemoryStore) -> None:
     stored = await store.put(hourly())
-    await store.pause(stored.job_id, until=NOON + 6 * HOUR, missed=Missed.SKIP)
+    await store.request(stored.job_id, Pause(until=NOON + 6 * HOUR, missed=Missed.SKIP))
 
     tally = await one(store)
 
@@ -66,7 +66,7 @@ async def test_a_pause_is_seen(store: MemoryStore) -> None:
 
 async def test_what_people_have_asked_for_is_run_too(store: MemoryStore) -> None:
     stored = await store.put(hourly())
-    await store.request(stored.job_id, Request("k", Cause.TRIGGER, NOON))
+    await store.request(stored.job_id, Trigger("k"))
 
     assert (await one(store)).runs == 25
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from everytick.domain.facts import Pause
 from everytick.domain.ids import job_id
 from everytick.domain.job import Job
 from everytick.domain.snapshots import Missed
@@ -41,7 +42,7 @@ async def test_a_sync_stores_what_files_say_and_a_second_one_changes_nothing(
     before = await record(store, "a")
     assert (before.job.owner, before.watermark) == ("file", START)
     assert (await record(store, "b")).watermark == START
-    await store.pause(before.job.id, reason="holiday")
+    await store.request(before.job.id, Pause(reason="holiday"))
     clock.move(minutes=5)
     assert told(await sync_folder(store, folder.again())) == {"a": "unchanged", "b": "unchanged"}
     after = await record(store, "a")
@@ -173,7 +174,7 @@ async def test_a_suspended_job_is_paused_and_resumed_by_its_file(store: AnyStore
 async def test_a_pause_of_somebody_else_is_left_alone(store: AnyStore, folder: JobFolder) -> None:
     folder.write("a.yaml", a="")
     await sync_folder(store, folder.folder)
-    await store.pause(job_id("a"), by="anna")
+    await store.request(job_id("a"), Pause(by="anna"))
 
     folder.write("a.yaml", a="suspended: false, priority: 1")
     await sync_folder(store, folder.folder)

@@ -6,12 +6,13 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from everytick.domain import ids
+from everytick.domain import facts, ids
+from everytick.domain.facts import ASKS, REVISES, Fact, adjustment_of, request_of
 from everytick.domain.job import Job, dated
 from everytick.domain.needs import RETIRED, needs_in
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
-from everytick.domain.snapshots import Adjustment, Edition, Missed, Pause, Request, Reschedule
+from everytick.domain.snapshots import Edition, Missed, Pause, Request, Reschedule
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.steps import bounded, rules_of
 from everytick.errors import (
@@ -21,7 +22,7 @@ from everytick.errors import (
     TransactionsUnsupported,
     VersionConflict,
 )
-from everytick.stores.base import REMEMBERED, Edits, JobRecord, Stored
+from everytick.stores.base import REMEMBERED, Edits, JobRecord, Receipt, Stored
 from everytick.stores.beginnings import (
     as_named,
     as_stored,
@@ -38,7 +39,14 @@ from everytick.stores.beginnings import (
 from everytick.stores.memory.base import UNSTARTED
 from everytick.stores.memory.planning import Planning
 from everytick.stores.memory.tables import JobRow
-from everytick.stores.open_requests import KEEPS_ITS_KEY, KeyUse, as_waiting, has_key_of_its_own, under_key
+from everytick.stores.open_requests import (
+    KEEPS_ITS_KEY,
+    KeyUse,
+    as_waiting,
+    has_key_of_its_own,
+    refuse_within,
+    under_key,
+)
 
 _S = OccurrenceStatus
 
@@ -73,9 +81,9 @@ class Jobs(Planning):
         stored = [await self.put(job, by=by) for job in edits.puts]
         for name, reason in edits.suspends.items():
             id_ = self._tables.names[name].id
-            await self.pause(id_, missed=Missed.CATCH_UP, reason=reason, by=edits.held_by)
+            await self.request(id_, facts.Pause(None, Missed.CATCH_UP, reason, edits.held_by))
         for name in edits.resumes:
-            await self.resume(self._tables.names[name].id, by=edits.held_by)
+            await self.request(self._tables.names[name].id, facts.Resume(edits.held_by))
         for name, retire_after in edits.removes.items():
             await self.remove(self._tables.names[name].id, retire_after=retire_after, by=by)
         return stored
@@ -141,41 +149,55 @@ class Jobs(Planning):
         self._tables.remove_job(row)
         return True
 
-    async def pause(
-        self,
-        job_id: str,
-        *,
-        until: datetime | None = None,
-        missed: Missed = Missed.SKIP,
-        reason: str = "",
-        by: str = "",
-    ) -> None:
-        """Hold the schedule from now on; what was not claimed waits."""
-        row, now = self._job(job_id), self._now()
+    async def request(self, subject: str, fact: Fact, within: Any = None) -> Receipt:
+        """Write one fact about a job, or about an occurrence, and let its job be looked at."""
+        if within is not None:
+            refuse_within(fact)
+            raise TransactionsUnsupported("memory")
+        now = self._now()
+        if isinstance(fact, facts.Cancel):
+            return Receipt(subject, self._cancel(subject, fact.reason, now))
+        row = self._job(subject)
+        receipt = self._write(row, fact, now)
+        if receipt.changed:
+            (self._revise if type(fact) in REVISES else self._wake)(row, now)
+        return receipt
+
+    def _write(self, row: JobRow, fact: Fact, now: datetime) -> Receipt:
+        if isinstance(fact, ASKS):
+            return self._ask(row, request_of(fact, now), now)
+        changed = True
+        match fact:
+            case facts.Pause():
+                self._pause(row, fact, now)
+            case facts.Resume():
+                changed = self._resume(row, fact, now)
+            case facts.Reschedule():
+                row.reschedule = Reschedule(now, fact.to, fact.by)
+            case facts.Rewind():
+                changed = self._rewind(row, now)
+            case facts.Skip() | facts.Move() | facts.Amend() | facts.Undo():
+                row.adjustments[fact.at] = adjustment_of(fact)
+        return Receipt(row.id, changed)
+
+    def _pause(self, row: JobRow, fact: facts.Pause, now: datetime) -> None:
         running = row.pause_at(now)
         if running is not None:
             row.pauses.remove(running)
-        row.pauses.append(Pause(running.since if running else now, until, missed, reason, by))
+        since = running.since if running else now
+        row.pauses.append(Pause(since, fact.until, fact.missed, fact.reason, fact.by))
         for each in list(row.busy):
             if each.status is _S.PENDING and each.made.cause is Cause.SCHEDULE:
                 self._move(each, _S.QUEUED, now)
-        self._revise(row, now)
 
-    async def resume(self, job_id: str, *, by: str = "") -> bool:
-        """End a pause now; return whether there was one."""
-        row, now = self._job(job_id), self._now()
+    def _resume(self, row: JobRow, fact: facts.Resume, now: datetime) -> bool:
         running = row.pause_at(now)
         if running is None:
             return False
-        row.pauses[row.pauses.index(running)] = replace(running, until=now, resumed_by=by)
-        self._revise(row, now)
+        row.pauses[row.pauses.index(running)] = replace(running, until=now, resumed_by=fact.by)
         return True
 
-    async def request(self, job_id: str, request: Request, *, within: Any = None) -> str:
-        """Ask for an occurrence and return its id; the same key again answers with the same one."""
-        if within is not None:
-            raise TransactionsUnsupported("memory")
-        row, now = self._job(job_id), self._now()
+    def _ask(self, row: JobRow, request: Request, now: datetime) -> Receipt:
         if row.removed_at is not None:
             raise NotFound("job", row.name)
         if not row.job.enabled:
@@ -186,8 +208,7 @@ class Jobs(Planning):
             if has_key_of_its_own(request):
                 row.keys[request.cause, request.key] = request.nth, request.call
             self._tables.ask(row, replace(request, call=None))
-            self._wake(row, now)
-        return request.occurrence_id(row.id)
+        return Receipt(request.occurrence_id(row.id), not is_known)
 
     def _key_use(self, row: JobRow, request: Request) -> KeyUse | None:
         """Return what the key was last used for."""
@@ -202,21 +223,8 @@ class Jobs(Planning):
             return None if call is None else KeyUse(nth, call, False, None)
         return KeyUse(nth, call, made.status in KEEPS_ITS_KEY, made.own_payload)
 
-    async def adjust(self, job_id: str, adjustment: Adjustment) -> None:
-        """Skip or move one single future instant; what was said of it before is replaced."""
-        row, now = self._job(job_id), self._now()
-        row.adjustments[adjustment.at] = adjustment
-        self._revise(row, now)
-
-    async def reschedule(self, job_id: str, to: datetime, *, by: str = "") -> None:
-        """Set the next run; the instants before it give way."""
-        row, now = self._job(job_id), self._now()
-        row.reschedule = Reschedule(now, to, by)
-        self._revise(row, now)
-
-    async def cancel(self, occurrence_id: str, reason: str = "canceled") -> bool:
-        """End what nobody has claimed, or ask its owner to stop; return whether it was still active."""
-        now = self._now()
+    def _cancel(self, occurrence_id: str, reason: str, now: datetime) -> bool:
+        """End what no node has claimed, or ask its owner to stop; return whether it was still active."""
         if occurrence_id not in self._tables.occurrences:
             self._cancel_request(occurrence_id, reason, now)
             return True
@@ -231,9 +239,8 @@ class Jobs(Planning):
             self._ring()
         return True
 
-    async def rewind(self, job_id: str) -> bool:
+    def _rewind(self, row: JobRow, now: datetime) -> bool:
         """Set a watermark that lies ahead back to now; return whether it lay ahead."""
-        row, now = self._job(job_id), self._now()
         if row.watermark <= now:
             return False
         undone = [span for span in row.spans if span.through > now]
@@ -245,7 +252,6 @@ class Jobs(Planning):
             row.reschedule = replace(row.reschedule, made_at=min(row.reschedule.made_at, now))
         if row.last_end is not None:
             row.last_end = replace(row.last_end, ended_at=min(row.last_end.ended_at, now))
-        self._revise(row, now)
         return True
 
     def _revise(self, row: JobRow, now: datetime) -> None:

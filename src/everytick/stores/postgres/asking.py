@@ -1,4 +1,4 @@
-"""request: something is asked for once per key, alone or together with what a caller commits.
+"""Trigger, Replay, Backfill: something is asked for once per key, alone or together with what a caller commits.
 
 Whoever asks by a key holds that key until its transaction ends (an advisory lock), and
 takes it before anything else: a caller's transaction may stay open for long, and whoever
@@ -13,6 +13,7 @@ from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import Request
 from everytick.errors import Conflict, JobDisabled, NotFound, shown
+from everytick.stores.base import Receipt
 from everytick.stores.beginnings import as_stored
 from everytick.stores.open_requests import KEEPS_ITS_KEY, KeyUse, has_key_of_its_own, under_key
 from everytick.stores.postgres import rows
@@ -30,21 +31,14 @@ class Asking(Base):
 
     key_within = KEY_WITHIN
 
-    async def request(self, job_id: str, request: Request, *, within: Any = None) -> str:
-        """Ask for an occurrence and return its id; the same key again answers with the same one.
-
-        `within` is an asyncpg connection to the same database, used on its own loop.
-        """
-        return await (self._request(job_id, request) if within is None else self._within(within, job_id, request))
-
     @patiently
-    async def _request(self, job_id: str, request: Request) -> str:
+    async def _ask(self, job_id: str, request: Request) -> Receipt:
         if (known := self._compiled.newest(job_id)) is not None:
             async with self._door.connection() as db:
                 # A plan may have come in between: hardly twice.
                 made = await self._ask_known(db, *known, request) or await self._ask_known(db, *known, request)
             if made is not None:
-                return made
+                return Receipt(made, True)
         async with self._door.transaction() as db:
             await self._wait_for_key(db, job_id, request.key)
             row = await self._hold(db, job_id)
@@ -58,7 +52,7 @@ class Asking(Base):
                 await self._use_key(db, row["job"], job.id, asked)
                 await db.execute(self._sql.add_request, *rows.request_row(row["job"], job.id, asked))
                 await self._wake(db, row["job"], row["now"])
-            return asked.occurrence_id(job.id)
+            return Receipt(asked.occurrence_id(job.id), not is_known)
 
     async def _ask_known(self, db: Connection, seq: int, job: Job, request: Request) -> str | None:
         """Ask by one statement; None says that nothing was written, as the job has changed or the key is known."""
@@ -78,7 +72,7 @@ class Asking(Base):
 
     # ------------------------------------------------------------------------------------------- callers' transactions
 
-    async def _within(self, within: Any, job_id: str, request: Request) -> str:
+    async def _within(self, within: Any, job_id: str, request: Request) -> Receipt:
         """Ask on the caller's connection: without a lock on the job, and without a time on the wire.
 
         The lock would last as long as the caller's transaction; how times are read and
@@ -96,7 +90,7 @@ class Asking(Base):
             if not is_known:
                 await self._use_key(db, row["job"], job_id, asked)
                 await db.execute(self._sql.ask_within, *rows.request_words(row["job"], job_id, asked))
-            return asked.occurrence_id(job_id)
+            return Receipt(asked.occurrence_id(job_id), not is_known)
 
     def _refuse_stranger(self, row: Row) -> None:
         """Return if the caller's connection leads to the tables of this store, and not to others of the same name."""

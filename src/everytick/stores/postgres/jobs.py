@@ -1,4 +1,4 @@
-"""put, rename, remove, pause and the rest: what people and definitions do to jobs.
+"""put, rename, remove and the rest: what people and definitions do to jobs.
 
 Each verb locks where its job stands, so that it comes wholly before or after a plan's
 commit; a planner that merely looks at the job does not make it wait.
@@ -9,13 +9,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count, takewhile
 
-from everytick.domain import ids
+from everytick.domain import facts, ids
 from everytick.domain.job import Job
 from everytick.domain.needs import RETIRED
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
-from everytick.domain.snapshots import Adjustment, Missed, Request
-from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.snapshots import Missed, Request
 from everytick.errors import (
     Contended,
     DuplicateDefinition,
@@ -30,22 +29,17 @@ from everytick.stores.beginnings import (
     forgettable,
     has_room,
     refuse_edit,
-    shown_next_run,
     under_id,
 )
 from everytick.stores.definitions import write_definition
-from everytick.stores.open_requests import as_waiting
 from everytick.stores.postgres import rows
-from everytick.stores.postgres.asking import Asking
-from everytick.stores.postgres.base import lean_columns, occurrence_key
 from everytick.stores.postgres.defining import definition_row
 from everytick.stores.postgres.door import Connection, Taken, patiently
-from everytick.stores.postgres.due import Due
-from everytick.stores.postgres.rows import FIRST_ENDED, STATUS_CODE, Row
-from everytick.stores.postgres.settling import created_row
+from everytick.stores.postgres.facts import Facts
+from everytick.stores.postgres.rows import Row
 
 
-class Jobs(Asking, Due):
+class Jobs(Facts):
     """What people and definitions ask of jobs."""
 
     # ------------------------------------------------------------------------------------------------ definitions
@@ -175,9 +169,12 @@ class Jobs(Asking, Due):
         changed = {*edits.suspends}
         for name, reason in edits.suspends.items():
             row = await self._in_service(db, name, known, stored)
-            await self._pause_held(db, row, None, Missed.CATCH_UP, reason, edits.held_by)
+            await self._pause(db, row, facts.Pause(None, Missed.CATCH_UP, reason, edits.held_by))
+            await self._revise(db, row["job"], row["now"])
         for name in sorted(edits.resumes):
-            if await self._resume_held(db, await self._in_service(db, name, known, stored), edits.held_by):
+            row = await self._in_service(db, name, known, stored)
+            if await self._resume(db, row, facts.Resume(edits.held_by)):
+                await self._revise(db, row["job"], row["now"])
                 changed.add(name)
         return changed
 
@@ -315,149 +312,6 @@ class Jobs(Asking, Due):
         await db.execute(self._sql.remove_job, row["job"], row["now"], retire_at, rows.text(by), RETIRED)
         await db.execute(self._sql.need, row["job"], RETIRED)
         await self._wake(db, row["job"], row["now"])
-
-    # ---------------------------------------------------------------------------------------------------- requests
-
-    @patiently
-    async def pause(
-        self,
-        job_id: str,
-        *,
-        until: datetime | None = None,
-        missed: Missed = Missed.SKIP,
-        reason: str = "",
-        by: str = "",
-    ) -> None:
-        """Hold the schedule from now on; what was not claimed waits."""
-        async with self._door.transaction() as db:
-            await self._pause_held(db, await self._hold(db, job_id), until, missed, reason, by)
-            await self._foretell(db, [job_id])
-
-    async def _pause_held(
-        self, db: Connection, row: Row, until: datetime | None, missed: Missed, reason: str, by: str
-    ) -> None:
-        job, now = row["job"], row["now"]
-        running = await db.fetchrow(self._sql.end_pause, job, now)
-        since = running["since"] if running else now
-        await db.execute(self._sql.add_pause, job, since, until, str(missed), rows.text(reason), rows.text(by))
-        await db.execute(self._sql.put_back_in_line, job, now)
-        await self._revise(db, job, now)
-
-    @patiently
-    async def resume(self, job_id: str, *, by: str = "") -> bool:
-        """End a pause now; return whether there was one."""
-        async with self._door.transaction() as db:
-            if not await self._resume_held(db, await self._hold(db, job_id), by):
-                return False
-            await self._foretell(db, [job_id])
-            return True
-
-    async def _resume_held(self, db: Connection, row: Row, by: str) -> bool:
-        if await db.fetchval(self._sql.resume_pause, row["job"], row["now"], rows.text(by)) is None:
-            return False
-        await self._revise(db, row["job"], row["now"])
-        return True
-
-    @patiently
-    async def adjust(self, job_id: str, adjustment: Adjustment) -> None:
-        """Skip or move one single future instant; what was said of it before is replaced."""
-        overrides, payload = rows.write_overrides(adjustment.overrides)
-        async with self._door.transaction() as db:
-            row = await self._hold(db, job_id)
-            await db.execute(
-                self._sql.adjust,
-                row["job"],
-                adjustment.at,
-                str(adjustment.kind),
-                adjustment.to,
-                rows.text(adjustment.reason),
-                rows.text(adjustment.by),
-                adjustment.done,
-                overrides,
-                payload,
-            )
-            await self._revise(db, row["job"], row["now"])
-            await self._foretell(db, [job_id])
-
-    @patiently
-    async def reschedule(self, job_id: str, to: datetime, *, by: str = "") -> None:
-        """Set the next run; the instants before it give way."""
-        async with self._door.transaction() as db:
-            row = await self._hold(db, job_id)
-            await db.execute(self._sql.reschedule_job, row["job"], row["now"], to, rows.text(by))
-            await self._wake(db, row["job"], row["now"])
-            await self._foretell(db, [job_id])
-
-    @patiently
-    async def cancel(self, occurrence_id: str, reason: str = "canceled") -> bool:
-        """End what nobody has claimed, or ask its owner to stop; return whether it was still active."""
-        key, why = occurrence_key(occurrence_id), rows.text(reason)
-        async with self._door.transaction() as db:
-            row = await db.fetchrow(self._sql.hold_occurrence, key)
-            if row is None:
-                row = await self._made_to_cancel(db, occurrence_id)
-            if row["status"] >= FIRST_ENDED:
-                return False
-            if row["owner"] is None:
-                canceled = STATUS_CODE[OccurrenceStatus.CANCELED]
-                [over] = await self._end_unowned(db, [(key, canceled, why)], row["now"])
-                times = row["now"], over["scheduled_for"], over["started_at"]
-                await db.execute(self._sql.note_end, row["job"], *times, over["id"])
-            else:
-                await db.execute(self._sql.ask_to_stop, [key], why)
-            await db.execute(self._sql.ring)
-            return True
-
-    async def _made_to_cancel(self, db: Connection, occurrence_id: str) -> Row:
-        """Return what is asked for as an occurrence that waits in line: a plan makes it no more, or has just made it.
-
-        Under the lock of its job: the commit of a plan that answers it comes before or after.
-        """
-        key = occurrence_key(occurrence_id)
-        asked = await db.fetchrow(self._sql.asked_for, key)
-        if asked is not None:
-            await self._hold(db, asked["job_id"])
-            asked = await db.fetchrow(self._sql.asked_for, key)
-        if asked is not None:
-            job = (await self._definition(db, asked["job"], asked["version"])).job
-            made = created_row(asked["job"], job, as_waiting(job, rows.request(asked)), False)
-            now = await db.fetchval(self._sql.now)
-            await db.execute(self._sql.create_occurrences, now, *lean_columns([made]))
-            await db.execute(self._sql.forget_asked_for, key)
-        row = await db.fetchrow(self._sql.hold_occurrence, key)
-        if row is None:
-            raise NotFound("occurrence", occurrence_id)
-        return row
-
-    # --------------------------------------------------------------------------------------------------- the parts
-
-    @patiently
-    async def rewind(self, job_id: str) -> bool:
-        """Set a watermark that lies ahead back to now; return whether it lay ahead."""
-        async with self._door.transaction() as db:
-            row = await self._hold(db, job_id)
-            job, now = row["job"], row["now"]
-            if not await db.fetchval(self._sql.rewind, job, now):
-                return False
-            await db.execute(self._sql.undo_spans, job, now)
-            await db.execute(self._sql.rewind_pauses, job, now)
-            await db.execute(self._sql.rewind_wakes, job, now)
-            await self._revise(db, job, now)
-            await self._foretell(db, [job_id])
-            return True
-
-    async def _foretell(self, db: Connection, job_ids: Collection[str]) -> None:
-        """Write down when these jobs run next by what is true now; of one that cannot be read here nothing is known."""
-        if not job_ids:
-            return
-        now = await db.fetchval(self._sql.now)
-        standing = await db.fetch(self._sql.standing_by_id, list(job_ids))
-        told = {seen.job_id: shown_next_run(seen, now) for seen in await self._seen(db, standing, {})}
-        await db.execute(self._sql.foretell, [row[0] for row in standing], [told.get(row[1]) for row in standing])
-
-    async def _revise(self, db: Connection, job: int, now: datetime) -> None:
-        await db.execute(self._sql.revise, job)
-        await self._wake(db, job, now)
 
 
 def _expect(edits: Edits, known: Mapping[str, Row]) -> None:

@@ -1195,7 +1195,7 @@ update everytick.job_state
 -- reschedule_job --
 -- Sets the next run.
 update everytick.job_state
-   set reschedule_made_at = $2, reschedule_to = $3, reschedule_by = $4, revision = revision + 1
+   set reschedule_made_at = $2, reschedule_to = $3, reschedule_by = $4
  where job = $1;
 
 -- jobs_by_id --

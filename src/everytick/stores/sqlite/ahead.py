@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from everytick.stores.base import AHEAD, STEP
-from everytick.stores.sqlite import jobs, rows
+from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.writer import Transaction
 
@@ -21,15 +21,13 @@ def settle_clock(transaction: Transaction) -> list[tuple[str, datetime]]:
     return [(name, rows.moment(watermark)) for name, watermark in found]
 
 
-def rewind(transaction: Transaction, job_id: str) -> bool:
+def rewind(transaction: Transaction, key: int) -> bool:
     """Set a watermark that lies ahead back to now; return whether it lay ahead."""
-    key, now = jobs.key_of(transaction, job_id), transaction.now
+    now = transaction.now
     watermark, undone_after = transaction.execute(Q.decided_through, (now, key)).fetchone()
     if watermark <= now:
         return False
     transaction.execute(Q.undo_spans, (key, now))
     transaction.execute(Q.rewind_pauses, (now, key, now))
     transaction.execute(Q.rewind, (now if undone_after is None else min(now, undone_after), now, now, key))
-    transaction.execute(Q.wake_and_revise_job, (now, key))
-    transaction.rang = True
     return True

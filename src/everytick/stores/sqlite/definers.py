@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from everytick.domain.definers import NameSet, Undefined, UndefinedJob, hash_of
 from everytick.stores.sqlite import jobs, rows
 from everytick.stores.sqlite.compiled import Definitions
+from everytick.stores.sqlite.job_rows import foretell
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import micros
 from everytick.stores.sqlite.writer import Transaction
@@ -41,5 +42,5 @@ def retire(
     taken = [id_ for id_, since in marks.items() if marked.get(id_) == micros(since)]
     for id_ in taken:
         jobs.remove(transaction, id_, after, by)
-    jobs.foretell(transaction, definitions, taken)
+    foretell(transaction, definitions, taken)
     return frozenset(taken)

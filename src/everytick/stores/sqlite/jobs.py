@@ -4,46 +4,40 @@ import json
 import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import takewhile
 
-from everytick.domain import ids
+from everytick.domain import facts, ids
 from everytick.domain.job import Job
 from everytick.domain.needs import RETIRED
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
-from everytick.domain.snapshots import Adjustment, Missed, Request
+from everytick.domain.snapshots import Missed, Request
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
 from everytick.errors import (
     DuplicateDefinition,
-    JobDisabled,
     NotFound,
     VersionConflict,
 )
 from everytick.stores.base import REMEMBERED, Edits, JobRecord, Stored
 from everytick.stores.beginnings import (
     as_named,
-    as_stored,
     first_run,
     first_watermark,
     forgettable,
     has_room,
     refuse_edit,
-    shown_next_run,
     under_id,
 )
 from everytick.stores.definitions import effective_config, write_definition
-from everytick.stores.open_requests import KEEPS_ITS_KEY, KeyUse, as_waiting, has_key_of_its_own, under_key
 from everytick.stores.sqlite import rows
+from everytick.stores.sqlite.asking import pause, resume
 from everytick.stores.sqlite.compiled import Definitions, Unreadable
-from everytick.stores.sqlite.planning import creation_columns, end, look
+from everytick.stores.sqlite.job_rows import JobRow, definition_of, foretell, named, wake, with_id
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import (
-    CAUSE_CODE,
-    FIRST_END,
     STATUS_CODE,
-    STATUSES,
     Columns,
     micros,
     micros_or_none,
@@ -52,42 +46,6 @@ from everytick.stores.sqlite.writer import Transaction
 
 _TICK = timedelta(microseconds=1)
 _RUNNING = STATUS_CODE[OccurrenceStatus.RUNNING]
-
-
-@value
-class _JobRow:
-    """A job as the verbs find it."""
-
-    key: int
-    id: str
-    name: str
-    removed_at: int | None
-    created_at: int
-
-
-def _by_name(transaction: Transaction, name: str) -> _JobRow | None:
-    row = transaction.execute(Q.job_by_name, (name,)).fetchone()
-    return None if row is None else _JobRow(*row)
-
-
-def _by_id(connection: sqlite3.Connection, job_id: str) -> _JobRow:
-    row = connection.execute(Q.job_by_id, (job_id,)).fetchone()
-    if row is None:
-        raise NotFound("job", job_id)
-    return _JobRow(*row)
-
-
-def key_of(transaction: Transaction, job_id: str) -> int:
-    """Return the number of a job's rows; one that is not there is not found."""
-    return _by_id(transaction.connection, job_id).key
-
-
-def _wake(transaction: Transaction, key: int, *, revise: bool) -> None:
-    if revise:
-        transaction.execute(Q.wake_and_revise_job, (transaction.now, key))
-    else:
-        transaction.execute(Q.wake_job, (1, transaction.now, key))
-    transaction.rang = True
 
 
 # ------------------------------------------------------------------------------------------------- the definitions
@@ -102,7 +60,7 @@ def put(transaction: Transaction, definitions: Definitions, job: Job, expected_v
 
 
 def _put(transaction: Transaction, definitions: Definitions, job: Job, expected_version: int | None, by: str) -> Stored:
-    row = _by_name(transaction, job.name)
+    row = named(transaction, job.name)
     if row is not None and row.removed_at is not None and transaction.now - row.removed_at > rows.length(REMEMBERED):
         # A job that was removed long ago makes room for a new one of its name; its history stays.
         transaction.execute(Q.rename_job, (f"{row.name} (removed {rows.moment(row.removed_at)})", row.key))
@@ -119,14 +77,6 @@ def _put(transaction: Transaction, definitions: Definitions, job: Job, expected_
     return _edit(transaction, definitions, row, job, by)
 
 
-def foretell(transaction: Transaction, definitions: Definitions, job_ids: Collection[str]) -> None:
-    """Write down when these jobs run next by what is true now; of one that cannot be read here nothing is known."""
-    seen = look(transaction.connection, definitions, job_ids, transaction.now)
-    now = rows.moment(transaction.now)
-    told = {id_: shown_next_run(snapshot, now) for id_, snapshot in seen.items()}
-    transaction.executemany(Q.foretell, [(micros_or_none(told.get(id_)), id_) for id_ in job_ids])
-
-
 def apply(transaction: Transaction, definitions: Definitions, edits: Edits, by: str) -> Sequence[Stored]:
     """Do everything that the edits say; one that is refused undoes the others, for they are one call."""
     for name, expected in edits.expected.items():
@@ -135,11 +85,15 @@ def apply(transaction: Transaction, definitions: Definitions, edits: Edits, by: 
     # A new job has its first run already.
     changed = {each.job_id for each in stored if each.changed and each.version > 1}
     for name, reason in edits.suspends.items():
-        changed.add(id_ := _in_service(transaction, name).id)
-        pause(transaction, id_, None, Missed.CATCH_UP, reason, edits.held_by)
+        row = _in_service(transaction, name)
+        pause(transaction, row, facts.Pause(None, Missed.CATCH_UP, reason, edits.held_by))
+        wake(transaction, row.key, revise=True)
+        changed.add(row.id)
     for name in edits.resumes:
-        if resume(transaction, id_ := _in_service(transaction, name).id, edits.held_by):
-            changed.add(id_)
+        row = _in_service(transaction, name)
+        if resume(transaction, row, facts.Resume(edits.held_by)):
+            wake(transaction, row.key, revise=True)
+            changed.add(row.id)
     for name, retire_after in edits.removes.items():
         changed.add(id_ := _in_service(transaction, name).id)
         remove(transaction, id_, retire_after, by)
@@ -148,15 +102,15 @@ def apply(transaction: Transaction, definitions: Definitions, edits: Edits, by: 
 
 
 def _expect(transaction: Transaction, name: str, expected: int) -> None:
-    row, version = _by_name(transaction, name), 0
+    row, version = named(transaction, name), 0
     if row is not None and row.removed_at is None:
         version = transaction.execute(Q.newest_version, (row.key,)).fetchone()[0]
     if version != expected:
         raise VersionConflict(name, expected, version)
 
 
-def _in_service(transaction: Transaction, name: str) -> _JobRow:
-    row = _by_name(transaction, name)
+def _in_service(transaction: Transaction, name: str) -> JobRow:
+    row = named(transaction, name)
     if row is None or row.removed_at is not None:
         raise NotFound("job", name)
     return row
@@ -176,11 +130,11 @@ def _create(transaction: Transaction, job: Job, by: str) -> Stored:
     if made.settings.on_create.begin is FirstSight.IMMEDIATELY:
         asked = Request("create", Cause.CREATE, rows.moment(now))
         transaction.execute(Q.add_request, rows.request_columns(key, id_, asked))
-    _wake(transaction, key, revise=False)
+    wake(transaction, key, revise=False)
     return Stored(id_, 1, changed=True)
 
 
-def _edit(transaction: Transaction, definitions: Definitions, row: _JobRow, job: Job, by: str) -> Stored:
+def _edit(transaction: Transaction, definitions: Definitions, row: JobRow, job: Job, by: str) -> Stored:
     """A new version, in force after now; what was not claimed takes it, what has started keeps its own."""
     newest, _, oldest = transaction.execute(Q.newest_version, (row.key,)).fetchone()
     if not has_room(newest - oldest + 1, job):
@@ -234,142 +188,20 @@ def _version(key: int, job: Job, version: int, in_force_after: int | None, now: 
 
 def rename(transaction: Transaction, definitions: Definitions, job_id: str, name: str, by: str) -> None:
     """Give the job another name; its id and history stay."""
-    row = _by_id(transaction.connection, job_id)
-    if name != row.name and _by_name(transaction, name) is not None:
+    row = with_id(transaction.connection, job_id)
+    if name != row.name and named(transaction, name) is not None:
         raise DuplicateDefinition(f"there is a job named '{name}' already: remove or rename it first")
     version, _, _ = transaction.execute(Q.newest_version, (row.key,)).fetchone()
-    _edit(transaction, definitions, row, replace(_definition(transaction, definitions, row, version), name=name), by)
-
-
-def _definition(transaction: Transaction, definitions: Definitions, row: _JobRow, version: int) -> Job:
-    compiled = definitions.get(transaction.connection, row.key, version)
-    if compiled is None:
-        raise NotFound("readable definition of job", row.name)
-    return compiled.job
+    _edit(transaction, definitions, row, replace(definition_of(transaction, definitions, row, version), name=name), by)
 
 
 def remove(transaction: Transaction, job_id: str, retire_after: timedelta, by: str) -> None:
     """Take the job out of service: nothing new is created, what was not claimed is canceled."""
-    row, now = _by_id(transaction.connection, job_id), transaction.now
+    row, now = with_id(transaction.connection, job_id), transaction.now
     transaction.execute(Q.remove_job, (now, by, row.key))
     transaction.execute(Q.add_needs, (RETIRED,))
     transaction.execute(Q.retire_job, (now + rows.length(retire_after), RETIRED, row.key))
-    _wake(transaction, row.key, revise=True)
-
-
-# ------------------------------------------------------------------------------------------------------- the facts
-
-
-def pause(transaction: Transaction, job_id: str, until: datetime | None, missed: Missed, reason: str, by: str) -> None:
-    """Hold the schedule from now on; what was not claimed waits."""
-    row, now = _by_id(transaction.connection, job_id), transaction.now
-    since = now
-    running = transaction.execute(Q.running_pause, (row.key, now)).fetchone()
-    if running is not None:
-        seq, since = running
-        transaction.execute(Q.forget_pause, (seq,))
-    transaction.execute(Q.add_pause, (row.key, since, micros_or_none(until), missed, reason, by))
-    transaction.execute(Q.put_back_in_line, (now, row.key))
-    transaction.execute(Q.wake_and_revise_job, (now, row.key))
-
-
-def resume(transaction: Transaction, job_id: str, by: str) -> bool:
-    """End a pause now; return whether there was one."""
-    row, now = _by_id(transaction.connection, job_id), transaction.now
-    running = transaction.execute(Q.running_pause, (row.key, now)).fetchone()
-    if running is None:
-        return False
-    transaction.execute(Q.end_pause, (now, by, running[0]))
-    _wake(transaction, row.key, revise=True)
-    return True
-
-
-def request(transaction: Transaction, definitions: Definitions, job_id: str, asked: Request) -> str:
-    """Ask for an occurrence and return its id; the same key again answers with the same one."""
-    row = _by_id(transaction.connection, job_id)
-    if row.removed_at is not None:
-        raise NotFound("job", row.name)
-    version, _, _ = transaction.execute(Q.newest_version, (row.key,)).fetchone()
-    job = _definition(transaction, definitions, row, version)
-    if not job.enabled:
-        raise JobDisabled(row.name)
-    asked = as_stored(job, asked, rows.moment(transaction.now))
-    asked, is_known = under_key(row.id, asked, _key_use(transaction, row, asked))
-    id_ = asked.occurrence_id(row.id)
-    if not is_known:
-        if has_key_of_its_own(asked):
-            key = CAUSE_CODE[asked.cause], asked.key
-            transaction.execute(Q.use_key, (row.key, *key, asked.nth, asked.call, rows.id_bytes(id_)))
-        transaction.execute(Q.add_request, rows.request_columns(row.key, row.id, asked))
-        _wake(transaction, row.key, revise=False)
-    return id_
-
-
-def _key_use(transaction: Transaction, row: _JobRow, asked: Request) -> KeyUse | None:
-    """Return what the key was last used for."""
-    key = row.key, CAUSE_CODE[asked.cause], asked.key
-    if (open_ := transaction.execute(Q.open_request, key).fetchone()) is not None:
-        return KeyUse(open_[0], None, True, rows.payload_or_none(open_[1]))
-    if asked.cause is Cause.BACKFILL:
-        return None
-    nth, call = transaction.execute(Q.key_use, key).fetchone() or (1, None)
-    id_ = replace(asked, nth=nth).occurrence_id(row.id)
-    made = transaction.execute(Q.payload_of, (rows.id_bytes(id_),)).fetchone()
-    if made is None:
-        return None if call is None else KeyUse(nth, call, False, None)
-    return KeyUse(nth, call, STATUSES[made[0]] in KEEPS_ITS_KEY, rows.payload_or_none(made[1]))
-
-
-def adjust(transaction: Transaction, job_id: str, asked: Adjustment) -> None:
-    """Skip or move one single future instant; what was said of it before is replaced."""
-    row = _by_id(transaction.connection, job_id)
-    overrides, payload = rows.write_overrides(asked.overrides)
-    to = micros_or_none(asked.to)
-    columns = (row.key, micros(asked.at), asked.kind, to, asked.reason, asked.by, asked.done, overrides, payload)
-    transaction.execute(Q.put_adjustment, columns)
-    _wake(transaction, row.key, revise=True)
-
-
-def reschedule(transaction: Transaction, job_id: str, to: datetime, by: str) -> None:
-    """Set the next run; the instants before it give way."""
-    row = _by_id(transaction.connection, job_id)
-    transaction.execute(Q.reschedule, (transaction.now, micros(to), by, row.key))
-    _wake(transaction, row.key, revise=True)
-
-
-def cancel(transaction: Transaction, definitions: Definitions, occurrence_id: str, reason: str) -> bool:
-    """End what nobody has claimed, or ask its owner to stop; return whether it was still active."""
-    id_ = rows.id_bytes(occurrence_id)
-    found = transaction.execute(Q.status_of, (id_,)).fetchone()
-    if found is None:
-        _make_canceled(transaction, definitions, occurrence_id)
-        found = transaction.execute(Q.status_of, (id_,)).fetchone()
-    status, owner, job = found
-    if status >= FIRST_END:
-        return False
-    if owner is None and status != _RUNNING:
-        end(transaction, definitions, id_, OccurrenceStatus.CANCELED, reason)
-        _wake(transaction, job, revise=False)
-    else:
-        transaction.execute(Q.ask_to_cancel, (reason, id_))
-        transaction.rang = True
-    return True
-
-
-def _make_canceled(transaction: Transaction, definitions: Definitions, occurrence_id: str) -> None:
-    """Make what is asked for and no plan has made, to be canceled: then no older plan makes it."""
-    id_ = rows.id_bytes(occurrence_id)
-    found = transaction.execute(Q.asked_for, (id_,)).fetchone()
-    if found is None:
-        raise NotFound("occurrence", occurrence_id)
-    key, *columns = found
-    version, _, _ = transaction.execute(Q.newest_version, (key,)).fetchone()
-    compiled = definitions.get(transaction.connection, key, version)
-    if compiled is None:
-        raise NotFound("readable definition of occurrence", occurrence_id)
-    waiting = as_waiting(compiled.job, rows.request(columns))
-    transaction.execute(Q.create_occurrence, creation_columns(key, compiled.job, waiting, transaction.now))
-    transaction.execute(Q.forget_asked_for, (id_,))
+    wake(transaction, row.key, revise=True)
 
 
 # --------------------------------------------------------------------------------------------------- the questions

@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from everytick.domain.snapshots import Request
+from everytick.domain.facts import Fact
 from everytick.errors import Conflict
-from everytick.stores.sqlite import jobs
+from everytick.stores.base import Receipt
+from everytick.stores.sqlite import asking
 from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.failures import saying_which_file
 from everytick.stores.sqlite.opening import Driver
@@ -31,21 +32,21 @@ def checked(within: Any, path: Path, driver: Driver) -> sqlite3.Connection:
 
 
 def request(
-    connection: sqlite3.Connection, path: Path, now: int, definitions: Definitions, job_id: str, asked: Request
-) -> str:
+    connection: sqlite3.Connection, path: Path, now: int, definitions: Definitions, job_id: str, fact: Fact
+) -> Receipt:
     """Ask in the transaction that is open there, or in one that the caller is left to commit."""
     with saying_which_file(path), _as_ours(connection):
         if not connection.in_transaction and not _commits_by_itself(connection):
             connection.execute("begin immediate")
         connection.execute("savepoint everytick_request")
         try:
-            id_ = jobs.request(Transaction(connection, now), definitions, job_id, asked)
+            receipt = asking.request(Transaction(connection, now), definitions, job_id, fact)
         except BaseException:
             connection.execute("rollback to everytick_request")
             connection.execute("release everytick_request")
             raise
         connection.execute("release everytick_request")
-        return id_
+        return receipt
 
 
 def _commits_by_itself(connection: sqlite3.Connection) -> bool:

@@ -17,12 +17,13 @@ from typing import Any, ClassVar, TypeVar
 
 from everytick.domain.decisions import Plan, Span
 from everytick.domain.definers import Undefined
+from everytick.domain.facts import Fact
 from everytick.domain.fired import Fired
 from everytick.domain.job import Job
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import Adjustment, Edition, JobSnapshot, Missed, Request
+from everytick.domain.snapshots import Edition, JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.errors import StoreUnavailable
@@ -37,15 +38,19 @@ from everytick.stores.base import (
     NodeScope,
     Orders,
     Page,
+    Receipt,
     Stored,
     Whole,
     new_token,
 )
+from everytick.stores.open_requests import refuse_within
 from everytick.stores.queries import tables_of
 from everytick.stores.sqlite import (
     ahead,
+    asking,
     definers,
     history,
+    job_rows,
     jobs,
     lending,
     nodes,
@@ -201,7 +206,7 @@ class SqliteStore:
         def changing(writing: Transaction) -> T:
             answer = work(writing)
             if answer is not False:
-                jobs.foretell(writing, self._definitions, [job_id])
+                job_rows.foretell(writing, self._definitions, [job_id])
             return answer
 
         return await self._write(changing)
@@ -362,47 +367,16 @@ class SqliteStore:
         """Forget up to `limit` occurrences of a removed job for good, and the job once none is left."""
         return await self._write(lambda writing: purging.purge(writing, job_id, limit))
 
-    async def pause(
-        self,
-        job_id: str,
-        *,
-        until: datetime | None = None,
-        missed: Missed = Missed.SKIP,
-        reason: str = "",
-        by: str = "",
-    ) -> None:
-        """Hold the schedule from now on; what was not claimed waits."""
-        await self._change(job_id, lambda writing: jobs.pause(writing, job_id, until, missed, reason, by))
-
-    async def resume(self, job_id: str, *, by: str = "") -> bool:
-        """End a pause now; return whether there was one."""
-        return await self._change(job_id, lambda writing: jobs.resume(writing, job_id, by))
-
-    async def request(self, job_id: str, request: Request, *, within: Any = None) -> str:
-        """Ask for an occurrence and return its id; the same key again answers with the same one.
+    async def request(self, subject: str, fact: Fact, within: Any = None) -> Receipt:
+        """Write one fact about a job, or about an occurrence, and let its job be looked at.
 
         `within` is a sqlite3 connection to the same file, of the thread that asks.
         """
         if within is not None:
+            refuse_within(fact)
             checked = lending.checked(within, self._path, self._driver)
-            return lending.request(checked, self._path, self._clock.now(), self._definitions, job_id, request)
-        return await self._write(lambda writing: jobs.request(writing, self._definitions, job_id, request))
-
-    async def adjust(self, job_id: str, adjustment: Adjustment) -> None:
-        """Skip or move one single future instant; what was said of it before is replaced."""
-        await self._change(job_id, lambda writing: jobs.adjust(writing, job_id, adjustment))
-
-    async def reschedule(self, job_id: str, to: datetime, *, by: str = "") -> None:
-        """Set the next run; the instants before it give way."""
-        await self._change(job_id, lambda writing: jobs.reschedule(writing, job_id, to, by))
-
-    async def rewind(self, job_id: str) -> bool:
-        """Set a watermark that lies ahead back to now; return whether it lay ahead."""
-        return await self._change(job_id, lambda writing: ahead.rewind(writing, job_id))
-
-    async def cancel(self, occurrence_id: str, reason: str = "canceled") -> bool:
-        """End what nobody has claimed, or ask its owner to stop; return whether it was still active."""
-        return await self._write(lambda writing: jobs.cancel(writing, self._definitions, occurrence_id, reason))
+            return lending.request(checked, self._path, self._clock.now(), self._definitions, subject, fact)
+        return await self._write(lambda writing: asking.request(writing, self._definitions, subject, fact))
 
     # ------------------------------------------------------------------------------------------------ the history
 

@@ -1,0 +1,217 @@
+"""Facts: what people and programs ask of a job or an occurrence. A store writes one, a plan obeys it.
+
+`request` of a store takes one fact and its subject: an occurrence for `Cancel`, a job for every other one. `by` says
+who asks and `reason` why, where the fact keeps them.
+"""
+
+from datetime import datetime
+from typing import TypeAlias
+
+from everytick.domain.config import Overrides
+from everytick.domain.occurrence import Cause
+from everytick.domain.payload import Payload
+from everytick.domain.policies import Overlap
+from everytick.domain.snapshots import Adjustment, AdjustmentKind, Missed, Request
+from everytick.domain.values import value
+
+
+@value
+class Trigger:
+    """Run the job once. The same key again means the same run, until that one has failed or was canceled.
+
+    `scheduled_for` is the instant it runs for; without it, the moment of the request. `call` is drawn at
+    random by each call that names a key, so that a repeat of the call finds what the call made.
+    """
+
+    key: str
+    payload: Payload | None = None
+    overlap: Overlap | None = None
+    reason: str = ""
+    by: str = ""
+    scheduled_for: datetime | None = None
+    call: int | None = None
+
+
+@value
+class Replay:
+    """Do again what the ended occurrence `of` did, for its instant; the tasks in `keeps` keep their results."""
+
+    key: str
+    of: str
+    scheduled_for: datetime
+    covers_after: datetime | None = None
+    covers_through: datetime | None = None
+    payload: Payload | None = None
+    keeps: tuple[str, ...] = ()
+    overlap: Overlap | None = None
+    reason: str = ""
+    by: str = ""
+    call: int | None = None
+
+
+@value
+class Backfill:
+    """Run the instants in `(after, through]` that have no occurrence; with `again` those that have one too.
+
+    The definitions of their time name them, with `as_of_now` the newest definition. `scheduled_for` asks for
+    that instant alone.
+    """
+
+    key: str
+    after: datetime
+    through: datetime
+    again: bool = False
+    as_of_now: bool = False
+    scheduled_for: datetime | None = None
+    overlap: Overlap | None = None
+    reason: str = ""
+    by: str = ""
+
+
+@value
+class Pause:
+    """Hold the schedule from now on; what was not claimed waits. A pause that holds already is replaced."""
+
+    until: datetime | None = None
+    missed: Missed = Missed.SKIP
+    reason: str = ""
+    by: str = ""
+
+
+@value
+class Resume:
+    """End a pause now. It changes nothing where the job is not paused."""
+
+    by: str = ""
+
+
+@value
+class Skip:
+    """Leave one single future instant out."""
+
+    at: datetime
+    reason: str = ""
+    by: str = ""
+
+
+@value
+class Move:
+    """Let one single future instant run at another time, under its own id."""
+
+    at: datetime
+    to: datetime
+    reason: str = ""
+    by: str = ""
+
+
+@value
+class Amend:
+    """Run one single future instant with overrides of its own."""
+
+    at: datetime
+    overrides: Overrides
+    reason: str = ""
+    by: str = ""
+
+
+@value
+class Undo:
+    """Let one single future instant run where the schedule names it, whatever was said of it before."""
+
+    at: datetime
+    reason: str = ""
+    by: str = ""
+
+
+@value
+class Reschedule:
+    """Set the next run; the instants before it give way."""
+
+    to: datetime
+    by: str = ""
+
+
+@value
+class Rewind:
+    """Set a watermark that lies ahead back to now, the one exception to Monotony. Else it changes nothing.
+
+    An instant that has an occurrence keeps it. What was recorded as not run is decided anew,
+    by the newest definition; a pause of the time ahead holds from now on.
+    """
+
+
+@value
+class Cancel:
+    """End an occurrence that no node has claimed, or ask its owner to stop. It changes nothing once that has ended."""
+
+    reason: str = "canceled"
+
+
+Asks: TypeAlias = Trigger | Replay | Backfill
+Adjusts: TypeAlias = Skip | Move | Amend | Undo
+Fact: TypeAlias = Asks | Adjusts | Pause | Resume | Reschedule | Rewind | Cancel
+
+ASKS: tuple[type[Asks], ...] = (Trigger, Replay, Backfill)
+"""What asks for occurrences. Only these take a transaction of the caller's own."""
+
+REVISES: frozenset[type[Fact]] = frozenset({Pause, Resume, Skip, Move, Amend, Undo, Reschedule, Rewind})
+"""What makes older snapshots of the job stale. A plan that did not see one of the others is only late."""
+
+
+def request_of(fact: Asks, at: datetime) -> Request:
+    """Return the request that a plan sees of a fact which was asked for at this time."""
+    match fact:
+        case Trigger():
+            return Request(
+                fact.key,
+                Cause.TRIGGER,
+                at,
+                payload=fact.payload,
+                overlap=fact.overlap,
+                reason=fact.reason,
+                by=fact.by,
+                scheduled_for=fact.scheduled_for,
+                call=fact.call,
+            )
+        case Replay():
+            return Request(
+                fact.key,
+                Cause.REPLAY,
+                at,
+                payload=fact.payload,
+                overlap=fact.overlap,
+                reason=fact.reason,
+                by=fact.by,
+                replay_of=fact.of,
+                scheduled_for=fact.scheduled_for,
+                covers_after=fact.covers_after,
+                covers_through=fact.covers_through,
+                keeps=fact.keeps,
+                call=fact.call,
+            )
+        case Backfill():
+            return Request(
+                fact.key,
+                Cause.BACKFILL,
+                at,
+                overlap=fact.overlap,
+                reason=fact.reason,
+                by=fact.by,
+                scheduled_for=fact.scheduled_for,
+                after=fact.after,
+                through=fact.through,
+                again=fact.again,
+                as_of_now=fact.as_of_now,
+            )
+
+
+def adjustment_of(fact: Adjusts) -> Adjustment:
+    """Return the adjustment that a plan sees: an instant that runs where it is named is moved to its own place."""
+    match fact:
+        case Skip():
+            return Adjustment(fact.at, AdjustmentKind.SKIP, reason=fact.reason, by=fact.by)
+        case Amend():
+            return Adjustment(fact.at, AdjustmentKind.AMEND, reason=fact.reason, by=fact.by, overrides=fact.overrides)
+        case Move() | Undo():
+            to = fact.to if isinstance(fact, Move) else fact.at
+            return Adjustment(fact.at, AdjustmentKind.MOVE, to, fact.reason, fact.by)
