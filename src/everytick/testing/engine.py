@@ -6,7 +6,7 @@ heartbeat, the reaper and the janitor.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -41,15 +41,16 @@ class Engine:
         self._node.scope.has = lambda label: label in queues or not label.startswith("queue:")
         self._planner, self._executor, self._reporter = self._node.planner, self._node.executor, self._node.reporter
         self._tasks: list[asyncio.Task[None]] = []
+        self._is_claiming = False
 
     async def __aenter__(self) -> Self:
         self._node.clock.learn(await self._store.now())
         self._node.health.has_beaten()
-        work = (self._executor.writer.run(), self._executor.claimer.run())
-        self._tasks = [asyncio.get_running_loop().create_task(each) for each in work]
-        # What was left ready by the node before this one rings no bell.
-        self._executor.claimer.wake()
+        self._begin(self._executor.writer.run())
         return self
+
+    def _begin(self, loop: Coroutine[None, None, None]) -> None:
+        self._tasks.append(asyncio.get_running_loop().create_task(loop))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -67,12 +68,21 @@ class Engine:
         self._repertoire.close()
 
     async def settle(self) -> None:
-        """Plan and run until nothing is due, nothing runs and every report is delivered."""
+        """Plan and run until nothing is due, nothing runs and every report is delivered.
+
+        Only this loop claims. A claimer beside it could have a claim under way that the store has
+        not committed when this loop asks what runs.
+        """
         while await self._act() or await self._runs() or await self._reports() or await self._act():
             await self._store.bell(_SOON)
 
     async def run_until(self, moment: datetime) -> None:
         """Plan and run whatever comes until the store's clock shows this moment, its own instants included."""
+        if not self._is_claiming:
+            self._is_claiming = True
+            self._begin(self._executor.claimer.run())
+            # Occurrences that the node before this one left ready ring no bell.
+            self._executor.claimer.wake()
         while True:
             await self._plan()
             ahead = await self._store.ahead(self._node.scope.current)

@@ -8,6 +8,8 @@ from threading import current_thread, main_thread
 import pytest
 
 from everytick import Context, Everytick, ExecutionReport, Retry, every
+from everytick.stores.base import Claim, NodeScope
+from everytick.stores.memory import MemoryStore
 from everytick.testing import ManualClock, drain, on_store
 from tests.stores.acting import AnyStore
 
@@ -254,6 +256,40 @@ async def test_what_the_store_holds_besides_is_run_and_can_be_stood_in_for(store
     done.assert_ran("remote", times=1, status="completed")
     done.assert_ran("away", times=1, status="completed")
     assert called == ["away"]
+
+
+class ClaimsOverlap(MemoryStore):
+    """A claim of another task than the test's holds its occurrences until three claims of the test's were answered.
+
+    So it is with a server: a claim that has not committed hides its rows from the next claim and from history.
+    """
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(clock)
+        self.owner, self.answered, self.is_held = asyncio.current_task(), 0, False
+        self.three_were_answered = asyncio.Event()
+
+    async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
+        if asyncio.current_task() is not self.owner:
+            self.is_held = True
+            await self.three_were_answered.wait()
+            self.is_held = False
+            return await super().claim(scope, limit)
+        await asyncio.sleep(0)
+        self.answered += 1
+        if self.answered == 3:
+            self.three_were_answered.set()
+        return [] if self.is_held else await super().claim(scope, limit)
+
+
+async def test_an_occurrence_whose_claim_is_under_way_is_waited_for(clock: ManualClock) -> None:
+    """On a slow server the claim of a `drain` committed after it had looked for what runs."""
+    tick, store = application(), ClaimsOverlap(clock)
+
+    @tick.job(every("1h"), on_create="immediately")
+    async def now() -> None: ...
+
+    (await drain(tick, store)).assert_ran("now", times=1, status="completed")
 
 
 async def test_the_folder_of_jobs_is_brought_into_the_store_and_its_mistakes_are_told(
