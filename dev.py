@@ -3,6 +3,7 @@
 
     python3 dev.py run [--seconds n]   show a node at work: a few lively jobs, until Ctrl-C
     python3 dev.py test [pytest args]  run the tests; they start the servers they need
+    python3 dev.py test --explore …    the same, with new examples for the laws instead of the fixed ones
     python3 dev.py check               format, lint, types, layers, lock files, tidiness
     python3 dev.py docs                write what follows from policies and contract, check links, run examples on pages
     python3 dev.py bench [name ...]    measure against peers
@@ -100,9 +101,33 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def test(arguments: Sequence[str]) -> int:
-    """The tests ran: all of them, spread over the cores, or exactly what the arguments name."""
-    chosen = arguments or ["-n", "auto", "--maxprocesses", "8"]
-    return call([environment(), "-m", "pytest", *chosen])
+    """The tests ran: all of them, spread over the cores, or exactly what the arguments name.
+
+    There is one process more than cores, since a third of the time tests wait for servers and other processes.
+    """
+    named = [argument for argument in arguments if argument != EXPLORE]
+    chosen = named or ["-n", str(min(cores() + 1, 8)), "--dist", "worksteal"]
+    if EXPLORE not in arguments:
+        return call([environment(), "-m", "pytest", *chosen])
+    failed = call([environment(), "-m", "pytest", "--hypothesis-profile", "explore", *chosen])
+    if failed:
+        say(HOW_TO_KEEP)
+    return failed
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+EXPLORE = "--explore"
+
+HOW_TO_KEEP = """\
+keep what was found, before you mend it:
+  - hypothesis prints each falsifying example: write it above the test as @example(...), and `dev.py test` runs it
+    from then on. Where the values cannot be written, take the line @reproduce_failure(...) while you work, and keep
+    a plain test of the case.
+  - .hypothesis/examples holds them too, for this clone only: the next `dev.py test --explore` begins with them."""
 
 
 def check(arguments: Sequence[str]) -> int:

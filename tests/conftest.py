@@ -1,17 +1,37 @@
 """What every test finds in place: real servers on demand, and hypothesis set for shared machines."""
 
 import os
+import shutil
+import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from tests import hanging
 from tests.servers.launch import Server, postgres_server, redis_server
 
-# A deadline per example measures the machine, not the code; pytest-timeout stops what hangs. In CI the examples
-# are the same for the same code: a change is judged by what it changes. At a desk they differ from run to run.
-settings.register_profile("everytick", deadline=None, print_blob=True, derandomize="CI" in os.environ)
-settings.load_profile("everytick")
+# A deadline per example measures the machine, not the code; pytest-timeout stops what hangs.
+settings.register_profile("explore", deadline=None, print_blob=True)
+# The examples are the same for the same code: a change is judged by what it changes.
+settings.register_profile("fixed", deadline=None, print_blob=True, derandomize=True)
+settings.load_profile("fixed")
+
+MEMORY = Path("/dev/shm")
+MEMORY_BYTES_NEEDED = 4 << 30
+"""The tests of one run leave some 200 MB; several runs may share a machine."""
+
+# On a disk, SQLite's tests spend most of their time in fsync. No test here cuts the power.
+if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > MEMORY_BYTES_NEEDED:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(hanging, "hanging")
+    # A shell starts what runs in the background with SIGINT ignored, and the processes of tests would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -136,3 +137,53 @@ def test_a_failing_step_is_reported_with_its_words_and_a_good_one_in_a_line(
     assert failed.startswith("FAILED  lint")
     assert (words, blank) == ("line too long", "")
     assert good.startswith("ok      types")
+
+
+LAW = """
+from hypothesis import given
+from hypothesis import strategies as st
+
+@given(st.integers(0, 2**64))
+def test_law(number):
+    print("example", number)
+    assert {holds}
+"""
+
+
+@pytest.fixture
+def law(dev: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Write a law that pytest finds in the clone, with the settings of this repository."""
+    monkeypatch.setattr(dev, "environment", lambda: sys.executable)
+    shutil.copytree(ROOT / "tests" / "servers", dev.ROOT / "tests" / "servers")
+    for name in ("conftest.py", "hanging.py"):
+        shutil.copy(ROOT / "tests" / name, dev.ROOT / "tests" / name)
+
+    def write(holds: str) -> None:
+        (dev.ROOT / "tests" / "test_law.py").write_text(LAW.format(holds=holds))
+
+    return write
+
+
+def examples(dev: ModuleType, capfd: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    dev.main(["test", *arguments, "-s", "tests/test_law.py"])
+    return [line for line in capfd.readouterr().out.splitlines() if line.startswith("example")]
+
+
+def test_the_examples_are_fixed_and_new_ones_are_explored_on_demand(
+    dev: ModuleType, law: Callable[..., None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A change is judged by what it changes; new examples are looked for on purpose."""
+    law(holds="True")
+    fixed = [examples(dev, capfd) for _ in range(2)]
+    explored = examples(dev, capfd, "--explore")
+    assert len(fixed[0]) > 50
+    assert fixed[0] == fixed[1] != explored
+
+
+def test_what_was_explored_and_failed_is_told_how_to_be_kept(
+    dev: ModuleType, law: Callable[..., None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    law(holds="number < 2**60")
+    assert dev.main(["test", "--explore", "tests/test_law.py"]) == 1
+    assert "write it above the test as @example" in capfd.readouterr().err
+    assert list((dev.ROOT / ".hypothesis" / "examples").iterdir())
