@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from everytick.stores.memory import MemoryStore
-from everytick.stores.postgres.store import PostgresStore
 from everytick.stores.sqlite.store import SqliteStore
 from everytick.testing import ManualClock
 from tests.acceptance.declarative.world import World
-from tests.stores.postgres.kit import schema
+from tests.stores.postgres.kit import opened
 
 
 @pytest.fixture(autouse=True)
@@ -29,8 +28,7 @@ def clock() -> ManualClock:
 async def store(request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path) -> AsyncIterator[Any]:
     """A store of each kind, open."""
     if request.param == "postgres":
-        server = request.getfixturevalue("postgres")
-        async with schema(server) as name, _open(PostgresStore(server.address, schema=name, clock=clock)) as made:
+        async with opened(request.getfixturevalue("postgres"), clock) as made:
             yield made
     else:
         memory = request.param == "memory"

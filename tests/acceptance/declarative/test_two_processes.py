@@ -1,4 +1,7 @@
-"""Two living instances in processes of their own, in real time: a rolling deploy, a kill, a roll back."""
+"""Two living instances in processes of their own: a rolling deploy, a kill, a roll back.
+
+Where a test waits for whole minutes, time passes four times as fast in its processes.
+"""
 
 import os
 import signal
@@ -11,7 +14,7 @@ import pytest
 
 from tests.acceptance.node.fleet import Fleet, Node
 
-PROGRAM = "tests.acceptance.declarative.programs.instance"
+PROGRAMS = "tests.acceptance.declarative.programs"
 WITHIN = 90.0
 """Seconds: a minute must have come in this time, and another instance must have been noticed."""
 
@@ -31,9 +34,10 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
         yield made
 
 
-def instance(fleet: Fleet, address: str, *tasks: str, begins: bool = False) -> Node:
+def instance(fleet: Fleet, address: str, *tasks: str, begins: bool = False, is_fast: bool = False) -> Node:
     """Start an instance; when this returns it is initialized, and if it `begins` its callback has begun."""
-    made = fleet.run([sys.executable, "-m", PROGRAM, address, *tasks])
+    program = [f"{PROGRAMS}.fast", f"{PROGRAMS}.instance", "fast"] if is_fast else [f"{PROGRAMS}.instance", "real"]
+    made = fleet.run([sys.executable, "-m", *program, address, *tasks])
     awaited = {"initialized", "began"} if begins else {"initialized"}
     while awaited:
         awaited.discard(fleet.hear(lambda line: line.split()[0] in awaited, by=made, within=WITHIN).split()[0])
@@ -48,8 +52,8 @@ def said(fleet: Fleet, *words: str) -> list[tuple[str, str]]:
 
 def test_what_a_living_process_runs_goes_on_when_a_newer_one_initializes(fleet: Fleet, address: str) -> None:
     """S2-007, S2-026, S2-059, C-43: nothing is canceled or doubled; the next run is the newer one's."""
-    older = instance(fleet, address, "a", begins=True)
-    newer = instance(fleet, address, "a")
+    older = instance(fleet, address, "a", begins=True, is_fast=True)
+    newer = instance(fleet, address, "a", is_fast=True)
     older.tell_to_stop(signal.SIGUSR1)
     fleet.hear("event TaskRunCompleted a", by=older)
     fleet.hear("began a", by=newer, within=WITHIN)
@@ -100,10 +104,10 @@ def test_what_a_killed_process_ran_is_begun_at_once_by_the_newer_one(fleet: Flee
 
 def test_the_older_process_goes_on_with_its_tasks_when_the_newer_was_killed(fleet: Fleet, address: str) -> None:
     """L3, C-43: a service of the same name came and went."""
-    older = instance(fleet, address, "x")
+    older = instance(fleet, address, "x", is_fast=True)
     older.tell_to_stop(signal.SIGUSR1)
     fleet.hear("event TaskRunCompleted x", by=older)
-    newer = instance(fleet, address, "y", begins=True)
+    newer = instance(fleet, address, "y", begins=True, is_fast=True)
     newer.kill()
     fleet.hear("event TaskRunCompleted x", by=older, within=WITHIN)
     older.tell_to_stop()

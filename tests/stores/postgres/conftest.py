@@ -15,7 +15,7 @@ from tests.stores.postgres.proxy import Proxy, proxied
 
 @pytest.fixture
 async def store(postgres: Server, clock: ManualClock) -> AsyncIterator[PostgresStore]:
-    async with opened(postgres, clock) as made:
+    async with opened(postgres, clock, fresh=True) as made:
         yield made
 
 

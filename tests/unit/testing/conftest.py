@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from everytick.stores.memory import MemoryStore
-from everytick.stores.postgres.store import PostgresStore
 from everytick.stores.sqlite.store import SqliteStore
 from everytick.testing import ManualClock
-from tests.stores.postgres.kit import schema
+from tests.stores.postgres.kit import opened
 
 
 @pytest.fixture
@@ -21,12 +20,8 @@ def clock() -> ManualClock:
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def store(request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path) -> AsyncIterator[Any]:
     if request.param == "postgres":
-        server = request.getfixturevalue("postgres")
-        async with schema(server) as name:
-            made = PostgresStore(server.address, schema=name, clock=clock)
-            await made.open()
+        async with opened(request.getfixturevalue("postgres"), clock) as made:
             yield made
-            await made.close()
         return
     kept = SqliteStore(tmp_path / "store.db", clock=clock) if request.param == "sqlite" else MemoryStore(clock)
     await kept.open()
