@@ -335,7 +335,7 @@ async def test_an_edit_leaves_alone_what_an_occurrence_sets_itself(store: AnySto
 
 async def test_a_schedule_of_ones_own_is_kept_and_read_back(store: AnyStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """S0-037: an equal one changes nothing."""
-    monkeypatch.setattr(codec, "_own_kinds", {"tide": tides.read})
+    monkeypatch.setattr(codec, "_registered", {"tide": tides.read})
     written = job(when="tide: 2026-11-15T00:00:00+00:00")
     stored = await store.put(written)
     record = (await store.get([stored.job_id]))[stored.job_id]

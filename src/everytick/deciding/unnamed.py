@@ -14,7 +14,7 @@ from everytick.schedules.combine import Shifted, Spread, Union, Window
 from everytick.schedules.cron import Cron
 from everytick.schedules.exclusions import Excluding
 from everytick.schedules.timezones import Zone, instant_of
-from everytick.schedules.walls import walls
+from everytick.schedules.wall_times import wall_times
 
 _TICK = timedelta(microseconds=1)
 
@@ -111,7 +111,7 @@ def _excluded(schedule: Excluding, instant: datetime) -> Unnamed | None:
 
 def _changed_clock(schedule: Cron, zone: Zone, instant: datetime) -> Unnamed | None:
     """What a change of the clock did to the wall time of this instant, read by the offset before or after it."""
-    matching = walls(schedule.expression, schedule.dialect, schedule.day_match)
+    matching = wall_times(schedule.expression, schedule.dialect, schedule.day_match)
     stretch = zone.stretch(instant)
     before = zone.before(stretch)
     if before is not None and before.offset < stretch.offset:

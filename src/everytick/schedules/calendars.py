@@ -85,7 +85,7 @@ def calendar(
         if country is not None:
             found |= _holidays(country, region, since, until)
         if ics is not None:
-            # Read by the few who have such a file.
+            # Imported here: few calendars come from such a file.
             from everytick.schedules.ics import read_ics
 
             found |= read_ics(Path(ics), since, until)

@@ -5,7 +5,7 @@ every: 90s            every 10s          repeat: R5/2024-01-31T09:00:00Z/P1M
 once: 2026-07-01T09:00:00Z               after: 10m
 (cron: 0 9 * * *) | (cron: 0 17 * * 5)   (cron: 0 9 * * *) - holidays; roll=next
 
-A kind of somebody's own is a word and what reads the text after it: `prime: minutes`.
+A user's own kind begins with its word: `prime: minutes`. `schedule_kind` registers what reads the rest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from everytick.domain.job import is_schedule
 from everytick.errors import EverytickError, InvalidSchedule, shown
-from everytick.schedules.combine import MAX_PARTS, MAX_TEXT, Combinable, any_of, in_window
+from everytick.schedules.combine import MAX_CHARACTERS, MAX_PARTS, Combinable, any_of, in_window
 from everytick.schedules.interval import every, repeat
 from everytick.schedules.once import after_completion, once
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from everytick.schedules.calendars import Calendar
 
 Options = dict[str, str]
-_DEPTH = 20
+_DEEPEST = 20
 _CRON = ("tz", "dst_gap", "dst_fold", "day_match", "start", "end")
 
 
@@ -32,36 +32,36 @@ def schedule(text: str, *, calendars: Mapping[str, Calendar] | Iterable[Calendar
     """Return the schedule that a text describes; calendars it names must be given beside it."""
     if not isinstance(text, str):
         raise InvalidSchedule(text, "text", "must be text like cron: 30 2 * * *, or every 10s")
-    if len(text) > MAX_TEXT:
-        raise InvalidSchedule(text, "text", f"must have at most {MAX_TEXT:,} characters")
-    known = calendars if isinstance(calendars, Mapping) else {each.name: each for each in calendars}
+    if len(text) > MAX_CHARACTERS:
+        raise InvalidSchedule(text, "text", f"must have at most {MAX_CHARACTERS:,} characters")
+    known = calendars if isinstance(calendars, Mapping) else {calendar.name: calendar for calendar in calendars}
     return _read(text.strip(" \t"), known, 0)
 
 
 def schedule_kind(word: str, read: Callable[[str], Schedule]) -> None:
-    """Let texts that begin with `word:` be schedules of one's own; `read` is given what follows the colon.
+    """Register a kind of schedule of your own: `read` gets what follows `word:` in a text.
 
-    Every process that reads such a job must have done so, a node as well as the command line:
-    a package does it for all with an entry point of the group `everytick.schedules`.
+    Every process that reads such a job must register it, nodes and the command line alike. A
+    package does that for all of them with an entry point of the group `everytick.schedules`.
     """
     if not word.isalpha() or word in _KINDS:
         raise InvalidSchedule(word, "kind", f"must be letters, and none of {', '.join(_KINDS)}")
-    if _own_kinds.setdefault(word, read) is not read:
+    if _registered.setdefault(word, read) is not read:
         raise InvalidSchedule(word, "kind", "is read by another function already: choose another word")
 
 
-_own_kinds: dict[str, Callable[[str], Schedule]] = {}
-_PLUGINS = "everytick.schedules"
+_registered: dict[str, Callable[[str], Schedule]] = {}
+_ENTRY_POINTS = "everytick.schedules"
 
 
 def _read(text: str, calendars: Mapping[str, Calendar], depth: int) -> Combinable:
-    if depth > _DEPTH:
-        raise InvalidSchedule(text, "text", f"must not be nested deeper than {_DEPTH} times")
+    if depth > _DEEPEST:
+        raise InvalidSchedule(text, "text", f"must not be nested deeper than {_DEEPEST} times")
     if text.startswith("("):
         return _combined(text, calendars, depth)
     word, colon, rest = text.partition(":")
     if colon and word not in _KINDS and word.isalpha():
-        return _somebodys(text, word, rest.strip(" \t"))
+        return _registered_schedule(text, word, rest.strip(" \t"))
     body, options = _options(text)
     kind, body = _kind(body)
     spread = options.pop("spread", None)
@@ -94,7 +94,7 @@ def _combined(text: str, calendars: Mapping[str, Calendar], depth: int) -> Combi
 
 
 def _parenthesis(text: str) -> tuple[str, str]:
-    """What stands between the parentheses that a text begins with, and what follows them."""
+    """Return the text inside the first parentheses, and the text after them."""
     depth = 0
     for position, character in enumerate(text):
         depth += (character == "(") - (character == ")")
@@ -118,15 +118,13 @@ def _options(text: str) -> tuple[str, Options]:
     return body.strip(" \t"), options
 
 
-def _somebodys(text: str, word: str, body: str) -> Combinable:
-    """A schedule of a kind that is not ours."""
+def _registered_schedule(text: str, word: str, body: str) -> Combinable:
+    """Return a schedule of a registered kind."""
     try:
-        read = _own_kinds.get(word) or _installed(word)
+        read = _registered.get(word) or _installed(word)
         if read is None:
-            known = ", ".join((*_KINDS, *_own_kinds))
-            reason = (
-                f"must be one of {known}, got {shown(word, 40)}; one's own is made known with schedule_kind() first"
-            )
+            known = ", ".join((*_KINDS, *_registered))
+            reason = f"must be one of {known}, got {shown(word, 40)}; call schedule_kind() first for a kind of your own"
             raise InvalidSchedule(text, "kind", reason)
         found = read(body)
     except EverytickError:
@@ -135,17 +133,17 @@ def _somebodys(text: str, word: str, body: str) -> Combinable:
         raise InvalidSchedule(text, word, f"cannot be read: {type(error).__name__}: {shown(str(error))}") from error
     if not is_schedule(found):
         raise InvalidSchedule(text, word, f"was read as a {type(found).__name__}, which is no schedule")
-    # It has what every schedule has, and none of what ours can be combined by: for that, any_of takes it.
+    # It lacks the methods by which our own are combined; any_of takes it as it is.
     return cast("Combinable", found)
 
 
 def _installed(word: str) -> Callable[[str], Schedule] | None:
-    """What an installed package offers to read this kind by."""
+    """Return the reader that an installed package offers for this kind, or None."""
     from importlib.metadata import entry_points
 
-    for each in entry_points(group=_PLUGINS, name=word):
-        read: Callable[[str], Schedule] = each.load()
-        return _own_kinds.setdefault(word, read)
+    for entry_point in entry_points(group=_ENTRY_POINTS, name=word):
+        read: Callable[[str], Schedule] = entry_point.load()
+        return _registered.setdefault(word, read)
     return None
 
 
@@ -170,7 +168,7 @@ def _only(text: str, options: Options, allowed: tuple[str, ...]) -> None:
 
 def _cron(dialect: str) -> Callable[[str, Options], Combinable]:
     def read(body: str, options: Options) -> Combinable:
-        # Loaded with the first text that is one: a program whose jobs have none starts sooner.
+        # Loaded with the first cron text: a program without one starts sooner.
         from everytick.schedules.cron import cron
 
         given: dict[str, str] = dict(options)

@@ -15,16 +15,28 @@ from everytick.domain.schedule import Schedule, bound, waits_for_end
 from everytick.domain.values import value
 from everytick.domain.window import within
 from everytick.errors import InvalidDuration, InvalidInstant, InvalidSchedule, UnboundSchedule
-from everytick.schedules.hashing import hash_number
 from everytick.schedules.timezones import Zone, instant_of, placed, read_moment, utc
 
 if TYPE_CHECKING:
     from everytick.schedules.calendars import Calendar
 
 UNLIMITED = 2**63
-MAX_TEXT = 100_000
+MAX_CHARACTERS = 100_000
+"""The longest text of a schedule."""
 MAX_PARTS = 1000
+"""The most schedules in one union."""
 BEGINNING = datetime.min.replace(tzinfo=UTC)
+
+
+def hash_number(job_id: str, name: str, size: int) -> int:
+    """Return a stable number below `size` for `H` and `spread`: the same on every node, and after a rename.
+
+    It is the first eight bytes of SHA-1 of `<job id>:<name>`.
+    """
+    from hashlib import sha1  # loads the system's crypto library, which few schedules need
+
+    digest = sha1(f"{job_id}:{name}".encode(), usedforsecurity=False).digest()
+    return int.from_bytes(digest[:8]) % size
 
 
 def checked_limit(limit: int | None) -> int:
@@ -55,7 +67,7 @@ def with_options(body: str, **options: object) -> str:
 
 
 class Combinable(ABC):
-    """A schedule of ours: beside naming instants it can be bound, take a zone, and be combined."""
+    """A schedule of everytick's own: beside naming instants it can be bound to a job, take a zone, and be combined."""
 
     __slots__ = ()
 
@@ -90,7 +102,7 @@ class Combinable(ABC):
         """Say the rule in plain English."""
 
     def bound(self, job_id: str, last_end: datetime | None = None) -> Schedule:
-        """Return the schedule as this job has it; most are the same for every job."""
+        """Return the schedule with this job's id and last end filled in; most schedules need neither."""
         return self
 
     def in_zone(self, tz: Zone) -> "Combinable":
@@ -98,7 +110,7 @@ class Combinable(ABC):
         return self
 
     def excluding(self, calendar: "Calendar", roll: str = "skip") -> "Combinable":
-        """Return the schedule without the calendar's dates; `roll` moves what fell on them or drops it."""
+        """Return the schedule without the calendar's dates; `roll` moves instants on these dates or drops them."""
         from everytick.schedules.exclusions import Excluding, checked_roll
 
         return Excluding(self, calendar, checked_roll(roll))
@@ -319,7 +331,7 @@ def in_window(schedule: Combinable, start: object, end: object) -> Combinable:
 
 
 def in_zone(schedule: Schedule, tz: Zone) -> Schedule:
-    """Return the schedule in this zone where it has none; a schedule of a user's own is left alone."""
+    """Return the schedule in this zone where it has none; a user's own kind of schedule is left alone."""
     return schedule.in_zone(tz) if isinstance(schedule, Combinable) else schedule
 
 

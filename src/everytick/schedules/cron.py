@@ -16,10 +16,10 @@ from typing import NamedTuple
 from everytick.domain.values import value
 from everytick.errors import CronExpressionInvalidError, InvalidSchedule, shown
 from everytick.schedules.combine import Combinable, NeedsJob, chain, checked_limit, in_window, with_options
-from everytick.schedules.fields import hashed, is_hashed, normal
+from everytick.schedules.cron_fields import hashed, is_hashed, normal
+from everytick.schedules.cron_words import cron_words
 from everytick.schedules.timezones import ALWAYS_UTC, DAY, FIRST, LAST, MICROSECOND, Stretch, Zone, utc, zone_of
-from everytick.schedules.walls import Walls, walls
-from everytick.schedules.words import cron_words
+from everytick.schedules.wall_times import WallTimes, wall_times
 
 FIRE_AFTER, SKIP = "fire_after", "skip"
 FIRST_PASS, SECOND_PASS, BOTH = "first", "second", "both"
@@ -97,11 +97,11 @@ class Cron(Combinable):
     dst_gap: str
     dst_fold: str
     day_match: str
-    _walls: Walls = field(init=False, compare=False, repr=False)
+    _wall_times: WallTimes = field(init=False, compare=False, repr=False)
     _zone: Zone | None = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_walls", walls(self.expression, self.dialect, self.day_match))
+        object.__setattr__(self, "_wall_times", wall_times(self.expression, self.dialect, self.day_match))
         object.__setattr__(self, "_zone", None if self.tz is None or self.tz.name == "UTC" else self.tz)
 
     def __str__(self) -> str:
@@ -120,7 +120,7 @@ class Cron(Combinable):
     @property
     def never(self) -> bool:
         """Whether no date has ever matched or ever will."""
-        return self._walls.never
+        return self._wall_times.never
 
     def in_zone(self, tz: Zone) -> "Cron":
         """Return the schedule in this zone, unless it has one of its own."""
@@ -132,7 +132,7 @@ class Cron(Combinable):
             instant = utc(instant)
         zone = self._zone
         if zone is None:
-            return self._walls.after(instant)
+            return self._wall_times.after(instant)
         stretch = zone.latest
         if not stretch.start <= instant < stretch.end:
             if instant > LAST:
@@ -140,7 +140,7 @@ class Cron(Combinable):
             instant = max(instant, FIRST)
             stretch = zone.stretch(instant)
         wall = instant + stretch.offset
-        found = self._walls.after(wall)
+        found = self._wall_times.after(wall)
         if found is not None and found < stretch.calm_until and wall >= stretch.calm_from:
             return found - stretch.offset
         return self._next_among_changes(zone, stretch, instant)
@@ -150,12 +150,12 @@ class Cron(Combinable):
         instant = utc(instant)
         zone = self._zone
         if zone is None:
-            return self._walls.through(instant)
+            return self._wall_times.through(instant)
         if instant < FIRST:
             return None
         instant = min(instant, LAST)
         stretch = zone.stretch(instant)
-        found = self._walls.through(instant + stretch.offset)
+        found = self._wall_times.through(instant + stretch.offset)
         if found is not None and stretch.calm_from <= found < stretch.calm_until:
             return found - stretch.offset
         return self._last_among_changes(zone, stretch, instant)
@@ -166,7 +166,7 @@ class Cron(Combinable):
         Days without a clock change are listed at once: one midnight plus the day's times.
         """
         after, through = utc(after), utc(through)
-        times = self._walls.times() if through - after > DAY and checked_limit(limit) > 100 else []
+        times = self._wall_times.times() if through - after > DAY and checked_limit(limit) > 100 else []
         if len(times) < 2:
             return chain(self, after, through, limit)
         found: list[datetime] = []
@@ -203,17 +203,17 @@ class Cron(Combinable):
                     yield change
 
     def _next_among_changes(self, zone: Zone, stretch: Stretch, instant: datetime) -> datetime | None:
-        """The same answer where a clock change is near: stretch by stretch, each with its walls."""
+        """Return the next instant where a clock change is near: go from stretch to stretch."""
         moved = self._moved_to(zone.before(stretch), stretch)
         if moved is not None and moved > instant:
             return moved
-        found = self._walls.after(instant + stretch.offset)
+        found = self._wall_times.after(instant + stretch.offset)
         while found is not None:
             if found < stretch.wall_end:
                 resume = self._silent_until(zone, stretch, found)
                 if resume is None:
                     return found - stretch.offset
-                found = self._walls.after(resume - MICROSECOND)
+                found = self._wall_times.after(resume - MICROSECOND)
                 continue
             before, following = stretch, zone.after(stretch)
             if following is None:
@@ -222,15 +222,15 @@ class Cron(Combinable):
             if found < stretch.wall_start:
                 if self._moves:
                     return self._first_whole(stretch)
-                found = self._walls.after(stretch.wall_start - MICROSECOND)
+                found = self._wall_times.after(stretch.wall_start - MICROSECOND)
             elif stretch.wall_start < before.wall_end:
-                found = self._walls.after(stretch.wall_start - MICROSECOND)
+                found = self._wall_times.after(stretch.wall_start - MICROSECOND)
         return None
 
     def _last_among_changes(self, zone: Zone, stretch: Stretch, instant: datetime) -> datetime | None:
         wall = instant + stretch.offset
         while True:
-            found = self._walls.through(wall)
+            found = self._wall_times.through(wall)
             if found is not None and found >= stretch.wall_start:
                 resume = self._silent_from(zone, stretch, found)
                 if resume is None:
@@ -247,22 +247,22 @@ class Cron(Combinable):
 
     @property
     def _moves(self) -> bool:
-        return self.dst_gap == FIRE_AFTER and not self._walls.wildcard
+        return self.dst_gap == FIRE_AFTER and not self._wall_times.wildcard
 
     @property
     def _silences(self) -> bool:
-        return self.dst_fold != BOTH and not self._walls.wildcard
+        return self.dst_fold != BOTH and not self._wall_times.wildcard
 
     def _moved_to(self, before: Stretch | None, stretch: Stretch) -> datetime | None:
-        """When what the gap before this stretch skipped fires, or None if nothing was skipped or it stays so."""
+        """Return when wall times that the gap before this stretch skipped fire, or None if none does."""
         if before is None or before.wall_end >= stretch.wall_start or not self._moves:
             return None
-        skipped = self._walls.after(before.wall_end - MICROSECOND)
+        skipped = self._wall_times.after(before.wall_end - MICROSECOND)
         return self._first_whole(stretch) if skipped is not None and skipped < stretch.wall_start else None
 
     def _first_whole(self, stretch: Stretch) -> datetime:
         """The first whole minute (quartz: second) that the wall clock shows in a stretch."""
-        return stretch.start + (FIRST - stretch.wall_start) % self._walls.unit
+        return stretch.start + (FIRST - stretch.wall_start) % self._wall_times.unit
 
     def _silent_until(self, zone: Zone, stretch: Stretch, wall: datetime) -> datetime | None:
         """The wall time until which this pass of a repeated hour stays silent, or None if it does not."""
@@ -286,18 +286,18 @@ class Cron(Combinable):
 
     def _change(self, before: Stretch, stretch: Stretch) -> ClockChange | None:
         low, high = sorted((before.wall_end, stretch.wall_start))
-        wall = self._walls.after(low - MICROSECOND)
+        wall = self._wall_times.after(low - MICROSECOND)
         if wall is None or wall >= high:
             return None
         naive = wall.replace(tzinfo=None)
         if before.wall_end < stretch.wall_start:
             if self._moves:
                 return ClockChange("moved", naive, self._first_whole(stretch), "dst_gap=fire_after")
-            rule = "follows elapsed time" if self._walls.wildcard else "dst_gap=skip"
+            rule = "follows elapsed time" if self._wall_times.wildcard else "dst_gap=skip"
             return ClockChange("skipped", naive, stretch.start, rule)
         if self._silences:
             return ClockChange("silenced", naive, stretch.start, f"dst_fold={self.dst_fold}")
-        rule = "follows elapsed time" if self._walls.wildcard else "dst_fold=both"
+        rule = "follows elapsed time" if self._wall_times.wildcard else "dst_fold=both"
         return ClockChange("doubled", naive, stretch.start, rule)
 
 

@@ -16,15 +16,15 @@ from everytick.schedules.combine import Combinable, chain, in_zone, with_options
 from everytick.schedules.timezones import ALWAYS_UTC, DAY, FIRST, LAST, MICROSECOND, Stretch, Zone, utc
 
 ROLLS = ("skip", "next", "previous")
-# The group of dates around an instant may hold nothing on its far side; the next one that holds anything does.
-_GROUPS = 4
+_GROUPS_TRIED = 4
+"""The group of dates around an instant may hold no later one; the next group with an instant does."""
 # A year is kept free at both ends of the calendar for dates to roll into.
 _EARLY, _LATE = FIRST.replace(year=FIRST.year + 1), LAST.replace(year=LAST.year - 1)
 
 
 @value
 class Excluding(Combinable):
-    """A schedule without the dates of a calendar; `roll` moves what fell on one to an open date."""
+    """A schedule without the dates of a calendar; `roll` moves instants on these dates to an open date."""
 
     schedule: Schedule
     calendar: Calendar
@@ -80,7 +80,7 @@ class Excluding(Combinable):
         if instant > _LATE:
             return None
         day = self.calendar.next_open(self._day(instant))
-        for _ in range(_GROUPS):
+        for _ in range(_GROUPS_TRIED):
             later = [found for near in self._near(day) if (found := self._first_after(near, instant))]
             if later:
                 return min(later)
@@ -94,7 +94,7 @@ class Excluding(Combinable):
         if instant < _EARLY:
             return None
         day = self.calendar.last_open(self._day(instant))
-        for _ in range(_GROUPS):
+        for _ in range(_GROUPS_TRIED):
             earlier = [found for near in self._near(day) if (found := self._last_through(near, instant))]
             if earlier:
                 return max(earlier)
@@ -161,12 +161,12 @@ class Excluding(Combinable):
 
         Within such a span order is kept, so that its first and last need no list of the others.
         """
-        for each in self._group(day):
-            for low, high, offset in self._passes(each):
-                if each == day:
+        for date_ in self._group(day):
+            for low, high, offset in self._passes(date_):
+                if date_ == day:
                     yield low, high, DAY * 0
                     continue
-                moved = (day - each) + offset
+                moved = (day - date_) + offset
                 for wall_low, wall_high, target in self._resolved(day):
                     first, last = max(low, wall_low - moved), min(high, wall_high - moved)
                     if first < last:

@@ -18,7 +18,7 @@ from everytick.schedules.combine import Combinable, checked_limit, in_window, wi
 from everytick.schedules.timezones import DAY, LAST, Zone, fixed, instant_of, read_moment, utc, zone_of
 
 EPOCH = Moment(datetime(1970, 1, 1))  # noqa: DTZ001 - a wall time, in whatever zone
-_MAX_TEXT = 300
+_MAX_CHARACTERS = 300
 _MOMENT = r"[^/\[]*(?:\[[^\]]*\])?"
 _REPEAT = rf"(R[^/]*)/({_MOMENT})/({_MOMENT})"
 _LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -49,8 +49,8 @@ def repeat(text: object, *, tz: object = None, start: object = None) -> Combinab
     Also `R/start/end`, and a bare period with `start` given apart.
     """
     zone = zone_of(tz)
-    if not isinstance(text, str) or len(text) > _MAX_TEXT:
-        raise InvalidSchedule(text, "repeat", f"must be ISO-8601 text of at most {_MAX_TEXT} characters")
+    if not isinstance(text, str) or len(text) > _MAX_CHARACTERS:
+        raise InvalidSchedule(text, "repeat", f"must be ISO-8601 text of at most {_MAX_CHARACTERS} characters")
     if not text.startswith("R"):
         moment, zone = (EPOCH, zone) if start is None else _start(start, start, zone)
         return Repeat(_period(text, text), moment, zone)

@@ -24,7 +24,7 @@ DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
 MICROSECOND = timedelta(microseconds=1)
 
-# A day is kept free at both ends of the calendar, so that adding an offset never overflows.
+# A year is kept free at both ends of the calendar, so that adding an offset never overflows.
 FIRST = datetime(2, 1, 1, tzinfo=UTC)
 LAST = datetime(9998, 12, 31, 23, 59, 59, tzinfo=UTC)
 
@@ -37,9 +37,9 @@ _NOT_FOLDERS = ("posix/", "right/")
 class Stretch:
     """A span of instants over which a zone keeps one offset.
 
-    `calm_from` and `calm_until` bound the walls for which neither neighbour matters: from
-    the first on, no wall was seen before and nothing was moved out of a gap; before the
-    second, no wall will be seen again.
+    Wall times from `calm_from` until `calm_until` are far enough from both clock changes: from
+    the first on, none was shown before and none was moved out of a gap; before the second,
+    none is shown again.
     """
 
     __slots__ = ("calm_from", "calm_until", "end", "offset", "start", "wall_end", "wall_start")
@@ -49,7 +49,7 @@ class Stretch:
         self.wall_start, self.wall_end = start + offset, end + offset
         self.calm_from = start + before if before > offset else self.wall_start
         if before < offset:
-            # What was moved out of the gap fires at the first whole minute, which may come a little later.
+            # Wall times moved out of the gap fire at the first whole minute, up to a minute after the change.
             self.calm_from += timedelta(minutes=1)
         self.calm_until = min(self.wall_end, end + after)
 
@@ -58,7 +58,7 @@ ALWAYS_UTC = Stretch(FIRST, LAST, DAY * 0, DAY * 0, DAY * 0)
 
 
 class Zone:
-    """A time zone by its IANA name or its rule, cut into stretches of constant offset as they are asked for."""
+    """A time zone by its IANA name or its rule. Years are cut into stretches of constant offset when first needed."""
 
     __slots__ = ("_years", "info", "latest", "name")
 
@@ -68,7 +68,7 @@ class Zone:
         self.latest = self._find(datetime(2000, 1, 1, tzinfo=UTC))
 
     def take(self, info: tzinfo) -> None:
-        """Go by another edition of the same zone's table."""
+        """Use another edition of the same zone's table from now on."""
         self.info = info
         self._years.clear()
         self.latest = self._find(datetime(2000, 1, 1, tzinfo=UTC))
@@ -92,7 +92,7 @@ class Zone:
 
     def stretch(self, instant: datetime) -> Stretch:
         """Return the stretch that holds this UTC instant."""
-        # `latest` is read by the hot path of `Cron.next_after` too: most questions are about one season.
+        # `Cron.next_after` reads `latest` too: most calls ask about the same season.
         latest = self.latest
         if latest.start <= instant < latest.end:
             return latest
@@ -178,16 +178,16 @@ class Zone:
 
 
 _known: dict[str, Zone] = {}
-"""Every zone that was looked up, by its name: schedules hold on to them."""
+"""Every zone that was looked up, by its name. Schedules keep references to them."""
 
 
 def use_packaged_zones() -> None:
-    """Let every zone of this process be that of the tzdata package, those that schedules have already included."""
+    """Take every zone of this process from the tzdata package, also zones that schedules hold already."""
     zoneinfo.reset_tzpath(to=())
     ZoneInfo.clear_cache()
-    for name, each in _known.items():
+    for name, known in _known.items():
         if not name.startswith(PREFIX):
-            each.take(ZoneInfo(name))
+            known.take(ZoneInfo(name))
 
 
 @lru_cache(maxsize=1024)
@@ -235,7 +235,7 @@ def fixed(offset: timedelta) -> Zone:
 
 
 def utc(instant: datetime) -> datetime:
-    """Return an aware datetime in UTC; a naive one is refused, since nobody can tell where it is."""
+    """Return an aware datetime in UTC; a naive one is refused, since it could be in any zone."""
     if instant.tzinfo is UTC:
         return instant
     if instant.utcoffset() is None:

@@ -155,7 +155,7 @@ def test_equal_expressions_share_one_compiled_form() -> None:
     first, second = cron("7 3 * * 1-5", tz="Asia/Tokyo"), cron("7  3 * * 1-5")
     assert isinstance(first, Cron)
     assert isinstance(second, Cron)
-    assert first._walls is second._walls
+    assert first._wall_times is second._wall_times
 
 
 def test_a_union_of_equal_parts_is_the_part_itself() -> None:
@@ -239,7 +239,7 @@ def test_a_limit_is_kept_and_a_negative_one_is_refused() -> None:
 @pytest.fixture
 def no_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test makes known is unknown to the next."""
-    monkeypatch.setattr(codec, "_own_kinds", {})
+    monkeypatch.setattr(codec, "_registered", {})
 
 
 @pytest.mark.usefixtures("no_kinds")
@@ -275,7 +275,7 @@ def test_what_the_reader_of_a_kind_does_wrong_is_told_as_a_mistake_of_the_text()
         schedule("tide: high")
     with pytest.raises(InvalidSchedule, match="noon was read as a str, which is no schedule"):
         schedule("noon: sharp")
-    with pytest.raises(InvalidSchedule, match=r"one of cron, .*, after, tide, noon, got moon; one's own is made known"):
+    with pytest.raises(InvalidSchedule, match=r"one of cron, .*, after, tide, noon, got moon; call schedule_kind\(\) first"):
         schedule("moon: full")
 
 

@@ -57,7 +57,7 @@ def test_equal_definitions_give_equal_text() -> None:
 
 def test_a_schedule_without_a_text_form_is_refused_where_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """S0-037: and a store in memory needs none."""
-    monkeypatch.setattr(codec, "_own_kinds", {})
+    monkeypatch.setattr(codec, "_registered", {})
     mine, tick = Tide(datetime(2026, 11, 16, tzinfo=UTC)), Everytick(name="shop")
     for written in (mine, any_of(cron("0 9 * * *"), mine)):
         with pytest.raises(
@@ -75,7 +75,7 @@ def test_a_schedule_without_a_text_form_is_refused_where_it_is_written(monkeypat
 
 def test_a_schedule_of_ones_own_reads_back_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     """S0-037"""
-    monkeypatch.setattr(codec, "_own_kinds", {"tide": read_tide})
+    monkeypatch.setattr(codec, "_registered", {"tide": read_tide})
     mine = Tide(datetime(2026, 11, 16, tzinfo=UTC))
     job = Everytick(name="shop").define("mine", any_of(mine, every("1d")).excluding(CLOSED), stop_schedule=mine).job
 

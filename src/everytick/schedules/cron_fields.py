@@ -1,4 +1,4 @@
-"""Cron text to bit masks, in the three dialects, refusing whatever is not in the dialect.
+"""From cron text to bit masks, in three dialects. Text that the dialect does not have is refused.
 
 A mask holds bit n when the field names n. Numbers are checked before anything is
 expanded, so that no input costs more than its own length.
@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 
 from everytick.domain.values import value
 from everytick.errors import CronExpressionInvalidError, FieldParseError, shown
-from everytick.schedules.combine import MAX_TEXT
-from everytick.schedules.hashing import hash_number
+from everytick.schedules.combine import MAX_CHARACTERS, hash_number
 
 _BLANKS = re.compile(r"[ \t]+")
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
@@ -99,16 +98,16 @@ class Masks:
 
 
 def normal(expression: object) -> str:
-    """Return the expression with single blanks; that is the form that is kept and compared."""
+    """Return the expression with single blanks, the form that is stored and compared."""
     if not isinstance(expression, str):
         raise CronExpressionInvalidError(expression, "format", "must be text like 30 2 * * 1-5")
-    if len(expression) > MAX_TEXT:
-        raise CronExpressionInvalidError(expression, "format", f"must have at most {MAX_TEXT:,} characters")
+    if len(expression) > MAX_CHARACTERS:
+        raise CronExpressionInvalidError(expression, "format", f"must have at most {MAX_CHARACTERS:,} characters")
     return _BLANKS.sub(" ", expression).strip(" ")
 
 
 def read(expression: str, dialect: str, day_match: str) -> Masks:
-    """Return the masks of a normal expression; whatever the dialect does not have is refused.
+    """Return the masks of an expression as `normal` writes it; text that the dialect does not have is refused.
 
     A field with `H` is read for its mistakes only: its number comes with the job (`hashed`).
     """

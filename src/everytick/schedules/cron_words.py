@@ -1,8 +1,8 @@
-"""Cron expressions in plain English, said from their text so that every dialect reads as written."""
+"""Cron expressions in plain English, put together from their text, so that every dialect reads as written."""
 
 from collections.abc import Callable
 
-from everytick.schedules.fields import MACROS
+from everytick.schedules.cron_fields import MACROS
 
 _WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS = (
@@ -21,8 +21,8 @@ _MONTHS = (
     "December",
 )
 _ORDINALS = ("", "first", "second", "third", "fourth", "fifth")
-_MANY = 6
-"""So many times of day are listed one by one; more are said by their fields."""
+_MOST_TIMES_LISTED = 6
+"""Up to six times of day are listed one by one; more are described by their fields."""
 
 
 def cron_words(expression: str, dialect: str, day_match: str) -> str:
@@ -61,7 +61,7 @@ def _clock_times(second: str, minute: str, hour: str) -> list[str]:
     if not all(part.isdigit() for parts in fields for part in parts):
         return []
     hours, minutes, seconds = (sorted({int(part) for part in parts}) for parts in fields)
-    if len(hours) * len(minutes) * len(seconds) > _MANY:
+    if len(hours) * len(minutes) * len(seconds) > _MOST_TIMES_LISTED:
         return []
     tail = "" if second == "0" else ":{:02}"
     return [f"{h:02}:{m:02}" + tail.format(s) for h in hours for m in minutes for s in seconds]

@@ -1,4 +1,4 @@
-"""Matching wall times of a cron expression, found by bit masks: no zone, no clock.
+"""The wall times that a cron expression matches, computed with bit masks: no zone, no clock.
 
 `after` and `through` walk from field to field, never from minute to minute: the next set
 bit of a mask is `mask & -mask`, the last one its `bit_length`. A month's matching days are
@@ -9,14 +9,14 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
 
-from everytick.schedules.fields import Masks, Special, read
+from everytick.schedules.cron_fields import Masks, Special, read
 from everytick.schedules.timezones import MICROSECOND
 
 MINUTE = timedelta(minutes=1)
-# Every date and weekday of the Gregorian calendar comes again after 400 years: what was not
-# found within them never comes.
-CYCLE = 400
+CYCLE_YEARS = 400
+"""After so many years the Gregorian calendar repeats its weekdays: a date that none of them has never comes."""
 _FIRST_YEAR, _LAST_YEAR = 1, 9999
+# Seven bits of weekdays times this are six weeks of them, enough for any month.
 _WEEKS = sum(1 << 7 * week for week in range(6))
 
 
@@ -29,7 +29,7 @@ def _months(january_first: int, leap: bool) -> tuple[tuple[int, int], ...]:
 
 def _years() -> tuple[tuple[tuple[int, int], ...], ...]:
     kinds = {(first, leap): _months(first, leap) for first in range(7) for leap in (False, True)}
-    starts = [date(2000 + year, 1, 1) for year in range(CYCLE + 1)]
+    starts = [date(2000 + year, 1, 1) for year in range(CYCLE_YEARS + 1)]
     return tuple(
         kinds[start.isoweekday() % 7, (following - start).days == 366] for start, following in pairwise(starts)
     )
@@ -39,7 +39,7 @@ def _years() -> tuple[tuple[tuple[int, int], ...], ...]:
 _YEARS = _years()
 
 
-class Walls:
+class WallTimes:
     """The wall times of one expression, to the minute."""
 
     __slots__ = (
@@ -120,7 +120,7 @@ class Walls:
     def _later_month(self, year: int, month: int) -> datetime | None:
         if self.never:
             return None
-        for following in range(year, min(year + CYCLE, _LAST_YEAR) + 1):
+        for following in range(year, min(year + CYCLE_YEARS, _LAST_YEAR) + 1):
             rest = self._months_of(following) >> month + 1
             while rest:
                 month += (rest & -rest).bit_length()
@@ -134,7 +134,7 @@ class Walls:
     def _earlier_month(self, year: int, month: int) -> datetime | None:
         if self.never:
             return None
-        for former in range(year, max(year - CYCLE, _FIRST_YEAR) - 1, -1):
+        for former in range(year, max(year - CYCLE_YEARS, _FIRST_YEAR) - 1, -1):
             rest = self._months_of(former) & (1 << month) - 1
             while rest:
                 month = rest.bit_length() - 1
@@ -146,24 +146,24 @@ class Walls:
         return None
 
     def _late(self, year: int, month: int, day: int, hours: int) -> datetime:
-        """The last matching time of a day among these hours."""
+        """Return the last matching time of a day within these hours."""
         return datetime(year, month, day, hours.bit_length() - 1, self.minutes.bit_length() - 1, 0, 0, UTC)
 
     def _months_of(self, year: int) -> int:
         return self.months
 
     def _never(self) -> bool:
-        # A weekday comes on every date of the year at some time; only a day that no named month has never does.
+        # Over the years each weekday falls on each date. Only a day that no named month has (30 February) never comes.
         return not self.either and not any(self.days & _YEARS[0][month][1] for month in bits(self.months))
 
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
-# Around the years that a quartz expression can name.
+# A quartz expression with a year matches later than the first and not later than the second.
 _QUARTZ_FIRST = datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)
 _QUARTZ_LAST = datetime(2199, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
-class QuartzWalls(Walls):
+class QuartzWallTimes(WallTimes):
     """The wall times of a quartz expression, to the second, with its special days and its years."""
 
     __slots__ = ("seconds", "specials", "years")
@@ -239,22 +239,23 @@ class QuartzWalls(Walls):
         return self.months if self.years >> year & 1 else 0
 
     def _never(self) -> bool:
-        years = bits(self.years) if self.years is not None else range(2000, 2000 + CYCLE)
+        years = bits(self.years) if self.years is not None else range(2000, 2000 + CYCLE_YEARS)
         return not any(self.days_of(year, month) for year in years for month in bits(self.months))
 
 
-def walls(expression: str, dialect: str, day_match: str) -> Walls:
-    """Return the compiled form of a normal expression; equal expressions share one."""
-    # A text of unusual length is not kept: thousands of them would be a way to fill the memory.
-    compiled = _shared if len(expression) <= 200 else _compiled
+def wall_times(expression: str, dialect: str, day_match: str) -> WallTimes:
+    """Return the wall times of an expression as `normal` writes it; equal expressions share one value."""
+    # Long texts are not cached: 4096 of the longest would fill 400 MB.
+    compiled = _shared if len(expression) <= _LONGEST_CACHED_CHARACTERS else _compiled
     return compiled(expression, dialect, day_match)
 
 
-def _compiled(expression: str, dialect: str, day_match: str) -> Walls:
+def _compiled(expression: str, dialect: str, day_match: str) -> WallTimes:
     masks = read(expression, dialect, day_match)
-    return QuartzWalls(masks) if dialect == "quartz" else Walls(masks)
+    return QuartzWallTimes(masks) if dialect == "quartz" else WallTimes(masks)
 
 
+_LONGEST_CACHED_CHARACTERS = 200
 _shared = lru_cache(maxsize=4096)(_compiled)
 
 
