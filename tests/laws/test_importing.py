@@ -14,7 +14,7 @@ from everytick.sources.importing.apscheduler import read_listing
 from everytick.sources.importing.celery_beat import read_beat
 from everytick.sources.importing.cronjob import read_manifest
 from everytick.sources.importing.crontab import read_crontab
-from everytick.sources.importing.found import Findings, Unreadable, Unsayable
+from everytick.sources.importing.findings import Findings, UnreadableSource, Unsayable
 from everytick.sources.importing.systemd import read_timer
 from everytick.sources.importing.wall_rule import DAYS, HOURS, MINUTES, MONTHS, WEEKDAYS, WallRule, numbers
 from everytick.sources.job_files import read_jobs
@@ -196,7 +196,7 @@ PIECES = st.sampled_from(
 def test_no_file_whatever_stands_in_it_does_more_than_be_refused(read: Any, raw: bytes) -> None:
     try:
         found: Findings = read(raw, "f") if read is not _timer else read(raw)
-    except Unreadable as refused:
+    except UnreadableSource as refused:
         said, found = [str(refused)], Findings("f", {})
     else:
         said = [str(each) for each in found.left]

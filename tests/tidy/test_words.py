@@ -11,6 +11,7 @@ from tests.tidy.tree import ROOT, parsed, under
 
 RULES = tomllib.loads((ROOT / "tests/tidy/words.toml").read_text())
 REFUSED: dict[str, str] = RULES["words"]
+MIRRORED = re.compile(r"stores/(?:memory|postgres|sqlite)/.*")
 EXEMPT: tuple[str, ...] = tuple(RULES["exempt"]["paths"])
 
 
@@ -45,6 +46,18 @@ def test_identifiers_use_one_word_per_concept() -> None:
 
     assert len(named) > 100
     assert found == []
+
+
+def test_one_class_name_is_one_concept() -> None:
+    """A reader who searches for a class finds one; the three stores mirror each other and count as one place."""
+    places: dict[str, set[str]] = {}
+    for path in under("src/"):
+        for node in parsed(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, set()).add(MIRRORED.sub("stores/", path))
+
+    repeated = {name: sorted(found) for name, found in places.items() if len(found) > 1}
+    assert {name: found for name, found in repeated.items() if name not in RULES["repeated"]["classes"]} == {}
 
 
 @pytest.mark.parametrize(

@@ -35,13 +35,13 @@ def show(origin: bool, as_json: bool) -> None:
 def _settings() -> Iterator[tuple[str, str, str]]:
     """Each setting with its value as it may be shown, and its origin; what the code says wins over the built-in."""
     from everytick.cli.session import loaded
-    from everytick.config.settings import NODE_KEYS, Place, shown_value
+    from everytick.config.settings import NODE_KEYS, SettingPlace, shown_value
 
     settings = state().settings
     code = None if settings["app"].value is None else loaded(settings["app"].value).settings
     for name, setting in settings.items():
         value, origin = setting.value, setting.origin
-        if code is not None and name in NODE_KEYS and setting.place is Place.BUILT_IN:
+        if code is not None and name in NODE_KEYS and setting.place is SettingPlace.BUILT_IN:
             own = getattr(code, name)
             value, origin = (own, "application") if own != value else (value, origin)
         yield name, shown_value(name, value), origin

@@ -17,7 +17,7 @@ from everytick.errors import shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from everytick.sources.importing.found import Findings
+    from everytick.sources.importing.findings import Findings
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -171,14 +171,14 @@ def _import(
     read: _Reader,
 ) -> int:
     """Read all files, then write what they hold and list what they hold besides; one that is none ends it all."""
-    from everytick.sources.importing.found import Unreadable
+    from everytick.sources.importing.findings import UnreadableSource
 
     if not files:
         raise Refused("no file was named: give FILE, or - for what comes in on stdin")
     taken: set[str] = set()
     try:
         findings = [read(_bytes(path), _shown(path), taken=taken) for path in files]
-    except Unreadable as error:
+    except UnreadableSource as error:
         raise Refused(str(error), Exit.INVALID_FILE) from None
     if folder is None:
         _to_stdout(what, findings)
@@ -206,7 +206,7 @@ def _shown(path: Path) -> str:
 
 
 def _to_stdout(what: str, findings: Sequence[Findings]) -> None:
-    from everytick.sources.importing.found import file_of
+    from everytick.sources.importing.findings import file_of
 
     if any(each.jobs for each in findings):
         click.echo(file_of(findings, _head(what, [each.file for each in findings])), nl=False)
@@ -214,7 +214,7 @@ def _to_stdout(what: str, findings: Sequence[Findings]) -> None:
 
 def _to_folder(what: str, files: Sequence[Path], findings: Sequence[Findings], folder: Path) -> None:
     """Write each file of jobs; what is there already is looked for first, so that all are written or none."""
-    from everytick.sources.importing.found import file_of
+    from everytick.sources.importing.findings import file_of
 
     texts: dict[Path, str] = {}
     for path, each in zip(files, findings, strict=True):

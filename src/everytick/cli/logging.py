@@ -71,10 +71,10 @@ def set_up(level: str, format_: Setting) -> None:
 
     Unless somebody names a format outside of the code: that wins, as every setting does.
     """
-    from everytick.config.settings import Place
+    from everytick.config.settings import SettingPlace
 
     root = logging.getLogger()
-    if root.handlers and format_.place is Place.BUILT_IN:
+    if root.handlers and format_.place is SettingPlace.BUILT_IN:
         return
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if format_.value == "json" else Lines(has_colour(sys.stderr)))

@@ -169,15 +169,15 @@ def _configured(app: Everytick, settings: Settings) -> Everytick:
     from dataclasses import fields
     from pathlib import Path
 
-    from everytick.config.settings import NODE_KEYS, Place
+    from everytick.config.settings import NODE_KEYS, SettingPlace
     from everytick.node.settings import node_settings
 
     if settings["jobs"].value is not None:
         app.jobs_folder = Path(settings["jobs"].value).expanduser().absolute()
         _import_from_here()
-    if settings["jobs_owner"].place > Place.BUILT_IN:
+    if settings["jobs_owner"].place > SettingPlace.BUILT_IN:
         app.jobs_owner = settings["jobs_owner"].value
-    given = {key: settings[key].value for key in NODE_KEYS if settings[key].place > Place.BUILT_IN}
+    given = {key: settings[key].value for key in NODE_KEYS if settings[key].place > SettingPlace.BUILT_IN}
     if given:
         own = {field.name: getattr(app.settings, field.name) for field in fields(app.settings)}
         app.settings = node_settings(**{**own, **given})

@@ -222,7 +222,7 @@ def print_unit(user: str | None) -> None:
 
 def _named(app: Everytick) -> Iterator[tuple[str, str]]:
     """The variables that name what runs; a configuration file is found in the folder itself."""
-    from everytick.config.settings import Place, without_password
+    from everytick.config.settings import SettingPlace, without_password
 
     settings = state().settings
     store = settings["store"]
@@ -230,7 +230,7 @@ def _named(app: Everytick) -> Iterator[tuple[str, str]]:
         yield "EVERYTICK_APP", settings["app"].value
     if settings["jobs"].value is not None:
         yield "EVERYTICK_JOBS", str(app.jobs_folder)
-    if store.value is not None and store.place > Place.FILE:
+    if store.value is not None and store.place > SettingPlace.FILE:
         if without_password(store.value) != store.value:
             text = f"{store.origin} holds a password, which a unit shows to everybody: write it into a file, and name"
             raise Refused(f"{text} that by EVERYTICK_STORE_FILE in the unit, or write store = into everytick.toml")

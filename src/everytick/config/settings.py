@@ -23,7 +23,7 @@ OWN_FILE, PROJECT_FILE = "everytick.toml", "pyproject.toml"
 _OF_KUBERNETES = r"SERVICE_(HOST|PORT)(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?"
 
 
-class Place(IntEnum):
+class SettingPlace(IntEnum):
     """Where a setting came from; a later place wins."""
 
     BUILT_IN = 0
@@ -36,7 +36,7 @@ class Setting(NamedTuple):
     """A value, the place it came from, and that place by its name: a file, a variable, an option."""
 
     value: Any
-    place: Place
+    place: SettingPlace
     origin: str
 
 
@@ -143,11 +143,11 @@ def gather(
     Without `file` it is `everytick.toml` or the table `[tool.everytick]` of `pyproject.toml`
     in the folder, which is the current one unless given.
     """
-    found = {name: Setting(key.built_in, Place.BUILT_IN, "built-in") for name, key in KEYS.items()}
+    found = {name: Setting(key.built_in, SettingPlace.BUILT_IN, "built-in") for name, key in KEYS.items()}
     found |= from_file(Path.cwd() if folder is None else folder, file)
     found |= from_environment(os.environ if environment is None else environment)
     for name, (option, given) in options.items():
-        found[name] = _read(name, given, Place.OPTION, option)
+        found[name] = _read(name, given, SettingPlace.OPTION, option)
     return found
 
 
@@ -182,7 +182,7 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
         if name in found:
             raise InvalidSetting(variable, given, f"says what {found[name].origin} says too: keep one of the two")
         said = _contents(variable, given) if by_file else given
-        found[name] = _read(name, said, Place.ENVIRONMENT, variable)
+        found[name] = _read(name, said, SettingPlace.ENVIRONMENT, variable)
     return found
 
 
@@ -255,7 +255,7 @@ def _from_table(table: Mapping[str, Any], file: Path) -> Settings:
             raise InvalidSetting(name, given, f"in {where} is not known{near}; there are: {', '.join(KEYS)}")
         if name in found:
             raise InvalidSetting(word, given, f"in {where} says what another word for {name} says too: keep one")
-        setting = _read(name, given, Place.FILE, where)
+        setting = _read(name, given, SettingPlace.FILE, where)
         if name in _PATHS:
             # Beside the file that names it, wherever we were started.
             setting = setting._replace(value=str(file.parent / setting.value))
@@ -263,7 +263,7 @@ def _from_table(table: Mapping[str, Any], file: Path) -> Settings:
     return found
 
 
-def _read(name: str, given: object, place: Place, origin: str) -> Setting:
+def _read(name: str, given: object, place: SettingPlace, origin: str) -> Setting:
     key = KEYS[name]
     try:
         return Setting(key.read(given), place, origin)

@@ -43,7 +43,7 @@ from everytick.domain.readers import (
     OPTIONAL_DURATION,
     OPTIONAL_SCHEDULE,
     SET_OF_NAMES,
-    Reader,
+    PolicyReader,
     count,
     duration,
     one_of,
@@ -88,7 +88,7 @@ class Policy(NamedTuple):
     It stands in the annotation of a field of `Settings`, whose name and default are the policy's own.
     """
 
-    reader: Reader
+    reader: PolicyReader
     levels: frozenset[Level]
     sentence: str
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from everytick.domain.durations import format_duration, instant
 from everytick.domain.names import checked_name
-from everytick.domain.readers import DURATION, TEXT, Reader, Schema, count, described, one_of, or_null, own, table
+from everytick.domain.readers import DURATION, TEXT, PolicyReader, Schema, count, described, one_of, or_null, own, table
 from everytick.domain.reading import INSTANT, LARGEST, NOT_OBEYED_YET, choice, fill, keys, length, refused, whole
 from everytick.domain.values import value
 from everytick.errors import InvalidPolicies
@@ -277,13 +277,13 @@ _RETENTION_KEYS: dict[str, Schema] = {
     "keep_last": described(count(0).schema, "How many of a job's newest occurrences to keep, however old they are."),
 }
 
-TIMEZONE = Reader(
+TIMEZONE = PolicyReader(
     own(timezone), {**TEXT, "examples": ["Europe/Berlin", "UTC"]}, "str | tzinfo", python='ZoneInfo("Europe/Berlin")'
 )
-DESCRIPTION = Reader(own(description), {**TEXT, "maxLength": LONGEST_DESCRIPTION}, "str")
+DESCRIPTION = PolicyReader(own(description), {**TEXT, "maxLength": LONGEST_DESCRIPTION}, "str")
 LATE_OVERLAP = one_of(LateOverlap, late_overlap)
 UPDATE_POLICY = one_of(UpdatePolicy, update_policy)
-RECOVERY = Reader(
+RECOVERY = PolicyReader(
     own(recovery),
     {"anyOf": [_STRATEGY, table(("strategy",), **_RECOVERY_KEYS)]},
     "StrategyWord | Recovery | Mapping[str, Any]",
@@ -291,7 +291,7 @@ RECOVERY = Reader(
     choices=Strategy,
     base={"strategy": "bounded_window"},
 )
-ON_CREATE = Reader(
+ON_CREATE = PolicyReader(
     own(on_create),
     {
         "anyOf": [
@@ -303,4 +303,4 @@ ON_CREATE = Reader(
     python='backfill_from("2026-01-31T00:00:00Z")',
     choices=FirstSight,
 )
-RETENTION = Reader(own(retention), table((), **_RETENTION_KEYS), "Retention | Mapping[str, Any]", base={})
+RETENTION = PolicyReader(own(retention), table((), **_RETENTION_KEYS), "Retention | Mapping[str, Any]", base={})

@@ -1,6 +1,6 @@
 """How the value of a policy is written, said once: read it, and tell it to type checkers, editors and people.
 
-A `Reader` goes into the declaration of a policy (`domain/config.py`). The keywords of the
+A `PolicyReader` goes into the declaration of a policy (`domain/config.py`). The keywords of the
 API, the schema of job files and the pages of options follow from it.
 """
 
@@ -48,7 +48,7 @@ def described(schema: Schema, sentence: str) -> Schema:
     return {**schema, "description": sentence}
 
 
-class Reader(NamedTuple):
+class PolicyReader(NamedTuple):
     """How one kind of value is written.
 
     `read` takes the policy's name and anything at all; it returns the value or refuses it with
@@ -66,7 +66,7 @@ class Reader(NamedTuple):
     is_optional: bool = False
 
 
-def or_none(reader: Reader) -> Reader:
+def or_none(reader: PolicyReader) -> PolicyReader:
     """Return the reader that also takes None, for none."""
 
     def read(key: str, given: object) -> object:
@@ -75,9 +75,9 @@ def or_none(reader: Reader) -> Reader:
     return reader._replace(read=read, schema=or_null(reader.schema), is_optional=True)
 
 
-def one_of(kind: type[StrEnum], read: Callable[[object], object] | None = None) -> Reader:
+def one_of(kind: type[StrEnum], read: Callable[[object], object] | None = None) -> PolicyReader:
     """Return the reader of one word of several; `read` refuses what the words alone do not tell."""
-    return Reader(
+    return PolicyReader(
         (lambda key, given: choice(key, kind, given)) if read is None else own(read),
         {"enum": [str(word) for word in kind]},
         f"{kind.__name__}Word",
@@ -85,9 +85,9 @@ def one_of(kind: type[StrEnum], read: Callable[[object], object] | None = None) 
     )
 
 
-def duration(least: timedelta = INSTANT, *instead: str) -> Reader:
+def duration(least: timedelta = INSTANT, *instead: str) -> PolicyReader:
     """Return the reader of a length of time that is not shorter than `least`."""
-    return Reader(lambda key, given: length(key, given, least, *instead), DURATION, "Duration")
+    return PolicyReader(lambda key, given: length(key, given, least, *instead), DURATION, "Duration")
 
 
 def _length_or_none(key: str, given: object) -> timedelta | None:
@@ -98,10 +98,12 @@ OPTIONAL_DURATION = or_none(duration())._replace(read=_length_or_none)
 """A length of time that is not zero, or None for none."""
 
 
-def count(least: int, *instead: str, most: int = LARGEST) -> Reader:
+def count(least: int, *instead: str, most: int = LARGEST) -> PolicyReader:
     """Return the reader of a whole number within its bounds."""
     bounds = {"minimum": least} if most == LARGEST else {"minimum": least, "maximum": most}
-    return Reader(lambda key, given: whole(key, given, least, most, *instead), {"type": "integer", **bounds}, "int")
+    return PolicyReader(
+        lambda key, given: whole(key, given, least, most, *instead), {"type": "integer", **bounds}, "int"
+    )
 
 
 def own(read: Callable[[Any], object]) -> Callable[[str, Any], object]:
@@ -116,11 +118,11 @@ def _schedule(key: str, given: object) -> Schedule | None:
     raise refused(key, given, "is not a schedule", f'{key}=cron("0 6 * * *")')
 
 
-ON_OR_OFF = Reader(switch, SWITCH, "bool")
-NAME = Reader(checked_name, TEXT, "str")
-SET_OF_NAMES = Reader(names, NAMES, "str | Iterable[str]", python='{"nightly", "billing"}')
-MOMENT = Reader(
+ON_OR_OFF = PolicyReader(switch, SWITCH, "bool")
+NAME = PolicyReader(checked_name, TEXT, "str")
+SET_OF_NAMES = PolicyReader(names, NAMES, "str | Iterable[str]", python='{"nightly", "billing"}')
+MOMENT = PolicyReader(
     own(instant), {**TEXT, "examples": ["2026-01-31T09:00:00Z"]}, "datetime | str", python="datetime(…, tzinfo=UTC)"
 )
-JSON = Reader(own(payload), {}, "Any")
-OPTIONAL_SCHEDULE = or_none(Reader(_schedule, SCHEDULE, "Schedule | str", python='cron("0 6 * * *")'))
+JSON = PolicyReader(own(payload), {}, "Any")
+OPTIONAL_SCHEDULE = or_none(PolicyReader(_schedule, SCHEDULE, "Schedule | str", python='cron("0 6 * * *")'))

@@ -10,7 +10,7 @@ from everytick.domain.readers import (
     DURATION,
     NAMES,
     SWITCH,
-    Reader,
+    PolicyReader,
     Schema,
     count,
     described,
@@ -160,7 +160,7 @@ def _is_path(text: str) -> bool:
 
 
 RETRY = or_none(
-    Reader(
+    PolicyReader(
         own(retry),
         table(("max", "interval"), **_KEYS),
         "Retry | Mapping[str, Any]",

@@ -29,7 +29,7 @@ SUFFIXES = (".yaml", ".yml")
 _TOO_FRESH = 2_000_000_000
 
 
-class Kind(StrEnum):
+class SourceEventKind(StrEnum):
     """What happened to a job."""
 
     ADDED = "added"
@@ -41,7 +41,7 @@ class Kind(StrEnum):
 class SourceEvent:
     """A job was added, updated or deleted; what was deleted has a name only."""
 
-    kind: Kind
+    kind: SourceEventKind
     name: str
     job: FileJob | None = None
 
@@ -256,9 +256,9 @@ class Folder:
 
     def _events(self, now: dict[str, FileJob]) -> list[SourceEvent]:
         before, self._jobs = self._jobs, now
-        gone = [SourceEvent(Kind.DELETED, name) for name in before if name not in self._jobs]
+        gone = [SourceEvent(SourceEventKind.DELETED, name) for name in before if name not in self._jobs]
         come = [
-            SourceEvent(Kind.UPDATED if name in before else Kind.ADDED, name, job)
+            SourceEvent(SourceEventKind.UPDATED if name in before else SourceEventKind.ADDED, name, job)
             for name, job in self._jobs.items()
             if name not in before or _differs(before[name], job)
         ]

@@ -19,7 +19,7 @@ from everytick.schedules.combine import in_zone
 from everytick.schedules.timezones import zone
 from everytick.sources import yaml_models as models
 from everytick.sources.yaml_calendars import Beside
-from everytick.sources.yaml_reader import Mistake, Node, Place, Several, Step, read_yaml
+from everytick.sources.yaml_reader import Mistake, Position, Several, Step, YamlNode, read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ class FileJob:
     job: Job
     suspended: bool
     file: str
-    place: Place
+    place: Position
     written: Written
 
 
@@ -105,7 +105,7 @@ def read_jobs(raw: bytes, file: str, *, owner: str = FILE) -> JobFile:
 class _Reader:
     """Reads the jobs of one document and collects what is wrong."""
 
-    def __init__(self, root: Node, file: str, owner: str) -> None:
+    def __init__(self, root: YamlNode, file: str, owner: str) -> None:
         self._root, self._file, self._owner = root, file, owner
         self.beside = Beside(file)
         self.mistakes: list[Mistake] = []

@@ -60,7 +60,7 @@ _BEGIN_NUMBERS = frozenset("0123456789-+.")
 _LAYOUT = (StreamStartEvent, StreamEndEvent, DocumentEndEvent)
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """Where something stands, counted from one, as editors do."""
 
     line: int
@@ -94,7 +94,7 @@ class Several(ValueError):
 _NOTHING: dict[Any, Any] = {}
 
 
-class Node:
+class YamlNode:
     """A value, the place it stands at, and the nodes inside it; `size` counts them all."""
 
     __slots__ = ("data", "inside", "keys", "mark", "size")
@@ -102,10 +102,10 @@ class Node:
     def __init__(self, mark: Mark) -> None:
         self.data: Any = None
         self.mark, self.size = mark, 1
-        self.inside: dict[Step, Node] = _NOTHING
+        self.inside: dict[Step, YamlNode] = _NOTHING
         self.keys: dict[str, Mark] = _NOTHING
 
-    def place_of(self, path: Sequence[Step], *, key: bool = False) -> Place:
+    def place_of(self, path: Sequence[Step], *, key: bool = False) -> Position:
         """Return where the value at a path stands, or the nearest around it; with `key`, where its key stands."""
         node = self
         for position, step in enumerate(path):
@@ -121,7 +121,7 @@ class Node:
 class Document:
     """What a file says: its root, or None where it could not be read to its end, and what is wrong with it."""
 
-    root: Node | None
+    root: YamlNode | None
     mistakes: tuple[Mistake, ...]
 
 
@@ -139,7 +139,7 @@ def read_yaml(raw: bytes, file: str) -> Document:
 class _Refused(Exception):
     """Reading cannot go on."""
 
-    def __init__(self, place: Place, reason: str) -> None:
+    def __init__(self, place: Position, reason: str) -> None:
         super().__init__(reason)
         self.place, self.reason = place, reason
 
@@ -150,17 +150,17 @@ class _Reader:
     def __init__(self, file: str) -> None:
         self._file = file
         self.mistakes: list[Mistake] = []
-        self._anchors: dict[str, Node | None] = {}
+        self._anchors: dict[str, YamlNode | None] = {}
         self._left = MOST_NODES
         self._next: Callable[[], Event]
 
-    def note(self, place: Place, reason: str) -> None:
+    def note(self, place: Position, reason: str) -> None:
         """Keep a mistake, and read on unless there are too many."""
         self.mistakes.append(Mistake(self._file, place.line, place.column, reason))
         if len(self.mistakes) == MOST_MISTAKES:
             raise _Refused(place, f"{MOST_MISTAKES} mistakes so far: the rest is not read")
 
-    def read(self, raw: bytes) -> Node:
+    def read(self, raw: bytes) -> YamlNode:
         """Return the root of the one document."""
         parser: Any = CBaseLoader(_text(raw))
         self._next = parser.get_event
@@ -169,10 +169,10 @@ class _Reader:
         except YAMLError as error:
             raise _unparsed(error) from None
         if root is None:
-            raise _Refused(Place(1, 1), "the file is empty")
+            raise _Refused(Position(1, 1), "the file is empty")
         return root
 
-    def _document(self) -> Node | None:
+    def _document(self) -> YamlNode | None:
         root = None
         while (event := self._next()) is not None:
             if isinstance(event, DocumentStartEvent):
@@ -184,7 +184,7 @@ class _Reader:
                 root = self._node(event, 0)
         return root
 
-    def _node(self, event: Event, depth: int) -> Node:
+    def _node(self, event: Event, depth: int) -> YamlNode:
         kind, anchor = event.__class__, event.anchor
         if kind is AliasEvent:
             return self._known(event)
@@ -195,7 +195,7 @@ class _Reader:
         if anchor is not None:
             # Not there until it is whole: a value that holds itself has no end.
             self._anchors[anchor] = None
-        node = Node(event.start_mark)
+        node = YamlNode(event.start_mark)
         if kind is ScalarEvent:
             node.data = self._scalar(event)
         elif kind is SequenceStartEvent:
@@ -207,18 +207,18 @@ class _Reader:
             self._anchors[anchor] = node
         return node
 
-    def _plain(self, event: Event, depth: int) -> Node | None:
+    def _plain(self, event: Event, depth: int) -> YamlNode | None:
         """A value without anchor, tag or anything inside, which most are; None if it is not one."""
         if event.__class__ is not ScalarEvent or event.tag is not None or event.anchor is not None:
             return None
         if depth >= DEEPEST or self._left < 1:
             return None
         self._left -= 1
-        node = Node(event.start_mark)
+        node = YamlNode(event.start_mark)
         node.data = self._scalar(event)
         return node
 
-    def _known(self, event: Event) -> Node:
+    def _known(self, event: Event) -> YamlNode:
         anchor, name = event.anchor, shown(event.anchor, 60)
         if anchor not in self._anchors:
             raise _Refused(_place(event.start_mark), f"*{name} stands for nothing: no &{name} comes before it")
@@ -234,7 +234,7 @@ class _Reader:
         if self._left < 0:
             raise _Refused(_place(event.start_mark), f"the file holds more than {MOST_NODES:,} values: split it")
 
-    def _fill_list(self, node: Node, depth: int) -> None:
+    def _fill_list(self, node: YamlNode, depth: int) -> None:
         data: list[Any] = []
         node.inside = {}
         while (event := self._next()).__class__ is not SequenceEndEvent:
@@ -244,7 +244,7 @@ class _Reader:
             node.size += one.size
         node.data = data
 
-    def _fill_table(self, node: Node, depth: int) -> None:
+    def _fill_table(self, node: YamlNode, depth: int) -> None:
         data: dict[str, Any] = {}
         node.inside, node.keys = {}, {}
         while (event := self._next()).__class__ is not MappingEndEvent:
@@ -304,7 +304,7 @@ def _number(text: str) -> Any:
 
 def _text(raw: bytes) -> str:
     if len(raw) > LARGEST_FILE:
-        raise _Refused(Place(1, 1), f"the file has more than {LARGEST_FILE:,} bytes: split it")
+        raise _Refused(Position(1, 1), f"the file has more than {LARGEST_FILE:,} bytes: split it")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -316,15 +316,15 @@ def _text(raw: bytes) -> str:
     return text
 
 
-def _at(text: str, position: int) -> Place:
+def _at(text: str, position: int) -> Position:
     """The place of a character."""
     before = text[:position]
-    return Place(before.count("\n") + 1, position - before.rfind("\n"))
+    return Position(before.count("\n") + 1, position - before.rfind("\n"))
 
 
 def _unparsed(error: Any) -> _Refused:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    place = Place(1, 1) if mark is None else _place(mark)
+    place = Position(1, 1) if mark is None else _place(mark)
     context, problem = getattr(error, "context", None), getattr(error, "problem", None) or str(error)
     return _Refused(place, f"not YAML: {shown(problem)}{f' ({shown(context)})' if context else ''}")
 
@@ -342,5 +342,5 @@ def _refuse_tag(event: Event) -> None:
         raise _Refused(_place(event.start_mark), reason)
 
 
-def _place(mark: Mark) -> Place:
-    return Place(mark.line + 1, mark.column + 1)
+def _place(mark: Mark) -> Position:
+    return Position(mark.line + 1, mark.column + 1)

@@ -9,12 +9,12 @@ import pytest
 
 from everytick import Event, Everytick, Happening
 from everytick.cli.logging import JsonLines, Lines, log_events, set_up
-from everytick.config.settings import Place, Setting
+from everytick.config.settings import Setting, SettingPlace
 from everytick.domain.durations import instant
 
 AT = instant("2026-07-01T09:00:00Z")
-BUILT_IN = Setting("text", Place.BUILT_IN, "built-in")
-ASKED_FOR = Setting("json", Place.OPTION, "--log-format")
+BUILT_IN = Setting("text", SettingPlace.BUILT_IN, "built-in")
+ASKED_FOR = Setting("json", SettingPlace.OPTION, "--log-format")
 
 
 def record(message: str, level: int = logging.INFO, **extra: object) -> logging.LogRecord:

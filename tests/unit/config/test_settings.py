@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from everytick.config.settings import KEYS, NODE_KEYS, Place, gather, shown_value, without_password
+from everytick.config.settings import KEYS, NODE_KEYS, SettingPlace, gather, shown_value, without_password
 from everytick.errors import InvalidSetting
 from everytick.node.settings import NodeSettings
 
@@ -29,17 +29,17 @@ def test_a_later_place_wins_and_every_value_has_its_origin(tmp_path: Path) -> No
 
     found = gather({"slots": ("--slots", "7")}, {"EVERYTICK_SLOTS": "5", "EVERYTICK_THREADS": "6"}, tmp_path)
 
-    assert found["slots"] == (7, Place.OPTION, "--slots")
-    assert found["threads"] == (6, Place.ENVIRONMENT, "EVERYTICK_THREADS")
-    assert found["poll"] == (timedelta(seconds=3), Place.FILE, "everytick.toml")
+    assert found["slots"] == (7, SettingPlace.OPTION, "--slots")
+    assert found["threads"] == (6, SettingPlace.ENVIRONMENT, "EVERYTICK_THREADS")
+    assert found["poll"] == (timedelta(seconds=3), SettingPlace.FILE, "everytick.toml")
     assert found["queues"].value == ("a", "b")
-    assert found["heartbeat"] == (timedelta(seconds=5), Place.BUILT_IN, "built-in")
+    assert found["heartbeat"] == (timedelta(seconds=5), SettingPlace.BUILT_IN, "built-in")
 
 
 def test_a_project_file_will_do(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[tool.everytick]\napp = "shop:tick"\n[project]\nname = "shop"\n')
 
-    assert gather({}, {}, tmp_path)["app"] == ("shop:tick", Place.FILE, "pyproject.toml [tool.everytick]")
+    assert gather({}, {}, tmp_path)["app"] == ("shop:tick", SettingPlace.FILE, "pyproject.toml [tool.everytick]")
 
 
 def test_a_project_that_only_mentions_everytick_sets_nothing(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_slots_may_be_called_max_concurrent_jobs(tmp_path: Path) -> None:
     """S0-104: MaxConcurrentJobs is a setting of the node."""
     (tmp_path / "everytick.toml").write_text("max_concurrent_jobs = 3\n")
 
-    assert gather({}, {}, tmp_path)["slots"] == (3, Place.FILE, "everytick.toml")
+    assert gather({}, {}, tmp_path)["slots"] == (3, SettingPlace.FILE, "everytick.toml")
     assert gather({}, {"EVERYTICK_MAX_CONCURRENT_JOBS": "4"}, tmp_path)["slots"].value == 4
 
 
@@ -117,7 +117,7 @@ def test_variables_of_an_attempt_and_of_kubernetes_are_not_ours(tmp_path: Path) 
         "OTHER": "x",
     }
 
-    assert {setting.place for setting in gather({}, others, tmp_path).values()} == {Place.BUILT_IN}
+    assert {setting.place for setting in gather({}, others, tmp_path).values()} == {SettingPlace.BUILT_IN}
 
 
 def test_a_secret_may_come_from_a_file(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_secret_may_come_from_a_file(tmp_path: Path) -> None:
 
     found = gather({}, {"EVERYTICK_STORE_FILE": str(tmp_path / "secret")}, tmp_path)["store"]
 
-    assert found == ("postgresql://app:pass@db/app", Place.ENVIRONMENT, "EVERYTICK_STORE_FILE")
+    assert found == ("postgresql://app:pass@db/app", SettingPlace.ENVIRONMENT, "EVERYTICK_STORE_FILE")
 
 
 def test_a_secret_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from time import time_ns
 import pytest
 
 from everytick.sources import files
-from everytick.sources.files import Kind, job_files, read_all, read_file
+from everytick.sources.files import SourceEventKind, job_files, read_all, read_file
 from tests.unit.sources.writing import JobFolder
 
 BROKEN = "version: 1\njobs: {a: {schedule: nonsense, command: x}}"
@@ -23,7 +23,9 @@ def test_a_folder_is_loaded_with_everything_in_it(folder: JobFolder) -> None:
 
     events = folder.events()
 
-    assert [(event.kind, event.name) for event in events] == [(Kind.ADDED, name) for name in ("two", "three", "one")]
+    assert [(event.kind, event.name) for event in events] == [
+        (SourceEventKind.ADDED, name) for name in ("two", "three", "one")
+    ]
     assert [event.job.job.name for event in events if event.job] == ["two", "three", "one"]
     assert list(folder.folder.jobs) == ["two", "three", "one"]
 
@@ -47,7 +49,7 @@ def test_a_deleted_file_deletes_its_jobs(folder: JobFolder) -> None:
     folder.delete("a.yaml")
 
     [event] = folder.events()
-    assert (event.kind, event.name, event.job) == (Kind.DELETED, "a", None)
+    assert (event.kind, event.name, event.job) == (SourceEventKind.DELETED, "a", None)
 
 
 def test_a_changed_name_is_a_deleted_job_and_an_added_one(folder: JobFolder) -> None:

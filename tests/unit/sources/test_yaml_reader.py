@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from everytick.sources.yaml_reader import LARGEST_FILE, MOST_MISTAKES, Node, read_yaml
+from everytick.sources.yaml_reader import LARGEST_FILE, MOST_MISTAKES, YamlNode, read_yaml
 
 
-def root(text: str) -> Node:
+def root(text: str) -> YamlNode:
     document = read_yaml(text.encode(), "jobs.yaml")
     assert document.mistakes == ()
     assert document.root is not None

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from everytick.domain.durations import format_duration
 from everytick.errors import EverytickError, shown
 from everytick.schedules.timezones import zone
-from everytick.sources.importing.found import Findings, Unreadable, Unsayable, decoded, seconds_of
-from everytick.sources.importing.places import Member, members
+from everytick.sources.importing.findings import Findings, UnreadableSource, Unsayable, decoded, seconds_of
+from everytick.sources.importing.json_lines import Member, members
 from everytick.sources.importing.wall_rule import (
     DAYS,
     HOURS,
@@ -62,10 +62,10 @@ def read_listing(raw: bytes, file: str, *, taken: set[str] | None = None) -> Fin
         whole = {each.key: each for each in members(text)}
         jobs = list(members(text, whole["jobs"].start)) if "jobs" in whole else None
     except ValueError as error:
-        raise Unreadable(file, getattr(error, "lineno", 1), f"is not JSON: {shown(str(error))}") from None
+        raise UnreadableSource(file, getattr(error, "lineno", 1), f"is not JSON: {shown(str(error))}") from None
     if jobs is None:
         why = "is no listing of jobs: write one with the script that everytick import apscheduler --script prints"
-        raise Unreadable(file, 1, why)
+        raise UnreadableSource(file, 1, why)
     found = Findings(file, DEFAULTS, taken)
     for each in jobs:
         _Listed(each, found).read()

@@ -13,10 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from everytick.domain.durations import format_duration
 from everytick.errors import shown
-from everytick.sources.importing.celery_python import Beat, read_python
-from everytick.sources.importing.found import Findings, Unreadable, Unsayable, decoded, refuse_template, seconds_of
-from everytick.sources.importing.literals import Call, Entry, Place, Unknown
-from everytick.sources.importing.places import members
+from everytick.sources.importing.celery_python import BeatSchedule, read_python
+from everytick.sources.importing.findings import (
+    Findings,
+    UnreadableSource,
+    Unsayable,
+    decoded,
+    refuse_template,
+    seconds_of,
+)
+from everytick.sources.importing.json_lines import members
+from everytick.sources.importing.literals import BeatEntry, LeftOut, LiteralCall, Unknown
 from everytick.sources.importing.wall_rule import (
     DAYS,
     HOURS,
@@ -85,7 +92,7 @@ def read_beat(
 class _Entry:
     """One entry, on its way to a job."""
 
-    def __init__(self, entry: Entry, found: Findings, send_with: str | None) -> None:
+    def __init__(self, entry: BeatEntry, found: Findings, send_with: str | None) -> None:
         self._entry, self._found, self._send_with = entry, found, send_with
         self._left: list[tuple[str, str]] = []
 
@@ -170,7 +177,7 @@ class _Entry:
     def _schedule(self, given: object) -> list[str]:
         if isinstance(given, (int, float)) and not isinstance(given, bool):
             return [self._every(seconds_of(given))]
-        if not isinstance(given, Call):
+        if not isinstance(given, LiteralCall):
             raise Unsayable("its schedule is neither a number of seconds nor a crontab, timedelta, schedule or solar")
         if given.name == "timedelta":
             return [self._every(_delta(given))]
@@ -189,16 +196,16 @@ class _Entry:
             self._left.append((f"the phase of every {format_duration(length)}", _PHASE))
         return f"every {format_duration(length)}"
 
-    def _run_every(self, call: Call) -> str:
+    def _run_every(self, call: LiteralCall) -> str:
         given = dict(zip(("run_every", "relative", "nowfun", "app"), call.args, strict=False)) | dict(call.kwargs)
         run_every = given.get("run_every")
-        length = _delta(run_every) if isinstance(run_every, Call) else seconds_of(run_every)
+        length = _delta(run_every) if isinstance(run_every, LiteralCall) else seconds_of(run_every)
         if length is None:
             raise Unsayable("schedule(): run_every is neither a timedelta nor a number of seconds")
         self._note_own(given)
         return self._every(length, given.get("relative") is True)
 
-    def _crontab(self, call: Call) -> list[str]:
+    def _crontab(self, call: LiteralCall) -> list[str]:
         given = dict(zip(_ORDER, call.args, strict=False)) | dict(call.kwargs)
         self._note_own(given)
         unknown = [key for key in given if key not in (*_FIELDS, "nowfun", "app")]
@@ -221,7 +228,7 @@ class _Entry:
             raise Unsayable("nowfun: the time is always the store's")
 
 
-def _delta(call: Call) -> timedelta:
+def _delta(call: LiteralCall) -> timedelta:
     if call.name != "timedelta":
         raise Unsayable(f"'{shown(call.name)}' is no timedelta")
     given = dict(zip(_DELTA, call.args, strict=False)) | dict(call.kwargs)
@@ -288,23 +295,23 @@ def _plain(given: object, what: str) -> object:
 # ---------------------------------------------------------------------------------------------------------------- JSON
 
 
-def _from_json(text: str, file: str) -> Beat:
+def _from_json(text: str, file: str) -> BeatSchedule:
     """Read `{"beat_schedule": {…}, "timezone": …}`, or the table of entries alone."""
     try:
         whole = {each.key: each for each in members(text)}
     except ValueError as error:
-        raise Unreadable(file, getattr(error, "lineno", 1), f"is not JSON: {shown(str(error))}") from None
+        raise UnreadableSource(file, getattr(error, "lineno", 1), f"is not JSON: {shown(str(error))}") from None
     inner = whole.get("beat_schedule")
     entries = list(whole.values()) if inner is None else list(members(text, inner.start))
-    beat = Beat()
+    beat = BeatSchedule()
     if inner is not None and (zone := whole.get("timezone")) is not None and isinstance(zone.value, str):
         beat.timezone = zone.value
     for each in entries:
         if isinstance(each.value, dict):
             given = {key: _call(part) if key == "schedule" else part for key, part in each.value.items()}
-            beat.entries.append(Entry(each.key, each.line, given))
+            beat.entries.append(BeatEntry(each.key, each.line, given))
         else:
-            beat.left.append(Place(each.line, f"entry '{each.key}'", "not imported: it is no table"))
+            beat.left.append(LeftOut(each.line, f"entry '{each.key}'", "not imported: it is no table"))
     return beat
 
 
@@ -317,9 +324,9 @@ def _call(given: object) -> object:
         if kind == "interval":
             parts = {"run_every": parts.get("every"), "relative": parts.get("relative", False)}
             kind = "schedule"
-        return Call(kind, (), tuple(parts.items()))
+        return LiteralCall(kind, (), tuple(parts.items()))
     if len(parts) == 1:
         [(kind, inside)] = parts.items()
         if isinstance(inside, dict):
-            return Call(kind, (), tuple((key, _call(part)) for key, part in inside.items()))
+            return LiteralCall(kind, (), tuple((key, _call(part)) for key, part in inside.items()))
     return given

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from everytick.domain.values import value
 from everytick.errors import shown
-from everytick.sources.importing.found import Unreadable, Unsayable
-from everytick.sources.importing.literals import Entry, Place, Unknown, literal, source
+from everytick.sources.importing.findings import UnreadableSource, Unsayable
+from everytick.sources.importing.literals import BeatEntry, LeftOut, Unknown, literal, source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -21,29 +21,29 @@ _UTC = ("enable_utc", "CELERY_ENABLE_UTC")
 _WHEN_RUN = "known only when the file is run"
 
 
-class Beat:
+class BeatSchedule:
     """What was found: the entries, the settings that matter to time, and what was not understood."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
-        self.left: list[Place] = []
+        self.entries: list[BeatEntry] = []
+        self.left: list[LeftOut] = []
         self.timezone: str | None = None
         self.is_local = 0
         """The line that says so, or 0."""
 
 
-def read_python(text: str, file: str) -> Beat:
+def read_python(text: str, file: str) -> BeatSchedule:
     """Return the entries of every beat_schedule that the source writes out."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None) or 1
-        raise Unreadable(file, line, f"is neither JSON nor Python: {shown(str(error))}") from None
+        raise UnreadableSource(file, line, f"is neither JSON nor Python: {shown(str(error))}") from None
     reader = _Source(tree)
     reader.read()
     if not reader.has_table:
         why = "there is no beat_schedule in it: name the file that sets it"
-        raise Unreadable(file, 1, why)
+        raise UnreadableSource(file, 1, why)
     return reader.beat
 
 
@@ -51,7 +51,7 @@ class _Source:
     """One source, walked once, in its own order."""
 
     def __init__(self, tree: ast.Module) -> None:
-        self._tree, self.beat, self.has_table = tree, Beat(), False
+        self._tree, self.beat, self.has_table = tree, BeatSchedule(), False
         self._known = _constants(tree)
         self._scope: ast.AST = tree
         self._under: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class _Source:
                 self._entries(given)
             case ast.Call(func=ast.Attribute(attr="add_periodic_task")):
                 why = f"not imported: the task's name is {_WHEN_RUN}; write it in beat_schedule"
-                self.beat.left.append(Place(node.lineno, "add_periodic_task", why))
+                self.beat.left.append(LeftOut(node.lineno, "add_periodic_task", why))
                 self.has_table = True
             case ast.Call(func=function, keywords=keywords):
                 named = [(each.arg, each.value) for each in keywords if each.arg is not None]
@@ -125,7 +125,7 @@ class _Source:
             found = literal(given, self._known)
         except Unsayable as reason:
             found = None
-            self.beat.left.append(Place(given.lineno, name, f"{reason}: give --timezone, for here it is UTC"))
+            self.beat.left.append(LeftOut(given.lineno, name, f"{reason}: give --timezone, for here it is UTC"))
         if isinstance(found, str):
             self.beat.timezone = found
 
@@ -163,11 +163,11 @@ class _Source:
             return
         if isinstance(name, str) and isinstance(found, dict):
             options = _options_of(given, self._known)
-            self._keep(Entry(name, key.lineno, {**found, **({} if options is None else {"options": options})}))
+            self._keep(BeatEntry(name, key.lineno, {**found, **({} if options is None else {"options": options})}))
         else:
             self._leave(key, f"entry {source(key)}", "it is no table with a name")
 
-    def _keep(self, entry: Entry) -> None:
+    def _keep(self, entry: BeatEntry) -> None:
         """Note an entry; one that stands in the same place and is always set puts an earlier one aside."""
         if self._under:
             entry = replace(entry, under=" and ".join(self._under))
@@ -176,15 +176,15 @@ class _Source:
         self.beat.entries.append(entry)
         self._scopes.append(self._scope)
 
-    def _forget(self, later: Entry) -> None:
+    def _forget(self, later: BeatEntry) -> None:
         for number, each in reversed(list(enumerate(self.beat.entries))):
             if each.name == later.name and self._scopes[number] is self._scope:
                 why = f"not imported: it is set again in line {later.line}, which counts"
-                self.beat.left.append(Place(each.line, f"entry '{each.name}'", why))
+                self.beat.left.append(LeftOut(each.line, f"entry '{each.name}'", why))
                 del self.beat.entries[number], self._scopes[number]
 
     def _leave(self, node: ast.expr, what: str, why: str) -> None:
-        self.beat.left.append(Place(node.lineno, what, f"not imported: {why}"))
+        self.beat.left.append(LeftOut(node.lineno, what, f"not imported: {why}"))
 
 
 @value

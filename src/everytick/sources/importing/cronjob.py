@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING, Any
 from everytick.domain.durations import format_duration
 from everytick.errors import shown
 from everytick.sources.importing.cronjob_schedule import read_schedule
-from everytick.sources.importing.found import Findings, Unreadable, Unsayable, decoded, refuse_template, seconds_of
-from everytick.sources.yaml_reader import Node, read_yaml
+from everytick.sources.importing.findings import (
+    Findings,
+    UnreadableSource,
+    Unsayable,
+    decoded,
+    refuse_template,
+    seconds_of,
+)
+from everytick.sources.yaml_reader import YamlNode, read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -69,7 +76,7 @@ def read_manifest(raw: bytes, file: str, *, timezone: str | None = None, taken: 
     return found
 
 
-def _documents(text: str, file: str) -> Iterator[Node]:
+def _documents(text: str, file: str) -> Iterator[YamlNode]:
     """Give the documents, each read with its place in the whole."""
     begun, lines = 0, list[str]()
     for number, line in enumerate([*text.replace("\r\n", "\n").split("\n"), "---"]):
@@ -81,12 +88,12 @@ def _documents(text: str, file: str) -> Iterator[Node]:
             lines.append(line)
 
 
-def _document(text: str, file: str) -> Node:
+def _document(text: str, file: str) -> YamlNode:
     found = read_yaml(text.encode(), file)
     if found.root is None or found.mistakes:
         first = found.mistakes[0]
         hint = "; render templates first, as helm template does" if "{{" in text else ""
-        raise Unreadable(file, first.line, f"{first.message}{hint}")
+        raise UnreadableSource(file, first.line, f"{first.message}{hint}")
     return found.root
 
 
@@ -98,7 +105,7 @@ def _resources(data: object) -> Iterator[tuple[Step, ...]]:
         yield ()
 
 
-def _read(root: Node, path: tuple[Step, ...], found: Findings, timezone: str | None) -> None:
+def _read(root: YamlNode, path: tuple[Step, ...], found: Findings, timezone: str | None) -> None:
     data = _inside(root.data, path)
     line = root.place_of(path).line
     kind = data.get("kind") if isinstance(data, dict) else None
@@ -122,7 +129,7 @@ def _inside(data: Any, path: tuple[Step, ...]) -> Any:
 class _CronJob:
     """One CronJob, on its way to a job; whatever was looked at is not listed as left."""
 
-    def __init__(self, root: Node, path: tuple[Step, ...], found: Findings, timezone: str | None) -> None:
+    def __init__(self, root: YamlNode, path: tuple[Step, ...], found: Findings, timezone: str | None) -> None:
         self._root, self._path, self._found, self._timezone = root, path, found, timezone
         self._looked_at: set[tuple[Step, ...]] = set()
         self._left: list[tuple[tuple[Step, ...], str, str]] = []

@@ -15,7 +15,7 @@ from everytick.domain.durations import duration, format_duration
 from everytick.domain.values import value
 from everytick.errors import EverytickError, shown
 from everytick.schedules.timezones import zone
-from everytick.sources.importing.found import Unsayable
+from everytick.sources.importing.findings import Unsayable
 from everytick.sources.importing.wall_rule import DAYS, HOURS, MINUTES, MONTHS, SOME_YEARS, WEEKDAYS
 
 if TYPE_CHECKING:

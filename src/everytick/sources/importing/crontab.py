@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from everytick.errors import EverytickError, shown
 from everytick.schedules.codec import schedule
-from everytick.sources.importing.found import Findings, Unreadable, Unsayable, decoded, refuse_template
+from everytick.sources.importing.findings import Findings, UnreadableSource, Unsayable, decoded, refuse_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -96,7 +96,7 @@ class _Crontab:
 
     def _set(self, number: int, name: str, given: str) -> None:
         if name == "START_HOURS_RANGE":
-            raise Unreadable(self._found.file, number, _ANACRON)
+            raise UnreadableSource(self._found.file, number, _ANACRON)
         if name == "CRON_TZ":
             self._zone = given or None
         elif name == "SHELL":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from everytick.domain.values import value
 from everytick.errors import shown
-from everytick.sources.importing.found import Unsayable
+from everytick.sources.importing.findings import Unsayable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ _UNDERSTOOD = ("crontab", "schedule", "solar", "timedelta")
 
 
 @value
-class Call:
+class LiteralCall:
     """A call as it stands in the source: the last part of its name, and what it is given."""
 
     name: str
@@ -33,7 +33,7 @@ class Call:
 
 
 @value
-class Entry:
+class BeatEntry:
     """One entry of a table: its name, its line, what it holds, and the condition it stands under, if any."""
 
     name: str
@@ -50,7 +50,7 @@ class Unknown:
 
 
 @value
-class Place:
+class LeftOut:
     """A line that was not understood, and why."""
 
     line: int
@@ -108,10 +108,10 @@ def _table(keys: list[ast.expr | None], values: list[ast.expr], known: Mapping[s
 
 def _call(
     name: str, args: list[ast.expr], keywords: list[ast.keyword], known: Mapping[str, ast.expr], depth: int
-) -> Call:
+) -> LiteralCall:
     if any(each.arg is None for each in keywords):
         raise Unsayable(f"what {shown(name)}() is given with ** is known only when the file is run")
-    return Call(
+    return LiteralCall(
         name,
         tuple(literal(each, known, depth + 1) for each in args),
         tuple((str(each.arg), _lenient(each, known, depth)) for each in keywords),

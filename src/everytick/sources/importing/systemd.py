@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from everytick.domain.durations import format_duration
 from everytick.domain.values import value
 from everytick.errors import shown
-from everytick.sources.importing.found import Findings, Unreadable, Unsayable, decoded, refuse_template
+from everytick.sources.importing.findings import Findings, UnreadableSource, Unsayable, decoded, refuse_template
 from everytick.sources.importing.systemd_calendar import calendar_texts, time_span
 from everytick.sources.importing.systemd_command import Words, commands_of, words_of
 
@@ -54,7 +54,7 @@ _OF_SYSTEMD = "systemd does this for its units, and nobody does it for commands 
 
 
 @value
-class Setting:
+class Directive:
     """One line of a unit."""
 
     section: str
@@ -69,17 +69,17 @@ class Unit:
 
     file: str
     name: str
-    settings: tuple[Setting, ...]
+    settings: tuple[Directive, ...]
 
-    def all(self, section: str, key: str) -> list[Setting]:
+    def all(self, section: str, key: str) -> list[Directive]:
         """Return the lines of a key; an empty one takes back those before it."""
-        found: list[Setting] = []
+        found: list[Directive] = []
         for each in self.settings:
             if each.section == section and each.key == key and each.given != _NO_LINE:
                 found = [*found, each] if each.given else []
         return found
 
-    def last(self, section: str, key: str) -> Setting | None:
+    def last(self, section: str, key: str) -> Directive | None:
         """Return the line that counts."""
         found = self.all(section, key)
         return found[-1] if found else None
@@ -98,7 +98,7 @@ def read_timer(
     found = Findings(file, defaults, taken)
     timer = read_unit(raw, file)
     if not any(each.section == "Timer" for each in timer.settings):
-        raise Unreadable(file, 1, "there is no [Timer] in it: name the timer, not its service")
+        raise UnreadableSource(file, 1, "there is no [Timer] in it: name the timer, not its service")
     _Timer(timer, found, service, timezone is not None).read()
     found.left.sort(key=lambda each: (each.file != file, each.line))
     return found
@@ -110,7 +110,7 @@ def read_unit(raw: bytes, file: str) -> Unit:
     return Unit(file, name, tuple(_settings(decoded(raw, file), file)))
 
 
-def _settings(text: str, file: str) -> Iterator[Setting]:
+def _settings(text: str, file: str) -> Iterator[Directive]:
     section, held, begun = "", "", 0
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         stripped = line.strip(" \t")
@@ -128,7 +128,7 @@ def _settings(text: str, file: str) -> Iterator[Setting]:
             continue
         key, equals, given = whole.partition("=")
         # systemd warns about a line that is none and goes on, and so it is listed and nothing more.
-        yield Setting(section, key.strip(), given.strip() if equals else _NO_LINE, begun)
+        yield Directive(section, key.strip(), given.strip() if equals else _NO_LINE, begun)
 
 
 class _Timer:
@@ -137,7 +137,7 @@ class _Timer:
     def __init__(self, timer: Unit, found: Findings, service: Callable[[str], Service | None], has_zone: bool) -> None:
         self._timer, self._found, self._service, self._has_zone = timer, found, service, has_zone
         self._taken_lines: set[tuple[str, int]] = set()
-        self._without_zone: list[Setting] = []
+        self._without_zone: list[Directive] = []
         self._named = timer.name.removesuffix(".timer")
 
     def read(self) -> None:
@@ -184,7 +184,7 @@ class _Timer:
                 self._found.leave(each.line, f"{key}={each.given}", why)
         return texts
 
-    def _calendar(self, each: Setting) -> list[str]:
+    def _calendar(self, each: Directive) -> list[str]:
         try:
             texts = calendar_texts(each.given)
         except Unsayable as reason:
@@ -290,11 +290,11 @@ class _Timer:
 
     # --------------------------------------------------------------------------------------------- what is left
 
-    def _take(self, unit: Unit, section: str, key: str) -> Setting | None:
+    def _take(self, unit: Unit, section: str, key: str) -> Directive | None:
         taken = self._take_all(unit, section, key)
         return taken[-1] if taken else None
 
-    def _take_all(self, unit: Unit, section: str, key: str) -> list[Setting]:
+    def _take_all(self, unit: Unit, section: str, key: str) -> list[Directive]:
         found = unit.all(section, key)
         self._taken_lines.update((unit.file, each.line) for each in unit.settings if each.key == key)
         return found

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from everytick.errors import EverytickError, shown
 from everytick.schedules.timezones import zone
-from everytick.sources.importing.found import Unsayable
+from everytick.sources.importing.findings import Unsayable
 from everytick.sources.importing.wall_rule import DAYS, HOURS, MINUTES, MONTHS, SECONDS, YEARS, Numbers, WallRule
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from everytick.domain.values import value
 from everytick.errors import shown
-from everytick.sources.importing.found import Unsayable
+from everytick.sources.importing.findings import Unsayable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -16,7 +16,7 @@ from everytick.schedules.codec import schedule
 from everytick.schedules.combine import in_zone
 from everytick.schedules.cron import Cron
 from everytick.schedules.timezones import zone
-from everytick.sources.importing.found import Unsayable
+from everytick.sources.importing.findings import Unsayable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -6,7 +6,7 @@ from everytick.sources.importing.apscheduler import read_listing
 from everytick.sources.importing.celery_beat import read_beat
 from everytick.sources.importing.cronjob import read_manifest
 from everytick.sources.importing.crontab import read_crontab
-from everytick.sources.importing.found import Findings
+from everytick.sources.importing.findings import Findings
 from everytick.sources.importing.systemd import Service, read_timer
 
 FOLDER = Path(__file__).parent / "samples"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from everytick.sources.importing.apscheduler import read_listing, script
-from everytick.sources.importing.found import Findings
+from everytick.sources.importing.findings import Findings
 
 EVERY = {"type": "IntervalTrigger", "seconds": 30.0, "start_date": "2026-11-15T19:29:17.557748+01:00"}
 USUAL = {"coalesce": True, "max_instances": 1, "misfire_grace_time": 1, "executor": "default", "paused": False}

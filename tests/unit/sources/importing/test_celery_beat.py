@@ -9,7 +9,7 @@ import pytest
 
 from everytick.schedules.codec import schedule
 from everytick.sources.importing.celery_beat import read_beat
-from everytick.sources.importing.found import Findings, Unreadable
+from everytick.sources.importing.findings import Findings, UnreadableSource
 from tests.unit.sources.importing.kept import sample
 
 
@@ -166,7 +166,7 @@ def test_without_utc_and_a_zone_it_is_said_that_the_zone_is_missing() -> None:
     ],
 )
 def test_what_is_no_such_file_is_refused(text: str, message: str) -> None:
-    with pytest.raises(Unreadable) as refused:
+    with pytest.raises(UnreadableSource) as refused:
         read_beat(text.encode(), "c")
 
     assert str(refused.value).startswith(message)

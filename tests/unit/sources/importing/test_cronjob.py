@@ -8,7 +8,7 @@ import pytest
 
 from everytick.schedules.codec import schedule
 from everytick.sources.importing.cronjob import read_manifest
-from everytick.sources.importing.found import Findings, Unreadable
+from everytick.sources.importing.findings import Findings, UnreadableSource
 from tests.unit.sources.importing.kept import sample
 
 CONTAINER = {"name": "c", "image": "busybox", "command": ["date"]}
@@ -218,10 +218,10 @@ def test_documents_and_lists_are_read_and_other_kinds_listed() -> None:
 
 
 def test_a_template_that_was_not_rendered_is_refused_with_a_way_out() -> None:
-    with pytest.raises(Unreadable, match="render templates first"):
+    with pytest.raises(UnreadableSource, match="render templates first"):
         read_manifest(b"kind: CronJob\n---\nkind: CronJob\nname: {{ .Release.Name }}\n", "m.yaml")
 
 
 def test_a_mistake_is_told_with_its_line_in_the_whole_file() -> None:
-    with pytest.raises(Unreadable, match=r"m\.yaml:5: "):
+    with pytest.raises(UnreadableSource, match=r"m\.yaml:5: "):
         read_manifest(b"kind: A\n---\nkind: B\nx: 1\nx: 2\n", "m.yaml")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from everytick.sources.importing.crontab import read_crontab
-from everytick.sources.importing.found import Unreadable
+from everytick.sources.importing.findings import UnreadableSource
 
 
 def parts(text: str) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def test_what_is_no_schedule_of_ours_is_left_with_the_reason(line: str) -> None:
 
 
 def test_a_crontab_of_another_encoding_is_refused() -> None:
-    with pytest.raises(Unreadable, match="c:2: is not UTF-8"):
+    with pytest.raises(UnreadableSource, match="c:2: is not UTF-8"):
         read_crontab("@daily a\n@daily ä".encode("latin-1"), "c")
 
 

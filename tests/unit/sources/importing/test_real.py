@@ -12,7 +12,7 @@ import pytest
 from everytick.sources.importing.celery_beat import read_beat
 from everytick.sources.importing.cronjob import read_manifest
 from everytick.sources.importing.crontab import read_crontab
-from everytick.sources.importing.found import Findings, Unreadable
+from everytick.sources.importing.findings import Findings, UnreadableSource
 from everytick.sources.importing.systemd import read_timer
 from everytick.sources.job_files import read_jobs
 
@@ -106,7 +106,7 @@ def test_an_anacrontab_is_refused_before_its_delays_become_commands() -> None:
         b"RANDOM_DELAY=45\nSTART_HOURS_RANGE=3-22\n1\t5\tcron.daily\tnice run-parts /etc/cron.daily\n@monthly 45 c x\n"
     )
 
-    with pytest.raises(Unreadable, match="anacrontab:2: is an anacrontab"):
+    with pytest.raises(UnreadableSource, match="anacrontab:2: is an anacrontab"):
         read_crontab(text, "anacrontab")
 
 

@@ -11,7 +11,7 @@ from everytick.schedules.codec import schedule
 from everytick.schedules.combine import any_of
 from everytick.sources.exporting import export_jobs, meaning
 from everytick.sources.importing.apscheduler import script
-from everytick.sources.importing.found import Findings
+from everytick.sources.importing.findings import Findings
 from everytick.sources.importing.systemd_calendar import calendar_texts
 from everytick.sources.job_files import read_jobs
 from tests.unit.sources.importing.kept import NAMES, found_in, sample

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from everytick.sources.importing.found import Findings, Unreadable, Unsayable
+from everytick.sources.importing.findings import Findings, UnreadableSource, Unsayable
 from everytick.sources.importing.systemd import read_timer
 from everytick.sources.importing.systemd_calendar import calendar_texts, time_span
 from everytick.sources.importing.systemd_command import Words, commands_of, words_of
@@ -153,7 +153,7 @@ def test_an_instance_is_made_of_its_template_and_a_template_alone_is_left() -> N
 
 
 def test_a_service_is_no_timer() -> None:
-    with pytest.raises(Unreadable, match=r"x\.service:1: there is no \[Timer\]"):
+    with pytest.raises(UnreadableSource, match=r"x\.service:1: there is no \[Timer\]"):
         read_timer(b"[Service]\nExecStart=a", "x.service", service=lambda _: None)
 
 

@@ -23,7 +23,7 @@ _LONGEST = 1e10
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-class Unreadable(Exception):
+class UnreadableSource(Exception):
     """A file is not what it was said to be: nothing in it can be read."""
 
     def __init__(self, file: str, line: int, reason: str) -> None:
@@ -133,12 +133,12 @@ def decoded(raw: bytes, file: str) -> str:
     from everytick.sources.yaml_reader import LARGEST_FILE
 
     if len(raw) > LARGEST_FILE:
-        raise Unreadable(file, 1, f"has more than {LARGEST_FILE:,} bytes: split it")
+        raise UnreadableSource(file, 1, f"has more than {LARGEST_FILE:,} bytes: split it")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        raise Unreadable(file, line, "is not UTF-8: save it as UTF-8") from None
+        raise UnreadableSource(file, line, "is not UTF-8: save it as UTF-8") from None
 
 
 def seconds_of(given: object) -> timedelta | None:
