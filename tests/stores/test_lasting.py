@@ -20,11 +20,11 @@ async def test_runs_are_counted_and_the_last_error_is_kept_beyond_retention(
     """S3-003: RunCount and LastError; a success after it leaves the last error to be read, beside last_success."""
     await store.put(job(retention={"success": "1h", "failure": "1h", "keep_last": 0}))
     assert ((await _record(store)).run_count, (await _record(store)).last_error) == (0, None)
-    for outcome in (None, FAILED, None, Failed("later"), None):
+    for outcome in (None, FAILED, None, Failed("later"), None, None, None):
         clock.move(hours=1)
         await plan_once(store)
         await run_one(store, outcome)
-    assert ((await _record(store)).run_count, (await _record(store)).last_error) == (5, "later")
+    assert ((await _record(store)).run_count, (await _record(store)).last_error) == (7, "later")
     await plan_once(store)
     clock.move(hours=5)
     await deliver(store)
@@ -32,7 +32,7 @@ async def test_runs_are_counted_and_the_last_error_is_kept_beyond_retention(
         pass
     assert (await store.history()).occurrences == ()
     found = await _record(store)
-    assert (found.run_count, found.last_error) == (5, "later")
+    assert (found.run_count, found.last_error) == (7, "later")
     assert found.last_success is not None
 
 
