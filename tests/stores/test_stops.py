@@ -7,7 +7,7 @@ from tests.stores.clock import ManualClock
 
 
 async def test_each_that_is_asked_to_stop_hears_what_asks_it(store: AnyStore, clock: ManualClock) -> None:
-    """S2-022, S0-092: a stop schedule, a restart schedule and cancel_running, all decided in one batch."""
+    """S4-044, C-11: a stop schedule, a restart schedule and cancel_running, all decided in one batch."""
     at_eleven = schedule("0 11 * * *")
     await store.put(job("overlaps", overlap="cancel_running"))
     await store.put(job("restarts", "0 10 * * *", restart_schedule=at_eleven))
