@@ -36,8 +36,10 @@ class Wire:
         self.written: set[tuple[int, int, int]] = set()
         self.arrived: dict[tuple[str, int], tuple[float, float]] = {}
         """When each claim was asked for and when it arrived, by occurrence and fence."""
-        self.given_back: set[tuple[str, int]] = set()
-        """The claims that the node gave back before it began anything of them."""
+        self.given_back: dict[tuple[str, int], float] = {}
+        """When the node gave a claim back before it began anything of it, by occurrence and fence."""
+        self.planned: set[str] = set()
+        """The jobs of which the node has written a plan, by name."""
 
     @property
     def stands_until(self) -> float:
@@ -111,6 +113,8 @@ class FaultyStore:
         self._wire.database.require("commit_plans")
         self._wire.database.require_writable_plans(plans)
         answers = await self._wire.store.commit_plans(batch, plans)
+        written = {plan.job_id for plan, answer in zip(plans, answers, strict=True) if answer is Commit.COMMITTED}
+        self._wire.planned |= {each.editions[-1].job.name for each in batch if each.job_id in written}
         await self._wire.way()
         return answers
 
@@ -139,7 +143,7 @@ class FaultyStore:
         if answer is Commit.COMMITTED:
             self._wire.written.add(key)
             if step.restores:
-                self._wire.given_back.add((claim.snapshot.id, claim.fence))
+                self._wire.given_back[claim.snapshot.id, claim.fence] = self._wire.seconds
             if step.end is not None:
                 assert record.status is step.end.status, f"{record} was to be {step.end.status}"
             assert record.fence in (claim.fence, claim.fence + 1), f"{record} was another's by then"

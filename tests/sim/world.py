@@ -43,7 +43,6 @@ class Peer:
 class World:
     """Everything there is; `seed` decides what happens."""
 
-    words: ClassVar[Words] = JOBS
     faults: ClassVar[tuple[str, ...]] = FAULTS
     slots: ClassVar[int] = 4
 
@@ -56,6 +55,7 @@ class World:
     ended: dict[str, Any] = field(default_factory=dict)
     watermarks: dict[str, datetime] = field(default_factory=dict)
     started: Counter[str] = field(default_factory=Counter)
+    wires: list[Wire] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
@@ -68,6 +68,11 @@ class World:
         return BEGIN + timedelta(seconds=self.loop.time())
 
     # ----------------------------------------------------------------------------------------- what there is to do
+
+    @property
+    def words(self) -> Words:
+        """What there is to do."""
+        return JOBS
 
     async def define(self) -> None:
         """Bring the jobs into the store."""
@@ -125,7 +130,9 @@ class World:
 
     def wire(self) -> Wire:
         """Return a way to the store."""
-        return Wire(self.store, self.chance, self.loop.time, self.database)
+        wire = Wire(self.store, self.chance, self.loop.time, self.database)
+        self.wires.append(wire)
+        return wire
 
     async def _begin(self, peer: Peer) -> None:
         while True:
@@ -283,8 +290,8 @@ def run_world(seed: int, story: Callable[[AnyWorld], Awaitable[None]], make: typ
         try:
             await story(world)
         finally:
-            for peer in world.peers:
-                peer.wire.is_over = True
+            for wire in world.wires:
+                wire.is_over = True
 
     log.addHandler(mistakes)
     try:
