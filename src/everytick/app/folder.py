@@ -15,6 +15,7 @@ from everytick.sources.watching import FolderWatch
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from everytick.node.definers import DefinedNames
     from everytick.node.node import Node
     from everytick.sources.syncing import Synced
     from everytick.stores.addresses import AnyStore
@@ -28,9 +29,9 @@ Broken: TypeAlias = Mapping[str, tuple[str, ...]]
 class JobsFolder:
     """Keeps the store in step with a folder, and lets the node tell what is wrong in it."""
 
-    def __init__(self, store: AnyStore, path: Path, owner: str) -> None:
+    def __init__(self, store: AnyStore, path: Path, owner: str, defined: DefinedNames) -> None:
         self._folder = Folder(path, owner=owner)
-        self._watch = FolderWatch(store, self._folder, told=self._hear)
+        self._watch = FolderWatch(store, self._folder, told=self._hear, defined=defined)
         self._broken: Broken = {}
         self._node: Node | None = None
         self._task: asyncio.Task[None] | None = None

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from everytick.app.definition import Definition
     from everytick.domain.keywords import JobPolicies
     from everytick.domain.schedule import Schedule
+    from everytick.node.definers import DefinedNames
     from everytick.stores.addresses import AnyStore
     from everytick.stores.base import Edits, JobRecord
 
 API = "api"
 """The owner of a job that `update` or `rename` has detached from the code or the file that defined it."""
 
-_RETIRE_AFTER = timedelta(minutes=10)
 _EDITS_TRIED = 5
 _PURGED_AT_ONCE = 1000
 _SHOWN_RUNNING = 1000
@@ -43,10 +43,13 @@ _SHOWN_RUNNING = 1000
 
 @value
 class Change:
-    """What `apply` and `sync` did about one job, or would do: added, changed, unchanged or removed."""
+    """What `apply` and `sync` did about one job, or would do: added, changed, unchanged, removed or kept.
+
+    A sync keeps a job that this code no longer defines as long as another node does.
+    """
 
     name: str
-    kind: Literal["added", "changed", "unchanged", "removed"]
+    kind: Literal["added", "changed", "unchanged", "removed", "kept"]
     version: int | None
 
 
@@ -55,6 +58,11 @@ class Operations(Requests):
 
     formerly: str | None
     jobs_owner: str
+
+    if TYPE_CHECKING:
+
+        def _defined_names(self) -> DefinedNames:
+            """Return what the store was told that this process defines; what runs the node keeps it."""
 
     # ------------------------------------------------------------------------------------------------- the schedule
 
@@ -197,12 +205,13 @@ class Operations(Requests):
             raise DuplicateDefinition(f"two definitions are named '{shown(twice[0])}': give one of them another name")
         owners = {job.owner for job in jobs} or {f"code:{self.name}"}
         pruned = owners if prune else set()
-        return await self._apply(jobs, pruned, timedelta(0), dry_run=dry_run, by=self._by(by))
+        return await self._apply(jobs, pruned, dry_run=dry_run, by=self._by(by))
 
     async def sync(self) -> list[Change]:
         """Store every definition of this application and return what that changed; equal ones change nothing.
 
-        Those that its code no longer names are removed, ten minutes later. A job that was
+        Those that its code no longer names are removed, ten minutes later, unless another living
+        node defines them: then they are kept, with a warning, until it is gone. A job that was
         disabled by an operation stays so, unless the code itself says whether it is enabled.
         A job of another application is left alone, and so is one that `update` has detached.
         """
@@ -215,7 +224,12 @@ class Operations(Requests):
             _refuse_idle(job)
         own = f"code:{self.name}"
         owners = {own} if self.formerly is None else {own, f"code:{self.formerly}"}
-        return await self._apply(jobs, owners, _RETIRE_AFTER, dry_run=False, by=own, left=left)
+        changes = await self._apply(jobs, owners, dry_run=False, by=own, left=left, removes=False)
+        gone = frozenset(each.name for each in changes if each.kind == "removed")
+        names = [each.name for each in changes if each.kind != "removed"]
+        removed = await self._defined_names().tell(await self._opened(), own, names, gone)
+        kept = gone - removed
+        return [replace(each, kind="kept") if each.name in kept else each for each in changes]
 
     async def _sync_what_can_be(self) -> dict[str, TooManyEditions]:
         """Store every definition, and return why some were left as they are: one must not keep the others out."""
@@ -231,18 +245,18 @@ class Operations(Requests):
         self,
         jobs: list[Job],
         owners: set[str],
-        retire_after: timedelta,
         *,
         dry_run: bool,
         by: str,
         left: frozenset[str] = frozenset(),
+        removes: bool = True,
     ) -> list[Change]:
         store = await self._opened()
         for tries_left in reversed(range(_EDITS_TRIED)):
             known = {record.job.name: record.job for record in await store.list()}
             foreign = self._foreign(jobs, known)
             chosen = [job for job in jobs if job.name not in foreign]
-            changes, edits = _drafted(chosen, known, owners, retire_after, left)
+            changes, edits = _drafted(chosen, known, owners, left, removes)
             try:
                 stored = await store.apply(edits, by=by) if edits.names and not dry_run else ()
             except VersionConflict:
@@ -379,9 +393,12 @@ async def _refuse_running(store: AnyStore, job: Job) -> None:
 
 
 def _drafted(
-    jobs: list[Job], known: Mapping[str, Job], owners: set[str], retire_after: timedelta, left: frozenset[str]
+    jobs: list[Job], known: Mapping[str, Job], owners: set[str], left: frozenset[str], removes: bool
 ) -> tuple[list[Change], Edits]:
-    """What is to change so that these are the definitions of their owners, and the transaction that does it."""
+    """What is to change so that these are the definitions of their owners, and the transaction that does it.
+
+    Only with `removes` the transaction removes what is gone.
+    """
     from everytick.stores.base import Edits
 
     wanted = [(job if job.name not in known else _as_enabled(job, known[job.name])) for job in jobs]
@@ -392,9 +409,9 @@ def _drafted(
     new = {job.name for job in puts}
     changes = [_change(job, known.get(job.name), job.name in new) for job in wanted]
     changes += [Change(each.name, "removed", each.version) for each in gone]
-    expected = {job.name: known[job.name].version for job in (*puts, *gone) if job.name in known}
-    removes = {each.name: retire_after for each in gone}
-    return changes, Edits(tuple(puts), expected, removes=removes)
+    removed = gone if removes else []
+    expected = {job.name: known[job.name].version for job in (*puts, *removed) if job.name in known}
+    return changes, Edits(tuple(puts), expected, removes={each.name: timedelta(0) for each in removed})
 
 
 def _say_left_alone(jobs: list[Job], foreign: Mapping[str, Job], application: str) -> None:

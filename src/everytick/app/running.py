@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from everytick.app.definition import Definition
     from everytick.app.folder import JobsFolder
     from everytick.errors import TooManyEditions
+    from everytick.node.definers import DefinedNames
     from everytick.node.events import Events
     from everytick.node.node import Node, StopMode
     from everytick.node.settings import NodeSettings
@@ -42,6 +43,7 @@ class Running(Opened):
     _starting: Task[None] | None = None
     _stopping: Task[None] | None = None
     _background: Background | None = None
+    _defined: DefinedNames | None = None
 
     if TYPE_CHECKING:
 
@@ -99,7 +101,7 @@ class Running(Opened):
         if self.jobs_folder is not None:
             from everytick.app.folder import JobsFolder
 
-            self._folder = JobsFolder(store, self.jobs_folder, self.jobs_owner)
+            self._folder = JobsFolder(store, self.jobs_folder, self.jobs_owner, self._defined_names())
             await self._folder.read()
         node = self._made_node(store)
         node.when_gone = self._end_by_itself
@@ -139,11 +141,19 @@ class Running(Opened):
             if self._node is not None:
                 await self._node.stop(mode, grace)
         finally:
-            self._node = self._folder = None
+            self._node = self._folder = self._defined = None
             try:
                 await self.close()
             finally:
                 self._stopping = None
+
+    def _defined_names(self) -> DefinedNames:
+        """Return what the store was told that this process defines."""
+        from everytick.node.definers import DefinedNames
+
+        if self._defined is None:
+            self._defined = DefinedNames()
+        return self._defined
 
     def _learned(self) -> None:
         node, home = self._node, self._home
@@ -153,7 +163,7 @@ class Running(Opened):
     def _forked(self) -> None:
         super()._forked()
         originals.append((self._node, self._folder, self._background))
-        self._node = self._folder = self._background = self._starting = self._stopping = None
+        self._node = self._folder = self._background = self._starting = self._stopping = self._defined = None
 
     @property
     def _is_running(self) -> bool:
@@ -239,7 +249,12 @@ class Running(Opened):
             allow_addresses=settings.allow_addresses,
         )
         hooks = Live(self._definitions, lambda definition: definition.hooks)
-        return Node(store, catalogue, settings, hooks=hooks, events=self._events, application=self.name)
+        defined = self._defined_names()
+        node = Node(
+            store, catalogue, settings, hooks=hooks, events=self._events, application=self.name, defined=defined
+        )
+        defined.node = node.name
+        return node
 
 
 class Live(Mapping[str, Mapping[str, Callable[..., Any]]]):

@@ -1,32 +1,51 @@
 """Retiring: which of the jobs that a start left out no living node defines any more."""
 
 from collections.abc import Collection, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from everytick.domain.definers import Undefined, UndefinedJob
+from everytick.domain.values import value
 
-STARTING = timedelta(minutes=2)
-"""A set of names that was stored within this time counts as a living node's. The node that stored it may still be
-starting; a node that runs tells the store of a new set within a minute."""
+STARTING = timedelta(minutes=1)
+"""How long a start may take from storing its names until its node is heard of."""
 
 
-def retirable(undefined: Undefined, living: Collection[str]) -> tuple[UndefinedJob, ...]:
-    """Return the jobs that no living node defines; `living` are the hashes that the living nodes name.
+@value
+class Definer:
+    """A node that names sets of job names by their hashes, when it was last heard of, and whether it lives."""
 
-    While a living node names a set that the store does not have, nothing is known of its jobs, and none retires.
+    node: str
+    hashes: tuple[str, ...]
+    beat_at: datetime
+    lives: bool
+
+
+def retirable(undefined: Undefined, nodes: Collection[Definer]) -> tuple[UndefinedJob, ...]:
+    """Return the jobs that no living node defines, nor a start that is under way.
+
+    A start is under way if its names were stored within the last minute, and no node that names them was heard of
+    since. While a living node names a set that the store does not have, nothing is known of its jobs: none retires.
     """
-    if not set(living).issubset(each.hash for each in undefined.sets):
+    living = {each for node in nodes if node.lives for each in node.hashes}
+    if not living.issubset(each.hash for each in undefined.sets):
         return ()
-    fresh = undefined.now - STARTING
-    kept = {name for each in undefined.sets if each.hash in living or each.stored_at > fresh for name in each.names}
+    heard = {each: node.beat_at for node in sorted(nodes, key=lambda node: node.beat_at) for each in node.hashes}
+    starting = {
+        each.hash
+        for each in undefined.sets
+        if each.stored_at > undefined.now - STARTING and heard.get(each.hash, each.stored_at) <= each.stored_at
+    }
+    kept = {name for each in undefined.sets if each.hash in living | starting for name in each.names}
     return tuple(job for job in undefined.jobs if job.name not in kept)
 
 
-def defined_by(undefined: Undefined, nodes: Mapping[str, Collection[str]]) -> dict[str, tuple[str, ...]]:
-    """Return which of the jobs that were left out each node defines, by name; `nodes` gives each node's hashes."""
+def defined_by(undefined: Undefined, nodes: Collection[Definer]) -> Mapping[str, tuple[str, ...]]:
+    """Return which of the jobs that were left out each of these nodes defines, by name."""
     names = {each.hash: each.names for each in undefined.sets}
     found = {
-        node: tuple(job.name for job in undefined.jobs if any(job.name in names.get(each, ()) for each in hashes))
-        for node, hashes in nodes.items()
+        node.node: tuple(
+            job.name for job in undefined.jobs if any(job.name in names.get(each, ()) for each in node.hashes)
+        )
+        for node in nodes
     }
     return {node: jobs for node, jobs in found.items() if jobs}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from everytick.domain.nodes import NodeFacts, bounded_files, bounded_jobs
 from everytick.node.clock import NodeClock
+from everytick.node.definers import DefinedNames
 from everytick.node.offset import Offset
 from everytick.node.settings import NodeSettings
 from everytick.schedules.timezones import zone_data
@@ -23,15 +24,27 @@ class Facts:
     """What the store is told of this node, and again whenever it has changed."""
 
     def __init__(
-        self, store: AnyStore, node: str, settings: NodeSettings, application: str, clock: NodeClock, offset: Offset
+        self,
+        store: AnyStore,
+        node: str,
+        settings: NodeSettings,
+        application: str,
+        clock: NodeClock,
+        offset: Offset,
+        defined: DefinedNames,
     ) -> None:
         self._store, self._node, self._settings, self._application = store, node, settings, application
-        self._clock, self._offset = clock, offset
+        self._clock, self._offset, self._defined = clock, offset, defined
         self._told: NodeFacts | None = None
         self.broken_files: Mapping[str, str] = {}
         self.stale_jobs: Mapping[str, str] = {}
         self.refused: Mapping[str, str] = {}
         self.met: tuple[str, ...] = ()
+
+    @property
+    def has_new_names(self) -> bool:
+        """Whether this process defines other jobs than the store was told."""
+        return self._told is not None and self._told.defines != self._defined.hashes
 
     async def tell(self) -> None:
         """Tell the store what it does not know yet."""
@@ -43,6 +56,7 @@ class Facts:
             stale_jobs=bounded_jobs(self.stale_jobs),
             unknown_targets=bounded_jobs(self.refused),
             met=self.met,
+            defines=self._defined.hashes,
         )
         if facts != self._told:
             await self._store.register(self._node, facts)

@@ -1,21 +1,32 @@
-"""The janitor: forgets what retention no longer keeps, in small batches, and old output with it."""
+"""The janitor: forgets what retention no longer keeps, in small batches, and removes jobs that no node defines."""
+
+from collections.abc import Callable
 
 from everytick.node.clock import NodeClock
+from everytick.node.definers import retire_undefined
 from everytick.node.logs import KEPT, Logs
-from everytick.stores.protocols import HistoryStore
+from everytick.stores.addresses import AnyStore
+from everytick.stores.base import NodeRecord
 
 _AT_ONCE = 1_000
 
 
 class Janitor:
-    """Cleans up; never touches what is not over."""
+    """Cleans up; never touches what is not over. `lives` says whether a node beats, as this one has seen it."""
 
-    def __init__(self, store: HistoryStore, clock: NodeClock, logs: Logs) -> None:
-        self._store, self._clock, self._logs = store, clock, logs
+    def __init__(
+        self, store: AnyStore, node: str, clock: NodeClock, logs: Logs, lives: Callable[[NodeRecord], bool]
+    ) -> None:
+        self._store, self._node, self._clock, self._logs, self._lives = store, node, clock, logs, lives
 
     async def round(self) -> int:
         """Forget one batch and return how many occurrences it held; a full one says that there is more."""
         forgotten = await self._store.prune(_AT_ONCE)
         if forgotten < _AT_ONCE:
             self._logs.forget_before(self._clock.now() - KEPT)
+            await self.retire()
         return forgotten
+
+    async def retire(self) -> None:
+        """Remove the jobs that a start left out, once no living node defines them."""
+        await retire_undefined(self._store, self._lives, self._node)

@@ -18,6 +18,7 @@ from everytick.node.alarms import Alarms
 from everytick.node.alertness import Alertness
 from everytick.node.beat import Beat
 from everytick.node.clock import NodeClock
+from everytick.node.definers import DefinedNames
 from everytick.node.events import Event, Events, Happening
 from everytick.node.executor import Executor, Writing
 from everytick.node.facts import Facts
@@ -79,6 +80,7 @@ class Node:
         falls_back: bool = True,
         writing: Writing = Writer,
         offset: Offset | None = None,
+        defined: DefinedNames | None = None,
     ) -> None:
         self.name = name or node_name()
         self.events = events or Events()
@@ -86,7 +88,8 @@ class Node:
         self.health = Health(monotonic, settings.node_timeout.total_seconds(), bound.total_seconds())
         self.clock = NodeClock(monotonic)
         self.offset = offset or Offset()
-        self._facts = Facts(store, self.name, settings, application, self.clock, self.offset)
+        names = defined or DefinedNames()
+        self._facts = Facts(store, self.name, settings, application, self.clock, self.offset, names)
         self._store, self._settings, self._catalogue, self._application = store, settings, catalogue, application
         self.scope = Scope(self.name, application, settings, why=lambda job: self.executor.why_not(job))
         self._alarms = Alarms(monotonic)
@@ -117,7 +120,7 @@ class Node:
             limit=settings.plan_limit,
         )
         self.reaper = Reaper(store, self.name, self.clock, self.events, settings)
-        self.janitor = Janitor(store, self.clock, self._logs)
+        self.janitor = Janitor(store, self.name, self.clock, self._logs, self.reaper.lives)
         self._beat = Beat(
             store,
             self.name,
@@ -256,9 +259,14 @@ class Node:
         return 0
 
     async def _tell_refused(self) -> int:
-        """Tell the store soon what this node meets, and of a job that it cannot run: perhaps no node can."""
-        told = self._facts.refused, self._facts.met
-        return 0 if told == (self.scope.refused, self.scope.current.met) else await self.register()
+        """Tell the store soon what this node meets and defines, and which jobs it cannot run: perhaps no node can."""
+        told, is_new = (self._facts.refused, self._facts.met), self._facts.has_new_names
+        if is_new or told != (self.scope.refused, self.scope.current.met):
+            await self.register()
+        if is_new:
+            # This node may have been the last to define a job.
+            await self.janitor.retire()
+        return 0
 
     async def _look_once(self) -> None:
         """Plan once; only a store that is away is waited for."""

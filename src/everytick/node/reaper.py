@@ -15,7 +15,7 @@ from everytick.node.events import Event, Events, Happening
 from everytick.node.settings import NodeSettings
 from everytick.node.silence import Silence
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Claim, ClaimKey, Commit
+from everytick.stores.base import Claim, ClaimKey, Commit, NodeRecord
 
 _log = logging.getLogger("everytick.reaper")
 
@@ -42,6 +42,10 @@ class Reaper:
         nodes, clock = await self._store.nodes(), self._clock
         found = self._silence.look(nodes, clock.now(), clock.monotonic(), clock.stepped)
         return await self._take(found.silent, found.overdue)
+
+    def lives(self, node: NodeRecord) -> bool:
+        """Say whether the node beats, as this reaper has seen it; one that it has not looked at yet lives."""
+        return node.id == self._node or not self._silence.is_silent(node, self._clock.now())
 
     async def settle_unwritable(self, key: ClaimKey) -> None:
         """Settle a claim of this node's own as if it were lost: the store refuses what the node says about it.

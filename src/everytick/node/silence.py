@@ -70,14 +70,14 @@ class Silence:
         return (beats, seconds + passed) if beats == node.beats else (node.beats, 0.0)
 
     def is_silent(self, node: NodeRecord, now: datetime) -> bool:
-        """Tell whether nobody beats under the name of a node that was just looked at.
+        """Tell whether no process beats under the name of a node; one that was never looked at is not silent.
 
         The store's clock alone is not believed: two heartbeats of a healthy node are enough to
         see it beat.
         """
         if not node.beats:
             return True
-        _, seconds = self._unchanged[node.id]
+        _, seconds = self._unchanged.get(node.id, (0, 0.0))
         if now - node.beat_at > self._timeout:
             heartbeat = HEARTBEAT if node.facts is None else node.facts.heartbeat
             return seconds >= min(2 * heartbeat, self._timeout).total_seconds()

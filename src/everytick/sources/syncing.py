@@ -7,15 +7,16 @@ watermark. A job that was disabled by an operation stays so, unless its file say
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
 from everytick.domain.values import value
 from everytick.errors import Conflict, TooManyEditions, VersionConflict, shown
+from everytick.node.definers import DefinedNames
 from everytick.sources.job_files import FILE
 from everytick.sources.yaml_reader import Mistake
-from everytick.stores.base import REMEMBERED, Edits
+from everytick.stores.base import Edits
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from everytick.domain.job import Job
     from everytick.sources.files import Folder
     from everytick.sources.job_files import FileJob
+    from everytick.stores.addresses import AnyStore
     from everytick.stores.base import JobRecord, Stored
     from everytick.stores.protocols import JobStore
 
@@ -35,38 +37,50 @@ _TRIES = 5
 
 @value
 class Change:
-    """What a sync did about one job, or would do; `parts` names what is different in a changed one."""
+    """What a sync did about one job, or would do; `parts` names what is different in a changed one.
+
+    A job is kept that no file here defines and another living node does.
+    """
 
     name: str
-    kind: Literal["added", "changed", "unchanged", "removed"]
+    kind: Literal["added", "changed", "unchanged", "removed", "kept"]
     version: int | None
     parts: tuple[str, ...] = ()
 
 
 @value
 class Synced:
-    """What came of a sync: the jobs that changed, and why others could not be stored."""
+    """What came of a sync: the jobs that changed, and why others could not be stored.
+
+    `names` are the jobs that the files define and own, whether or not they could be stored.
+    """
 
     changes: tuple[Change, ...]
     mistakes: tuple[Mistake, ...] = ()
+    names: frozenset[str] = field(default=frozenset(), compare=False)
 
 
-async def sync_folder(store: JobStore, folder: Folder) -> Synced:
+async def sync_folder(store: AnyStore, folder: Folder, defined: DefinedNames | None = None) -> Synced:
     """Read the folder and make the store hold what it says; jobs whose file is gone retire after ten minutes.
+
+    Those that another living node still defines are kept until it is gone.
 
     While a file that was never understood stands in the folder, nothing is removed: what seems
     to be gone may be in there.
     """
     # Reading and checking a thousand files takes a while, and the loop has jobs to start.
     await asyncio.to_thread(folder.load)
-    return await sync_loaded(store, folder)
+    return await sync_loaded(store, folder, defined)
 
 
-async def sync_loaded(store: JobStore, folder: Folder) -> Synced:
+async def sync_loaded(store: AnyStore, folder: Folder, defined: DefinedNames | None = None) -> Synced:
     """Make the store hold what the folder said when it was last loaded."""
-    return await sync_jobs(
-        store, folder.jobs, owner=folder.owner, prune=folder.is_whole, retire_after=REMEMBERED, by=folder.owner
-    )
+    synced = await sync_jobs(store, folder.jobs, owner=folder.owner, prune=folder.is_whole, by=folder.owner)
+    gone = frozenset(each.name for each in synced.changes if each.kind == "removed")
+    removed = await (defined or DefinedNames()).tell(store, folder.owner, synced.names, gone)
+    kept = gone - removed
+    changes = tuple(replace(each, kind="kept") if each.name in kept else each for each in synced.changes)
+    return replace(synced, changes=changes)
 
 
 async def sync_jobs(
@@ -75,13 +89,12 @@ async def sync_jobs(
     *,
     owner: str = FILE,
     prune: bool = False,
-    retire_after: timedelta = timedelta(0),
     by: str = FILE,
 ) -> Synced:
     """Store these jobs where they say anything new, and return what that changed.
 
-    With `prune`, jobs of the owner that are not among them are removed. What one job is refused
-    for does not hold up the others.
+    With `prune`, jobs of the owner that are not among them are told as removed, and left to the caller to
+    remove. What one job is refused for does not hold up the others.
     """
     done: dict[str, Change] = {}
     refused: dict[str, Mistake] = {}
@@ -89,7 +102,7 @@ async def sync_jobs(
     left = _TRIES
     while True:
         draft = await draft_of(
-            store, jobs, owner=owner, prune=prune, retire_after=retire_after, without=refused, unreadable=unreadable
+            store, jobs, owner=owner, prune=prune, removes=False, without=refused, unreadable=unreadable
         )
         try:
             for part in draft.parts(_AT_ONCE):
@@ -97,7 +110,8 @@ async def sync_jobs(
                     # What an earlier try did is unchanged in a later one.
                     if change.kind != "unchanged" or change.name not in done:
                         done[change.name] = change
-            return Synced(tuple(done.values()), (*draft.mistakes, *refused.values()))
+            names = {*refused, *(each.change.name for each in draft.plans if each.change.kind != "removed")}
+            return Synced(tuple(done.values()), (*draft.mistakes, *refused.values()), frozenset(names))
         except TooManyEditions as error:
             refused[error.job] = _mistake(jobs[error.job], f"could not be stored: {error}")
         except VersionConflict as conflict:
@@ -171,12 +185,15 @@ class Planned:
 
 @value
 class Draft:
-    """What is to be done so that a store holds what files say: job by job, and why some cannot be stored."""
+    """What is to be done so that a store holds what files say: job by job, and why some cannot be stored.
+
+    Only with `removes` its transaction removes what is gone.
+    """
 
     plans: tuple[Planned, ...]
     mistakes: tuple[Mistake, ...]
     owner: str
-    retire_after: timedelta
+    removes: bool
     unreadable: frozenset[str] = frozenset()
 
     @property
@@ -195,7 +212,8 @@ class Draft:
 
     def edits(self) -> Edits:
         """Return all of it as one transaction, on the condition that nobody edits these jobs meanwhile."""
-        busy = [each for each in self.plans if each.change.kind != "unchanged"]
+        still = ("unchanged",) if self.removes else ("unchanged", "removed")
+        busy = [each for each in self.plans if each.change.kind not in still]
         return Edits(
             puts=tuple(each.job for each in busy if each.job is not None),
             expected={
@@ -210,7 +228,7 @@ class Draft:
             },
             held_by=self.owner,
             resumes=frozenset(each.change.name for each in busy if each.resumes),
-            removes={each.change.name: self.retire_after for each in busy if each.change.kind == "removed"},
+            removes={each.change.name: timedelta(0) for each in busy if each.change.kind == "removed"},
         )
 
 
@@ -220,7 +238,7 @@ async def draft_of(
     *,
     owner: str = FILE,
     prune: bool = False,
-    retire_after: timedelta = timedelta(0),
+    removes: bool = True,
     without: Collection[str] = (),
     unreadable: Iterable[str] = (),
 ) -> Draft:
@@ -235,7 +253,7 @@ async def draft_of(
     plans = [_planned(wanted, known.get(name), owner) for name, wanted in chosen]
     plans += [Planned(Change(each.job.name, "removed", each.job.version), None, None, each) for each in gone]
     refusals = tuple(_mistake(jobs[name], _belongs_to(known[name].job.owner)) for name in jobs if name in foreign)
-    return Draft(tuple(plans), refusals, owner, retire_after, frozenset(unreadable))
+    return Draft(tuple(plans), refusals, owner, removes, frozenset(unreadable))
 
 
 def _planned(wanted: FileJob, record: JobRecord | None, owner: str) -> Planned:

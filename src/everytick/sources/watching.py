@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from watchfiles._rust_notify import RustNotify
 
 from everytick.errors import EverytickError
+from everytick.node.definers import DefinedNames
 from everytick.sources.syncing import Synced, sync_loaded
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from everytick.sources.files import Folder
     from everytick.sources.yaml_reader import Mistake
-    from everytick.stores.protocols import JobStore
+    from everytick.stores.addresses import AnyStore
 
 _log = logging.getLogger("everytick.files")
 
@@ -40,12 +41,14 @@ class FolderWatch:
 
     def __init__(
         self,
-        store: JobStore,
+        store: AnyStore,
         folder: Folder,
         *,
         rescan: timedelta = RESCAN,
         told: Callable[[Synced], Awaitable[None] | None] = lambda synced: None,
+        defined: DefinedNames | None = None,
     ) -> None:
+        self._defined = defined or DefinedNames()
         self._store, self._folder, self._rescan, self._told = store, folder, rescan, told
         self._stop = threading.Event()
         self._notify: RustNotify | None = None
@@ -94,7 +97,7 @@ class FolderWatch:
         synced = Synced(())
         try:
             if not self._in_step:
-                synced = await sync_loaded(self._store, self._folder)
+                synced = await sync_loaded(self._store, self._folder, self._defined)
         except EverytickError as error:
             _log.warning("%s: not in the store yet: %s", self._folder.path, error)
             return False

@@ -186,7 +186,10 @@ class RunStore(Protocol):
         ...
 
     async def leave(self, node: str) -> None:
-        """Say that the node beats no more: its beats are 0, and what it still holds is an orphan at once."""
+        """Say that the node beats no more: its beats are 0, and what it still holds is an orphan at once.
+
+        That is the last that is heard of it.
+        """
         ...
 
     async def orphans(

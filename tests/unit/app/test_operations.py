@@ -88,6 +88,7 @@ async def test_a_sync_removes_what_its_code_no_longer_names_ten_minutes_later(
     other = Everytick(store, name="bakery")
     other.job("0 * * * *", name="bread")(work)
     await other.sync()
+    clock.move(minutes=1)
 
     new = Everytick(store, name="shop")
     new.job("0 * * * *", name="stays")(work)
@@ -96,7 +97,7 @@ async def test_a_sync_removes_what_its_code_no_longer_names_ten_minutes_later(
     assert [(each.name, each.kind) for each in changes] == [("stays", "unchanged"), ("goes", "removed")]
     assert [record.job.name for record in await new.jobs()] == ["bread", "stays"]
     gone = next(iter((await store.get([old.definitions[1].job.id])).values()))
-    assert gone.retire_at == START + timedelta(minutes=10)
+    assert gone.retire_at == START + timedelta(minutes=11)
     clock.move(minutes=9)
     await old.sync()
     back = await old.job("goes")

@@ -249,6 +249,7 @@ async def test_edge_case_11_whatever_was_not_told_is_found_by_looking(
         folder.write(f"{number}.yaml", **{f"job_{number}": "priority: 1"})
     for number in range(1, 50, 2):
         folder.delete(f"{number}.yaml")
+    clock.move(minutes=1)
 
     kinds = [change.kind for change in (await sync_folder(store, folder.folder)).changes]
 

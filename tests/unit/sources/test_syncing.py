@@ -11,6 +11,7 @@ from everytick.domain.ids import job_id
 from everytick.domain.job import Job
 from everytick.domain.snapshots import Missed
 from everytick.errors import Conflict, StoreUnavailable, TooManyEditions, VersionConflict
+from everytick.node.definers import DefinedNames
 from everytick.sources.files import Folder
 from everytick.sources.syncing import Change, Synced, apply_jobs, draft_of, sync_folder, sync_jobs
 from everytick.stores.addresses import AnyStore
@@ -66,11 +67,12 @@ async def test_what_stands_in_no_file_any_more_retires_after_ten_minutes(
     """C-22."""
     folder.write("a.yaml", a="")
     folder.write("b.yaml", b="")
-    await sync_folder(store, folder.folder)
+    defined = DefinedNames()
+    await sync_folder(store, folder.folder, defined)
 
     folder.delete("a.yaml")
 
-    assert told(await sync_folder(store, folder.folder)) == {"a": "removed", "b": "unchanged"}
+    assert told(await sync_folder(store, folder.folder, defined)) == {"a": "removed", "b": "unchanged"}
     gone = await record(store, "a")
     assert (gone.removed_at, gone.retire_at) == (START, START + TEN_MINUTES)
 
@@ -93,12 +95,15 @@ async def test_what_comes_back_within_ten_minutes_keeps_its_watermark(
     assert (back.removed_at, back.retire_at, back.watermark) == (None, None, START)
 
 
-async def test_a_restart_removes_what_was_deleted_meanwhile(store: AnyStore, folder: JobFolder) -> None:
+async def test_a_restart_removes_what_was_deleted_meanwhile(
+    store: AnyStore, folder: JobFolder, clock: ManualClock
+) -> None:
     folder.write("a.yaml", a="")
     folder.write("b.yaml", b="")
     await sync_folder(store, folder.folder)
 
     folder.delete("a.yaml")
+    clock.move(minutes=1)
 
     assert told(await sync_folder(store, folder.again())) == {"a": "removed", "b": "unchanged"}
 
@@ -235,14 +240,14 @@ async def test_many_nodes_that_see_the_same_change_at_once_store_it_once(store: 
     """Each has its own view of the folder; new, changed and gone."""
     for number in range(20):
         folder.write(f"{number}.yaml", **{f"job_{number}": ""})
-    nodes = [Folder(folder.path) for _ in range(5)]
-    assert all(not each.mistakes for each in await asyncio.gather(*(sync_folder(store, each) for each in nodes)))
+    nodes = [(Folder(folder.path), DefinedNames()) for _ in range(5)]
+    assert all(not each.mistakes for each in await asyncio.gather(*(sync_folder(store, *each) for each in nodes)))
     assert [each.job.version for each in await store.list()] == [1] * 20
 
     for number in range(10):
         folder.write(f"{number}.yaml", **{f"job_{number}": "priority: 1"})
     folder.delete("19.yaml")
-    synced = await asyncio.gather(*(sync_folder(store, each) for each in nodes))
+    synced = await asyncio.gather(*(sync_folder(store, *each) for each in nodes))
 
     assert all(not each.mistakes for each in synced)
     versions = {each.job.name: each.job.version for each in await store.list()}

@@ -67,7 +67,7 @@ class Running(Base):
     async def leave(self, node: str) -> None:
         """Say that the node beats no more: its beats are 0, and what it still holds is an orphan at once."""
         if node in self._nodes:
-            self._nodes[node].beats = 0
+            self._nodes[node].beats, self._nodes[node].beat_at = 0, self._now()
 
     async def orphans(
         self, reaper: str, limit: int, silent: Mapping[str, int], keys: Collection[ClaimKey] = ()

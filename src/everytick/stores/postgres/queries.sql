@@ -893,8 +893,8 @@ select o.seq, o.fence, o.claim_token, o.cancel,
   from everytick.occurrence o where o.status < 4 and o.owner = $1 order by o.seq;
 
 -- leave --
--- Notes that the node beats no more.
-update everytick.node set beats = 0 where id = $1;
+-- Notes that the node beats no more, and was heard of for the last time.
+update everytick.node set beats = 0, beat_at = everytick.everytick_now() where id = $1;
 
 -- claims_of --
 -- Returns these occurrences as their owner needs them, in the columns of a claim.

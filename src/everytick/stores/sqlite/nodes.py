@@ -19,7 +19,7 @@ def register(transaction: Transaction, node: str, facts: NodeFacts) -> None:
 
 def leave(transaction: Transaction, node: str) -> None:
     """Note that the node beats no more."""
-    transaction.execute(Q.leave, (node,))
+    transaction.execute(Q.leave, (transaction.now, node))
 
 
 def nodes(connection: sqlite3.Connection, now: int) -> list[NodeRecord]:

@@ -513,8 +513,8 @@ insert into node (id, beat_at, beats) values (?, ?, 1)
     on conflict (id) do update set beat_at = excluded.beat_at, beats = beats + 1;
 
 -- leave --
--- The node beats no more.
-update node set beats = 0 where id = ?;
+-- The node beats no more, and was heard of for the last time.
+update node set beats = 0, beat_at = ? where id = ?;
 
 -- held_by --
 -- What the store counts as this node's, why it shall stop, and whether its job is disabled or removed for good.

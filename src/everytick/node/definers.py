@@ -1,0 +1,113 @@
+"""Definers: a job that a start leaves out is removed once no living node defines it (C-42).
+
+Starts and janitors ask the same question and let the same function decide. A start counts every other
+node that has not said goodbye as living, and leaves what is in doubt to the janitors.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from everytick.deciding.retiring import Definer, defined_by, retirable
+from everytick.domain.definers import hash_of
+from everytick.stores.base import REMEMBERED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from everytick.domain.definers import Undefined
+    from everytick.stores.addresses import AnyStore
+    from everytick.stores.base import NodeRecord
+
+_log = logging.getLogger("everytick.node")
+
+_AT_ONCE = 250
+"""Most jobs that are removed in one transaction: a node that plans them meanwhile waits for it."""
+
+_NAMES_SHOWN = 5
+
+
+class DefinedNames:
+    """The names of the jobs that this process defines, by where they come from: its code, its folder of files."""
+
+    def __init__(self) -> None:
+        self.node: str | None = None
+        """The node of this process, while there is one."""
+        self._hashes: dict[str, str] = {}
+        self._past: set[str] = set()
+
+    @property
+    def hashes(self) -> tuple[str, ...]:
+        """The hashes of all sets of names that the store was told of."""
+        return tuple(sorted({*self._hashes.values()}))
+
+    async def tell(
+        self, store: AnyStore, source: str, names: Collection[str], left_out: Collection[str]
+    ) -> frozenset[str]:
+        """Tell the store what this source defines and leaves out; return the names of the jobs that it removed.
+
+        The first time a warning names each other node that defines what was left out here.
+        """
+        is_first = source not in self._hashes
+        await store.define(names, left_out)
+        self._past |= {*self._hashes.values()}
+        self._hashes[source] = hash_of(names)
+        if not left_out:
+            return frozenset()
+        undefined = await store.undefined()
+        nodes = [_definer(each, each.beats > 0) for each in await store.nodes() if each.id != self.node]
+        if is_first:
+            _warn(undefined, [each for each in nodes if each.lives], left_out)
+        past = self._past.difference(self._hashes.values())
+        return await _retire(store, _without(undefined, past, nodes), nodes, by=source)
+
+
+async def retire_undefined(store: AnyStore, lives: Callable[[NodeRecord], bool], by: str) -> frozenset[str]:
+    """Remove every job that was left out and that no node defines which lives; return their names."""
+    undefined = await store.undefined()
+    if not undefined.jobs:
+        return frozenset()
+    return await _retire(store, undefined, [_definer(each, lives(each)) for each in await store.nodes()], by)
+
+
+async def _retire(store: AnyStore, undefined: Undefined, nodes: Sequence[Definer], by: str) -> frozenset[str]:
+    removed: set[str] = set()
+    chosen = retirable(undefined, nodes)
+    for first in range(0, len(chosen), _AT_ONCE):
+        part = chosen[first : first + _AT_ONCE]
+        gone = await store.retire({each.job_id: each.since for each in part}, after=REMEMBERED, by=by)
+        removed |= {each.name for each in part if each.job_id in gone}
+    for name in sorted(removed):
+        _log.info(
+            "job '%s' is removed, since no living node defines it; what waits of it is canceled in %d minutes, "
+            "unless a start defines it again",
+            name,
+            REMEMBERED.total_seconds() / 60,
+        )
+    return frozenset(removed)
+
+
+def _without(undefined: Undefined, past: Collection[str], others: Sequence[Definer]) -> Undefined:
+    """Drop the sets that this process stored before: they are no starts under way, unless others define the same."""
+    dropped = set(past).difference(each for node in others for each in node.hashes)
+    return replace(undefined, sets=tuple(each for each in undefined.sets if each.hash not in dropped))
+
+
+def _warn(undefined: Undefined, living: Sequence[Definer], left_out: Collection[str]) -> None:
+    """Say which other nodes define what this start has left out: they may be another service of the same name."""
+    ours = replace(undefined, jobs=tuple(each for each in undefined.jobs if each.name in left_out))
+    for node, jobs in defined_by(ours, living).items():
+        more = f" and {len(jobs) - _NAMES_SHOWN} more" if len(jobs) > _NAMES_SHOWN else ""
+        _log.warning(
+            "node '%s' defines %s%s, which this program does not: they go on as long as that node lives, and are "
+            "removed when it is gone; two services on one store need names of their own, Everytick(name=...)",
+            node,
+            ", ".join(f"'{each}'" for each in jobs[:_NAMES_SHOWN]),
+            more,
+        )
+
+
+def _definer(node: NodeRecord, lives: bool) -> Definer:
+    return Definer(node.id, () if node.facts is None else node.facts.defines, node.beat_at, lives)
