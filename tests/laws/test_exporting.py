@@ -1,15 +1,16 @@
 """Whatever a file of jobs can say, a store gives back: exported and applied elsewhere, definitions are the same."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from everytick import Context, Everytick, calendar, cron, every
 from everytick.domain.config import Level, Overrides, overrides
-from everytick.domain.job import Job, TaskDefinition, define_job, define_task
+from everytick.domain.job import Job, TaskDefinition, define_job, define_task, same_definition
 from everytick.runners.targets import call_target, command_target, http_target
 from everytick.schedules.codec import schedule
 from everytick.schedules.combine import in_zone
@@ -17,7 +18,7 @@ from everytick.schedules.timezones import zone
 from everytick.sources.exporting import export_jobs, meaning
 from everytick.sources.job_files import read_jobs
 from everytick.sources.syncing import sync_jobs
-from everytick.stores.definitions import write_definition
+from everytick.stores.definitions import read_definition, write_definition
 from everytick.stores.memory import MemoryStore
 from everytick.testing import ManualClock
 
@@ -134,6 +135,20 @@ def test_in_one_file_they_still_mean_the_same(found: list[Job]) -> None:
         job.id: meaning(job) for job in found
     }
     assert len(exported.texts) <= 1
+
+
+@given(jobs(), jobs(), st.data())
+def test_definitions_are_the_same_if_and_only_if_their_texts_are(
+    some: list[Job], others: list[Job], data: st.DataObject
+) -> None:
+    """S0-059: the memory store and every draft compare definitions, the SQL stores compare their texts."""
+    assume(some or others)
+    known = [read_definition(write_definition(job), id=job.id, version=3) for job in (*some, *others)]
+    one, other = data.draw(st.tuples(st.sampled_from([*some, *others, *known]), st.sampled_from(known)))
+    renamed = replace(other, name=one.name)
+
+    assert same_definition(one, renamed) == (write_definition(one) == write_definition(renamed))
+    assert all(same_definition(job, kept) for job, kept in zip((*some, *others), known, strict=True))
 
 
 def _read(text: str) -> list[Job]:

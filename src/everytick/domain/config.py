@@ -1,9 +1,9 @@
 """The cascade: built-in defaults, then application, job, task, occurrence, each setting only what it overrides.
 
-What a level sets is `Overrides`, a diff; merging the levels once gives `Settings`, the
-whole with the origin of every value. Nobody merges for himself: a definition is merged
-when it is made, and an occurrence names the version it runs under. Not set (`UNSET`) is
-neither None nor zero: `retry=None` says "no retries" and hides what an outer level says.
+A level sets `Overrides`, a diff. The levels are merged once, when a definition is made, into
+`Settings`: every policy with its value and its origin. An occurrence names the version it
+runs under. `UNSET` is neither None nor zero: `retry=None` says "no retries" and hides what
+an outer level says.
 """
 
 from collections.abc import Iterator, Mapping
@@ -66,7 +66,7 @@ class Unset(Enum):
 
 
 UNSET: Final[Literal[Unset.UNSET]] = Unset.UNSET
-"""Nothing was said at this level."""
+"""The level does not set the policy."""
 
 
 class Level(StrEnum):
@@ -243,11 +243,11 @@ class Settings:
     def overridden_by(self, overrides: "Overrides") -> "Settings":
         """Return the settings with what the level sets; what it does not set stays, with its origin.
 
-        Thousands of jobs that say the same share one value.
+        Jobs that say the same share one value: there may be thousands of them.
         """
         try:
             return _merged(self, overrides)
-        except TypeError:  # somebody's own schedule or value cannot be hashed
+        except TypeError:  # a user's own schedule or value may not be hashable
             return self._with(overrides)
 
     def _with(self, overrides: "Overrides") -> "Settings":
@@ -292,7 +292,7 @@ class Effective(NamedTuple):
 
 
 def _derived(overlap: Overlap, failure: Failure, origins: Mapping[str, Level]) -> Iterator[tuple[str, object]]:
-    """Give the two defaults that depend on another policy; what somebody set is left alone."""
+    """Give the two defaults that depend on another policy, unless a level has set them."""
     if "late_overlap" not in origins:
         yield "late_overlap", LateOverlap.ALLOW if overlap is Overlap.ALLOW else LateOverlap.QUEUE
     if "retry" not in origins:
@@ -301,7 +301,7 @@ def _derived(overlap: Overlap, failure: Failure, origins: Mapping[str, Level]) -
 
 @value
 class Overrides:
-    """What one level sets, and nothing else: this is what is stored."""
+    """The policies that one level sets. This is what is stored, not the merged settings."""
 
     level: Level
     items: tuple[tuple[str, Any], ...] = ()
@@ -335,7 +335,7 @@ def overrides(level: Level, given: Mapping[str, object], job: str = "", what: st
 
 @lru_cache
 def nothing(level: Level) -> Overrides:
-    """Return the one value of a level that sets nothing: of thousands of jobs, most tasks are like that."""
+    """Return the shared value of a level that sets nothing, as most tasks do."""
     return Overrides(level)
 
 

@@ -1,4 +1,4 @@
-"""Policies that cannot hold together, refused when a job is defined; what is merely surprising is a warning."""
+"""Policies that contradict each other are refused when a job is defined; surprising ones give a warning."""
 
 from collections.abc import Iterator
 
@@ -34,7 +34,7 @@ def refuse_contradictions(job: str, settings: Settings, task: str = "") -> None:
 
 
 def surprises(settings: Settings) -> Iterator[str]:
-    """Give what is allowed but rarely meant, as sentences."""
+    """Give a sentence for each combination that is allowed but rarely meant."""
     if settings.recovery.strategy is Strategy.EXECUTE_ALL and settings.late_overlap is LateOverlap.SKIP:
         yield (
             "recovery execute_all with late_overlap skip runs only the oldest late instant and skips the others; "

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from everytick.domain.values import value
 from everytick.errors import InvalidDuration, InvalidInstant, shown
 
-_MAX_TEXT = 200
+_MAX_CHARACTERS = 200
 _SECOND = 1_000_000
 _UNITS = {"w": 0, "d": 0, "h": 3600 * _SECOND, "m": 60 * _SECOND, "s": _SECOND, "ms": 1000, "us": 1}
 _ORDER = tuple(_UNITS)
@@ -83,8 +83,8 @@ def period(given: object) -> Period:
         raise InvalidDuration(given, _say_the_unit(given))
     if not isinstance(given, str):
         raise InvalidDuration(given, 'must be text like "90s" or "1h30m", ISO-8601 text or a timedelta')
-    if len(given) > _MAX_TEXT:
-        raise InvalidDuration(given, f"is longer than {_MAX_TEXT} characters")
+    if len(given) > _MAX_CHARACTERS:
+        raise InvalidDuration(given, f"is longer than {_MAX_CHARACTERS} characters")
     if given.startswith("P"):
         return _iso_period(given)
     return _unit_period(given)
@@ -127,7 +127,7 @@ def moment(text: object) -> Moment:
     """Read an ISO-8601 date and time, with or without offset, and optionally a zone in brackets."""
     if not isinstance(text, str):
         raise InvalidInstant(text, "must be ISO-8601 text like 2026-01-31T09:00:00Z")
-    found = re.fullmatch(_MOMENT, text, re.ASCII) if len(text) <= _MAX_TEXT else None
+    found = re.fullmatch(_MOMENT, text, re.ASCII) if len(text) <= _MAX_CHARACTERS else None
     if found is None:
         raise InvalidInstant(text, "is not an ISO-8601 date and time like 2026-01-31T09:00:00Z")
     groups = found.groups()

@@ -1,7 +1,7 @@
-"""Job and Task: a named definition, whole and checked. What was refused here never reaches a store.
+"""Job and Task: a named definition, whole and checked. A mistaken definition is refused here, before any store.
 
-A Job is what its author said: schedule, tasks, policies, version. What happens to it
-(pause, watermark, last run) is the store's and stands in a snapshot, not here.
+A Job holds what its author wrote: schedule, tasks, policies, version. Pause, watermark and last
+run belong to the store and stand in a snapshot.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from everytick.domain.window import within
 from everytick.errors import DuplicateDefinition, InvalidPolicies, InvalidSchedule, shown
 
 _NOTHING = Overrides(Level.APPLICATION)
-# Both lie before any instant somebody schedules, and leave room for an offset of a day.
+# Both lie before any scheduled instant, and leave room for an offset of a day.
 _BEGINNING = datetime(1, 1, 3, tzinfo=UTC)
 _SOME_END = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -52,10 +52,10 @@ class Task:
 class Job:
     """A named definition: schedule, tasks, policies.
 
-    `application` and `overrides` are the two diffs it was made of, `settings` is what they
-    come to. The version counts edits; the times are the store's, None until it has them.
-    `reports` says that somebody waits for the report of every occurrence. `code` names the
-    application whose functions its tasks call, and `labels` what a node must have to run them.
+    `settings` are the defaults overridden by `application`, then by `overrides`. The version
+    counts edits; the store sets the times, which are None before. `reports` is true if every
+    occurrence owes a report. `code` names the application whose functions its tasks call, and
+    `labels` what a node must have to run them.
     """
 
     id: str
@@ -85,7 +85,7 @@ class Job:
 
     @property
     def schedule_type(self) -> str:
-        """The word that the schedule's text begins with, such as `cron`; `combined` for one made of others."""
+        """The word that the schedule's text begins with, such as `cron`; `combined` if it holds several."""
         text = str(self.schedule)
         return "combined" if text.startswith("(") else text.partition(":")[0]
 
@@ -145,7 +145,7 @@ def define_job(
 
     A schedule that never names an instant is refused, and so are policies that contradict
     each other and tasks that wait for each other in a circle. `in_zone` puts a schedule
-    that has no zone into the one of this name; it is given, since zones are not known here.
+    that has no zone into the zone of this name; the caller passes it, since this layer knows no zones.
     """
     # Loads the system's crypto library, which importing everytick need not wait for.
     from everytick.domain.ids import job_id
@@ -178,7 +178,7 @@ def define_job(
 
 
 def is_schedule(given: object) -> TypeGuard[Schedule]:
-    """Say whether this is a schedule; the class of one has its methods too, and is not."""
+    """Tell whether this is a schedule. The class of a schedule has its methods too, but is none."""
     return isinstance(given, Schedule) and not isinstance(given, type)
 
 
@@ -198,12 +198,12 @@ def restored_job(
     reports: bool = False,
     code: str = "",
 ) -> Job:
-    """Return a definition from what a store kept of it: it was checked when it was made, and is believed now."""
+    """Return a definition from its stored parts. It is not checked again: `define_job` did so before it was stored."""
     settings = _with_zone(Settings().overridden_by(application).overridden_by(overrides), in_zone)
     written = tuple(tasks)
     if any(task.after for task in written):
         settings = replace(settings, mode=Mode.GRAPH)
-    # A process that defines thousands of jobs and reads them back from the store keeps each text once.
+    # Interned: a process that defines thousands of jobs and reads them back keeps one copy of each text.
     id = kept_once(id)
     whole = tuple(
         _restored_task(id, order, task, settings, created_at, updated_at) for order, task in enumerate(written, 1)
@@ -224,6 +224,19 @@ def restored_job(
         code=kept_once(code),
         labels=kept_once(labels_of(code, ((task.target, task.settings.runner) for task in whole))),
     )
+
+
+def same_definition(one: Job, other: Job) -> bool:
+    """Tell whether two definitions say the same, whatever their ids, versions and times.
+
+    The SQL stores compare the texts of `write_definition`; a law holds that both agree.
+    """
+    return _content(one) == _content(other)
+
+
+def _content(job: Job) -> tuple[object, ...]:
+    tasks = tuple((task.name, task.target, task.after, task.overrides) for task in job.tasks)
+    return job.name, job.schedule, job.owner, job.overrides, job.application, tasks, job.reports, job.code
 
 
 def dated(job: Job, created_at: datetime, updated_at: datetime) -> Job:
@@ -258,7 +271,7 @@ def _whole_task(
 
 
 def refuse_contradicting_task(job: Job, tasks: Sequence[TaskDefinition]) -> None:
-    """Return if the newest of these tasks can stand in the job; whom it comes after may still be unknown."""
+    """Return if the newest of these tasks fits into the job; tasks that it comes after may be defined later."""
     newest = tasks[-1]
     refuse_contradictions(job.name, job.settings.overridden_by(newest.overrides), newest.name)
     _with_order(job.name, job.settings, tasks)
@@ -266,10 +279,10 @@ def refuse_contradicting_task(job: Job, tasks: Sequence[TaskDefinition]) -> None
 
 
 def _refuse_cycles(job: str, tasks: Iterable[TaskDefinition]) -> None:
-    """Return if no task waits for itself, directly or through others; a name still unknown waits for nobody."""
+    """Return if no task waits for itself, directly or through others; a name that is not defined yet waits for none."""
     if not any(task.after for task in tasks):
         return
-    # Loaded by the few who use `after`.
+    # Imported here: few jobs use `after`.
     from graphlib import CycleError, TopologicalSorter
 
     try:
@@ -294,7 +307,7 @@ def _refuse_mistaken_tasks(job: str, tasks: Sequence[TaskDefinition]) -> None:
 
 
 def _with_order(job: str, settings: Settings, tasks: Sequence[TaskDefinition]) -> Settings:
-    """`after` makes the mode graph; somebody who asked for another mode must choose."""
+    """Return the settings with mode graph if a task has `after`; refuse another mode that was set."""
     bound_task = next((task for task in tasks if task.after), None)
     if bound_task is None or settings.mode is Mode.GRAPH:
         return settings
@@ -307,7 +320,7 @@ def _with_order(job: str, settings: Settings, tasks: Sequence[TaskDefinition]) -
 
 
 def _with_zone(settings: Settings, in_zone: InZone) -> Settings:
-    """Settle the zone of the two schedules that are policies."""
+    """Return the settings with the two schedules among them in the job's zone."""
     stop, restart = settings.stop_schedule, settings.restart_schedule
     if stop is None and restart is None:
         return settings
@@ -325,7 +338,7 @@ def _task(job: str, job_id: str, order: int, task: TaskDefinition, settings: Set
 
 
 def _spread(job: str, schedule: Schedule, length: timedelta | None) -> Schedule:
-    """Make the policy an option of the schedule, which is then what is stored."""
+    """Return the schedule with the policy spread as its option, as it is stored."""
     if length is None:
         return schedule
     if "; spread=" in str(schedule):
@@ -347,7 +360,7 @@ def _refuse_silence(job: Job) -> None:
         ("stop_schedule", job.settings.stop_schedule),
         ("restart_schedule", job.settings.restart_schedule),
     ):
-        # Bound to some end: what follows a completion is not silent, it only waits for one.
+        # With some last end: a schedule that follows a completion has no instant before the first one.
         if schedule is not None and bound(schedule, job.id, _SOME_END).next_after(_BEGINNING) is None:
             reason = f"of job '{shown(job.name)}' never fires ({schedule.describe()}): give one that names an instant"
             raise InvalidSchedule(str(schedule), what, reason)

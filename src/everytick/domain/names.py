@@ -1,4 +1,4 @@
-"""What may carry which name, and which known name was probably meant."""
+"""Checks of names, and guesses of the name that was meant."""
 
 from collections.abc import Iterable
 from sys import intern
@@ -28,7 +28,7 @@ def checked_name(what: str, name: object) -> str:
 
 
 def kept_once(text: str) -> str:
-    """Return the text, equal ones as one and the same: thousands of jobs and what a store holds of them say it."""
+    """Return the text interned: thousands of jobs, and the store's rows about them, repeat the same texts."""
     return intern(text) if type(text) is str else text
 
 

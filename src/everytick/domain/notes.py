@@ -1,4 +1,4 @@
-"""Notes: what is told about an attempt while it runs, for people; no decision looks at them."""
+"""Notes about an attempt while it runs, for people. No decision depends on them."""
 
 from datetime import datetime
 
@@ -7,7 +7,7 @@ from everytick.domain.values import value
 
 @value
 class Progress:
-    """How far an attempt has come; `total` is None where nobody knows."""
+    """How far an attempt has come; `total` is None if it is unknown."""
 
     done: float
     total: float | None = None

@@ -1,6 +1,6 @@
-"""What goes into a task and comes out of it: JSON, bounded, kept as text.
+"""Payloads and results of tasks: JSON of bounded size, kept as text.
 
-Text cannot be changed behind a decision's back, compares by content and hashes; every
+Text cannot be changed after a decision, compares by content and hashes; every
 reader gets a fresh copy of the value. Never pickle: a payload outlives the code that
 wrote it.
 """

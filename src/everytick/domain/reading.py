@@ -1,7 +1,7 @@
-"""From what was written to a value: the small readers that all policies share.
+"""Checks that all policies share: from anything that was written to a value.
 
-Each takes anything, returns the value or refuses it with what was read, why, and what to
-write instead. Which job it is for is not known here; whoever knows adds it.
+Each function returns the value or refuses it with the text that was read, the reason, and what
+to write instead. The caller adds the name of the job.
 """
 
 import sys
@@ -26,7 +26,7 @@ E = TypeVar("E", bound=StrEnum)
 
 
 def choice(policy: str, kind: type[E], given: object) -> E:
-    """Return the member that was named; anything else is refused with all of them."""
+    """Return the member of this name; refuse anything else with the names of all members."""
     if isinstance(given, str):
         for member in kind:
             if given == member.value:
@@ -49,7 +49,7 @@ def number(policy: str, given: object, least: float, most: float | None = None) 
     reach = f"of {least:g} or more" if most is None else f"from {least:g} to {most:g}"
     if isinstance(given, bool) or not isinstance(given, (int, float)):
         raise refused(policy, given, f"must be a number {reach}")
-    # An endless number compares with nothing, and a whole one may be too large for a float.
+    # NaN compares with nothing, and a whole number may be too large for a float.
     if not least <= given <= (sys.float_info.max if most is None else most):
         raise refused(policy, given, f"must be a number {reach}")
     return float(given)
@@ -65,7 +65,7 @@ def length(policy: str, given: object, least: timedelta, *instead: str) -> timed
 
 
 def switch(policy: str, given: object) -> bool:
-    """Return a boolean; what merely looks true is refused."""
+    """Return a boolean; refuse 1, "yes" and the like."""
     if not isinstance(given, bool):
         raise refused(policy, given, "must be true or false")
     return given

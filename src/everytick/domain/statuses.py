@@ -81,7 +81,7 @@ _NONE: frozenset[Any] = frozenset()
 # Skipped and missed have no way in: what is decided not to run is born so.
 MOVES: Mapping[OccurrenceStatus, frozenset[OccurrenceStatus]] = {
     _O.QUEUED: frozenset({_O.PENDING, _O.CANCELED, _O.SUPERSEDED}),
-    # A pause puts what nobody claimed back in line.
+    # A pause puts unclaimed occurrences back in line.
     _O.PENDING: frozenset({_O.RUNNING, _O.QUEUED, _O.CANCELED, _O.SUPERSEDED}),
     # Pending again: an unstarted claim given back, or an orphan to resume or restart.
     _O.RUNNING: FINISHED | {_O.PENDING, _O.AWAITING_RETRY},

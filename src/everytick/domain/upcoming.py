@@ -11,7 +11,7 @@ from everytick.domain.snapshots import Edition, JobSnapshot, Pause
 
 TICK = timedelta(microseconds=1)
 _NEVER = datetime.max.replace(tzinfo=UTC)
-# So many instants that somebody skipped or moved are passed by in one answer.
+# At most so many skipped or moved instants are passed by in one answer.
 _LOOKS = 10_000
 
 
@@ -63,7 +63,7 @@ def next_run(snapshot: JobSnapshot, now: datetime, *, idle: bool | None = None) 
 
 
 def upcoming(snapshot: JobSnapshot, now: datetime, n: int, *, idle: bool | None = None) -> list[datetime]:
-    """Return up to `n` times after now at which the job will run, if a node is there and nobody says otherwise.
+    """Return up to `n` times after now at which the job will run, if a node runs and no request changes it.
 
     Pauses that skip, single instants that are skipped or moved, and a reschedule are seen;
     what overlap and recovery will say then is not known before. `idle` says whether nothing of
@@ -98,7 +98,7 @@ def _may_run(snapshot: JobSnapshot, target: datetime) -> bool:
 
 
 def set_by_hand(snapshot: JobSnapshot, now: datetime) -> list[datetime]:
-    """Return the times after now that somebody set: targets of moves and of a reschedule."""
+    """Return the times after now that were set by hand: targets of moves and of a reschedule."""
     found = [each.to for each in snapshot.adjustments if each.to is not None and each.vacates and not each.done]
     if snapshot.reschedule is not None:
         found.append(snapshot.reschedule.to)
