@@ -25,6 +25,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 # Stands before anything that an older Python could not run (it must only be able to parse it).
@@ -107,12 +108,19 @@ def test(arguments: Sequence[str]) -> int:
     """
     named = [argument for argument in arguments if argument != EXPLORE]
     chosen = named or ["-n", str(min(cores() + 1, 8)), "--dist", "worksteal"]
+    python = environment()
+    compile_sources(python)
     if EXPLORE not in arguments:
-        return call([environment(), "-m", "pytest", *chosen])
-    failed = call([environment(), "-m", "pytest", "--hypothesis-profile", "explore", *chosen])
+        return call([python, "-m", "pytest", *chosen])
+    failed = call([python, "-m", "pytest", "--hypothesis-profile", "explore", *chosen])
     if failed:
         say(HOW_TO_KEEP)
     return failed
+
+
+def compile_sources(python: Path) -> None:
+    """Write bytecode of the code: hundreds of processes that tests start read it, also where none may write it."""
+    quietly([python, "-m", "compileall", "-q", "-j", str(cores()), "src", "tests"])
 
 
 def cores() -> int:
@@ -135,15 +143,17 @@ def check(arguments: Sequence[str]) -> int:
     refuse_arguments("check", arguments)
     python = environment()
     code = ["dev.py", *(name for name in ("src", "tests", "bench", "examples") if any((ROOT / name).rglob("*.py")))]
-    steps: dict[str, Callable[[], str]] = {
+    steps: dict[str, Callable[[], str]] = {  # the longest first: one core checks the types, another the rest
+        "types": lambda: complaint([python, "-m", "mypy", *code]),
+        "tidy": lambda: complaint([python, "-m", "pytest", "-q", "tests/tidy"]),
         "format": lambda: complaint([VENV / "bin/ruff", "format", "--check", "."]),
         "lint": lambda: complaint([VENV / "bin/ruff", "check", "."]),
-        "types": lambda: complaint([python, "-m", "mypy", *code]),
         "layers": lambda: complaint([VENV / "bin/lint-imports"]),
         "lock files": lock_complaint,
-        "tidy": lambda: complaint([python, "-m", "pytest", "-q", "tests/tidy"]),
     }
-    return max([report(name, step) for name, step in steps.items()])
+    with ThreadPoolExecutor(max_workers=min(cores(), len(steps))) as threads:
+        ended = {name: threads.submit(timed, step) for name, step in steps.items()}
+        return max([report(name, *answer.result()) for name, answer in ended.items()])
 
 
 def docs(arguments: Sequence[str]) -> int:
@@ -206,11 +216,15 @@ def call(command: Sequence[object]) -> int:
 # -------------------------------------------------------------------------------------------------------- checks
 
 
-def report(name: str, step: Callable[[], str]) -> int:
-    """Print how the step went and how long it took; return 1 if it complained."""
+def timed(step: Callable[[], str]) -> tuple[str, float]:
+    """Return what the step complained of, and how many seconds it took."""
     began = time.monotonic()
-    said = step()
-    print(f"{'FAILED' if said else 'ok':6}  {name:10}  {time.monotonic() - began:5.1f} s", flush=True)
+    return step(), time.monotonic() - began
+
+
+def report(name: str, said: str, seconds: float) -> int:
+    """Print how the step went and how long it took; return 1 if it complained."""
+    print(f"{'FAILED' if said else 'ok':6}  {name:10}  {seconds:5.1f} s", flush=True)
     if said:
         print(said.rstrip() + "\n", flush=True)
     return 1 if said else 0
@@ -352,7 +366,8 @@ def make_venv() -> None:
 
 def install_packages() -> None:
     """Install what dev.lock names: with uv, and with pip where uv has no wheel or no way to the index."""
-    uv = [VENV / "bin/uv", "pip", "sync", "--quiet", "--python", PYTHON, "--require-hashes", "requirements/dev.lock"]
+    sync = ["pip", "sync", "--quiet", "--compile-bytecode", "--python", PYTHON, "--require-hashes"]
+    uv = [VENV / "bin/uv", *sync, "requirements/dev.lock"]
     pip = [*PIP, "install", "--require-hashes", "--requirement", "requirements/dev.lock"]
     have_uv = quietly([*PIP, "install", "--require-hashes", "--requirement", "requirements/tools.lock"]).returncode == 0
     if not have_uv or quietly(uv).returncode:

@@ -1,4 +1,4 @@
-"""A hundred thousand strings per dialect: only the documented error may escape, in time, memory and good form."""
+"""A hundred thousand strings, shared by the dialects: only the documented error escapes, in time and memory."""
 
 from functools import partial
 
@@ -10,6 +10,7 @@ from tests.fuzz.strings import giants, strings
 from tests.oracle.dice import expression
 
 VALID = {"posix": "0 0 * * *", "vixie": "*/5 0 * jan mon-fri", "quartz": "0 0/5 0 ? * 6L 2025"}
+STRINGS = 100_000
 DIALECTS = pytest.mark.parametrize("dialect", list(VALID))
 
 
@@ -18,9 +19,9 @@ def test_a_hundred_thousand_strings_raise_only_the_documented_error(dialect: str
     """J1, J3 … J8; S2-045."""
     make = partial(cron, dialect=dialect)
 
-    accepted = judge(make, strings(seed=1, count=100_000, valid=partial(expression, dialect=dialect)))
+    accepted = judge(make, strings(seed=1, count=STRINGS // len(VALID), valid=partial(expression, dialect=dialect)))
 
-    assert 1_000 < accepted < 60_000, "the generator should try both sides of the line"
+    assert STRINGS // 300 < accepted < STRINGS // 5, "the generator should try both sides of the line"
 
 
 @DIALECTS

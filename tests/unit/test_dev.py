@@ -130,8 +130,8 @@ def test_any_other_failure_is_shown_whole(dev: ModuleType) -> None:
 def test_a_failing_step_is_reported_with_its_words_and_a_good_one_in_a_line(
     dev: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert dev.report("lint", lambda: "line too long") == 1
-    assert dev.report("types", lambda: "") == 0
+    assert dev.report("lint", *dev.timed(lambda: "line too long")) == 1
+    assert dev.report("types", *dev.timed(lambda: "")) == 0
 
     failed, words, blank, good = capsys.readouterr().out.splitlines()
     assert failed.startswith("FAILED  lint")

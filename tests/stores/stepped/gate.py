@@ -28,10 +28,11 @@ begin
     return null;
 end $$;
 """
+# Later tables refer to earlier ones, so they come first.
 _TABLES = """
 select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
  where n.nspname = $1 and c.relkind = 'r' and c.relname not in ('gate', 'clock', 'migration')
- order by 1
+ order by c.oid desc
 """
 _WAITS = "select exists (select from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock')"
 _STOPPED = "select exists (select from pg_locks where locktype = 'advisory' and objid = $1 and not granted)"
@@ -44,8 +45,11 @@ class Gate:
         self._db, self._tables = db, tables
 
     async def empty(self) -> None:
-        """Forget everything that was stored; keys go on rising, so that nothing kept in a node is mistaken."""
-        await self._db.execute(f"truncate {', '.join(self._tables)}")
+        """Forget everything that was stored; keys go on rising, so that nothing kept in a node is mistaken.
+
+        On tables this small `delete` takes a tenth of the time of `truncate`.
+        """
+        await self._db.execute("; ".join(f"delete from {table}" for table in self._tables))
 
     @asynccontextmanager
     async def stopping_at(self, crossing: int) -> AsyncIterator[None]:
