@@ -4,11 +4,9 @@
 an Adapter; the suite then runs against those and nothing of everytick is imported.
 """
 
-import asyncio
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
-from itertools import count
 
 import pytest
 
@@ -36,29 +34,7 @@ def made(kind: str, request: pytest.FixtureRequest) -> Iterator[Adapter]:
     elif kind == "sqlite":
         yield everytick.in_sqlite(request.getfixturevalue("tmp_path_factory").mktemp("declarative"))
     else:
-        address = request.getfixturevalue("postgres").address
-        names = [f"declarative_{os.getpid()}"]
-        yield everytick.in_postgres(address, _new_schema(names))
-        asyncio.run(_drop(address, names[1:]))
-
-
-def _new_schema(names: list[str]) -> Callable[[], str]:
-    numbers = count(1)
-
-    def name() -> str:
-        names.append(f"{names[0]}_{next(numbers)}")
-        return names[-1]
-
-    return name
-
-
-async def _drop(address: str, names: list[str]) -> None:
-    import asyncpg
-
-    db = await asyncpg.connect(address)
-    for name in names:
-        await db.execute(f"drop schema if exists {name} cascade")
-    await db.close()
+        yield everytick.in_postgres(request.getfixturevalue("postgres"))
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -2,8 +2,8 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -14,15 +14,16 @@ from everytick import declarative
 from everytick.declarative import presence
 from everytick.errors import StoreUnavailable
 from everytick.stores.memory import MemoryStore
-from everytick.stores.postgres.store import PostgresStore
 from everytick.stores.sqlite.store import SqliteStore
 from everytick.testing.virtual import VirtualLoop
 from tests.conformance.declarative.adapter import NOON, Adapter, Forwarding, Scheduler, Story, T, TaskState, Told, World
 from tests.conformance.declarative.documents import INVALID
 from tests.conformance.declarative.host import host_in
+from tests.servers.launch import Server
+from tests.stores.postgres import kit
 
 Clock: TypeAlias = Callable[[], datetime]
-MakeStore: TypeAlias = Callable[[Clock], Any]
+OpenStore: TypeAlias = Callable[[Clock], AbstractAsyncContextManager[Any]]
 
 
 class Holding(VirtualLoop):
@@ -111,36 +112,33 @@ class EverytickScheduler(Forwarding):
 class EverytickWorld(World):
     """The instances of one story and the stores they use, which see the same data."""
 
-    def __init__(self, loop: Holding, begin: datetime, make: MakeStore) -> None:
-        self._loop, self._begin, self._make = loop, begin, make
-        self._stores: list[Any] = []
+    def __init__(self, loop: Holding, begin: datetime) -> None:
+        self._loop, self._begin = loop, begin
         self._lines: list[Line] = []
         self._broken = range(0)
         self._asked = 0
         self.own: Any = None
 
-    async def open(self, stack: AsyncExitStack) -> None:
-        """Open the store through which the suite itself looks."""
-        stack.push_async_callback(self._close)
-        self.own = await self._opened()
-
-    async def _opened(self) -> Any:
-        store = self._make(self.now)
+    @asynccontextmanager
+    async def on(self, store: OpenStore) -> AsyncIterator[None]:
+        """Open the store through which the suite itself looks; afterwards nothing runs any more and it is closed."""
+        opened = store(self.now)
         with self._loop.held():
-            await store.open()
-        self._stores.append(store)
-        return store
+            self.own = await opened.__aenter__()
+        try:
+            yield
+        finally:
+            await self._end()
+            with self._loop.held():
+                await opened.__aexit__(None, None, None)
 
-    async def _close(self) -> None:
+    async def _end(self) -> None:
         for line in self._lines:
             line.is_cut = line.is_over = True
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        with self._loop.held():
-            for store in self._stores:
-                await store.close()
 
     def now(self) -> datetime:
         return self._begin + timedelta(microseconds=round(self._loop.time() * 1e6))
@@ -191,18 +189,15 @@ class EverytickWorld(World):
 class EverytickAdapter(Adapter):
     """everytick on one kind of store."""
 
-    def __init__(self, make: Callable[[], MakeStore]) -> None:
-        self._make = make
+    def __init__(self, store: Callable[[], OpenStore]) -> None:
+        self._store = store
 
     def play(self, story: Story[T], *, begin: datetime = NOON, zone: str = "UTC") -> T:
-        make = self._make()
-
-        loop = Holding()
+        store, loop = self._store(), Holding()
 
         async def main() -> T:
-            world = EverytickWorld(loop, begin, make)
-            async with AsyncExitStack() as stack:
-                await world.open(stack)
+            world = EverytickWorld(loop, begin)
+            async with world.on(store):
                 return await story(world)
 
         with host_in(zone), asyncio.Runner(loop_factory=lambda: loop) as runner:
@@ -223,23 +218,28 @@ class EverytickAdapter(Adapter):
         return [*INVALID]
 
 
+@asynccontextmanager
+async def opened(store: Any) -> AsyncIterator[Any]:
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
 def in_memory() -> EverytickAdapter:
-    return EverytickAdapter(lambda: MemoryStore)
+    return EverytickAdapter(lambda: lambda clock: opened(MemoryStore(clock)))
 
 
 def in_sqlite(folder: Path) -> EverytickAdapter:
     numbers = iter(range(1_000_000))
 
-    def fresh() -> MakeStore:
+    def fresh() -> OpenStore:
         file = folder / f"{next(numbers)}.db"
-        return lambda clock: SqliteStore(file, clock=clock)
+        return lambda clock: opened(SqliteStore(file, clock=clock))
 
     return EverytickAdapter(fresh)
 
 
-def in_postgres(address: str, schema: Callable[[], str]) -> EverytickAdapter:
-    def fresh() -> MakeStore:
-        name = schema()
-        return lambda clock: PostgresStore(address, schema=name, clock=clock)
-
-    return EverytickAdapter(fresh)
+def in_postgres(server: Server) -> EverytickAdapter:
+    return EverytickAdapter(lambda: partial(kit.opened, server))
