@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from everytick import schedule
 from everytick.domain.facts import Move, Pause, Reschedule, Resume, Skip
 from everytick.domain.upcoming import next_run
 from everytick.stores.base import Edits
@@ -72,6 +73,17 @@ async def test_many_changes_together_leave_each_its_next_run(store: AnyStore, cl
     assert [await _agreed(store, clock, name) for name in "bcde"] == [None, None, first, first]
     await store.apply(Edits(resumes=frozenset("b"), held_by="me"))
     assert await _agreed(store, clock, "b") == first
+
+
+async def test_the_next_run_is_not_the_next_look(store: AnyStore, clock: ManualClock) -> None:
+    """W1, S1-025: a plain plan of a job that is stopped at half past wakes it then, and it runs at the full hour."""
+    id_ = (await store.put(job(stop_schedule=schedule("30 * * * *")))).job_id
+    first = clock.time + HOUR
+    clock.move(hours=1)
+    await plan_once(store)
+    record = (await store.get([id_]))[id_]
+    assert (record.wake_at, record.next_run) == (first + HOUR / 2, first + HOUR)
+    assert await _agreed(store, clock) == first + HOUR
 
 
 async def test_every_plan_says_when_its_job_runs_next(store: AnyStore, clock: ManualClock) -> None:

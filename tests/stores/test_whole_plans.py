@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from everytick.domain.facts import Trigger
-from tests.stores.acting import job, occurrences, plan_once, statuses
+from everytick.domain.policies import Overlap
+from tests.stores.acting import claim_one, job, occurrences, plan_once, statuses
 from tests.stores.people import Person, SqlStore, on_postgres, on_sqlite
 
 # Each half of a plan, and how a server and a file refuse to write it.
@@ -24,14 +25,16 @@ REFUSALS = {
 DEEDS = {"occurrence": "insert on occurrence", "job_state": "update on job_state"}
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres", "postgres held"])
 async def beside(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[str, SqlStore, Person]]:
     if request.param == "sqlite":
         async with on_sqlite(tmp_path) as (store, person):
             yield request.param, store, person
         return
     async with on_postgres(request.getfixturevalue("postgres")) as (store, person):
-        yield request.param, store, person
+        if request.param == "postgres held":
+            store.unheld = 0
+        yield "postgres", store, person
 
 
 @pytest.mark.parametrize("half", HALVES)
@@ -54,3 +57,29 @@ async def test_where_one_half_of_a_plan_is_refused_the_other_is_not_written(
     assert (await store.get([stored.job_id]))[stored.job_id] == before
     await plan_once(store)
     assert await statuses(store) == ["pending"]
+
+
+@pytest.mark.parametrize("half", HALVES)
+async def test_a_plan_that_also_changes_what_runs_is_written_whole_or_not_at_all(
+    beside: tuple[str, SqlStore, Person], half: str
+) -> None:
+    """S1-009: such a plan is written by several statements."""
+    kind, store, person = beside
+    stored = await store.put(job(when="0 0 1 1 *"))
+    await store.request(stored.job_id, Trigger("first"))
+    await plan_once(store)
+    claim = await claim_one(store)
+    await store.request(stored.job_id, Trigger("second", overlap=Overlap.CANCEL_RUNNING))
+    before = (await store.get([stored.job_id]))[stored.job_id], await occurrences(store)
+    refuse, mend = REFUSALS[kind]
+    await person.ask(refuse.format(DEEDS[half] if kind == "sqlite" else half))
+
+    with pytest.raises(Exception, match="broken"):
+        await plan_once(store)
+    await person.ask(mend.format(half))
+
+    assert ((await store.get([stored.job_id]))[stored.job_id], await occurrences(store)) == before
+    assert (await store.beat("node-1", [claim.key])).cancel == ()
+    await plan_once(store)
+    assert await statuses(store) == ["running", "queued"]
+    assert len((await store.beat("node-1", [claim.key])).cancel) == 1
