@@ -160,7 +160,7 @@ async def _until_told(app: Runnable, drain: bool, told: asyncio.Event, notices: 
         notices.over()
     if node.health.gone is not None:
         raise node.health.gone
-    return f"{node.executor.stuck} tasks" if node.executor.stuck else ""
+    return f"{node.engine.stuck} tasks" if node.engine.stuck else ""
 
 
 async def _started(app: Runnable) -> None:

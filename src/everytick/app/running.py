@@ -42,6 +42,7 @@ class Running(Opened):
     _folder: JobsFolder | None = None
     _starting: Task[None] | None = None
     _stopping: Task[None] | None = None
+    _watching: Task[None] | None = None
     _background: Background | None = None
     _defined: DefinedNames | None = None
 
@@ -92,10 +93,12 @@ class Running(Opened):
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._end(mode, None if timeout is None else duration(timeout)))
         elif mode == "cancel" and self._node is not None:
-            self._node.executor.stop()
+            self._node.engine.stop()
         await asyncio.shield(self._stopping)
 
     async def _begin(self) -> None:
+        import asyncio
+
         store = await self._at_home()
         refused = await self._sync_what_can_be()
         if self.jobs_folder is not None:
@@ -104,18 +107,19 @@ class Running(Opened):
             self._folder = JobsFolder(store, self.jobs_folder, self.jobs_owner, self._defined_names())
             await self._folder.read()
         node = self._made_node(store)
-        node.when_gone = self._end_by_itself
         await node.start()
         self._node = node
+        self._watching = asyncio.create_task(self._end_once_gone(node))
         if refused:
             await self._store_the_rest(refused)
         if self._folder is not None:
             await self._folder.watch(node)
 
-    def _end_by_itself(self) -> None:
-        """Stop because the store is gone: nothing that this node does could be written."""
+    async def _end_once_gone(self, node: Node) -> None:
+        """Stop once the store is gone for good: nothing that this node does could be written."""
         import asyncio
 
+        await node.gone.wait()
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._end("cancel"))
 
@@ -132,6 +136,9 @@ class Running(Opened):
     async def _end(self, mode: StopMode, grace: timedelta | None = None) -> None:
         import asyncio
 
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
         try:
             if self._starting is not None:
                 self._starting.cancel()
@@ -164,6 +171,7 @@ class Running(Opened):
         super()._forked()
         originals.append((self._node, self._folder, self._background))
         self._node = self._folder = self._background = self._starting = self._stopping = self._defined = None
+        self._watching = None
 
     @property
     def _is_running(self) -> bool:

@@ -93,13 +93,13 @@ class Beginning:
         self._undo.append(self.leave)
         await self.node.register()
         # A plan may bring along what it makes: nothing is to begin before all is brought in.
-        self.node.executor.claimer.rest(True)
+        self.node.engine.claimer.rest(True)
         await self._bring_in()
         await self._tell_of_others()
         if self._registrations:
             await self._begin_to_tell()
             # Nothing is claimed before what is owed was asked for: a retry that is due might be.
-            self.node.executor.claimer.rest(bool(self._owed))
+            self.node.engine.claimer.rest(bool(self._owed))
             await self.node.start()
             self._undo.append(lambda: self.node.stop("cancel"))
             await self._start_what_is_due()
@@ -113,7 +113,7 @@ class Beginning:
 
         Nothing is claimed meanwhile; after a failure of the store that stays so until this is called again.
         """
-        claimer = self.node.executor.claimer
+        claimer = self.node.engine.claimer
         claimer.rest(True)
         self._is_up = True
         try:
@@ -189,7 +189,7 @@ class Beginning:
 
     async def _start_what_is_due(self) -> None:
         """Ask for what is owed and claim once: a stop that follows at once finds what is due running (S2-012)."""
-        claimer = self.node.executor.claimer
+        claimer = self.node.engine.claimer
         if self._owed:
             await self._ask_for_what_is_owed()
         claimer.rest(False)

@@ -149,7 +149,7 @@ class DeclarativeScheduler:
         )
 
     def _succession(self, beginning: Beginning, identifier: str) -> Succession:
-        claimer = beginning.node.executor.claimer
+        claimer = beginning.node.engine.claimer
         return Succession(beginning.instances, identifier, lambda: claimer.rest(True), beginning.take_up)
 
     async def _undo(self, beginning: Beginning | None) -> None:
@@ -230,7 +230,7 @@ class DeclarativeScheduler:
         """Complete the cycle (S2-026): what came before the stop was asked for is started; what fails is left."""
         with suppress(Exception):
             await node.planner.round()
-            await node.executor.claimer.claim()
+            await node.engine.claimer.claim()
 
     # ----------------------------------------------------------------------------------------------------- the parts
 

@@ -1,23 +1,23 @@
-"""Alarms: one heap and one timer for everything a node must do at a moment."""
+"""Alarms: one heap and one timer for every event that is to come at a moment."""
 
 import asyncio
 import heapq
-import logging
 from collections.abc import Callable
 from itertools import count
 
-_log = logging.getLogger("everytick.node")
+from everytick.node.inbox import AnyEvent, Inbox
 
 _SWEPT_FROM = 64
 
 
 class Alarm:
-    """Something to call at a moment."""
+    """An event that is put into an inbox at a moment; `event` is None once it has rung or is turned off."""
 
-    __slots__ = ("call",)
+    __slots__ = ("event", "inbox")
 
-    def __init__(self, call: Callable[[], None]) -> None:
-        self.call: Callable[[], None] | None = call
+    def __init__(self, inbox: Inbox, event: AnyEvent) -> None:
+        self.inbox = inbox
+        self.event: AnyEvent | None = event
 
 
 class Alarms:
@@ -31,21 +31,21 @@ class Alarms:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
 
-    def after(self, seconds: float, call: Callable[[], None]) -> Alarm:
-        """Call this so many seconds from now."""
-        alarm, at = Alarm(call), self._monotonic() + max(0.0, seconds)
+    def after(self, seconds: float, inbox: Inbox, event: AnyEvent) -> Alarm:
+        """Put the event into the inbox so many seconds from now."""
+        alarm, at = Alarm(inbox, event), self._monotonic() + max(0.0, seconds)
         heapq.heappush(self._heap, (at, next(self._numbers), alarm))
         self._wind()
         return alarm
 
     def turn_off(self, alarm: Alarm) -> None:
-        """Call nothing; once half of all alarms are turned off, they are taken out together."""
-        if alarm.call is None:
+        """Let the alarm not ring; once half of all alarms are turned off, they are taken out together."""
+        if alarm.event is None:
             return
-        alarm.call = None
+        alarm.event = None
         self._off += 1
         if self._off >= _SWEPT_FROM and 2 * self._off > len(self._heap):
-            self._heap = [each for each in self._heap if each[2].call is not None]
+            self._heap = [each for each in self._heap if each[2].event is not None]
             heapq.heapify(self._heap)
             self._off = 0
 
@@ -76,12 +76,9 @@ class Alarms:
         now = self._monotonic()
         while self._heap and self._heap[0][0] <= now:
             _, _, alarm = heapq.heappop(self._heap)
-            if alarm.call is None:
+            if alarm.event is None:
                 self._off -= 1
             else:
-                call, alarm.call = alarm.call, None
-                try:
-                    call()
-                except Exception:  # noqa: BLE001, one mistake must not keep all other alarms from ringing
-                    _log.exception("what was to be done at a moment failed")
+                event, alarm.event = alarm.event, None
+                alarm.inbox.put(event)
         self._wind()

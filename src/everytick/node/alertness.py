@@ -9,7 +9,7 @@ from everytick.domain.texts import JOB_AHEAD
 from everytick.errors import StoreUnavailable
 from everytick.node.beat import Beat
 from everytick.node.clock import NodeClock
-from everytick.node.executor import Executor
+from everytick.node.engine import Engine
 from everytick.node.foresight import LEAD
 from everytick.node.health import Health
 from everytick.node.local import Local
@@ -43,7 +43,7 @@ class Alertness:
         *,
         scope: Scope,
         planner: Planner,
-        executor: Executor,
+        executor: Engine,
         beat: Beat,
         local: Local | None,
     ) -> None:

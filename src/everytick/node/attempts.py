@@ -8,10 +8,15 @@ import asyncio
 import contextvars
 import logging
 from collections import deque
-from collections.abc import Callable
+from datetime import timedelta
 
 from everytick.domain.outcome import Canceled, Outcome, TimedOut
+from everytick.node.alarms import Alarms
+from everytick.node.clock import NodeClock
+from everytick.node.inbox import AttemptOver, GraceOver, Inbox
 from everytick.node.occurrence import OpenAttempt
+from everytick.node.owned_keys import OwnedKeys
+from everytick.node.slots import Slots
 from everytick.runners.context import Halt, enter
 from everytick.runners.outcomes import failed
 
@@ -25,31 +30,32 @@ _LAST_MOMENT = 0.5
 
 
 class Attempts:
-    """Starts attempts in the order they come, each at once."""
+    """Starts attempts in the order they come, each at once.
+
+    `ready` are those that wait for the loop to turn. The maker of this part gives the deque to
+    the writer too, which lets others start first.
+    """
 
     def __init__(
-        self,
-        ended: Callable[[OpenAttempt, Outcome, float], None],
-        monotonic: Callable[[], float],
-        ran: Callable[[float], None],
+        self, inbox: Inbox, clock: NodeClock, alarms: Alarms, slots: Slots, owned: OwnedKeys, ready: deque[OpenAttempt]
     ) -> None:
-        self._ended, self._monotonic, self._ran = ended, monotonic, ran
-        self._ready: deque[OpenAttempt] = deque()
+        self._inbox, self._monotonic, self._alarms, self._slots, self._owned = (
+            inbox,
+            clock.monotonic,
+            alarms,
+            slots,
+            owned,
+        )
+        self._ready = ready
         self._idle: list[asyncio.Future[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self.latest: OpenAttempt | None = None
         self._is_closed = self._is_turning = False
-
-    @property
-    def has_ready(self) -> bool:
-        """Whether an attempt waits for the loop to turn."""
-        return bool(self._ready)
 
     def put(self, attempt: OpenAttempt) -> None:
         """Carry out the attempt."""
         self._ready.append(attempt)
         if self._is_turning:
-            # Whoever has just ended an attempt takes the first that follows from it.
+            # The worker that has just ended an attempt takes the next one itself, without a turn of the loop.
             self._is_turning = False
             return
         while self._idle:
@@ -59,13 +65,17 @@ class Attempts:
                 return
         self._hire()
 
-    def halt(self, attempt: OpenAttempt, why: Halt, reason: str) -> None:
-        """Tell the attempt to stop; telling it twice changes nothing."""
+    def halt(self, attempt: OpenAttempt, why: Halt, reason: str, grace: timedelta) -> None:
+        """Tell the attempt to stop, and wait for its grace period; telling it twice changes nothing."""
         if attempt.context.halt is not None:
             return
         attempt.context.halt, attempt.reason = why, reason
         if attempt.worker is not None:
             attempt.worker.cancel()
+        if attempt.alarm is not None:
+            self._alarms.turn_off(attempt.alarm)
+        # A second more: the body itself may need the whole grace period to end what it began.
+        attempt.alarm = self._alarms.after(grace.total_seconds() + 1.0, self._inbox, GraceOver(attempt))
 
     def abandon(self, attempt: OpenAttempt) -> None:
         """Wait no longer for an attempt that does not stop: what it still does is not looked at."""
@@ -76,7 +86,7 @@ class Attempts:
             attempt.task,
             attempt.occurrence.claim.job.name,
         )
-        self._ended(attempt, _stopped(attempt), self._monotonic())
+        self._inbox.put(AttemptOver(attempt, _stopped(attempt), self._monotonic()))
 
     @property
     def stuck(self) -> int:
@@ -112,8 +122,10 @@ class Attempts:
                     return
                 # One reading serves all that follows at once, up to the start of the next attempt.
                 reading = self._monotonic()
-                self._ran(reading - attempt.since)
-                self._tell(attempt, outcome, reading)
+                self._slots.ran(reading - attempt.since)
+                self._is_turning = True
+                self._inbox.put(AttemptOver(attempt, outcome, reading))
+                self._is_turning = False
                 attempt.part()
                 if worker.cancelling() or len(contextvars.copy_context()) > 1:
                     # It was canceled, or set a variable: neither may reach the next, who gets a fresh worker.
@@ -131,20 +143,12 @@ class Attempts:
             in_a_row = 0
             await waiter
 
-    def _tell(self, attempt: OpenAttempt, outcome: Outcome, reading: float) -> None:
-        self._is_turning = True
-        try:
-            self._ended(attempt, outcome, reading)
-        except Exception:  # noqa: BLE001, a mistake of ours in one occurrence must not end the worker of others
-            _log.exception("occurrence %s stands still", attempt.occurrence.claim.snapshot.id)
-        self._is_turning = False
-
     async def _carry_out(self, worker: "asyncio.Task[None]", attempt: OpenAttempt) -> Outcome:
         """Return how the attempt ended; only the worker's own end gets out of here."""
         context = attempt.context
         if _is_told(attempt):
             return _stopped(attempt)
-        self.latest, attempt.worker = attempt, worker
+        self._owned.latest, attempt.worker = attempt, worker
         enter(context)
         try:
             outcome = await attempt.body.run(context)

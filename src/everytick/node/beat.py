@@ -7,15 +7,16 @@ does not make the node look dead. Where a store lives in one loop, it beats ther
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Coroutine
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from everytick.errors import StoreGone, StoreUnavailable
 from everytick.node.backoff import Backoff
 from everytick.node.health import Health
-from everytick.stores.base import ClaimKey, Orders
+from everytick.node.inbox import Inbox, OrdersCame, StoreLost
+from everytick.node.owned_keys import OwnedKeys
+from everytick.stores.base import Orders
 from everytick.stores.protocols import RunStore
 
 _log = logging.getLogger("everytick.beat")
@@ -35,13 +36,11 @@ class Beat:
         node: str,
         interval: float,
         health: Health,
-        *,
-        held: Callable[[], Collection[ClaimKey]],
-        obey: Callable[[Orders], None],
-        latest: Callable[[], str],
+        inbox: Inbox,
+        owned: OwnedKeys,
     ) -> None:
         self._store, self._node, self._interval, self._health = store, node, interval, health
-        self._held, self._obey, self._latest = held, obey, latest
+        self._inbox, self._owned = inbox, owned
         self._ended: asyncio.Event | None = None
         self._task: asyncio.Task[None] | None = None
         self._own: asyncio.AbstractEventLoop | None = None
@@ -51,11 +50,11 @@ class Beat:
     async def start(self) -> None:
         """Beat once, so that the node is known before it claims, and go on."""
         loop = asyncio.get_running_loop()
-        self._obey(await self._store.beat(self._node, self._held()))
+        self._inbox.put(OrdersCame(await self._store.beat(self._node, self._owned.named())))
         apart = self._store.apart()
         if apart is None:
             self._early = asyncio.Event()
-            self._task = loop.create_task(self._forever(self._store, self._obey))
+            self._task = loop.create_task(self._forever(self._store, loop))
             return
         is_open: asyncio.Future[None] = loop.create_future()
         ended = self._ended = asyncio.Event()
@@ -74,7 +73,7 @@ class Beat:
                     loop.call_soon_threadsafe(_settle, is_open, None)
                     watch = self._own.create_task(self._watch(loop))
                     try:
-                        await self._forever(store, partial(self._pass_on, loop))
+                        await self._forever(store, loop)
                     finally:
                         watch.cancel()
             except Exception as error:  # noqa: BLE001, told to whoever waits for the start
@@ -120,11 +119,14 @@ class Beat:
             raise StoreUnavailable("the store", "a beat was not answered")
         return under_way.result()
 
-    def _pass_on(self, loop: asyncio.AbstractEventLoop, orders: Orders) -> None:
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(self._obey, orders)
+    def _pass_on(self, loop: asyncio.AbstractEventLoop, event: OrdersCame | StoreLost) -> None:
+        if loop is asyncio.get_running_loop():
+            self._inbox.put(event)
+        else:
+            self._inbox.put_from_thread(loop, event)
 
-    async def _forever(self, store: RunStore, obey: Callable[[Orders], None]) -> None:
+    async def _forever(self, store: RunStore, loop: asyncio.AbstractEventLoop) -> None:
+        """Beat, and put the orders into the inbox on the node's loop."""
         backoff, wait, early = Backoff(), self._interval, self._early
         assert early is not None, "made before the first beat"
         while not self._over.is_set():
@@ -135,9 +137,9 @@ class Beat:
             if self._over.is_set():
                 return
             try:
-                obey(await self._answered(store.beat(self._node, self._held())))
+                orders = await self._answered(store.beat(self._node, self._owned.named()))
             except StoreGone as error:
-                self._health.lose(error)
+                self._pass_on(loop, StoreLost(error))
                 return
             except StoreUnavailable as error:
                 self._health.beat_failed(str(error))
@@ -147,6 +149,7 @@ class Beat:
                 self._health.beat_failed("a beat failed")
                 wait = min(backoff.failed(), self._interval)
             else:
+                self._pass_on(loop, OrdersCame(orders))
                 self._health.has_beaten()
                 backoff.succeeded()
                 wait = self._interval
@@ -166,7 +169,7 @@ class Beat:
                     _log.warning(
                         "the node's loop has stood still for over a second; the last to begin was job '%s': "
                         "async tasks must not block, make it a plain function to run it in a thread",
-                        self._latest(),
+                        self._owned.latest_job,
                     )
                 await asyncio.sleep(_BLOCKED)
                 waited += _BLOCKED

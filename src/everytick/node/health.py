@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 from everytick.errors import Contended, StoreBroken, StoreGone, StoreUnavailable
 from everytick.node.backoff import BROKEN_EVERY
+from everytick.node.inbox import BeatWanted, Inbox, StoreAnswers, StoreAway, StoreLost
 
 _log = logging.getLogger("everytick.node")
 
@@ -14,14 +15,14 @@ _MOMENT = 15.0
 
 
 class Health:
-    """What the loops have seen of the store.
+    """What the loops have seen of the store; the node is told of changes through its inbox.
 
     `gap` is how long a node may be silent before others take it for dead, `bound` how long
     nothing may be heard of the store before this node is not ready.
     """
 
-    def __init__(self, monotonic: Callable[[], float], gap: float, bound: float = 15.0) -> None:
-        self._monotonic = monotonic
+    def __init__(self, inbox: Inbox, monotonic: Callable[[], float], gap: float, bound: float = 15.0) -> None:
+        self._inbox, self._monotonic = inbox, monotonic
         self._failing_since: float | None = None
         self._failed_at = self._well_at = float("-inf")
         self._must_last = 0.0
@@ -34,12 +35,8 @@ class Health:
         self.reason = ""
         self.definition_errors: Mapping[str, int] = {}
         """How many mistakes stand in each file of jobs that is broken now."""
-        self.listener: Callable[[bool, str], None] | None = None
-        self.wants_beat: Callable[[], None] | None = None
         self.gone: StoreGone | None = None
         """Why this node has to stop."""
-        self.when_gone: Callable[[], None] | None = None
-        """Is called once the store is gone, by any thread."""
 
     @property
     def is_ready(self) -> bool:
@@ -82,10 +79,9 @@ class Health:
             self._well_at = now
             _log.warning("the store answers again after %.1f seconds", self.failing_for)
             self._failing_since, self._is_broken, self.reason = None, False, ""
-            if self.listener is not None:
-                self.listener(True, "")
-        elif self.wants_beat is not None:
-            self.wants_beat()
+            self._inbox.put(StoreAnswers())
+        else:
+            self._inbox.put(BeatWanted())
 
     def has_failed_since(self, moment: float) -> bool:
         """Say whether anything has failed since the monotonic clock showed this."""
@@ -97,7 +93,7 @@ class Health:
         Another session that is in the way counts only while the beat, which is a bare write, fails too.
         """
         if isinstance(error, StoreGone):
-            self.lose(error)
+            self._inbox.put(StoreLost(error))
             return
         if isinstance(error, Contended) and not self._is_beat_failing:
             _log.info("something waits for another session at the store, and is tried again: %s", error)
@@ -118,16 +114,14 @@ class Health:
             _log.error(text, BROKEN_EVERY, reason)
         else:
             _log.error("nothing that waits for the store fires until it answers again: %s", reason)
-        if is_first and self.listener is not None:
-            self.listener(False, reason)
+        if is_first:
+            self._inbox.put(StoreAway(reason))
 
     def lose(self, error: StoreGone) -> None:
-        """The store is gone for good; may be told by any thread, and is told on once."""
+        """The store is gone for good; the first that says so is believed."""
         if self.gone is None:
             self.gone, self.reason = error, str(error)
             _log.critical("this node stops: %s", error)
-            if self.when_gone is not None:
-                self.when_gone()
 
     def has_beaten(self) -> None:
         """The store has taken a beat; told by the beat's own thread."""

@@ -9,24 +9,28 @@ the same: what turns out to be there already is told as a duplicate.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from everytick.domain.decisions import Why
-from everytick.domain.job import Job
 from everytick.domain.policies import OnStoreOutage
 from everytick.domain.texts import FALLING_BACK
 from everytick.errors import NotFound, StoreUnavailable
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
 from everytick.node.health import Health
+from everytick.node.inbox import Inbox, OrdersCame
+from everytick.node.owned_keys import OwnedKeys
+from everytick.node.reaper import Reaper
+from everytick.node.scope import Scope
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import ClaimKey, Orders
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from everytick.domain.snapshots import JobSnapshot
     from everytick.stores.memory.local import LocalStore, Part
 
@@ -46,16 +50,15 @@ _FIRST_LIST = 3.0
 class Runs(Protocol):
     """The node that fires on the local store."""
 
+    reaper: Reaper
+    inbox: Inbox
+
     async def start(self) -> None:
         """Begin."""
         ...
 
     async def stop(self, mode: Literal["cancel", "drain"] = "cancel") -> None:
         """End, and what it runs with it."""
-        ...
-
-    def obey(self, orders: Orders) -> None:
-        """Do what the store said to a beat."""
         ...
 
 
@@ -76,11 +79,13 @@ class Local:
         *,
         patience: float,
         refresh: float,
-        may_run: Callable[[Job], bool],
+        scope: Scope,
+        owned: OwnedKeys,
         make: "Callable[[LocalStore], Runs]",
     ) -> None:
         self._store, self._node, self._clock, self._health, self._events = store, node, clock, health, events
-        self._patience, self._refresh, self._may_run, self._make = patience, refresh, may_run, make
+        self._patience, self._refresh, self._make = patience, refresh, make
+        self._scope, self._owned = scope, owned
         self._ids: list[str] = []
         self._known: Mapping[str, JobSnapshot] = {}  # by id, as last seen
         # Not at once: a start has better things to do.
@@ -157,7 +162,7 @@ class Local:
         found = [
             record.job.id
             for record in await self._store.list()
-            if record.job.settings.on_store_outage is OnStoreOutage.FIRE_LOCAL and self._may_run(record.job)
+            if record.job.settings.on_store_outage is OnStoreOutage.FIRE_LOCAL and self._scope.can_run(record.job)
         ]
         if len(found) > MOST_JOBS:
             _log.warning("%d jobs are to fire without the store, and %d can be kept ready", len(found), MOST_JOBS)
@@ -181,6 +186,7 @@ class Local:
         _log.error("%s (%d jobs)", FALLING_BACK, len(self._known))
         if local is None or self._runner is None:
             local = self._local = LocalStore(self._clock.now, self._store)
+            self._owned.name_too(local.handed_over)
             self._runner = self._make(local)
             await self._runner.start()
         heard_at = self._clock.now() - timedelta(seconds=self._health.unheard_for)
@@ -211,11 +217,6 @@ class Local:
 
     # ------------------------------------------------------------------------------------ what runs here as the store's
 
-    @property
-    def named(self) -> set[ClaimKey]:
-        """What runs here and is the store's, for the node's beat; for any thread."""
-        return set() if self._local is None else set(self._local.keys.values())
-
     def obey(self, orders: Orders) -> Orders:
         """Do what the store said about what runs here; return the orders that are for others.
 
@@ -231,8 +232,18 @@ class Local:
             tuple(here[key] for key in orders.gone if key in here),
         )
         if mine.cancel or mine.gone:
-            runner.obey(mine)
+            runner.inbox.put(OrdersCame(mine))
         return replace(orders, adopt=tuple(each for each in orders.adopt if each.snapshot.id not in local))
+
+    async def settle(self, key: ClaimKey) -> ClaimKey | None:
+        """Settle what runs here and cannot be written; return its key in the store if it is the store's."""
+        local, runner = self._local, self._runner
+        if local is None or runner is None or not local.knows(key):
+            return key
+        if (at_home := local.keys.get(key)) is not None:
+            return at_home
+        await runner.reaper.settle_unwritable(key)
+        return None
 
     def _tell_of_duplicate(self, job_id: str, occurrence_id: str) -> None:
         snapshot = self._known.get(job_id)

@@ -1,15 +1,19 @@
 """The writer of a node that fires without its store: what became the store's meanwhile is written there."""
 
 import asyncio
-from typing import Protocol
+from collections.abc import Collection
+from typing import Protocol, runtime_checkable
 
 from everytick.node.health import Health
-from everytick.node.occurrence import OwnedOccurrence
-from everytick.node.writer import Committed, Writer
-from everytick.stores.protocols import RunStore
+from everytick.node.inbox import Inbox
+from everytick.node.occurrence import OpenAttempt, OwnedOccurrence
+from everytick.node.slots import Slots
+from everytick.node.writer import Writer
+from everytick.stores.addresses import AnyStore
 
 
-class HandsOver(RunStore, Protocol):
+@runtime_checkable
+class HandsOver(Protocol):
     """A store that hands over what it has to another one."""
 
     def is_home(self, handle: int) -> bool:
@@ -24,10 +28,13 @@ class LocalWriter(Writer):
     away again, and nothing else does. `home` is what is known of that store.
     """
 
-    def __init__(self, store: HandsOver, health: Health, home: Health, committed: Committed) -> None:
-        super().__init__(store, health, committed)
+    def __init__(
+        self, store: AnyStore, health: Health, inbox: Inbox, slots: Slots, ready: Collection[OpenAttempt], home: Health
+    ) -> None:
+        super().__init__(store, health, inbox, slots, ready)
+        assert isinstance(store, HandsOver), "only a store that hands over has two places to write to"
         self._hands_over = store
-        self._at_home = Writer(store, home, committed)
+        self._at_home = Writer(store, home, inbox, slots, ready)
 
     @property
     def waiting(self) -> int:

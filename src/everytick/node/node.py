@@ -6,12 +6,12 @@ import os
 import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from everytick.domain.needs import is_met
 from everytick.domain.texts import RECOVERY_FAILED, STARTED, STOPPING
 from everytick.errors import RecoveryFailed, StoreBroken, StoreUnavailable
 from everytick.node.alarms import Alarms
@@ -19,24 +19,25 @@ from everytick.node.alertness import Alertness
 from everytick.node.beat import Beat
 from everytick.node.clock import NodeClock
 from everytick.node.definers import DefinedNames
+from everytick.node.engine import Engine, Tools, Writing
 from everytick.node.events import Event, Events, Happening
-from everytick.node.executor import Executor, Writing
 from everytick.node.facts import Facts
 from everytick.node.health import Health
+from everytick.node.inbox import BeatWanted, Inbox, OrdersCame, StoreAnswers, StoreAway, StoreLost, Unwritable
 from everytick.node.janitor import Janitor
 from everytick.node.local import Local
 from everytick.node.logs import Logs
 from everytick.node.loops import Loops
 from everytick.node.offset import Offset
+from everytick.node.owned_keys import OwnedKeys
 from everytick.node.planner import Planner
 from everytick.node.reaper import Reaper
 from everytick.node.reporter import Hooks, Reporter
-from everytick.node.scope import Scope
+from everytick.node.scope import Labels, OwnLabels, Scope
 from everytick.node.settings import NodeSettings
-from everytick.node.writer import Committed, Writer
+from everytick.node.writer import Writer
 from everytick.runners.base import Repertoire
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Claim, Orders
 
 if TYPE_CHECKING:
     from everytick.stores.memory.local import LocalStore
@@ -58,11 +59,6 @@ def node_name() -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{token_hex(4)}"
 
 
-def _call_soon(loop: asyncio.AbstractEventLoop, act: Callable[[], None]) -> None:
-    with suppress(RuntimeError):  # the loop has ended
-        loop.call_soon_threadsafe(act)
-
-
 class Node:
     """One process that plans and runs."""
 
@@ -78,27 +74,38 @@ class Node:
         application: str = "",
         monotonic: Callable[[], float] = time.monotonic,
         falls_back: bool = True,
-        writing: Writing = Writer,
+        labels: Labels | None = None,
         offset: Offset | None = None,
         defined: DefinedNames | None = None,
+        beside: "NodeBeside | None" = None,
     ) -> None:
         self.name = name or node_name()
         self.events = events or Events()
+        self.inbox = Inbox(
+            {
+                OrdersCame: self._ordered,
+                StoreAway: self._store_away,
+                StoreAnswers: self._store_answers,
+                StoreLost: self._store_lost,
+                BeatWanted: self._beat_wanted,
+                Unwritable: self._unwritable,
+            }
+        )
         bound = 3 * max(settings.heartbeat, settings.poll)
-        self.health = Health(monotonic, settings.node_timeout.total_seconds(), bound.total_seconds())
+        self.health = Health(self.inbox, monotonic, settings.node_timeout.total_seconds(), bound.total_seconds())
         self.clock = NodeClock(monotonic)
         self.offset = offset or Offset()
         names = defined or DefinedNames()
         self._facts = Facts(store, self.name, settings, application, self.clock, self.offset, names)
         self._store, self._settings, self._catalogue, self._application = store, settings, catalogue, application
-        self.scope = Scope(self.name, application, settings, why=lambda job: self.executor.why_not(job))
+        self._labels = OwnLabels(application, settings) if labels is None else labels
+        self.scope = Scope(self.name, application, settings, catalogue, self._labels)
         self._alarms = Alarms(monotonic)
         self._logs = Logs(settings.log_folder, self.name)
         patience = settings.hook_timeout.total_seconds()
         self.reporter = Reporter(store, store, store, self.scope, {} if hooks is None else hooks, self.health, patience)
-        self.executor = Executor(
-            store,
-            self.name,
+        self._owned = OwnedKeys()
+        tools = Tools(
             settings,
             catalogue,
             self.clock,
@@ -107,29 +114,21 @@ class Node:
             self.health,
             self.reporter,
             self._logs,
-            self.scope,
-            writing,
+            self.inbox if beside is None else beside.inbox,
         )
+        self.engine = Engine(store, tools, self.scope, self._owned, Writer if beside is None else beside.writing)
         self.planner = Planner(
             store,
             self.clock,
             self.events,
             scope=self.scope,
-            executor=self.executor.claimer,
+            executor=self.engine.claimer,
             reporter=self.reporter,
             limit=settings.plan_limit,
         )
         self.reaper = Reaper(store, self.name, self.clock, self.events, settings)
         self.janitor = Janitor(store, self.name, self.clock, self._logs, self.reaper.lives)
-        self._beat = Beat(
-            store,
-            self.name,
-            settings.heartbeat.total_seconds(),
-            self.health,
-            held=lambda: self.executor.named if self.local is None else self.local.named | self.executor.named,
-            obey=self.obey,
-            latest=lambda: self.executor.latest,
-        )
+        self._beat = Beat(store, self.name, settings.heartbeat.total_seconds(), self.health, self.inbox, self._owned)
         self.local = local = self._made_local(hooks, monotonic) if falls_back else None
         if local is not None:
             # A question that hung through an outage is answered with all that was fired meanwhile.
@@ -143,16 +142,13 @@ class Node:
             self.health,
             scope=self.scope,
             planner=self.planner,
-            executor=self.executor,
+            executor=self.engine,
             beat=self._beat,
             local=local,
         )
-        self.health.listener, self.health.wants_beat = self._tell_of_store, self._beat.nudge
-        self.executor.unwritable = self._settle_unwritable
         self._asides: set[asyncio.Task[None]] = set()
         self.gone = asyncio.Event()
         """Set once the store is gone for good: this node has to be stopped, and `health.gone` says why."""
-        self.when_gone: Callable[[], None] | None = None
 
     def _made_local(self, hooks: Hooks | None, monotonic: Callable[[], float]) -> Local:
         """Return what goes on without the store; it runs by a node like this one, on a store in memory."""
@@ -162,23 +158,12 @@ class Node:
             from everytick.node.local_writer import LocalWriter
             from everytick.runners.lent import Lent
 
-            def writing(_: AnyStore, health: Health, committed: Committed) -> Writer:
-                return LocalWriter(store, health, self.health, committed)
-
-            def settle(claim: Claim) -> None:
-                if store.is_home(claim.handle):
-                    self._settle_unwritable(store.at_home(claim))
-                else:
-                    node._settle_unwritable(claim)
-
-            lent, events = Lent(self._catalogue), self.events
-            node = Node(
-                store, lent, self._settings, hooks=hooks, events=events, name=self.name, monotonic=monotonic,
-                falls_back=False, writing=writing, offset=self.offset, application=self._application,
+            beside = NodeBeside(self.inbox, partial(LocalWriter, home=self.health))
+            return Node(
+                store, Lent(self._catalogue), self._settings, hooks=hooks, events=self.events, name=self.name,
+                monotonic=monotonic, falls_back=False, labels=self._labels, offset=self.offset,
+                application=self._application, beside=beside,
             )  # fmt: skip
-            node.scope.has = self.scope.has
-            node.executor.unwritable = settle
-            return node
 
         return Local(
             self._store,
@@ -188,7 +173,8 @@ class Node:
             self.events,
             patience=poll,
             refresh=poll,
-            may_run=lambda job: is_met(job.needs, self.scope.has) and self.executor.why_not(job) is None,
+            scope=self.scope,
+            owned=self._owned,
             make=made,
         )
 
@@ -196,8 +182,6 @@ class Node:
 
     async def start(self) -> None:
         """Beat, look once at what is due, and go on for ever in the background."""
-        loop = asyncio.get_running_loop()
-        self.health.when_gone = lambda: _call_soon(loop, self._lose_store)
         asked_at = self.clock.monotonic()
         now = await self._store.now()
         self.clock.learn(now, asked_at)
@@ -219,15 +203,10 @@ class Node:
         """Find out what this node meets of what the store needs; asked again whenever there is more of it."""
         self.scope.hear((await self._store.ahead(self.scope.current)).needs)
 
-    def _lose_store(self) -> None:
-        self.gone.set()
-        if self.when_gone is not None:
-            self.when_gone()
-
     def _begin_loops(self) -> None:
         loops = self._loops
-        loops.begin("writer", self.executor.writer.run)
-        loops.begin("claims", self.executor.claimer.run)
+        loops.begin("writer", self.engine.writer.run)
+        loops.begin("claims", self.engine.claimer.run)
         loops.begin("planner", self._alertness.plan)
         loops.begin("bell", self._alertness.listen)
         loops.begin("reports", self.reporter.run)
@@ -287,10 +266,10 @@ class Node:
         `cancel` tells running attempts to stop and waits the grace period; `drain` waits for
         them first. `grace` takes the place of the setting for this stop.
         """
-        self.executor.grace = self._settings.grace_period if grace is None else grace
+        grace = self._settings.grace_period if grace is None else grace
         _log.info(STOPPING, extra=self._about())
         try:
-            await self._wind_down(mode)
+            await self._wind_down(mode, grace)
         finally:
             # Whatever went wrong above: a node that beats on would keep what it held from everybody else.
             self._alarms.stop()
@@ -306,27 +285,23 @@ class Node:
         except Exception as error:  # noqa: BLE001, whatever a driver raises: nothing depends on it
             _log.info("the store was not told that this node has stopped: %s", error)
 
-    async def _wind_down(self, mode: StopMode) -> None:
+    async def _wind_down(self, mode: StopMode, grace: timedelta) -> None:
         await self._loops.end_but("claims", "writer")
         if self.local is not None:
             await self.local.stop(mode)
-        self.executor.stop(drain=mode == "drain")
+        self.engine.stop(drain=mode == "drain", grace=grace)
         # A claim under way has its effect in the store: what it brings is given back.
-        until = self._deadline()
+        until = _deadline(grace)
         await self._in_time(until, self._loops.ended("claims"), "a claim was not answered in time")
         if mode == "drain":
-            await self.executor.emptied()
-            until = self._deadline()
-        await self._in_time(until, self.executor.emptied(), "some attempts did not end within the grace period")
+            await self.engine.emptied()
+            until = _deadline(grace)
+        await self._in_time(until, self.engine.emptied(), "some attempts did not end within the grace period")
         if self.health.gone is None:
-            await self._in_time(until, self.executor.writer.flushed(), "some ends could not be written in time")
+            await self._in_time(until, self.engine.writer.flushed(), "some ends could not be written in time")
         await self._in_time(until, self.reporter.close(), "some hooks did not end within the grace period")
         await self._loops.end("claims", "writer")
-        await self.executor.close()
-
-    def _deadline(self) -> float:
-        """A little later than the bodies have to end, so that their ends are written."""
-        return asyncio.get_running_loop().time() + self.executor.grace.total_seconds() + _LAST_WORDS
+        await self.engine.close()
 
     async def _in_time(self, until: float, work: Awaitable[None], what: str) -> None:
         try:
@@ -343,24 +318,46 @@ class Node:
             self.reporter.wake()
         return settled
 
-    def _settle_unwritable(self, claim: Claim) -> None:
-        """Let what this node cannot write about be settled as if it were lost: it would stand still for ever."""
-        if self.health.gone is not None:
-            return
+    # --------------------------------------------------------------------------------------------- what happens to it
 
-        async def settle() -> None:
-            try:
-                await self.reaper.settle_unwritable(claim.key)
-            except Exception as error:  # noqa: BLE001, whatever a driver raises; the next round of the reaper tries again
-                _log.warning("occurrence %s is settled by the next round of the reaper: %s", claim.occurrence.id, error)
+    def _ordered(self, ordered: OrdersCame) -> None:
+        """Pass the orders of the store on to the engine that runs what they are about."""
+        orders = ordered.orders if self.local is None else self.local.obey(ordered.orders)
+        self.engine.inbox.put(OrdersCame(orders))
 
-        aside = asyncio.get_running_loop().create_task(settle())
-        self._asides.add(aside)
-        aside.add_done_callback(self._asides.discard)
+    def _store_away(self, away: StoreAway) -> None:
+        self._tell_of_store(Happening.STORE_LOST, away.reason)
 
-    def obey(self, orders: Orders) -> None:
-        """Do what the store said to a beat."""
-        self.executor.obey(orders if self.local is None else self.local.obey(orders))
+    def _store_answers(self, _: StoreAnswers) -> None:
+        self._tell_of_store(Happening.STORE_FOUND, "")
+
+    def _tell_of_store(self, kind: Happening, text: str) -> None:
+        if self.events.wanted:
+            self.events.tell(Event(kind, self.clock.now(), text=text))
+
+    def _store_lost(self, lost: StoreLost) -> None:
+        self.health.lose(lost.error)
+        self.gone.set()
+
+    def _beat_wanted(self, _: BeatWanted) -> None:
+        self._beat.nudge()
+
+    def _unwritable(self, unwritable: Unwritable) -> None:
+        """Let the reaper settle an occurrence about which this node cannot write: it would stand still for ever."""
+        if self.health.gone is None:
+            aside = asyncio.get_running_loop().create_task(self._settle(unwritable))
+            self._asides.add(aside)
+            aside.add_done_callback(self._asides.discard)
+
+    async def _settle(self, unwritable: Unwritable) -> None:
+        try:
+            key = unwritable.key if self.local is None else await self.local.settle(unwritable.key)
+            if key is not None:
+                await self.reaper.settle_unwritable(key)
+        except Exception as error:  # noqa: BLE001, whatever a driver raises; the next round of the reaper tries again
+            _log.warning(
+                "occurrence %s is settled by the next round of the reaper: %s", unwritable.occurrence_id, error
+            )
 
     def learn(self) -> None:
         """Look again at jobs that could not be run here: what they call may be known now."""
@@ -371,7 +368,16 @@ class Node:
         self.scope.learn_again()
         return 0
 
-    def _tell_of_store(self, answers: bool, reason: str) -> None:
-        if self.events.wanted:
-            kind = Happening.STORE_FOUND if answers else Happening.STORE_LOST
-            self.events.tell(Event(kind, self.clock.now(), text=reason))
+
+@dataclass
+class NodeBeside:
+    """What a node that runs beside another one, on a store of its own, gets from it."""
+
+    inbox: Inbox
+    """Hears of steps that cannot be written."""
+    writing: Writing
+
+
+def _deadline(grace: timedelta) -> float:
+    """A little later than the bodies have to end, so that their ends are written."""
+    return asyncio.get_running_loop().time() + grace.total_seconds() + _LAST_WORDS

@@ -1,67 +1,43 @@
-"""What a node keeps of an occurrence it owns, and of each attempt that is open on it."""
+"""An occurrence that this node owns, and each attempt that is open on it."""
 
 import asyncio
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from logging import Logger
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from everytick.deciding.advance import advance
 from everytick.domain.notes import Log, Progress
-from everytick.domain.steps import Event, OccurrenceSnapshot, Step
-from everytick.node.alarms import Alarm
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.steps import Event, OccurrenceSnapshot, Start, Step
+from everytick.domain.values import value
 from everytick.node.clock import NodeClock
 from everytick.runners.base import Body
 from everytick.runners.context import Context, TaskTransaction
 from everytick.stores.base import Claim
 
-
-class Attends(Protocol):
-    """What the node does for one open attempt."""
-
-    def logger(self, attempt: "OpenAttempt") -> Logger:
-        """Return the logger of the attempt."""
-        ...
-
-    def begun(self, attempt: "OpenAttempt") -> None:
-        """Time the attempt from now on."""
-        ...
-
-    def keep(self, attempt: "OpenAttempt", data: bytes) -> None:
-        """Keep output of the attempt, from any thread."""
-        ...
-
-    def transaction(self, attempt: "OpenAttempt") -> AbstractAsyncContextManager[TaskTransaction]:
-        """Begin the attempt's one transaction."""
-        ...
-
-    async def look_up_previous(self, attempt: "OpenAttempt") -> datetime | None:
-        """Ask the store which occurrence of the job ended last."""
-        ...
-
-
-class CanBeTakenBack(Protocol):
-    """A transaction in the hands of a task."""
-
-    is_committing: bool
-
-    async def take_back(self) -> None:
-        """End it: what was not committed is rolled back."""
-        ...
+if TYPE_CHECKING:
+    from everytick.node.alarms import Alarm
+    from everytick.node.logs import Logs
+    from everytick.node.reporter import Reporter
+    from everytick.node.timeouts import Timeouts
+    from everytick.node.transactions import Transactions
 
 
 class OwnedOccurrence:
-    """One occurrence that this node owns: the newest snapshot, what is open and what waits to be written.
+    """One occurrence that this node owns: the newest snapshot, the open attempts and the steps that wait to be written.
 
     `is_begun` says that it takes a slot, `is_gone` that nothing more may be recorded about
-    it here. `arrived_at` is what the monotonic clock showed when its claim came; `ahead` is how
-    far the store's clock was set ahead when the snapshot last heard of it. While `deferred` is a
-    list, a task's own transaction is open and events wait; `turn` is whose transaction it is.
-    `written` is kept while a task waits for `steps` to be written. `parks` says that no
-    wait for a retry is kept here.
+    it here. `arrived_at` is the monotonic time at which its claim came, `asked_at` that of the
+    question which brought it. `ahead` is how far the store's clock was set ahead when the
+    snapshot last heard of it. While `deferred` is a list, a task's own transaction is open and
+    events wait in the list; `turn` is the lock of these transactions. `called_off` are attempts
+    that were canceled before they began. `parks` says that no wait for a retry is kept here.
     """
 
     __slots__ = (
+        "_written",
         "ahead",
         "alarms",
         "arrived_at",
@@ -78,41 +54,104 @@ class OwnedOccurrence:
         "snapshot",
         "steps",
         "turn",
-        "written",
     )
 
     open: "dict[int, OpenAttempt]"
     steps: tuple[Step, ...]
     called_off: set[tuple[str, int]] | None
-    alarms: list[Alarm] | None
+    alarms: "list[Alarm] | None"
     snapshot: OccurrenceSnapshot
     deferred: list[Event] | None
     turn: asyncio.Lock | None
-    written: asyncio.Event | None
+    _written: asyncio.Event | None
 
-    def __init__(self, claim: Claim, bodies: tuple[Body, ...], arrived_at: float, ahead: timedelta) -> None:
-        self.claim, self.bodies, self.snapshot, self.arrived_at = claim, bodies, claim.snapshot, arrived_at
-        self.asked_at = arrived_at
+    def __init__(
+        self, claim: Claim, bodies: tuple[Body, ...], arrived_at: float, asked_at: float, ahead: timedelta
+    ) -> None:
+        self.claim, self.bodies, self.snapshot = claim, bodies, claim.snapshot
+        self.arrived_at, self.asked_at, self.ahead = arrived_at, asked_at, ahead
         # Made when they are needed: most occurrences need none, and each container is one more for the collector.
         self.open, self.steps = {}, ()
-        self.alarms = self.called_off = self.deferred = self.turn = self.written = None
+        self.alarms = self.called_off = self.deferred = self.turn = self._written = None
         self.is_begun = self.is_gone = self.is_queued = self.parks = False
-        self.ahead = ahead
+
+    def __repr__(self) -> str:
+        return f"<occurrence {self.claim.snapshot.id}>"
 
     def follow(self, clock: NodeClock) -> OccurrenceSnapshot:
-        """Return the snapshot, whose deadline moves with a step ahead of the store's clock: no more time has passed."""
+        """Return the snapshot. Its deadline moves with a step ahead of the store's clock: no more time has passed."""
         if clock.ahead != self.ahead:
             self.snapshot = replace(self.snapshot, ahead=self.snapshot.ahead + clock.ahead - self.ahead)
             self.ahead = clock.ahead
         return self.snapshot
 
+    def feed(self, event: Event, clock: NodeClock, now: datetime) -> Step | None:
+        """Decide what follows from the event, and remember it. Return None if nothing follows, or not yet."""
+        if self.is_gone:
+            return None
+        if self.deferred is not None:
+            self.deferred.append(event)
+            return None
+        before = self.follow(clock)
+        step = advance(before, event, now)
+        if step.after is before and not step.commits:
+            return None
+        self.snapshot = step.after
+        return step
+
+    def call_off(self, task: str, number: int) -> None:
+        """Let the attempt not begin."""
+        self.called_off = {*(self.called_off or ()), (task, number)}
+
+    def is_called_off(self, start: Start) -> bool:
+        """Whether the attempt was canceled before it began."""
+        return self.called_off is not None and (start.task, start.number) in self.called_off
+
+    @property
+    def keeps_a_wait_in_vain(self) -> bool:
+        """Whether it waits for a retry although no wait may be kept: its job is out of service."""
+        return self.parks and self.snapshot.status is OccurrenceStatus.AWAITING_RETRY and self.snapshot.held
+
+    async def written(self) -> None:
+        """Return when every step that was decided is in the store."""
+        if self.steps:
+            # An event of its own: a task that waits may be canceled, and the writer must not notice.
+            self._written = self._written or asyncio.Event()
+            await self._written.wait()
+
+    def has_written(self) -> None:
+        """Let a task go on that waits until every step is in the store."""
+        if self._written is not None and not self.steps:
+            self._written.set()
+            self._written = None
+
+
+class CanBeTakenBack(Protocol):
+    """A transaction in the hands of a task."""
+
+    is_committing: bool
+
+    async def take_back(self) -> None:
+        """End it: what was not committed is rolled back."""
+        ...
+
+
+@value
+class AttemptServices:
+    """The parts of an engine that a task may ask through its context."""
+
+    logs: "Logs"
+    timeouts: "Timeouts"
+    transactions: "Transactions"
+    reporter: "Reporter"
+
 
 class OpenAttempt:
-    """One open attempt; the services its context speaks to."""
+    """One open attempt; its context speaks to the node through it."""
 
     __slots__ = (
+        "_services",
         "alarm",
-        "attends",
         "body",
         "context",
         "has_transacted",
@@ -133,9 +172,15 @@ class OpenAttempt:
     )
 
     def __init__(
-        self, attends: Attends, occurrence: OwnedOccurrence, place: int, number: int, until: datetime | None
+        self, services: AttemptServices, occurrence: OwnedOccurrence, place: int, number: int, until: datetime | None
     ) -> None:
-        self.attends, self.occurrence, self.place, self.number, self.until = attends, occurrence, place, number, until
+        self._services, self.occurrence, self.place, self.number, self.until = (
+            services,
+            occurrence,
+            place,
+            number,
+            until,
+        )
         self.body = occurrence.bodies[place]
         claim = occurrence.claim
         self.context = Context(claim.job, place, number, claim.record, occurrence.snapshot, claim.fence, self)
@@ -149,11 +194,14 @@ class OpenAttempt:
         self.log_place: Log | None = None
         self.noted: tuple[Progress | None, Log | None] | None = None
 
-    def part(self) -> None:
-        """Let go of the context of an attempt that is over: each holds the other, and only the collector could tell.
+    def __repr__(self) -> str:
+        return f"<attempt {self.number} of task {self.task!r} of {self.occurrence!r}>"
 
-        The task's code may keep it, and say something through it that goes nowhere. While a
-        transaction is in its hands, both stay.
+    def part(self) -> None:
+        """Break the reference cycle between attempt and context, so that both are freed at once.
+
+        The task's code may keep the context; what it says through it then goes nowhere. While a
+        transaction is in the task's hands, the cycle stays.
         """
         if self.lent is None:
             del self.context
@@ -168,17 +216,19 @@ class OpenAttempt:
         """The task's name."""
         return self.occurrence.snapshot.rules.tasks[self.place].name
 
+    # -------------------------------------------------------------------------------------- what the context asks for
+
     def begun(self, context: Context) -> None:
-        """Time this attempt from now on."""
-        self.attends.begun(self)
+        """Count the attempt's timeout from now on."""
+        self._services.timeouts.timed(self)
 
     def log(self, context: Context) -> Logger:
         """Return the logger of this attempt."""
-        return self.attends.logger(self)
+        return self._services.logs.logger(self)
 
     def output(self, context: Context, data: bytes) -> None:
-        """Keep output of this attempt."""
-        self.attends.keep(self, data)
+        """Keep output of this attempt; may be called from any thread."""
+        self._services.logs.write(self, data)
 
     def progress(self, context: Context, progress: Progress) -> None:
         """Show people how far the attempt has come; they see it within a second or two."""
@@ -186,14 +236,14 @@ class OpenAttempt:
 
     def transaction(self, context: Context) -> AbstractAsyncContextManager[TaskTransaction]:
         """Begin the attempt's one transaction."""
-        return self.attends.transaction(self)
+        return self._services.transactions.begin(self)
 
     async def look_up_previous(self, context: Context) -> datetime | None:
         """Ask the store which occurrence of the job ended last."""
-        return await self.attends.look_up_previous(self)
+        return await self._services.reporter.previous_of(self.occurrence.claim.job)
 
     def wait_for_previous(self, context: Context) -> datetime | None:
         """Do the same from a thread, on the loop of the attempt's worker."""
         assert self.worker is not None, "an attempt that runs has a worker"
-        asked = asyncio.run_coroutine_threadsafe(self.attends.look_up_previous(self), self.worker.get_loop())
+        asked = asyncio.run_coroutine_threadsafe(self.look_up_previous(context), self.worker.get_loop())
         return asked.result()

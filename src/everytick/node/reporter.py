@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -16,6 +16,7 @@ from everytick.domain.steps import End, OccurrenceSnapshot
 from everytick.errors import NotFound, StoreUnavailable, shown
 from everytick.node.health import Health
 from everytick.node.hooks import Hook, HookThreads, why_in_vain
+from everytick.node.inbox import Greeted, Inbox, Prepared
 from everytick.node.occurrence import OpenAttempt
 from everytick.node.scope import Scope
 from everytick.stores.base import Claim
@@ -83,13 +84,13 @@ class Reporter:
         """Whether this is the first claim of an occurrence whose job has an `on_start`."""
         return self._hook(claim.job.id, "on_start") is not None and not any(run.attempts for run in claim.snapshot.runs)
 
-    def started(self, claim: Claim, go: Callable[[], None]) -> None:
-        """Go, after the job's `on_start`."""
+    def started(self, claim: Claim, inbox: Inbox, greeted: Greeted) -> None:
+        """Call the job's `on_start`, and put the event once it has ended."""
         hook = self._hook(claim.job.id, "on_start")
         if hook is None:
-            go()
+            inbox.put(greeted)
         else:
-            self._spawn(self._start(hook, claim, go))
+            self._spawn(self._start(hook, claim, inbox, greeted))
 
     def ended(self, claim: Claim, end: End) -> None:
         """Deliver the report of an end that is committed."""
@@ -97,9 +98,9 @@ class Reporter:
         if hook is not None:
             self._take_in_hand(hook, end.snapshot)
 
-    def with_previous(self, attempt: OpenAttempt, go: Callable[[], None]) -> None:
-        """Go, once the context knows which occurrence of the job ended last."""
-        self._spawn(self._look_up(attempt, go))
+    def with_previous(self, attempt: OpenAttempt, inbox: Inbox, prepared: Prepared) -> None:
+        """Put the event once the context knows which occurrence of the job ended last."""
+        self._spawn(self._look_up(attempt, inbox, prepared))
 
     async def previous_of(self, job: Job) -> datetime | None:
         """Return the instant of the job's occurrence that ended last; None if there was none."""
@@ -141,12 +142,12 @@ class Reporter:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _start(self, hook: Hook, claim: Claim, go: Callable[[], None]) -> None:
+    async def _start(self, hook: Hook, claim: Claim, inbox: Inbox, greeted: Greeted) -> None:
         why = await why_in_vain(hook, claim.occurrence, self._threads, self._timeout)
         if why is not None:
             text = "on_start of job '%s' failed, and its tasks run all the same: %s"
             _log.error(text, claim.job.name, _said(why), exc_info=why)
-        go()
+        inbox.put(greeted)
 
     def _take_in_hand(self, hook: Hook, ended: OccurrenceSnapshot) -> bool:
         """Say whether the report was not in hand before and is now; where there is no room, the store keeps it."""
@@ -228,7 +229,7 @@ class Reporter:
     def _has_room_again(self, job_id: str) -> bool:
         return len(self._in_hand) <= _IN_HAND // 2 and self._of_job[job_id] <= _IN_HAND_OF_A_JOB // 2
 
-    async def _look_up(self, attempt: OpenAttempt, go: Callable[[], None]) -> None:
+    async def _look_up(self, attempt: OpenAttempt, inbox: Inbox, prepared: Prepared) -> None:
         job = attempt.occurrence.claim.job
         try:
             attempt.context.previous = await self.previous_of(job)
@@ -237,7 +238,7 @@ class Reporter:
             self._health.failed(error)
         except Exception:  # noqa: BLE001, the same
             _log.exception("which occurrence of job '%s' ended last cannot be found out; the task begins", job.name)
-        go()
+        inbox.put(prepared)
 
 
 def _said(why: BaseException) -> str:

@@ -6,14 +6,17 @@ be imported. Such a job is found when it is due or claimed, and is left alone fo
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Protocol
 
 from everytick.domain.job import Job
 from everytick.domain.needs import is_met, needs_in
 from everytick.domain.snapshots import JobSnapshot
+from everytick.domain.texts import NOT_DISPATCHED
 from everytick.node.settings import NodeSettings
+from everytick.runners.base import Body, Repertoire
 from everytick.stores.base import NodeScope
 
 _log = logging.getLogger("everytick.node")
@@ -25,18 +28,58 @@ question to the store carries the list."""
 _RUNNABLE_KEPT = 100_000
 
 
+class Labels(Protocol):
+    """What a node has of what jobs may need."""
+
+    def has(self, label: str) -> bool:
+        """Whether the node has what this label of needs names."""
+        ...
+
+
+class OwnLabels:
+    """The labels that follow from a node's application and settings."""
+
+    def __init__(self, application: str, settings: NodeSettings) -> None:
+        self._application, self._settings = application, settings
+
+    def has(self, label: str) -> bool:
+        """Whether the node has what this label of needs names."""
+        kind, _, name = label.partition(":")
+        match kind:
+            case "code":
+                return name == self._application
+            case "call":
+                return any(allowed == name or allowed.startswith(f"{name}.") for allowed in self._settings.allow_calls)
+            case "queue":
+                return name in self._settings.queues
+        return kind == "runner" and name in self._runners
+
+    @cached_property
+    def _runners(self) -> frozenset[str]:
+        # Looked up when a job needs one: it reads the metadata of everything that is installed.
+        from importlib.metadata import entry_points
+
+        return frozenset(entry_points(group="everytick.runners").names)
+
+
 class Scope:
     """What one node asks its store about."""
 
-    def __init__(self, node: str, application: str, settings: NodeSettings, why: Callable[[Job], str | None]) -> None:
-        self._application, self._settings, self._why = application, settings, why
+    def __init__(
+        self,
+        node: str,
+        application: str,
+        settings: NodeSettings,
+        catalogue: Repertoire,
+        labels: Labels | None = None,
+    ) -> None:
+        self._catalogue = catalogue
+        self._labels = OwnLabels(application, settings) if labels is None else labels
         # Until the store was heard: what this node would meet if a job needed it.
         own = ("", f"code:{application}") if application else ("",)
         expected = tuple(needs_in(labels, queue) for labels in own for queue in settings.queues)
         self.current = NodeScope(node, met=expected)
         """What to ask for now."""
-        self.has: Callable[[str], bool] = self._has
-        """Whether the node has what a label of needs names."""
         self.refused: dict[str, str] = {}
         """Why the last that came of which job could not be run here."""
         self.plans_unknown = False
@@ -60,27 +103,13 @@ class Scope:
 
     def _renew(self) -> None:
         texts = self._texts or self._expected
-        met = tuple(text for text in texts if text not in self._given_up and is_met(text, self.has))
+        met = tuple(text for text in texts if text not in self._given_up and is_met(text, self._labels.has))
         unknown = frozenset((*self._left, *self._unknown))
         self.current = replace(self.current, met=met, unknown=unknown, seen=len(self._texts))
 
-    def _has(self, label: str) -> bool:
-        kind, _, name = label.partition(":")
-        match kind:
-            case "code":
-                return name == self._application
-            case "call":
-                return any(allowed == name or allowed.startswith(f"{name}.") for allowed in self._settings.allow_calls)
-            case "queue":
-                return name in self._settings.queues
-        return kind == "runner" and name in self._runners
-
-    @cached_property
-    def _runners(self) -> frozenset[str]:
-        # Looked up when a job needs one: it reads the metadata of everything that is installed.
-        from importlib.metadata import entry_points
-
-        return frozenset(entry_points(group="everytick.runners").names)
+    def can_run(self, job: Job) -> bool:
+        """Whether the node meets what the job needs, and knows what its tasks do."""
+        return is_met(job.needs, self._labels.has) and self._why_not(job) is None
 
     # ------------------------------------------------------------------------------------------- what it cannot run
 
@@ -95,7 +124,7 @@ class Scope:
         job = snapshot.editions[-1].job
         if (job.id, job.version) in self._runnable:
             return True
-        why = self._why(job)
+        why = self._why_not(job)
         if why is not None:
             self.cannot_run(job, why)
             return False
@@ -103,6 +132,26 @@ class Scope:
             self._runnable.clear()
         self._runnable.add((job.id, job.version))
         return True
+
+    def _why_not(self, job: Job) -> str | None:
+        """Return why this node cannot run the job; None if it knows what its tasks do."""
+        try:
+            return None if self._catalogue.bodies(job) is not None else self._catalogue.why(job)
+        except Exception as error:  # noqa: BLE001, whatever a module raises when it is imported
+            return str(error)
+
+    def bodies(self, job: Job) -> tuple[Body, ...] | None:
+        """Return what the tasks of a claimed job do. None if they cannot run here: then the job is left to others."""
+        try:
+            bodies = self._catalogue.bodies(job)
+            if bodies is None:
+                self.cannot_run(job, self._catalogue.why(job))
+        except Exception as error:  # noqa: BLE001, one that cannot be made must not take the others with it
+            text = "%s: what job '%s' calls cannot be made ready: its occurrence is left to other nodes"
+            _log.exception(text, NOT_DISPATCHED, job.name, extra={"component": "executor", "job": job.name})
+            self.cannot_run(job, str(error))
+            return None
+        return bodies
 
     def cannot_run(self, job: Job, why: str) -> None:
         """Do not ask for this job again for a while: it is left to a node that knows what to call."""

@@ -1,4 +1,4 @@
-"""Slots: how many occurrences a node runs at once, and how many it may claim before a slot is free for them.
+"""Slots: how many occurrences a node runs at once, which claimed ones wait for a slot, and how many more to claim.
 
 A claim is the start that people, deadlines and takeovers count from, so a node claims only
 what begins at once or within `AHEAD_SECONDS` at its present rate. That little is claimed
@@ -6,7 +6,10 @@ ahead because a node of 10 slots would otherwise ask the store once for every te
 bodies (`bench/end_to_end_postgres.py`: without it a third of the rate).
 """
 
+from collections import deque
 from collections.abc import Callable
+
+from everytick.node.occurrence import OwnedOccurrence
 
 AHEAD_SECONDS = 0.05
 """A claimed occurrence begins within this time, by the rate at which slots have been freed."""
@@ -23,7 +26,7 @@ _KEPT = 16
 
 
 class Slots:
-    """The slots of one node: those that are taken, and how fast they become free."""
+    """The slots of one engine: those that are taken, how fast they become free, and the backlog that waits for them."""
 
     def __init__(self, count: int, monotonic: Callable[[], float]) -> None:
         self.count, self.busy = count, 0
@@ -31,6 +34,7 @@ class Slots:
         self._since, self._freed, self._rate = monotonic(), 0, 0.0
         self._length = self._square = 0.0
         self._has_given_back = False
+        self._backlog: deque[OwnedOccurrence] = deque()
 
     @property
     def is_free(self) -> bool:
@@ -82,3 +86,41 @@ class Slots:
         rate = self._freed / passed
         self._rate = rate if passed > _FORGOTTEN_SECONDS else (self._rate + rate) / 2
         self._since, self._freed = now, 0
+
+    # ---------------------------------------------------------------------------------------------------- the backlog
+
+    @property
+    def waiting(self) -> int:
+        """How many occurrences were claimed and wait for a slot."""
+        return len(self._backlog)
+
+    def wait(self, occurrence: OwnedOccurrence) -> None:
+        """Let the occurrence begin when a slot is free, after those that wait already."""
+        self._backlog.append(occurrence)
+
+    def next(self) -> OwnedOccurrence:
+        """Take the first occurrence out of the backlog."""
+        return self._backlog.popleft()
+
+    def remove(self, occurrence: OwnedOccurrence) -> None:
+        """Take the occurrence out of the backlog, if it is there."""
+        if occurrence in self._backlog:
+            self._backlog.remove(occurrence)
+
+    def take_backlog(self) -> list[OwnedOccurrence]:
+        """Empty the backlog and return what was in it."""
+        waiting = list(self._backlog)
+        self._backlog.clear()
+        return waiting
+
+    def seconds_left(self) -> float | None:
+        """Return in how many seconds the first of the backlog has waited too long; None if nothing waits."""
+        return self._backlog[0].arrived_at + WAIT_SECONDS - self._monotonic() if self._backlog else None
+
+    def take_overdue(self) -> OwnedOccurrence | None:
+        """Take the first out of the backlog if it waited too long and no slot is free: another node may have one."""
+        left = self.seconds_left()
+        if left is None or left > 0 or self.is_free:
+            return None
+        self.give_back()
+        return self._backlog.popleft()

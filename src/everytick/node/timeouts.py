@@ -1,20 +1,19 @@
-"""The watch: looks after attempts that have been open for a while.
+"""Timeouts: looks four times a second at the attempts that are still open.
 
-Most attempts are over within a moment and cost nothing here; what is still open then
-gets its timeout wound, and people see that it runs, how far it is and where its output is.
+Most attempts are over by then and cost nothing here. Those that are still open get an alarm
+for their timeout, and a note in the store: that they run, how far they are, where their output is.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
 from datetime import timedelta
-from functools import partial
 
 from everytick.domain.notes import Note
 from everytick.errors import StoreUnavailable
 from everytick.node.alarms import Alarms
 from everytick.node.clock import NodeClock
 from everytick.node.health import Health
+from everytick.node.inbox import Inbox, TimeoutPassed, TimeoutsDue
 from everytick.node.occurrence import OpenAttempt
 from everytick.stores.base import Claim
 from everytick.stores.protocols import RunStore
@@ -27,7 +26,7 @@ _SHOWN_AFTER = 1.0
 
 
 class Timeouts:
-    """Rings the timeouts of attempts and keeps their notes in the store."""
+    """Winds the timeouts of attempts and keeps their notes in the store."""
 
     def __init__(
         self,
@@ -35,9 +34,9 @@ class Timeouts:
         clock: NodeClock,
         alarms: Alarms,
         health: Health,
-        time_out: Callable[[OpenAttempt], None],
+        inbox: Inbox,
     ) -> None:
-        self._store, self._clock, self._alarms, self._health, self._time_out = store, clock, alarms, health, time_out
+        self._store, self._clock, self._alarms, self._health, self._inbox = store, clock, alarms, health, inbox
         self._young: dict[OpenAttempt, None] = {}
         self._old: list[OpenAttempt] = []
         self._notes: list[tuple[Claim, Note]] = []
@@ -83,15 +82,16 @@ class Timeouts:
     def _wind(self) -> None:
         if not self._is_wound:
             self._is_wound = True
-            self._alarms.after(_ROUND, self._round)
+            self._alarms.after(_ROUND, self._inbox, TimeoutsDue())
 
     def _limit(self, attempt: OpenAttempt, timeout: timedelta) -> None:
         """Wind the timeout of an attempt; it counts on the monotonic clock, whatever the store's clock shows."""
         seconds = attempt.since + timeout.total_seconds() - self._clock.monotonic()
-        attempt.alarm = self._alarms.after(seconds, partial(self._time_out, attempt))
+        attempt.alarm = self._alarms.after(seconds, self._inbox, TimeoutPassed(attempt))
 
-    def _round(self) -> None:
-        # First, so that whatever goes wrong below, the next attempt winds it again.
+    def round(self) -> None:
+        """Wind the timeouts of attempts that are still open, and write notes about those that people may look for."""
+        # First, so that the next attempt winds it again although something goes wrong below.
         self._is_wound = False
         for attempt in self._young:
             if attempt.is_open:

@@ -1,38 +1,26 @@
 """`ctx.transaction()`: a task's writes, its success and the step that follows from it, in one commit."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from everytick.deciding.advance import advance
 from everytick.domain.outcome import Succeeded
 from everytick.domain.payload import Payload, payload
 from everytick.domain.statuses import AttemptStatus
-from everytick.domain.steps import AttemptEnded, Event, Step
+from everytick.domain.steps import AttemptEnded, Step
 from everytick.errors import Fenced, StoreUnavailable
 from everytick.node.backoff import Backoff
 from everytick.node.clock import NodeClock
-from everytick.node.occurrence import OpenAttempt, OwnedOccurrence
+from everytick.node.inbox import Inbox, TransactionOver
+from everytick.node.occurrence import CanBeTakenBack, OpenAttempt, OwnedOccurrence
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Commit
 from everytick.stores.protocols import Transaction
 
-
-class Owner(Protocol):
-    """What the executor does around a transaction."""
-
-    async def written(self, occurrence: OwnedOccurrence) -> None:
-        """Return when everything that was decided about the occurrence is in the store."""
-        ...
-
-    def settle(self, occurrence: OwnedOccurrence, step: Step) -> None:
-        """Go on from a step that was committed."""
-        ...
-
-    def feed(self, occurrence: OwnedOccurrence, event: Event) -> None:
-        """Let the event have its effect."""
-        ...
+_log = logging.getLogger("everytick.executor")
 
 
 class _TaskTransaction:
@@ -94,47 +82,77 @@ class Lent:
             await self._opening.__aexit__(None, None, None)
 
 
-@asynccontextmanager
-async def transaction(
-    owner: Owner, store: AnyStore, clock: NodeClock, attempt: OpenAttempt
-) -> AsyncIterator[_TaskTransaction]:
-    """Give the attempt its one transaction; meanwhile no other event of the occurrence is decided.
+class Transactions:
+    """Gives each attempt its one transaction; meanwhile no other event of the occurrence is decided."""
 
-    Everything decided before is written first: the store's transaction may keep every
-    other writer waiting. Fenced out, nothing was written and `Fenced` is raised.
-    """
-    occurrence = attempt.occurrence
-    if attempt.has_transacted:
-        raise RuntimeError("an attempt has one transaction, and this one has had it: put all writes into one block")
-    attempt.has_transacted = True
-    occurrence.turn = occurrence.turn or asyncio.Lock()
-    lent = attempt.lent = Lent(store.transaction(occurrence.claim))
-    step: Step | None = None
-    async with occurrence.turn:
-        occurrence.deferred = []
-        try:
-            await owner.written(occurrence)
-            if occurrence.is_gone:
-                raise Fenced(occurrence.claim.snapshot.id)
-            async with lent:
-                task = _TaskTransaction(lent.inner)
-                yield task
-                ended = AttemptEnded(attempt.task, attempt.number, Succeeded(task.given))
-                decided = advance(occurrence.follow(clock), ended, clock.now())
-                commit = _committed(store, lent.inner, decided, attempt) if lent.may_commit() else _refused()
-                if await _whatever_comes(commit) is Commit.STALE:
+    def __init__(self, store: AnyStore, clock: NodeClock, inbox: Inbox) -> None:
+        self._store, self._clock, self._inbox = store, clock, inbox
+        self._taking_back: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def begin(self, attempt: OpenAttempt) -> AsyncIterator[_TaskTransaction]:
+        """Give the attempt its transaction.
+
+        Everything decided before is written first: the store's transaction may keep every
+        other writer waiting. Fenced out, nothing was written and `Fenced` is raised.
+        """
+        occurrence = attempt.occurrence
+        if attempt.has_transacted:
+            raise RuntimeError("an attempt has one transaction, and this one has had it: put all writes into one block")
+        attempt.has_transacted = True
+        occurrence.turn = occurrence.turn or asyncio.Lock()
+        lent = attempt.lent = Lent(self._store.transaction(occurrence.claim))
+        step: Step | None = None
+        async with occurrence.turn:
+            occurrence.deferred = []
+            try:
+                await occurrence.written()
+                if occurrence.is_gone:
                     raise Fenced(occurrence.claim.snapshot.id)
-                step = decided
-                attempt.is_settled = True
-        finally:
-            attempt.lent = None
-            # One that was taken back has given its turn away: what is deferred now belongs to another.
-            if not lent.was_taken:
-                deferred, occurrence.deferred = occurrence.deferred or [], None
-                if step is not None:
-                    owner.settle(occurrence, step)
-                for event in deferred:
-                    owner.feed(occurrence, event)
+                async with lent:
+                    task = _TaskTransaction(lent.inner)
+                    yield task
+                    step = await self._commit(attempt, lent, task)
+                    attempt.is_settled = True
+            finally:
+                attempt.lent = None
+                # One that was taken back has given its turn away: what is deferred now belongs to another.
+                if not lent.was_taken:
+                    self._end(occurrence, step)
+
+    async def _commit(self, attempt: OpenAttempt, lent: Lent, task: _TaskTransaction) -> Step:
+        """Commit the task's writes with its success and return the step that follows from it."""
+        occurrence = attempt.occurrence
+        ended = AttemptEnded(attempt.task, attempt.number, Succeeded(task.given))
+        step = advance(occurrence.follow(self._clock), ended, self._clock.now())
+        commit = _committed(self._store, lent.inner, step, attempt) if lent.may_commit() else _refused()
+        if await _await_despite_cancel(commit) is Commit.STALE:
+            raise Fenced(occurrence.claim.snapshot.id)
+        return step
+
+    def take_back(self, attempt: OpenAttempt) -> None:
+        """End the transaction of an attempt that is left behind, unless its commit is under way."""
+        if attempt.lent is not None and not attempt.lent.is_committing:
+            task = asyncio.get_running_loop().create_task(self._take_back(attempt, attempt.lent))
+            self._taking_back.add(task)
+            task.add_done_callback(self._taking_back.discard)
+
+    async def _take_back(self, attempt: OpenAttempt, lent: CanBeTakenBack) -> None:
+        """Roll back, and let the events come that waited for it.
+
+        The lock is replaced too: a retry must not wait for an attempt that does not end.
+        """
+        occurrence = attempt.occurrence
+        deferred, occurrence.deferred, occurrence.turn = occurrence.deferred or [], None, None
+        try:
+            await lent.take_back()
+        except Exception:  # noqa: BLE001, its connection may be gone
+            _log.exception("the transaction of task '%s' could not be taken back", attempt.task)
+        self._inbox.put(TransactionOver(occurrence, None, deferred))
+
+    def _end(self, occurrence: OwnedOccurrence, step: Step | None) -> None:
+        deferred, occurrence.deferred = occurrence.deferred or [], None
+        self._inbox.put(TransactionOver(occurrence, step, deferred))
 
 
 async def _refused() -> Commit:
@@ -163,8 +181,8 @@ async def _committed(store: AnyStore, inner: Transaction, step: Step, attempt: O
             raise lost from None
 
 
-async def _whatever_comes(commit: Coroutine[Any, Any, Commit]) -> Commit:
-    """Return what became of the commit, also to a task that is told to stop meanwhile: it must be known."""
+async def _await_despite_cancel(commit: Coroutine[Any, Any, Commit]) -> Commit:
+    """Return what became of the commit, also if the task is told to stop meanwhile: the answer must be known."""
     under_way = asyncio.ensure_future(commit)
     try:
         found = await asyncio.shield(under_way)

@@ -3,16 +3,18 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
 from everytick.domain.steps import Step
 from everytick.errors import Contended, StoreGone, StoreUnavailable
 from everytick.node.backoff import Backoff
 from everytick.node.health import Health
-from everytick.node.occurrence import OwnedOccurrence
+from everytick.node.inbox import Inbox, StepWritten
+from everytick.node.occurrence import OpenAttempt, OwnedOccurrence
+from everytick.node.slots import AHEAD_SECONDS, Slots
+from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Claim, Commit
-from everytick.stores.protocols import RunStore
 
 _log = logging.getLogger("everytick.executor")
 
@@ -22,10 +24,6 @@ BATCH = 500
 _PUT_OFF = 10_000
 _PUT_OFF_FOR = 0.25
 """So many ends may wait for so many seconds while others start, where they may."""
-
-
-Committed: TypeAlias = Callable[[OwnedOccurrence, Step, Commit | None], None]
-"""Is told what became of each step, None where it cannot be written."""
 
 
 class _Later:
@@ -42,9 +40,12 @@ class Writer:
     There is no timer: what gathers while one commit is under way is the next one.
     """
 
-    def __init__(self, store: RunStore, health: Health, committed: Committed) -> None:
-        self._store, self._health, self._committed = store, health, committed
-        self._is_starting: Callable[[], bool] | None = None
+    def __init__(
+        self, store: AnyStore, health: Health, inbox: Inbox, slots: Slots, ready: Collection[OpenAttempt]
+    ) -> None:
+        self._store, self._health, self._inbox, self._slots, self._ready = store, health, inbox, slots, ready
+        # In memory an end is not safer for being written at once, and others wait to start.
+        self._gives_way = store.is_in_memory
         self._is_waited_for = False
         self._in_the_way = Backoff()
         self._queue: deque[OwnedOccurrence] = deque()
@@ -60,11 +61,7 @@ class Writer:
     @property
     def urgent(self) -> int:
         """How many of them are more than may be put off."""
-        return self.waiting - (_PUT_OFF if self._is_starting is not None else 0)
-
-    def give_way(self, is_starting: Callable[[], bool]) -> None:
-        """From now on let ends wait as long as others start, for a moment at most."""
-        self._is_starting = is_starting
+        return self.waiting - (_PUT_OFF if self._gives_way else 0)
 
     def put(self, occurrence: OwnedOccurrence, step: Step) -> None:
         """Write the step behind those that wait."""
@@ -86,20 +83,20 @@ class Writer:
         while True:
             await self._work.wait()
             while self._queue:
-                if self._is_starting is not None:
-                    await self._others(self._is_starting)
+                if self._gives_way:
+                    await self._let_others_start()
                 await self._write_all()
             self._work.clear()
             self._idle.set()
 
-    async def _others(self, is_starting: Callable[[], bool]) -> None:
+    async def _let_others_start(self) -> None:
         """Let others start first, for a moment: but not if something is to begin once its step is written."""
         loop, calm = asyncio.get_running_loop(), 0
         until = loop.time() + _PUT_OFF_FOR
-        # Twice: in one turn somebody claims, in the next that begins.
+        # Twice: in one turn the claimer claims, in the next its claims begin.
         while calm < 2 and not self._is_waited_for and len(self._queue) < _PUT_OFF and loop.time() < until:
             await asyncio.sleep(0)
-            calm = 0 if is_starting() else calm + 1
+            calm = 0 if self._ready and self._slots.pace < AHEAD_SECONDS else calm + 1
 
     async def _write_all(self) -> None:
         """Write what waits now; what comes meanwhile is for the next round."""
@@ -124,10 +121,7 @@ class Writer:
             else:
                 occurrence.is_queued = False
                 occurrence.steps = ()
-            try:
-                self._committed(occurrence, step, commit)
-            except Exception:  # noqa: BLE001, a mistake of ours in one occurrence must not end the writing of all others
-                _log.exception("occurrence %s stands still", occurrence.claim.snapshot.id)
+            self._inbox.put(StepWritten(occurrence, step, commit))
         if all(commit is _LATER for commit in commits):
             await asyncio.sleep(self._in_the_way.failed())
         else:

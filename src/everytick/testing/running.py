@@ -15,7 +15,7 @@ from everytick.sources.syncing import sync_loaded
 from everytick.stores.addresses import AnyStore
 from everytick.stores.memory import MemoryStore
 from everytick.testing.chronicle import Chronicle, chronicle_of
-from everytick.testing.engine import Engine
+from everytick.testing.driven_node import DrivenNode
 from everytick.testing.repertoire import Functions, Inline, functions_of
 from everytick.testing.virtual import VirtualLoop, run_virtually
 
@@ -57,7 +57,7 @@ async def drain(app: Everytick, store: AnyStore | None = None, *, instead: Funct
         grace=settings.grace_period,
         allow_calls=settings.allow_calls,
     )
-    async with Engine(app, opened, catalogue, monotonic=lambda: 0.0) as engine:
+    async with DrivenNode(app, opened, catalogue, monotonic=lambda: 0.0) as engine:
         await engine.settle()
     return await chronicle_of(opened)
 
@@ -136,7 +136,7 @@ async def _simulated(
     with on_store(app, store):
         jobs = await _brought(app, store)
         async with AsyncExitStack() as nodes:
-            engine: Engine | None = await nodes.enter_async_context(_engine(app, jobs, store, instead, loop))
+            engine: DrivenNode | None = await nodes.enter_async_context(_engine(app, jobs, store, instead, loop))
             for moment, event in timeline:
                 if engine is not None:
                     await engine.run_until(moment)
@@ -156,6 +156,6 @@ async def _simulated(
 @asynccontextmanager
 async def _engine(
     app: Everytick, jobs: list[Job], store: MemoryStore, instead: Functions, loop: VirtualLoop
-) -> AsyncIterator[Engine]:
-    async with Engine(app, store, Inline(app, jobs, instead), monotonic=loop.time) as engine:
+) -> AsyncIterator[DrivenNode]:
+    async with DrivenNode(app, store, Inline(app, jobs, instead), monotonic=loop.time) as engine:
         yield engine

@@ -21,6 +21,7 @@ from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
 from tests.stores.acting import job, statuses
 from tests.stores.clock import ManualClock
+from tests.unit.node.parts import EveryJob
 
 
 class Watched(PostgresStore):
@@ -68,7 +69,7 @@ async def test_two_batches_are_planned_at_once_and_none_in_vain(
     watched = Watched(postgres.address, schema=store.schema, clock=clock)
     watched.unheld = 0
     await watched.open()
-    scope = Scope("node-1", "", node_settings(), why=lambda job: None)
+    scope = Scope("node-1", "", node_settings(), EveryJob())
     made = Planner(watched, NodeClock(), Events(), scope=scope, executor=Nobody(), reporter=Nobody())
     assert await made.round() == 30
     assert await statuses(store) == ["pending"] * 30

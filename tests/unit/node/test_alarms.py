@@ -1,9 +1,9 @@
 """Alarms: each rings once, not before its moment, and those turned off leave nothing behind."""
 
-from functools import partial
-
 from everytick.node.alarms import Alarms
+from everytick.node.inbox import BacklogDue, StoreAway
 from everytick.testing.virtual import VirtualLoop, run_virtually
+from tests.unit.node.parts import inbox
 from tests.unit.node.worlds import passing
 
 
@@ -12,9 +12,9 @@ def test_alarms_ring_in_order_and_once() -> None:
 
     async def story(loop: VirtualLoop) -> list[tuple[str, float]]:
         rung: list[tuple[str, float]] = []
-        alarms = Alarms(loop.time)
+        alarms, heard = Alarms(loop.time), inbox(lambda away: rung.append((away.reason, loop.time())))
         for name, seconds in (("c", 30.0), ("a", 10.0), ("b", 20.0), ("now", 0.0), ("past", -5.0)):
-            alarms.after(seconds, partial(lambda name: rung.append((name, loop.time())), name))
+            alarms.after(seconds, heard, StoreAway(name))
         await passing(100)
         return rung
 
@@ -32,10 +32,10 @@ def test_alarms_that_were_turned_off_take_no_memory() -> None:
 
     async def story(loop: VirtualLoop) -> tuple[int, list[str]]:
         rung: list[str] = []
-        alarms = Alarms(loop.time)
-        alarms.after(1.0, lambda: rung.append("kept"))
+        alarms, heard = Alarms(loop.time), inbox(lambda away: rung.append(away.reason))
+        alarms.after(1.0, heard, StoreAway("kept"))
         for _ in range(100_000):
-            alarms.turn_off(alarms.after(1800.0, lambda: rung.append("off")))
+            alarms.turn_off(alarms.after(1800.0, heard, StoreAway("off")))
         left = len(alarms)
         await passing(3600)
         return left, rung
@@ -52,12 +52,13 @@ def test_an_alarm_may_set_another() -> None:
         rung: list[float] = []
         alarms = Alarms(loop.time)
 
-        def again() -> None:
+        def again(event: BacklogDue) -> None:
             rung.append(loop.time())
             if len(rung) < 4:
-                alarms.after(0.0 if len(rung) % 2 else 5.0, again)
+                alarms.after(0.0 if len(rung) % 2 else 5.0, heard, event)
 
-        alarms.after(1.0, again)
+        heard = inbox(again)
+        alarms.after(1.0, heard, BacklogDue())
         await passing(100)
         return [round(at, 3) for at in rung]
 

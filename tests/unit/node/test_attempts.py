@@ -109,7 +109,7 @@ def test_a_far_retry_holds_no_slot_and_comes_in_time(live: Live) -> None:
         asked = await world.trigger(job)
         await pause("10s")
         assert await world.status(asked) is OccurrenceStatus.AWAITING_RETRY
-        assert not node.executor.named
+        assert not node.engine.named
         between = await world.trigger(filler)
         assert (await world.ended(between, "5s")).status is OccurrenceStatus.COMPLETED
         assert (await world.ended(asked)).status is OccurrenceStatus.COMPLETED

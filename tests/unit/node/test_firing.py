@@ -445,7 +445,7 @@ def test_a_body_that_cannot_be_made_takes_nobody_with_it(live: Live) -> None:
                     raise OSError("no more processes")
                 return super().bodies(job)
 
-        node.executor._catalogue = Fussy(world.functions)
+        node.scope._catalogue = Fussy(world.functions)
         await node.start()
         await world.trigger(bad)
         asked = await world.trigger(good)

@@ -1,11 +1,14 @@
 """Health: what a node says of its store, to readiness and to its log."""
 
 import logging
+from typing import Any
 
 import pytest
 
 from everytick.errors import Contended, StoreBroken, StoreUnavailable
 from everytick.node.health import Health
+from everytick.node.inbox import BeatWanted, StoreAnswers, StoreAway
+from tests.unit.node.parts import inbox
 
 AWAY = StoreUnavailable("the store", "away")
 BROKEN = StoreBroken("the store", "no such table: job_state")
@@ -21,9 +24,8 @@ class Reading:
 
 
 def test_a_store_that_is_back_is_well_with_its_first_beat() -> None:
-    now, told = Reading(), list[bool]()
-    health = Health(now, gap=20.0)
-    health.listener = lambda answers, _: told.append(answers)
+    now, told = Reading(), list[Any]()
+    health = Health(inbox(told.append), now, gap=20.0)
     now.seconds += 1
     now.seconds += 1
     health.failed(AWAY)
@@ -33,20 +35,19 @@ def test_a_store_that_is_back_is_well_with_its_first_beat() -> None:
     health.has_beaten()
     health.answered()
     assert (health.is_ready, health.failing_for) == (True, 0.0)
-    assert told == [False, True]
+    assert told == [StoreAway(str(AWAY)), BeatWanted(), StoreAnswers()]
 
 
 def test_an_answer_without_a_beat_asks_for_one() -> None:
-    now, asked = Reading(), list[str]()
-    health = Health(now, gap=20.0)
-    health.wants_beat = lambda: asked.append("beat")
+    now, told = Reading(), list[Any]()
+    health = Health(inbox(told.append), now, gap=20.0)
     health.answered()
-    assert asked == []
+    assert told == []
     now.seconds += 1
     health.failed(AWAY)
     now.seconds += 1
     health.answered()
-    assert asked == ["beat"]
+    assert told == [StoreAway(str(AWAY)), BeatWanted()]
 
 
 def test_a_full_disk_that_takes_beats_is_told_once_and_is_well_once_nothing_fails(
@@ -54,7 +55,7 @@ def test_a_full_disk_that_takes_beats_is_told_once_and_is_well_once_nothing_fail
 ) -> None:
     """F-11: whatever still fits, a store is not well that fails every few seconds."""
     now = Reading()
-    health = Health(now, gap=20.0)
+    health = Health(inbox(), now, gap=20.0)
     with caplog.at_level(logging.WARNING):
         for _ in range(100):
             health.failed(StoreUnavailable("store.db", "disk full"))
@@ -74,9 +75,8 @@ def test_a_full_disk_that_takes_beats_is_told_once_and_is_well_once_nothing_fail
 
 def test_a_broken_store_is_not_ready_while_some_of_its_tables_still_answer(caplog: pytest.LogCaptureFixture) -> None:
     """W5, C-46: beats and claims go through, and plans do not; one line says so, and how often it is tried."""
-    now, told = Reading(), list[bool]()
-    health = Health(now, gap=20.0)
-    health.listener = lambda answers, _: told.append(answers)
+    now, told = Reading(), list[Any]()
+    health = Health(inbox(told.append), now, gap=20.0)
     with caplog.at_level(logging.WARNING):
         for _ in range(50):
             health.failed(BROKEN)
@@ -94,12 +94,13 @@ def test_a_broken_store_is_not_ready_while_some_of_its_tables_still_answer(caplo
             now.seconds += 5
             health.has_beaten()
             health.answered()
-    assert (health.is_ready, told) == (True, [False, True])
+    changes = [event for event in told if not isinstance(event, BeatWanted)]
+    assert (health.is_ready, changes) == (True, [StoreAway(str(BROKEN)), StoreAnswers()])
 
 
 def test_a_session_in_the_way_is_an_outage_only_while_beats_fail_too() -> None:
     """A lock on one row says nothing about the store; a bare write that fails does."""
-    health = Health(Reading(), gap=20.0)
+    health = Health(inbox(), Reading(), gap=20.0)
     health.failed(Contended("the store", "canceling statement due to lock timeout"))
     assert health.is_ready
     health.beat_failed("canceling statement due to statement timeout")

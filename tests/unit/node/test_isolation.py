@@ -16,26 +16,29 @@ from everytick.domain.steps import Step
 from everytick.errors import Contended, StoreUnavailable
 from everytick.node.alarms import Alarms
 from everytick.node.events import Event, Happening
+from everytick.node.inbox import BeatWanted, StoreAway
 from everytick.node.logs import Logs
 from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Orders
 from everytick.stores.memory import MemoryStore
 from everytick.testing.virtual import VirtualLoop, run_virtually
 from tests.unit.node.conftest import Live
+from tests.unit.node.parts import inbox
 from tests.unit.node.worlds import NOON, World, living, passing, pause
 
 
 def test_an_alarm_that_fails_keeps_no_other_from_ringing(caplog: pytest.LogCaptureFixture) -> None:
     async def story(loop: VirtualLoop) -> list[str]:
         rung: list[str] = []
-        alarms = Alarms(loop.time)
-        alarms.after(1, lambda: 1 // 0)  # type: ignore[arg-type]
-        alarms.after(1, lambda: rung.append("same moment"))
-        alarms.after(5, lambda: rung.append("later"))
+        alarms, heard = Alarms(loop.time), inbox(lambda away: rung.append(away.reason))
+        # No other event has a reason.
+        alarms.after(1, heard, BeatWanted())
+        alarms.after(1, heard, StoreAway("same moment"))
+        alarms.after(5, heard, StoreAway("later"))
         await passing(10)
         return rung
 
     assert run_virtually(story) == ["same moment", "later"]
-    assert "what was to be done at a moment failed" in caplog.text
+    assert "internal error while BeatWanted() was handled" in caplog.text
 
 
 class Picky(MemoryStore):
@@ -70,7 +73,7 @@ def test_an_end_that_cannot_be_written_is_settled_as_a_loss_and_holds_up_no_drai
         ended = await world.ended(first)
         assert ended.status is OccurrenceStatus.FAILED_STALE
         await pause("20s")
-        assert not node.executor.named
+        assert not node.engine.named
         world.store.refused = ""
         assert (await world.ended(await world.trigger(job, "again"))).status is OccurrenceStatus.COMPLETED
         await node.stop("drain")
@@ -216,8 +219,8 @@ def test_what_is_canceled_before_it_began_never_seems_to_have_begun(live: Live) 
         await pause("2s")
         ahead = await world.store.claim(NodeScope(node.name), 1)
         assert [each.occurrence.id for each in ahead] == [second]
-        node.executor.take(ahead)
-        assert node.executor.waiting == 1
+        node.engine.take(ahead)
+        assert node.engine.waiting == 1
         await world.store.request(second, Cancel("a mistake"))
         ended = await world.ended(second)
         assert (ended.status, ended.error) == (OccurrenceStatus.CANCELED, "a mistake")
@@ -256,8 +259,8 @@ def test_a_node_that_was_not_heard_of_for_too_long_begins_nothing_it_had_claimed
         await pause("1s")
         await world.trigger(other)
         await pause("2s")
-        node.executor.take(await world.store.claim(NodeScope(node.name), 1))
-        assert node.executor.waiting == 1
+        node.engine.take(await world.store.claim(NodeScope(node.name), 1))
+        assert node.engine.waiting == 1
         world.store.is_deaf = True
         await pause("90s")
         assert len(begun) == 1
@@ -281,8 +284,8 @@ def test_alarms_of_many_short_retries_are_not_kept() -> None:
         await node.start()
         await world.trigger(job)
         await pause("2m")
-        [held] = node.executor._held.values()
-        assert len(held.alarms or ()) <= 2
+        [occurrence] = node._owned
+        assert len(occurrence.alarms or ()) <= 2
         await node.stop()
 
     living(story)

@@ -15,6 +15,7 @@ from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Offer
 from everytick.stores.memory.store import MemoryStore
 from tests.stores.acting import job, plan_once
 from tests.stores.clock import ManualClock
+from tests.unit.node.parts import EveryJob, inbox
 
 
 class Desk:
@@ -60,10 +61,10 @@ def store() -> MemoryStore:
 
 @pytest.fixture
 def claimer(desk: Desk, store: MemoryStore) -> Claimer:
-    health = Health(monotonic, 60, 60)
+    health = Health(inbox(), monotonic, 60, 60)
     health.has_beaten()
     settings = node_settings(slots=2)
-    scope = Scope("node-1", "", settings, why=lambda job: None)
+    scope = Scope("node-1", "", settings, EveryJob())
     return Claimer(store, scope, settings, health, desk, monotonic)
 
 

@@ -9,6 +9,7 @@ import pytest
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus
 from everytick.domain.steps import Step
 from everytick.errors import StoreUnavailable
+from everytick.node.inbox import OrdersCame
 from everytick.node.node import Node, StopMode
 from everytick.schedules.interval import every
 from everytick.stores.base import Ahead, Claim, ClaimKey, Commit, NodeScope, Orders
@@ -142,10 +143,10 @@ def test_a_node_that_wakes_again_stops_what_is_no_longer_its_own(live: Live) -> 
         await other.start()
         await world.ended(asked, "40s")
         assert stopped == []
-        frozen.executor.obey(await world.store.beat(frozen.name, frozen.executor.named))
+        frozen.inbox.put(OrdersCame(await world.store.beat(frozen.name, frozen.engine.named)))
         await pause("1s")
         assert len(stopped) == 1
-        assert not frozen.executor.named
+        assert not frozen.engine.named
         await other.stop()
 
     live(story)
@@ -436,8 +437,8 @@ def test_orders_are_judged_by_what_their_own_beat_named(live: Live) -> None:
         await node.start()
         asked = await world.trigger(job)
         await pause("1s")
-        [key] = node.executor.named
-        node.executor.obey(Orders(gone=(key._replace(fence=key.fence - 1),)))
+        [key] = node.engine.named
+        node.inbox.put(OrdersCame(Orders(gone=(key._replace(fence=key.fence - 1),))))
         assert (await world.ended(asked)).status is OccurrenceStatus.COMPLETED
         assert len(begun) == 1
         await node.stop()
@@ -492,12 +493,12 @@ def test_what_was_taken_away_before_it_began_takes_no_slot(live: Live) -> None:
         jobs = [await world.define(f"long-{number}", long) for number in range(4)]
         asked = [await world.trigger(job) for job in jobs]
         await pause("100ms")
-        assert node.executor.waiting > 0
-        taken = node.executor._backlog[0].claim.occurrence
+        assert node.engine.waiting > 0
+        taken = node.engine.slots._backlog[0].claim.occurrence
         await world.store.take("other", [taken.job_id], 1, [taken.id])
         for id_ in set(asked) - {taken.id}:
             assert (await world.ended(id_, "10m")).status is OccurrenceStatus.COMPLETED
-        assert node.executor.busy == 0
+        assert node.engine.slots.busy == 0
         await node.stop()
 
     live(story)

@@ -83,7 +83,7 @@ def test_what_had_not_begun_is_given_back_untouched(live: Live) -> None:
         jobs = [await world.define(f"slow-{number}", long) for number in range(10)]
         asked = [await world.trigger(job) for job in (slow, *jobs)]
         await pause("100ms")
-        assert len(node.executor.named) > 2
+        assert len(node.engine.named) > 2
         await node.stop()
         found = [(await world.store.whole(id_)).occurrence.status for id_ in asked]
         assert found.count(OccurrenceStatus.CANCELED) == 2

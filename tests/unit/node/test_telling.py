@@ -82,7 +82,7 @@ def test_a_dispatch_that_fails_is_logged_with_its_text(live: Live, caplog: pytes
         job = await world.define("broken", body)
         node = world.node()
 
-        made, asked = node.executor._catalogue.bodies, []
+        made, asked = node.scope._catalogue.bodies, []
 
         def fails(job: Job) -> tuple[Body, ...] | None:
             """As a module that could be found when the node looked, and is broken when it is wanted."""
@@ -91,7 +91,7 @@ def test_a_dispatch_that_fails_is_logged_with_its_text(live: Live, caplog: pytes
                 return made(job)
             raise RuntimeError("no such module")
 
-        node.executor._catalogue.bodies = fails  # type: ignore[method-assign]
+        node.scope._catalogue.bodies = fails  # type: ignore[method-assign]
         await node.start()
         await world.trigger(job)
         await pause("2s")

@@ -109,7 +109,7 @@ class World:
 
 async def has_run_short_bodies(node: Node) -> None:
     """Let the node take bodies for short, so that it claims ahead of its slots."""
-    slots = node.executor.slots
+    slots = node.engine.slots
     for _ in range(1_000):
         slots.take()
         slots.ran(0.001)

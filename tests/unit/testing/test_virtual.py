@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from functools import partial
 from threading import Event, get_ident
 
 import pytest
@@ -10,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everytick.node.alarms import Alarms
+from everytick.node.inbox import BeatWanted
 from everytick.testing.virtual import VirtualLoop, run_virtually
+from tests.unit.node.parts import inbox
 from tests.unit.testing.naps import until_rung
 
 
@@ -118,7 +119,7 @@ def test_an_alarm_that_looks_at_the_clock_itself_is_reached(microseconds: list[i
         alarms = Alarms(loop.time)
         for each in microseconds:
             done = loop.create_future()
-            alarms.after(each / 1e6, partial(done.set_result, None))
+            alarms.after(each / 1e6, inbox(done.set_result), BeatWanted())
             await done
             rung.append(loop.time())
 

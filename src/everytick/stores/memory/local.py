@@ -7,7 +7,7 @@ then on that node writes about it there, under its fence, as about anything it o
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -190,6 +190,16 @@ class LocalStore(MemoryStore):
     def keys(self) -> dict[ClaimKey, ClaimKey]:
         """By our key the home's key of what runs here and is its own; for any thread."""
         return {key._replace(handle=handle): key for handle, key in list(self._keys.items())}
+
+    @property
+    def handed_over(self) -> Mapping[int, ClaimKey]:
+        """The home's keys of what runs here and is its own, as they are whenever this is read."""
+        return self._keys
+
+    def knows(self, key: ClaimKey) -> bool:
+        """Whether this is the key of an occurrence here."""
+        row = self._tables.handles.get(key.handle)
+        return row is not None and (row.fence, row.token) == (key.fence, key.token)
 
     def is_home(self, handle: int) -> bool:
         """Whether the home decides about this one, or is being asked to."""

@@ -1,6 +1,6 @@
-"""The engine of the test kit: a node without its loops, which acts only when it is told to.
+"""The driven node of the test kit: a node without its loops, which acts only when it is told to.
 
-It decides, claims and runs with the node's own planner and executor, and hears whom it shall
+It decides, claims and runs with the node's own planner and engine, and hears whom it shall
 stop after every look. What it leaves out is what a test does without: the loop of the
 heartbeat, the reaper and the janitor.
 """
@@ -14,6 +14,7 @@ from typing import Self
 
 from everytick.app import Everytick
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.node.inbox import OrdersCame
 from everytick.node.node import Node
 from everytick.runners.base import Repertoire
 from everytick.stores.addresses import AnyStore
@@ -27,7 +28,18 @@ _MOMENT = 1e-5
 _FOR_EVER = timedelta(days=36_500)
 
 
-class Engine:
+class _EveryLabel:
+    """Everything but other queues: what the repertoire has a body for is run, also in the place of other programs."""
+
+    def __init__(self, queues: tuple[str, ...]) -> None:
+        self._queues = {f"queue:{queue}" for queue in queues}
+
+    def has(self, label: str) -> bool:
+        """Whether the label is no queue, or one of the application's."""
+        return label in self._queues or not label.startswith("queue:")
+
+
+class DrivenNode:
     """Runs an application's jobs on a store, on the store's time."""
 
     def __init__(self, app: Everytick, store: AnyStore, repertoire: Repertoire, monotonic: Callable[[], float]) -> None:
@@ -35,18 +47,23 @@ class Engine:
         # Nobody listens for beats here, and none are sent: no length of virtual time makes this node look dead.
         settings = replace(app.settings, log_folder=None, node_timeout=_FOR_EVER)
         self._store, self._repertoire = store, repertoire
-        self._node = Node(store, repertoire, settings, hooks=hooks, monotonic=monotonic, application=app.name)
-        # Whatever the repertoire has a body for is run, also in the place of what another application would call.
-        queues = {f"queue:{queue}" for queue in settings.queues}
-        self._node.scope.has = lambda label: label in queues or not label.startswith("queue:")
-        self._planner, self._executor, self._reporter = self._node.planner, self._node.executor, self._node.reporter
+        self._node = Node(
+            store,
+            repertoire,
+            settings,
+            hooks=hooks,
+            monotonic=monotonic,
+            application=app.name,
+            labels=_EveryLabel(settings.queues),
+        )
+        self._planner, self._engine, self._reporter = self._node.planner, self._node.engine, self._node.reporter
         self._tasks: list[asyncio.Task[None]] = []
         self._is_claiming = False
 
     async def __aenter__(self) -> Self:
         self._node.clock.learn(await self._store.now())
         self._node.health.has_beaten()
-        self._begin(self._executor.writer.run())
+        self._begin(self._engine.writer.run())
         return self
 
     def _begin(self, loop: Coroutine[None, None, None]) -> None:
@@ -57,14 +74,14 @@ class Engine:
     ) -> None:
         """Stop as a node does; what waits for a retry is given back."""
         if error is None:
-            self._executor.stop()
-            await self._executor.emptied()
-            await self._executor.writer.flushed()
+            self._engine.stop()
+            await self._engine.emptied()
+            await self._engine.writer.flushed()
             await self._reporter.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._executor.close()
+        await self._engine.close()
         self._repertoire.close()
 
     async def settle(self) -> None:
@@ -80,9 +97,9 @@ class Engine:
         """Plan and run whatever comes until the store's clock shows this moment, its own instants included."""
         if not self._is_claiming:
             self._is_claiming = True
-            self._begin(self._executor.claimer.run())
+            self._begin(self._engine.claimer.run())
             # Occurrences that the node before this one left ready ring no bell.
-            self._executor.claimer.wake()
+            self._engine.claimer.wake()
         while True:
             await self._plan()
             ahead = await self._store.ahead(self._node.scope.current)
@@ -91,11 +108,11 @@ class Engine:
             if not await self._store.bell(max(seconds, _MOMENT)):
                 if ahead.now >= moment:
                     return
-                self._executor.claimer.wake()
+                self._engine.claimer.wake()
 
     async def _act(self) -> int:
         """Plan what is due and claim what is ready; return how much there was."""
-        return await self._plan() + await self._executor.claimer.claim()
+        return await self._plan() + await self._engine.claimer.claim()
 
     async def _plan(self) -> int:
         planned = 0
@@ -107,13 +124,13 @@ class Engine:
 
     async def _obey(self) -> None:
         """Tell what runs to stop, if somebody or the plan has asked for that; a node hears it by its next beat."""
-        named = self._executor.named
+        named = self._engine.named
         if named:
-            self._executor.obey(await self._store.beat(self._node.name, named))
+            self._engine.inbox.put(OrdersCame(await self._store.beat(self._node.name, named)))
 
     async def _runs(self) -> bool:
         """Say whether anything of this engine runs, by what the store knows."""
-        await self._executor.writer.flushed()
+        await self._engine.writer.flushed()
         page = await self._store.history(statuses=(OccurrenceStatus.RUNNING,), limit=1000)
         return any(each.owner == self._node.name for each in page.occurrences)
 

@@ -1,0 +1,226 @@
+"""The inbox: what happened, handled one event after another by the engine or the node that owns the inbox.
+
+The parts of a node do not call each other. A part puts an event into the inbox that it was made
+with, and the handler of that event calls the parts that have to act on it.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from everytick.domain.outcome import Outcome
+from everytick.domain.steps import Event, Step, Stopping
+from everytick.domain.values import value
+from everytick.errors import StoreGone
+from everytick.node.occurrence import OpenAttempt, OwnedOccurrence
+from everytick.stores.base import Claim, ClaimKey, Commit, Orders
+
+_log = logging.getLogger("everytick.node")
+
+# ------------------------------------------------------------------------------------------- what happens to an engine
+
+
+@value
+class Arrived:
+    """Claims have come from the store; `asked_at` is the monotonic time of the question, None where it is unknown."""
+
+    claims: tuple[Claim, ...]
+    asked_at: float | None = None
+
+
+@value
+class Greeted:
+    """The `on_start` hook of the occurrence's job has returned, raised or run out of time."""
+
+    occurrence: OwnedOccurrence
+
+
+@value
+class Prepared:
+    """The context of the attempt has everything that its body wants to know before it begins."""
+
+    attempt: OpenAttempt
+
+
+@value
+class AttemptOver:
+    """The body of an attempt has ended, or is left behind; `reading` is the monotonic time of that."""
+
+    attempt: OpenAttempt
+    outcome: Outcome
+    reading: float
+
+
+@value
+class TransactionOver:
+    """A task's own transaction has ended; `step` was committed in it. `deferred` are the events that waited for it."""
+
+    occurrence: OwnedOccurrence
+    step: Step | None
+    deferred: list[Event]
+
+
+@value
+class StepWritten:
+    """The store has answered about a step; None says that the step cannot be written."""
+
+    occurrence: OwnedOccurrence
+    step: Step
+    answer: Commit | None
+
+
+@value
+class OrdersCame:
+    """The store has answered a beat."""
+
+    orders: Orders
+
+
+@value
+class StopAsked:
+    """The node stops, or a stop that drains is hastened."""
+
+    stopping: Stopping
+
+
+@value
+class Reminded:
+    """The moment may have come for an event of the occurrence."""
+
+    occurrence: OwnedOccurrence
+    until: datetime
+    event: Event
+
+
+@value
+class TimeoutPassed:
+    """The task's timeout has passed."""
+
+    attempt: OpenAttempt
+
+
+@value
+class GraceOver:
+    """The attempt was told to stop and has had its grace period."""
+
+    attempt: OpenAttempt
+
+
+@value
+class BacklogDue:
+    """The first occurrence that waits for a slot may have waited too long."""
+
+
+@value
+class TimeoutsDue:
+    """It is time to look at the attempts that are open."""
+
+
+EngineEvent: TypeAlias = (
+    Arrived
+    | Greeted
+    | Prepared
+    | AttemptOver
+    | TransactionOver
+    | StepWritten
+    | OrdersCame
+    | StopAsked
+    | Reminded
+    | TimeoutPassed
+    | GraceOver
+    | BacklogDue
+    | TimeoutsDue
+)
+
+# --------------------------------------------------------------------------------------------- what happens to a node
+
+
+@value
+class StoreAway:
+    """The store has not answered, after it had."""
+
+    reason: str
+
+
+@value
+class StoreAnswers:
+    """The store answers again."""
+
+
+@value
+class StoreLost:
+    """The store is gone for good: this node has to stop."""
+
+    error: StoreGone
+
+
+@value
+class BeatWanted:
+    """A beat would show whether the store is well, or would bring orders."""
+
+
+@value
+class Unwritable:
+    """A step of this claim cannot be written: the reaper has to settle the occurrence."""
+
+    key: ClaimKey
+    occurrence_id: str
+
+
+NodeEvent: TypeAlias = OrdersCame | StoreAway | StoreAnswers | StoreLost | BeatWanted | Unwritable
+AnyEvent: TypeAlias = EngineEvent | NodeEvent
+
+# ------------------------------------------------------------------------------------------------------------ the inbox
+
+Handlers: TypeAlias = Mapping[type[Any], Callable[[Any], None]]
+"""What is done about each kind of event."""
+
+
+class Inbox:
+    """Handles each event at once, unless another one is being handled: then after it.
+
+    A handler that raises is logged, `failed` is told of the event, and the other events are handled all the same.
+    """
+
+    __slots__ = ("_events", "_failed", "_handlers", "is_handling")
+
+    def __init__(self, handlers: Handlers, failed: Callable[[Any], None] | None = None) -> None:
+        self._handlers, self._failed = handlers, failed
+        self._events: deque[Any] = deque()
+        self.is_handling = False
+        """Whether an event is being handled: another one that is put now is handled after it."""
+
+    def put(self, event: AnyEvent) -> None:
+        """Handle the event, after those that were put before it. Nothing is awaited, and nothing is raised."""
+        self._events.append(event)
+        if self.is_handling:
+            return
+        self.is_handling = True
+        events, handlers = self._events, self._handlers
+        try:
+            while events:
+                event = events.popleft()
+                try:
+                    handlers[type(event)](event)
+                except Exception:  # noqa: BLE001, a mistake of ours about one event must not reach the part that put it
+                    self._mark(event)
+        finally:
+            self.is_handling = False
+
+    def put_from_thread(self, loop: asyncio.AbstractEventLoop, event: AnyEvent) -> None:
+        """Put the event on the loop of the inbox; once that loop has ended, drop it."""
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(self.put, event)
+
+    def _mark(self, event: AnyEvent) -> None:
+        """Log the mistake, and let the owner of the inbox give up what the event was about."""
+        _log.exception("internal error while %s was handled; other events are handled all the same", event)
+        if self._failed is not None:
+            try:
+                self._failed(event)
+            except Exception:  # noqa: BLE001, the same
+                _log.exception("internal error while %s was given up", event)
