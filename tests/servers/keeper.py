@@ -26,6 +26,9 @@ from tests.servers.installations import Installation
 
 READY = "ready to accept connections"
 READY_WITHIN = 60
+STOPPED_WITHIN = 60
+"""Seconds. A server that is killed leaves processes behind for a moment, which write into its folder."""
+
 PORTS_TRIED = 5
 
 
@@ -194,7 +197,7 @@ def stop(process: "subprocess.Popen[str]") -> None:
     """The server has ended: asked first (both take SIGINT as: now, but in order), then forced."""
     process.send_signal(signal.SIGINT)
     try:
-        process.wait(10)
+        process.wait(STOPPED_WITHIN)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -163,10 +163,10 @@ async def test_canceling_ends_what_waits_and_asks_what_runs(store: AnyStore, clo
 
 async def test_a_bell_rings_for_what_somebody_may_wait_for(store: AnyStore, clock: ManualClock) -> None:
     stored = await store.put(job())
-    assert await store.bell(1)
+    assert await store.bell(20)
     assert not await store.bell(0)
     await store.request(stored.job_id, Trigger("k"))
-    assert await store.bell(1)
+    assert await store.bell(20)
 
 
 async def test_a_backfill_fills_what_is_missing_and_leaves_alone_what_is_there(

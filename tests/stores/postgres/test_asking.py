@@ -51,7 +51,7 @@ async def test_a_job_that_is_known_is_asked_for_in_one_go(store: PostgresStore, 
     before = await db.fetchval("select woken + (select count(*) from wake) from job_state")
     id_ = (await store.request(job_id, ask(clock, "second", {"x": 1}))).id
     assert await db.fetchval("select woken + (select count(*) from wake) from job_state") == before + 1
-    assert await store.bell(5)
+    assert await store.bell(20)
     await plan_once(store)
     [_, made] = sorted(await occurrences(store), key=lambda each: each.id == id_)
     assert (made.id, made.cause, made.overrides.get("payload")) == (id_, "trigger", payload({"x": 1}))

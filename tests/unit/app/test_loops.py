@@ -36,7 +36,7 @@ async def _one_at_work(folder: Path) -> Shop:
     shop = Shop(folder)
     await shop.tick.start()
     await shop.tick.trigger("work")
-    await asyncio.wait_for(shop.begun.wait(), 10)
+    await asyncio.wait_for(shop.begun.wait(), 60)
     return shop
 
 
@@ -47,7 +47,7 @@ async def test_whoever_stops_what_is_being_stopped_waits_for_the_same_end(tmp_pa
     done, _ = await asyncio.wait(stops, timeout=0.2)
     assert not done
     shop.may_end.set()
-    await asyncio.wait_for(asyncio.gather(*stops), 10)
+    await asyncio.wait_for(asyncio.gather(*stops), 60)
     assert await shop.last() is OccurrenceStatus.COMPLETED
 
 
@@ -56,8 +56,8 @@ async def test_a_stop_that_cancels_hastens_one_that_drains(tmp_path: Path) -> No
     shop = await _one_at_work(tmp_path)
     first = asyncio.create_task(shop.tick.stop("drain"))
     await asyncio.wait([first], timeout=0.2)
-    await asyncio.wait_for(shop.tick.stop(), 10)
-    await asyncio.wait_for(first, 10)
+    await asyncio.wait_for(shop.tick.stop(), 60)
+    await asyncio.wait_for(first, 60)
     assert await shop.last() is OccurrenceStatus.CANCELED
 
 
@@ -71,9 +71,9 @@ async def test_whoever_cancels_what_holds_an_application_open_stops_it(tmp_path:
             await asyncio.Event().wait()
 
     serving = asyncio.create_task(serve())
-    await asyncio.wait_for(shop.begun.wait(), 10)
+    await asyncio.wait_for(shop.begun.wait(), 60)
     serving.cancel()
-    await asyncio.wait_for(asyncio.wait([serving]), 10)
+    await asyncio.wait_for(asyncio.wait([serving]), 60)
     assert (serving.cancelled(), shop.tick.node) == (True, None)
     assert await shop.last() is OccurrenceStatus.CANCELED
 
@@ -84,13 +84,13 @@ async def test_a_stop_ends_a_start_that_is_under_way(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     start = asyncio.create_task(shop.tick.start())
     await asyncio.sleep(0)
-    await asyncio.wait_for(shop.tick.stop(), 10)
+    await asyncio.wait_for(shop.tick.stop(), 60)
     with pytest.raises(RuntimeError, match="stopped before it had started"):
         await start
     left = {thread for thread in set(threading.enumerate()) - before if not thread.name.startswith("asyncio")}
     for thread in left:
         # Those that have said their last word may need a moment to be gone.
-        thread.join(10)
+        thread.join(60)
     assert ({thread.name for thread in left if thread.is_alive()}, shop.tick.node) == (set(), None)
     async with shop.tick:
         assert shop.tick.node is not None
@@ -109,9 +109,9 @@ async def test_a_job_that_is_defined_while_the_node_runs_runs_with_its_hooks(tmp
         async def complete() -> None:
             told.set()
 
-        ended = await (await tick.trigger("added_later")).wait(timeout="10s")
+        ended = await (await tick.trigger("added_later")).wait(timeout="60s")
         assert ended.status is OccurrenceStatus.COMPLETED
-        await asyncio.wait_for(told.wait(), 10)
+        await asyncio.wait_for(told.wait(), 60)
 
 
 async def test_what_could_not_be_run_here_runs_as_soon_as_its_definition_is_stored(
@@ -188,7 +188,7 @@ async def test_a_node_takes_the_store_to_its_own_loop(tmp_path: Path, address: s
     try:
         late = await tick.trigger("work", key="late")
         for each in (early, late):
-            assert (await each.wait(timeout="10s")).status is OccurrenceStatus.COMPLETED
+            assert (await each.wait(timeout="60s")).status is OccurrenceStatus.COMPLETED
     finally:
         await asyncio.to_thread(tick.stop_background)
     assert ran == ["everytick", "everytick"]
@@ -219,13 +219,13 @@ def test_stopping_a_background_that_is_being_stopped_waits_for_it_and_hastens_a_
 
     tick.start_background()
     tick.wait(tick.trigger("work"))
-    assert begun.wait(10)
+    assert begun.wait(60)
     draining = threading.Thread(target=tick.stop_background, args=("drain",), daemon=True)
     draining.start()
     draining.join(0.2)
     assert draining.is_alive()
     tick.stop_background()
-    draining.join(10)
+    draining.join(60)
     assert not draining.is_alive()
     assert "everytick" not in {thread.name for thread in threading.enumerate()}
     [occurrence] = asyncio.run(tick.history())
@@ -249,10 +249,10 @@ def test_what_a_task_left_behind_does_not_keep_a_stop_in_the_background() -> Non
         left.append(asyncio.create_task(refuses()))
 
     tick.start_background()
-    tick.wait(tick.wait(tick.trigger("work")), timeout="10s")
+    tick.wait(tick.wait(tick.trigger("work")), timeout="60s")
     stopping = threading.Thread(target=tick.stop_background, daemon=True)
     stopping.start()
-    stopping.join(15)
+    stopping.join(60)
     returned, may_end = not stopping.is_alive(), True
     assert returned
 

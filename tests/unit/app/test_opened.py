@@ -131,8 +131,8 @@ def test_a_store_outlives_the_loop_that_opened_it(tmp_path: Path) -> None:
     for address in ("memory://", f"sqlite:///{tmp_path}/jobs.db"):
         tick = Everytick(address, name="shop")
         tick.job(every("1h"), name="report")(work)
-        asyncio.run(asyncio.wait_for(tick.sync(), 10))
-        assert [record.job.name for record in asyncio.run(asyncio.wait_for(tick.jobs(), 10))] == ["report"]
+        asyncio.run(asyncio.wait_for(tick.sync(), 60))
+        assert [record.job.name for record in asyncio.run(asyncio.wait_for(tick.jobs(), 60))] == ["report"]
         asyncio.run(tick.close())
 
 
@@ -140,7 +140,7 @@ def test_whoever_asks_on_another_loop_is_answered_from_the_store_s_own(tmp_path:
     """A driver's connections belong to one loop; handles work there too."""
     tick = application(tmp_path / "jobs.db")
     with running_elsewhere() as home:
-        asyncio.run_coroutine_threadsafe(tick.open(), home).result(10)
+        asyncio.run_coroutine_threadsafe(tick.open(), home).result(60)
 
         async def ask() -> None:
             assert (await tick.sync())[0].kind == "added"
@@ -152,8 +152,8 @@ def test_whoever_asks_on_another_loop_is_answered_from_the_store_s_own(tmp_path:
             with pytest.raises(TimeoutError):
                 await handle.wait("20ms")
 
-        asyncio.run(asyncio.wait_for(ask(), 10))
-        asyncio.run_coroutine_threadsafe(tick.close(), home).result(10)
+        asyncio.run(asyncio.wait_for(ask(), 60))
+        asyncio.run_coroutine_threadsafe(tick.close(), home).result(60)
 
 
 class Particular(MemoryStore):
@@ -175,8 +175,8 @@ def test_every_verb_is_carried_out_on_the_loop_that_opened_the_store() -> None:
     store = Particular()
     tick = Everytick(store)
     with running_elsewhere() as home:
-        asyncio.run_coroutine_threadsafe(tick.open(), home).result(10)
-        asyncio.run(asyncio.wait_for(_twice(tick), 10))
+        asyncio.run_coroutine_threadsafe(tick.open(), home).result(60)
+        asyncio.run(asyncio.wait_for(_twice(tick), 60))
         assert store.asked_on == [home, home]
 
 
@@ -185,8 +185,8 @@ def test_a_store_is_closed_on_the_loop_that_opened_it() -> None:
     store = Particular()
     opened = Opened(lambda: store, is_ours=True)
     with running_elsewhere() as home:
-        asyncio.run_coroutine_threadsafe(opened.open(), home).result(10)
-        asyncio.run(asyncio.wait_for(opened.close(), 10))
+        asyncio.run_coroutine_threadsafe(opened.open(), home).result(60)
+        asyncio.run(asyncio.wait_for(opened.close(), 60))
         assert store.asked_on == [home]
 
 
@@ -202,7 +202,7 @@ def test_wait_gives_a_thread_the_answer_and_the_end(tmp_path: Path) -> None:
     """`tick.wait(tick.trigger(…))`, and of a handle its end."""
     tick = application(tmp_path / "jobs.db")
     with running_elsewhere() as home:
-        asyncio.run_coroutine_threadsafe(tick.open(), home).result(10)
+        asyncio.run_coroutine_threadsafe(tick.open(), home).result(60)
         handle = tick.wait(tick.trigger("report"))
 
         async def run() -> None:

@@ -44,9 +44,9 @@ async def test_a_node_tells_each_tick_on_the_stream() -> None:
     stream = tick.events("work")
     begun: list[Event] = []
     async with tick:
-        asked = [(await (await tick.trigger("work")).wait(timeout="10s")) for _ in range(2)]
+        asked = [(await (await tick.trigger("work")).wait(timeout="60s")) for _ in range(2)]
         while len(begun) < 2:
-            told = await asyncio.wait_for(anext(stream), 10)
+            told = await asyncio.wait_for(anext(stream), 60)
             begun += [told] if told.kind is Happening.STARTED else []
     assert [(each.occurrence_id, each.scheduled_for) for each in begun] == [
         (each.id, each.scheduled_for) for each in asked
@@ -61,7 +61,7 @@ async def test_a_reader_that_waits_is_woken_from_another_thread() -> None:
     await asyncio.sleep(0)
     thread = threading.Thread(target=tick._events.tell, args=(event("etl"),))
     thread.start()
-    assert (await asyncio.wait_for(waiting, 10)).job == "etl"
+    assert (await asyncio.wait_for(waiting, 60)).job == "etl"
     thread.join()
 
 
@@ -75,7 +75,7 @@ async def test_closing_ends_a_reader_that_waits() -> None:
     reading = asyncio.create_task(read())
     await asyncio.sleep(0)
     await stream.aclose()
-    assert await asyncio.wait_for(reading, 10) == []
+    assert await asyncio.wait_for(reading, 60) == []
 
 
 def test_a_stream_that_nobody_holds_is_forgotten_and_a_slow_reader_loses_the_oldest() -> None:

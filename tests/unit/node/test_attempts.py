@@ -492,10 +492,10 @@ async def test_waiting_for_a_thread_is_not_the_tasks_own_time() -> None:
     going = threading.Event()
 
     def slow() -> None:
-        going.wait(0.4)
+        going.wait(1.2)
 
     for number in range(3):
-        tick.job(every("P1Y"), name=f"slow-{number}", task_timeout="1s")(slow)
+        tick.job(every("P1Y"), name=f"slow-{number}", task_timeout="3s")(slow)
     async with tick:
         asked = [await tick.trigger(f"slow-{number}") for number in range(3)]
         ended = [await each.wait(timeout="20s") for each in asked]

@@ -1,5 +1,7 @@
 """Whatever is running runs: a node claims what begins at once, and gives back what does not (F1, F2)."""
 
+from typing import Any
+
 from everytick.domain.job import Job
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.stores.base import Claim, NodeScope
@@ -20,8 +22,20 @@ async def _asked_behind(world: World, short: Job, slow: Job, count: int, begun: 
     return asked
 
 
-async def _short() -> None:
-    await passing(0.004)
+async def _short_and_slow(world: World, begun: list[float], **policies: Any) -> tuple[Job, Job]:
+    """Define a job of 4 ms that goes first, and one of a second that notes when it begins and has these policies."""
+
+    async def short() -> None:
+        await passing(0.004)
+
+    async def long() -> None:
+        begun.append(world.loop.time())
+        await passing(1)
+
+    return (
+        await world.define("short", short, overlap="allow", priority=1),
+        await world.define("long", long, overlap="allow", **policies),
+    )
 
 
 def test_the_deadline_does_not_run_while_an_occurrence_waits_for_a_slot() -> None:
@@ -29,13 +43,7 @@ def test_the_deadline_does_not_run_while_an_occurrence_waits_for_a_slot() -> Non
 
     async def story(world: World) -> None:
         begun: list[float] = []
-
-        async def long() -> None:
-            begun.append(world.loop.time())
-            await passing(1)
-
-        short = await world.define("short", _short, overlap="allow", priority=1)
-        slow = await world.define("long", long, overlap="allow", execution_timeout="2s")
+        short, slow = await _short_and_slow(world, begun, execution_timeout="2s")
         node = world.node(slots=2)
         await node.start()
         asked = await _asked_behind(world, short, slow, 8, begun)
@@ -60,13 +68,7 @@ def test_a_second_node_finds_what_the_first_has_no_slot_for() -> None:
 
     async def story(world: World) -> None:
         begun: list[float] = []
-
-        async def long() -> None:
-            begun.append(world.loop.time())
-            await passing(1)
-
-        short = await world.define("short", _short, overlap="allow", priority=1)
-        slow = await world.define("long", long, overlap="allow")
+        short, slow = await _short_and_slow(world, begun)
         first, second = world.node(slots=5), world.node(slots=5)
         await first.start()
         asked = await _asked_behind(world, short, slow, 60, begun)
@@ -87,13 +89,7 @@ def test_a_stop_gives_back_what_has_not_begun_and_a_long_downtime_ends_nothing()
 
     async def story(world: World) -> None:
         begun: list[float] = []
-
-        async def long() -> None:
-            begun.append(world.loop.time())
-            await passing(1)
-
-        short = await world.define("short", _short, overlap="allow", priority=1)
-        slow = await world.define("long", long, overlap="allow", execution_timeout="2s", on_orphan="resume")
+        short, slow = await _short_and_slow(world, begun, execution_timeout="2s", on_orphan="resume")
         node = world.node(slots=2)
         await node.start()
         asked = await _asked_behind(world, short, slow, 8, begun)

@@ -134,20 +134,27 @@ class InTheWay(MemoryStore):
         return await super().commit_steps(steps)
 
 
+async def _free_one_ends(world: World, steps_of: str = "", plans_of: str = "") -> str:
+    """Trigger a job that another session is in the way of, and one that is free; return the first after a minute."""
+
+    async def body() -> None:
+        return
+
+    held, free = await world.define("held", body), await world.define("free", body)
+    world.store.steps_of, world.store.plans_of = steps_of, plans_of
+    first, second = await world.trigger(held), await world.trigger(free)
+    assert (await world.ended(second, "5s")).status is OccurrenceStatus.COMPLETED
+    await pause("1m")
+    return first
+
+
 def test_an_end_in_whose_way_another_session_is_waits_and_no_other_does() -> None:
     """55P03, 57014, 40: each is written alone, none is dropped, and the store does not count as away."""
 
     async def story(world: World) -> None:
-        async def body() -> None:
-            return
-
-        held, free = await world.define("held", body), await world.define("free", body)
         node = world.node()
         await node.start()
-        world.store.steps_of = "held"
-        first, second = await world.trigger(held), await world.trigger(free)
-        assert (await world.ended(second, "5s")).status is OccurrenceStatus.COMPLETED
-        await pause("1m")
+        first = await _free_one_ends(world, steps_of="held")
         assert await world.status(first) is OccurrenceStatus.RUNNING
         assert node.health.is_ready
         world.store.steps_of = ""
@@ -161,16 +168,9 @@ def test_a_plan_in_whose_way_another_session_is_is_made_soon_after_and_no_other_
     """55P03, 57014, 40: not put off for a minute, as a plan is that cannot be written at all."""
 
     async def story(world: World) -> None:
-        async def body() -> None:
-            return
-
-        held, free = await world.define("held", body), await world.define("free", body)
         node = world.node()
         await node.start()
-        world.store.plans_of = "held"
-        first, second = await world.trigger(held), await world.trigger(free)
-        assert (await world.ended(second, "5s")).status is OccurrenceStatus.COMPLETED
-        await pause("1m")
+        first = await _free_one_ends(world, plans_of="held")
         assert node.health.is_ready
         world.store.plans_of = ""
         assert (await world.ended(first, "10s")).status is OccurrenceStatus.COMPLETED

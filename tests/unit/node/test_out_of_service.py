@@ -1,10 +1,31 @@
 """A node holds no wait for a retry of a job that was removed or disabled, however short it is."""
 
+from collections.abc import Awaitable, Callable
+
+from everytick.domain.job import Job
 from everytick.domain.retry import Retry
+from everytick.node.node import Node
 from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import World, passing
 
+Body = Callable[[], Awaitable[None]]
 SHORT = Retry(max=None, interval="2s")
+
+
+async def _retrying(world: World, tries: list[int], seconds: float = 0) -> tuple[Body, Node, Job, str]:
+    """Start a node with a job whose attempts take so long, fail, and are repeated; return after seven seconds."""
+
+    async def fails() -> None:
+        tries.append(1)
+        await passing(seconds)
+        raise ValueError("never")
+
+    job = await world.define("job", fails, retry=SHORT, task_timeout=None)
+    node = world.node()
+    await node.start()
+    asked = await world.trigger(job)
+    await passing(7)
+    return fails, node, job, asked
 
 
 def test_a_removed_job_retries_no_more_however_short_its_waits(live: Live) -> None:
@@ -12,16 +33,7 @@ def test_a_removed_job_retries_no_more_however_short_its_waits(live: Live) -> No
 
     async def story(world: World) -> None:
         tries: list[int] = []
-
-        async def fails() -> None:
-            tries.append(1)
-            raise ValueError("never")
-
-        job = await world.define("job", fails, retry=SHORT)
-        node = world.node()
-        await node.start()
-        asked = await world.trigger(job)
-        await passing(7)
+        _, node, job, asked = await _retrying(world, tries)
         assert len(tries) > 2
         await world.store.remove(job.id)
         ended = await world.ended(asked)
@@ -38,17 +50,7 @@ def test_what_runs_when_its_job_is_removed_fails_once(live: Live) -> None:
 
     async def story(world: World) -> None:
         tries: list[int] = []
-
-        async def fails() -> None:
-            tries.append(1)
-            await passing(20)
-            raise ValueError("never")
-
-        job = await world.define("job", fails, retry=SHORT, task_timeout=None)
-        node = world.node()
-        await node.start()
-        asked = await world.trigger(job)
-        await passing(7)
+        _, node, job, asked = await _retrying(world, tries, seconds=20)
         await world.store.remove(job.id)
         ended = await world.ended(asked)
         await passing(60)
@@ -63,22 +65,13 @@ def test_a_disabled_job_goes_on_retrying_when_it_is_enabled(live: Live) -> None:
 
     async def story(world: World) -> None:
         tries: list[int] = []
-
-        async def fails() -> None:
-            tries.append(1)
-            raise ValueError("never")
-
-        job = await world.define("job", fails, retry=SHORT)
-        node = world.node()
-        await node.start()
-        asked = await world.trigger(job)
-        await passing(7)
-        await world.define("job", fails, retry=SHORT, enabled=False)
+        fails, node, _, asked = await _retrying(world, tries)
+        await world.define("job", fails, retry=SHORT, task_timeout=None, enabled=False)
         await passing(10)
         known = len(tries)
         await passing(600)
         assert (await world.status(asked), len(tries)) == ("awaiting_retry", known)
-        await world.define("job", fails, retry=SHORT)
+        await world.define("job", fails, retry=SHORT, task_timeout=None)
         await passing(10)
         assert len(tries) > known
         await node.stop()
