@@ -81,7 +81,7 @@ def test_who_is_in_view_does_not_change_who_comes_in(
 
 @settings(max_examples=100)
 @given(crowds(), st.integers(1, 40), st.integers(2, 12))
-def test_the_next_instant_takes_everybodys_place_in_line_in_view_or_not(
+def test_the_next_instant_supersedes_all_that_wait_also_those_out_of_view(
     active: list[Active], limit: int, shown: int
 ) -> None:
     """C-11, cancel_running: all that wait are superseded, all that run are asked to stop, seen or not."""

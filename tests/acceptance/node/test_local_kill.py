@@ -44,7 +44,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     yield LockableFile(tmp_path / "store.db")
 
 
-def test_what_ran_locally_when_its_process_was_killed_is_found_and_run_again(place: Place, fleet: Fleet) -> None:
+def test_a_local_run_whose_process_was_killed_is_found_and_run_again(place: Place, fleet: Fleet) -> None:
     """C-28, S0-071: kill -9 after the store is back loses no record of what runs, and `on_orphan` holds for it."""
     killed = fleet.start("long_local", place.address, "held")
     fired = _through_an_outage(place, fleet, killed)
@@ -66,9 +66,7 @@ def test_what_ran_locally_when_its_process_was_killed_is_found_and_run_again(pla
     _assert_every_second_is_there(place.address)
 
 
-def test_what_ran_locally_when_its_process_was_killed_before_the_store_is_back_is_made_up_for(
-    place: Place, fleet: Fleet
-) -> None:
+def test_a_local_run_killed_before_the_store_is_back_is_made_up_for(place: Place, fleet: Fleet) -> None:
     """C-28: nobody knows of it, so its instants are decided by `recovery` like any that were missed."""
     killed = fleet.start("long_local", place.address, "held")
     fired = _through_an_outage(place, fleet, killed, survives=False)

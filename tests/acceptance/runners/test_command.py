@@ -277,7 +277,7 @@ def removed() -> None:
             each.join()
 
 
-async def test_without_a_folder_of_its_own_scratch_is_among_the_temporary_files_and_leaves_nothing() -> None:
+async def test_without_a_scratch_folder_temporary_files_are_used_and_removed() -> None:
     scratch = Scratch()
     made = scratch.folder("one")
 

@@ -48,7 +48,7 @@ async def test_a_store_that_was_closed_is_unavailable(store: PostgresStore) -> N
         await store.now()
 
 
-async def test_our_statements_are_planned_once_and_by_their_indexes_and_those_of_a_task_as_the_server_likes(
+async def test_statements_are_planned_once_by_index_and_those_of_a_task_by_the_server(
     store: PostgresStore, clock: ManualClock
 ) -> None:
     """To plan one takes longer than to carry it out; on tables that are empty yet, a plan would read them whole."""

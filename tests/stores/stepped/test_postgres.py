@@ -73,7 +73,7 @@ async def try_pair(
 
 
 @pytest.mark.parametrize("first", sorted(DEEDS))
-async def test_whoever_stops_in_the_middle_it_is_as_if_one_came_after_the_other(
+async def test_two_deeds_at_once_have_the_result_of_one_after_the_other(
     postgres: Server, clock: ManualClock, first: str
 ) -> None:
     async with two_sessions(postgres, clock) as (held, free, gate):
@@ -86,7 +86,7 @@ async def test_whoever_stops_in_the_middle_it_is_as_if_one_came_after_the_other(
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("first", sorted(DEEDS))
-async def test_wherever_it_stops_it_is_as_if_one_came_after_the_other(
+async def test_two_deeds_that_meet_at_any_write_have_the_result_of_one_after_the_other(
     postgres: Server, clock: ManualClock, first: str
 ) -> None:
     async with two_sessions(postgres, clock) as (held, free, gate):

@@ -214,7 +214,7 @@ def test_what_still_runs_when_the_store_is_back_is_this_nodes_there_and_ends_the
     live(story)
 
 
-def test_what_still_runs_when_its_node_dies_after_the_store_is_back_is_settled_by_another(live: Live) -> None:
+def test_a_local_run_whose_node_dies_after_the_store_is_back_is_settled_by_another(live: Live) -> None:
     """C-28, S0-071: a record of it is there, so a reaper finds it and `on_orphan` holds."""
 
     async def story(world: World) -> None:

@@ -243,7 +243,7 @@ async def test_others_can_be_called_in_the_place_of_tasks(store: AnyStore, clock
     assert called == ["dump", "tidy"]
 
 
-async def test_what_the_store_holds_besides_is_run_and_can_be_stood_in_for(store: AnyStore, clock: ManualClock) -> None:
+async def test_jobs_of_other_applications_are_run_and_can_be_replaced(store: AnyStore, clock: ManualClock) -> None:
     """Jobs of an API, or of another application: they are in the store, and a node would run them."""
     other = Everytick(store, name="other")
     other.define("remote", every("1h")).command("send", ["true"])

@@ -88,7 +88,7 @@ def test_a_schedule_names_the_instants_that_the_controller_names_or_the_differen
 MIDNIGHTS = ("Africa/Cairo", "America/Havana", "Asia/Beirut", "Australia/Lord_Howe")
 
 
-def test_what_is_compared_is_nearly_all_the_same_and_differs_only_where_the_controller_loses_runs() -> None:
+def test_only_periods_and_skipped_midnights_differ_from_the_controller() -> None:
     """Periods without a phase, a zone that moves by half an hour, and midnights that the clock skips."""
     differing = [
         case for case in ANSWERS

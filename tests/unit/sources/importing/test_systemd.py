@@ -157,7 +157,7 @@ def test_a_service_is_no_timer() -> None:
         read_timer(b"[Service]\nExecStart=a", "x.service", service=lambda _: None)
 
 
-def test_what_is_no_line_of_a_unit_is_listed_with_its_place_and_the_rest_counts_as_for_systemd() -> None:
+def test_a_line_that_systemd_does_not_know_is_listed_and_the_others_are_read() -> None:
     timer = b"[Timer]\nhello\nOnCalendar=daily UTC\n"
     found = read_timer(timer, "x.timer", service=lambda _: ("x.service", b"stray=1\n[Service]\nExecStart=a\n"))
 
