@@ -22,7 +22,7 @@ from everytick.declarative.resolution import Resolution, resolve
 from everytick.declarative.telling import Tasks, Teller
 from everytick.domain.facts import Trigger
 from everytick.domain.occurrence import Occurrence
-from everytick.errors import DeclarativeError, StoreUnavailable, TooManyEditions, VersionConflict
+from everytick.errors import DeclarativeError, JobDisabled, StoreUnavailable, TooManyEditions, VersionConflict
 from everytick.node.events import Events
 from everytick.node.node import Node
 from everytick.node.settings import node_settings
@@ -171,7 +171,8 @@ class Beginning:
         self._unscheduled += [name for name in records if name not in self._registrations and records[name].job.enabled]
         await self._put(resolution, records)
         await self._settle(records, active)
-        changed = {name: records[name] for name in resolution.edited} | await self._changed_before(records, resolution)
+        edited = {name: record for name, record in records.items() if name in resolution.edited}
+        changed = edited | await self._changed_before(records, resolution)
         await self._look_what_is_owed(changed, active)
         away = [records[name].job.id for name in active if name not in self._registrations]
         self.node.scope.leave(away)
@@ -213,9 +214,13 @@ class Beginning:
         found = {id_: [each for each in all_ if not self._runs_elsewhere([each])] for id_, all_ in active.items()}
         waiting = {id_ for id_, each in found.items() if not all(map(resuming.is_retrying, each))}
         self._owed = {name: instant for name, instant in self._owed.items() if self._ids[name] not in waiting}
-        for name, instant in self._owed.items():
+        for name, instant in list(self._owed.items()):
             fact = Trigger(f"{self._identifier} {instant.isoformat()}", scheduled_for=instant)
-            asked.append((await self._store.request(self._ids[name], fact)).id)
+            try:
+                asked.append((await self._store.request(self._ids[name], fact)).id)
+            except JobDisabled:
+                # A newer instance has taken the task out of the schedule meanwhile.
+                del self._owed[name]
         self._undo.append(lambda: resuming.cancel(self._store, asked, "the initialization that asked for it failed"))
         await self.node.planner.round()
         retries = [each.id for name in self._owed for each in found.get(self._ids[name], ())]
