@@ -1,9 +1,11 @@
 """record: what was fired while the store was away, written down afterwards, and never over what is there."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from everytick.domain.config import Level, overrides
 from everytick.domain.fired import Fired, FiredRun
 from everytick.domain.ids import occurrence_id
 from everytick.domain.outcome import Succeeded
@@ -193,3 +195,13 @@ async def test_an_instant_that_nobody_decided_before_the_outage_is_not_passed_ov
     assert None not in await store.record(stored.job_id, fired)
     await plan_once(store)
     assert await statuses(store) == ["pending", "completed"]
+
+
+async def test_what_is_recorded_in_a_queue_of_its_own_is_known_to_nodes(store: AnyStore, clock: ManualClock) -> None:
+    """C-41: a node learns of a text of needs by `ahead`, also of one that only a recorded run has."""
+    stored = await store.put(job(overlap="allow"))
+    fired = await _fired(store, clock, stored.job_id)
+    elsewhere = overrides(Level.OCCURRENCE, {"queue": "gpu"})
+    runs = tuple(replace(run, creation=replace(run.creation, overrides=elsewhere)) for run in fired.runs)
+    await store.record(stored.job_id, replace(fired, runs=runs))
+    assert "queue:gpu" in (await store.ahead(NodeScope("node-1"))).needs

@@ -1,6 +1,7 @@
 """What asks an occurrence to stop says who it is."""
 
 from everytick import schedule
+from everytick.domain.facts import Cancel
 from everytick.stores.base import Commit, NodeScope
 from tests.stores.acting import AnyStore, job, plan_once
 from tests.stores.clock import ManualClock
@@ -28,3 +29,18 @@ async def test_each_that_is_asked_to_stop_hears_what_asks_it(store: AnyStore, cl
         "stops": "asked by the stop schedule",
         "stops-and-overlaps": "asked by the stop schedule",
     }
+
+
+async def test_a_plan_leaves_the_reason_of_a_person_who_asked_before_it(store: AnyStore, clock: ManualClock) -> None:
+    """C-11: whoever asked first has said why; a person who asks later has the last word."""
+    await store.put(job("overlaps", overlap="cancel_running"))
+    clock.move(hours=1)
+    await plan_once(store)
+    [claim] = await store.claim(NodeScope("node-1"), 10)
+    await store.request(claim.occurrence.id, Cancel("ada said so"))
+    clock.move(hours=1)
+    assert await plan_once(store) == [Commit.COMMITTED]
+    assert (await store.beat("node-1", [claim.key])).cancel == ((claim.key, "ada said so"),)
+
+    await store.request(claim.occurrence.id, Cancel("bob said so"))
+    assert (await store.beat("node-1", [claim.key])).cancel == ((claim.key, "bob said so"),)

@@ -88,14 +88,18 @@ def facts_from(data: Mapping[str, Any]) -> NodeFacts:
 
 
 def unknown_targets(jobs: Iterable[Job], living: Iterable[NodeFacts]) -> dict[str, str]:
-    """Return the names of the jobs that all living nodes of their queues have said they cannot run, with a reason."""
-    told = [(facts.queues, dict(facts.unknown_targets)) for facts in living]
+    """Return the names of the jobs that no living node can run, though some meet what they need, with a reason.
+
+    A node that does not meet a job's needs has nothing to say of it: the job was never offered to it. One that met
+    them and left all that needs the same to others has said why.
+    """
+    told = [(facts.met, dict(facts.unknown_targets)) for facts in living]
     named = {id_ for _, reasons in told for id_ in reasons}
     found: dict[str, str] = {}
     for job in jobs:
         if job.id in named:
-            reasons = [reasons.get(job.id) for queues, reasons in told if job.settings.queue in queues]
-            if reasons and all(reasons):
+            reasons = [reasons.get(job.id) for met, reasons in told if job.needs in met or job.id in reasons]
+            if all(reasons):
                 found[job.name] = str(reasons[0])
     return found
 

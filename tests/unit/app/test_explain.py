@@ -77,7 +77,7 @@ async def test_what_no_living_node_can_run_is_told_with_the_reason(told: Told) -
     assert found.verdict is Verdict.UNKNOWN_TARGET
     assert "it is pending, and no living node can run it: there is no module x" in found.text
 
-    await told.store.register("two", facts)
+    await told.store.register("two", replace(facts, met=(record.needs,)))
     assert (await told.asked(at(10))).verdict is Verdict.WAITING_FOR_A_SLOT
 
 

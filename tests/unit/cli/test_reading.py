@@ -279,9 +279,10 @@ def test_what_a_silent_node_said_of_its_files_is_not_shown(cli: Cli, shop: Every
 def test_a_job_that_no_living_node_can_run_is_shown_as_an_unknown_target(
     cli: Cli, shop: Everytick, address: str
 ) -> None:
-    """C-21: a node of its queue that has not said so may well run it."""
+    """C-21, C-41: a node that meets its needs and has not said so may well run it; the others do not count."""
     facts = NodeFacts("1.0", "3.11.4", "2025b (system)", "h", 7, 50, ("default",), datetime(2026, 1, 1, tzinfo=UTC))
-    id_ = next(each.job.id for each in shop.definitions if each.name == "nightly")
+    nightly = next(each.job for each in shop.definitions if each.name == "nightly")
+    id_ = nightly.id
     ignorant = replace(facts, unknown_targets=((id_, "task 'x': there is no \x1bmodule"), ("job_gone", "whatever")))
 
     async def register(**nodes: NodeFacts) -> None:
@@ -291,7 +292,7 @@ def test_a_job_that_no_living_node_can_run_is_shown_as_an_unknown_target(
             await store.register(node, facts)
         await store.close()
 
-    asyncio.run(register(one=ignorant, mails=replace(facts, queues=("mail",))))
+    asyncio.run(register(one=ignorant, other=replace(facts, application="other", met=("", "code:other"))))
     listed = cli("list")
     assert {row[0]: row[1] for row in listed.rows}["nightly"] == "unknown target"
     assert listed.err.splitlines() == ["no living node can run nightly: task 'x': there is no \\x1bmodule"]
@@ -304,6 +305,6 @@ def test_a_job_that_no_living_node_can_run_is_shown_as_an_unknown_target(
         ["unknown target", "finding", "no living node can run 'nightly': task 'x': there is no \\x1bmodule"]
     ]
 
-    asyncio.run(register(two=facts))
+    asyncio.run(register(two=replace(facts, met=("", nightly.needs))))
     assert {row[1] for row in cli("list").rows} == {"enabled"}
     assert not [row for row in cli("doctor").rows if row[0] == "unknown target"]

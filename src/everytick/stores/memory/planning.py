@@ -111,7 +111,8 @@ class Planning(Base):
                 reason = f"{ending.why} {ending.detail}".strip()
                 self._end(self._tables.occurrences[ending.id], ending.status, reason, now)
         for id_ in plan.cancels:
-            if self._status(id_) in ACTIVE:
+            # A person who asked before has said why.
+            if self._status(id_) in ACTIVE and self._tables.occurrences[id_].cancel is None:
                 self._tables.occurrences[id_].cancel = plan.cancels_because
         if plan.awaits_ends:
             for each in (*row.busy, *row.waiting):

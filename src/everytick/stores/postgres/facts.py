@@ -112,7 +112,7 @@ class Facts(Asking, Due):
                 times = row["now"], over["scheduled_for"], over["started_at"]
                 await db.execute(self._sql.note_end, row["job"], *times, over["id"])
             else:
-                await db.execute(self._sql.ask_to_stop, [key], why)
+                await db.execute(self._sql.ask_to_stop, [key], why, True)
             await db.execute(self._sql.ring)
             return True
 

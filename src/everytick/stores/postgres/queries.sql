@@ -382,13 +382,15 @@ on conflict (occurrence, task) do update
    set status = excluded.status, resume_at = null, ended_at = excluded.ended_at;
 
 -- ask_to_stop --
--- Notes that the owners of these shall stop; the next beat tells them.
+-- Notes that the owners of these shall stop; the next beat tells them. Only a person ($3) replaces a reason that is
+-- there.
 update everytick.occurrence set cancel = $2
  where seq = any(array(
        select o.seq
          from unnest($1::uuid[]) i(id)
         cross join lateral (select o.seq from everytick.occurrence o
-                             where o.id = i.id and o.status < 4 for no key update) o));
+                             where o.id = i.id and o.status < 4 and ($3 or o.cancel is null)
+                               for no key update) o));
 
 -- add_spans --
 -- Keeps the instants that did not run, in order.

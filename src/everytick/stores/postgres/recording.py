@@ -6,6 +6,7 @@ from datetime import datetime
 from everytick.domain.fired import Fired, FiredRun
 from everytick.domain.needs import needs_in
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.errors import NotFound
 from everytick.stores.beginnings import own_overrides
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import columns, occurrence_key
@@ -23,6 +24,8 @@ class Recording(Purging):
     async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
         """Write down what was fired without this store; return the handle of each run, None where another is there."""
         async with self._door.transaction() as db:
+            # Before the job is locked, as in every verb: two transactions may write one text at once.
+            await db.execute(self._sql.add_needs, await self._needs_of(db, job_id, fired.runs))
             row = await self._hold(db, job_id)
             job, now = row["job"], row["now"]
             watermark = await db.fetchval(self._sql.watermark_of, job)
@@ -48,6 +51,18 @@ class Recording(Purging):
                 await db.execute(self._sql.beat, owner)
             await self._wake(db, job, now)
         return handles
+
+    async def _needs_of(self, db: Connection, job_id: str, runs: Sequence[FiredRun]) -> list[str]:
+        """Return the texts of needs that these runs have."""
+        job = await db.fetchval(self._sql.job_key, job_id)
+        if job is None:
+            raise NotFound("job", job_id)
+        found: set[str] = set()
+        for run in runs:
+            defined = (await self._definition(db, job, run.creation.version)).job
+            own = defined.settings.overridden_by(own_overrides(run.creation, defined.settings))
+            found.add(needs_in(defined.labels, own.queue))
+        return sorted(found)
 
     async def _record(self, db: Connection, job: int, run: FiredRun, now: datetime, new: list[FiredRun]) -> int | None:
         """Return the key of what is here of the run, or None where that is another's; what is new here joins `new`."""

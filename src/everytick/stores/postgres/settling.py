@@ -150,7 +150,7 @@ class Settling(Base):
             for row in [ended[end[0]] for end in moved.endings if end[0] in ended]:
                 by_key[row["job"]].ends.note(row, row["status"] in _WELL)
         for why, asked in moved.cancels.items():
-            await db.execute(self._sql.ask_to_stop, asked, why)
+            await db.execute(self._sql.ask_to_stop, asked, why, False)
 
     async def _answer(self, db: Connection, held: Sequence[Held]) -> None:
         answers = [(each.job, CAUSE_CODE[a.cause], a.key, a.done_through) for each in held for a in each.plan.answers]

@@ -129,7 +129,7 @@ def _cancel(transaction: Transaction, definitions: Definitions, occurrence_id: s
         end(transaction, definitions, id_, OccurrenceStatus.CANCELED, reason)
         wake(transaction, job, revise=False)
     else:
-        transaction.execute(Q.ask_to_cancel, (reason, id_))
+        transaction.execute(Q.ask_to_cancel, (reason, id_, True))
         transaction.rang = True
     return True
 

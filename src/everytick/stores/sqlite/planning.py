@@ -279,7 +279,7 @@ class _Writing:
             reason = f"{ending.why} {ending.detail}".strip()
             end(self._transaction, self._definitions, rows.id_bytes(ending.id), ending.status, reason)
         for id_ in plan.cancels:
-            execute(Q.ask_to_cancel, (plan.cancels_because, rows.id_bytes(id_)))
+            execute(Q.ask_to_cancel, (plan.cancels_because, rows.id_bytes(id_), False))
         for answer in plan.answers:
             if answer.done_through is None:
                 execute(Q.forget_request, (job, rows.CAUSE_CODE[answer.cause], answer.key))

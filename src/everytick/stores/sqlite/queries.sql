@@ -227,8 +227,8 @@ update occurrence
 returning job, scheduled_for, started_at, seq, version, number;
 
 -- ask_to_cancel --
--- The owner is told by its next beat; what has ended is not asked.
-update occurrence set cancel = ? where id = ? and status < 4;
+-- The owner is told by its next beat; what has ended is not asked. Only a person replaces a reason that is there.
+update occurrence set cancel = ? where id = ? and status < 4 and (? or cancel is null);
 
 -- ask_all_to_cancel --
 -- Everybody of the job who is busy and stood in line before this moment is asked, whom a snapshot named or not.

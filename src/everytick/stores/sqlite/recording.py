@@ -64,6 +64,8 @@ def _record(transaction: Transaction, job: int, job_id: str, run: FiredRun, new:
     """Return the handle of what is here of the run, or None where that is another's; what is new here joins `new`."""
     defined = _definition(transaction, job, job_id, run.creation.version)
     places = {task.name: task.order for task in defined.tasks}
+    own = defined.settings.overridden_by(own_overrides(run.creation, defined.settings))
+    transaction.execute(Q.add_needs, (needs_in(defined.labels, own.queue),))
     made = transaction.execute(Q.record_occurrence, _columns(transaction.now, job, defined, run)).fetchone()
     if made is None:
         known = transaction.execute(Q.recorded_before, (rows.id_bytes(run.creation.id), run.reason)).fetchone()
