@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from everytick.app.opened import Opened, originals
 from everytick.domain.durations import duration
 from everytick.domain.texts import ALREADY_RUNNING
-from everytick.errors import AlreadyRunning, StoreUnavailable
+from everytick.errors import AlreadyRunning, EverytickError, StoreUnavailable
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task
@@ -180,8 +180,21 @@ class Running(Opened):
     def run(self, *, drain: bool = False) -> None:
         """Run until somebody says stop: the first Ctrl-C or SIGTERM stops cleanly, a second leaves at once.
 
-        With `drain` a clean stop lets everything that runs finish first.
+        With `drain` a clean stop lets everything that runs finish first. A store that cannot be used ends the
+        process: what was asked, why it failed and what to do go to standard error, and an exit code to scripts.
         """
+        from everytick.exits import code_of
+
+        try:
+            self.run_or_raise(drain=drain)
+        except AlreadyRunning:
+            raise
+        except EverytickError as error:
+            sys.stderr.write(f"everytick: {error}\n")
+            raise SystemExit(int(code_of(error))) from error
+
+    def run_or_raise(self, *, drain: bool = False) -> None:
+        """Do what `run` does, and raise what ends it."""
         from everytick.app.foreground import run
 
         _refuse_in_child()

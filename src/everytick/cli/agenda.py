@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from everytick.cli.completing import job_argument
-from everytick.cli.exits import Exit, Refused
+from everytick.cli.exits import Refused
 from everytick.cli.options import reading
 from everytick.cli.output import listed, say, show_json, show_pairs, show_table, write
 from everytick.cli.session import application, ask, store_of_app
 from everytick.cli.state import Verb
 from everytick.cli.times import Times
 from everytick.errors import NotFound, StoreUnavailable, shown
+from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

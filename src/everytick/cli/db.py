@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from everytick.cli.exits import Exit, Refused
+from everytick.cli.exits import Refused
 from everytick.cli.options import confirm, reading, sure
 from everytick.cli.output import say, show_json, show_pairs, write
 from everytick.cli.progress import Progress
@@ -16,6 +16,7 @@ from everytick.cli.session import ask, store_of_app, who
 from everytick.cli.state import Noun
 from everytick.cli.times import Times
 from everytick.errors import shown
+from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from everytick.app import Everytick

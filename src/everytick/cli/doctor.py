@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from everytick.cli.exits import Exit
 from everytick.cli.options import reading
 from everytick.cli.output import length, show_json, show_table
 from everytick.cli.session import ask, store_of_app
 from everytick.cli.state import Verb
 from everytick.cli.times import Times
 from everytick.errors import SchemaMismatch, StoreUnavailable, shown
+from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

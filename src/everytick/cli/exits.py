@@ -1,27 +1,10 @@
-"""Exit codes, and which error ends with which: scripts decide by them, so they never change their meaning."""
+"""What a command ends with: its refusals beside the exit codes of every application."""
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 from everytick import errors
-
-
-class Exit(IntEnum):
-    """What the process ends with."""
-
-    DONE = 0
-    FAILED = 1
-    USAGE = 2
-    NOT_FOUND = 3
-    NOT_ALLOWED = 4
-    CONFLICT = 5
-    INVALID_FILE = 65
-    UNREACHABLE = 69
-    OUR_FAULT = 70
-    LATER = 75
-    TIMED_OUT = 124
-    INTERRUPTED = 130
+from everytick.exits import Exit
+from everytick.exits import code_of as app_code_of
 
 
 class Refused(Exception):
@@ -32,28 +15,11 @@ class Refused(Exception):
         self.code = code
 
 
-# The first that fits counts.
-_CODES: tuple[tuple[type[BaseException], Exit], ...] = (
-    (errors.DuplicateDefinition, Exit.CONFLICT),
-    (errors.DefinitionError, Exit.USAGE),
-    (errors.NotFound, Exit.NOT_FOUND),
-    (errors.Conflict, Exit.CONFLICT),
-    (errors.JobDisabled, Exit.CONFLICT),
-    (errors.AlreadyRunning, Exit.CONFLICT),
-    (errors.TooManyEditions, Exit.LATER),
-    (errors.StoreUnavailable, Exit.UNREACHABLE),
-    (errors.SchemaMismatch, Exit.UNREACHABLE),
-    (errors.MissingExtra, Exit.UNREACHABLE),
-    (errors.EverytickError, Exit.FAILED),
-    (PermissionError, Exit.NOT_ALLOWED),
-)
-
-
 def code_of(error: BaseException) -> Exit:
     """Return the exit code of an error; what nobody expected is our own fault."""
     if isinstance(error, Refused):
         return error.code
-    return next((code for kind, code in _CODES if isinstance(error, kind)), Exit.OUR_FAULT)
+    return app_code_of(error)
 
 
 def sentence_of(error: BaseException) -> str:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from everytick.cli.completing import job_argument
-from everytick.cli.exits import Exit, Refused
+from everytick.cli.exits import Refused
 from everytick.cli.output import is_terminal, plain, safe, say
 from everytick.cli.reading import occurrence_data
 from everytick.cli.session import ask, store_of_app
 from everytick.cli.state import Noun
 from everytick.cli.times import Times, before
 from everytick.errors import shown
+from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

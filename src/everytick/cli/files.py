@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from everytick.cli.exits import Exit, Refused
+from everytick.cli.exits import Refused
 from everytick.cli.options import confirm, reading, sure
 from everytick.cli.output import safe, say, show_json, show_table, write
 from everytick.cli.progress import Progress
@@ -15,6 +15,7 @@ from everytick.cli.session import ask, store_of_app, who
 from everytick.cli.state import Verb, state
 from everytick.cli.times import Times
 from everytick.errors import shown
+from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
-from everytick.cli.exits import Exit, Refused
+from everytick.cli.exits import Refused
 from everytick.cli.output import say
 from everytick.cli.state import Noun
 from everytick.errors import shown
+from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from everytick.cli.completing import job_argument
-from everytick.cli.exits import Exit, Refused
+from everytick.cli.exits import Refused
 from everytick.cli.output import is_terminal, safe, say
 from everytick.cli.session import ask, store_of_app
 from everytick.cli.state import Verb
 from everytick.errors import shown
+from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from pathlib import Path

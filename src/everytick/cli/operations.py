@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from everytick.cli.completing import job_argument
-from everytick.cli.exits import Exit, Refused
+from everytick.cli.exits import Refused
 from everytick.cli.options import confirm, in_utc, sure
 from everytick.cli.output import say, write
 from everytick.cli.session import ask, who
 from everytick.cli.state import Verb
 from everytick.cli.times import Times
 from everytick.errors import shown
+from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable

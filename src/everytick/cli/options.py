@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from everytick.cli.exits import Exit, Refused
+from everytick.cli.exits import Refused
+from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from everytick.cli.exits import Exit, Refused
+from everytick.cli.exits import Refused
 from everytick.cli.state import Verb, setting_option, state
 from everytick.errors import shown
+from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -53,7 +54,7 @@ def run_verb(drain: bool, once: bool) -> int:
 
         asyncio.run(_once(app))
         return Exit.FAILED if failures.count else Exit.DONE
-    app.run(drain=drain)
+    app.run_or_raise(drain=drain)
     return Exit.DONE
 
 

@@ -6,9 +6,10 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from everytick.cli.exits import Exit, Refused
+from everytick.cli.exits import Refused
 from everytick.cli.state import state
 from everytick.errors import EverytickError, NotFound, shown
+from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from everytick.cli.exits import Exit, Refused
+from everytick.cli.exits import Refused
 from everytick.cli.output import say, write
 from everytick.cli.state import Noun, Verb, state
 from everytick.errors import shown
+from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from everytick.cli.agenda import change_words, clock_changes
-from everytick.cli.exits import Exit, Refused
+from everytick.cli.exits import Refused
 from everytick.cli.options import reading
 from everytick.cli.output import is_terminal, say, show_json, show_pairs, show_table, write
 from everytick.cli.session import ask, store_of_app
 from everytick.cli.state import Verb, state
 from everytick.cli.times import Times
 from everytick.errors import EverytickError, shown
+from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

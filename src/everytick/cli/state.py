@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from everytick.cli.exits import Exit, Refused
+from everytick.cli.exits import Refused
 from everytick.errors import InvalidSetting
+from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

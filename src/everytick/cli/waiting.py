@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from everytick.cli.exits import Exit, Refused
+from everytick.cli.exits import Refused
 from everytick.cli.output import has_colour, is_terminal, length, safe, say
 from everytick.cli.session import store_of_app
 from everytick.errors import NotFound, shown
+from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from everytick.app import Everytick

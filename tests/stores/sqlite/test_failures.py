@@ -47,11 +47,20 @@ def test_what_is_wrong_with_one_item_is_not_about_the_store(path: Path, wrong: s
 async def test_a_missing_table_fails_what_needs_it_and_nothing_else(
     opened: SqliteStore, sql: sqlite3.Connection
 ) -> None:
-    """F20, C-46: other calls of the same commit go through, and the file is well again once it is mended."""
+    """F20, C-46: other calls of the same commit go through, and the file is well again once it is mended.
+
+    A beat needs the table as well, to tell which jobs are out of service.
+    """
     stored = await opened.put(job())
     await opened.check_writable()
     sql.execute("alter table job_state rename to elsewhere")
-    for asked in (opened.check_writable(), opened.ahead(NodeScope("node-1")), opened.request(stored.job_id, Pause())):
+    for asked in (
+        opened.check_writable(),
+        opened.ahead(NodeScope("node-1")),
+        opened.request(stored.job_id, Pause()),
+        opened.beat("node-1", []),
+        opened.claim(NodeScope("node-1"), 1),
+    ):
         with pytest.raises(StoreBroken, match=r"no such table: (main\.)?job_state; this does not pass by itself"):
             await asked
     await opened.leave("node-1")

@@ -449,3 +449,25 @@ async def test_a_task_knows_which_version_of_its_job_it_runs_under(runner: str) 
         await (await tick.trigger("work")).wait("10s")
     first, second = seen
     assert second > first == 1
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("sqlite:///missing-folder/jobs.db", "missing-folder/jobs.db"),
+        ("postgresql://nobody@no-such-host.invalid/jobs", "no-such-host.invalid"),
+        ("sqlite:///text.db", "text.db"),
+    ],
+)
+def test_run_on_a_store_that_cannot_be_used_ends_with_a_sentence(tmp_path: Path, address: str, said: str) -> None:
+    """F20, C-46: what was asked, why, what to do, and an exit code; no traceback, as the command has none."""
+    (tmp_path / "text.db").write_text("this is no database\n" * 100)
+    program = tmp_path / "program.py"
+    program.write_text(f"from everytick import Everytick\nEverytick({address!r}, name='test').run()\n")
+    command = [sys.executable, str(program)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
+    assert "Traceback" not in done.stderr
+    [sentence] = [line for line in done.stderr.splitlines() if line.startswith("everytick: ")]
+    assert said in sentence
+    assert ": " in sentence.removeprefix("everytick: ")
+    assert done.returncode == 69

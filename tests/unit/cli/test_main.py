@@ -9,9 +9,10 @@ import pytest
 
 from everytick import Everytick, errors
 from everytick import __main__ as door
-from everytick.cli.exits import Exit, Refused, code_of, sentence_of
+from everytick.cli.exits import Refused, code_of, sentence_of
 from everytick.cli.main import SECTIONS, everytick
 from everytick.errors import EverytickError
+from everytick.exits import Exit
 from tests.unit.cli.conftest import Cli
 
 VERBS = [(verb, said) for section in SECTIONS.values() for verb, (_, said) in section.items()]

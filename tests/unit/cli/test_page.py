@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from everytick.cli.exits import Exit
 from everytick.cli.main import SECTIONS
 from everytick.config.settings import KEYS, shown_value
+from everytick.exits import Exit
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs/cli.md").read_text()
 
