@@ -257,6 +257,9 @@ class Operations(Requests):
             foreign = self._foreign(jobs, known)
             chosen = [job for job in jobs if job.name not in foreign]
             changes, edits = _drafted(chosen, known, owners, left, removes)
+            if not dry_run:
+                # Before they are stored: an occurrence may begin at once, and its job's hooks must be known by then.
+                self._learned()
             try:
                 stored = await store.apply(edits, by=by) if edits.names and not dry_run else ()
             except VersionConflict:

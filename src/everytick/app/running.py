@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from everytick.errors import TooManyEditions
     from everytick.node.definers import DefinedNames
     from everytick.node.events import Events
+    from everytick.node.hooks import HookTable
     from everytick.node.node import Node, StopMode
     from everytick.node.settings import NodeSettings
     from everytick.stores.addresses import AnyStore
@@ -43,6 +44,7 @@ class Running(Opened):
     _starting: Task[None] | None = None
     _stopping: Task[None] | None = None
     _watching: Task[None] | None = None
+    _is_teaching = False
     _background: Background | None = None
     _defined: DefinedNames | None = None
 
@@ -109,6 +111,8 @@ class Running(Opened):
         node = self._made_node(store)
         await node.start()
         self._node = node
+        # What was defined while the node started.
+        self._teach(node)
         self._watching = asyncio.create_task(self._end_once_gone(node))
         if refused:
             await self._store_the_rest(refused)
@@ -164,8 +168,19 @@ class Running(Opened):
 
     def _learned(self) -> None:
         node, home = self._node, self._home
-        if node is not None and home is not None and home.loop.is_running():
-            home.loop.call_soon_threadsafe(node.learn)
+        if node is not None and home is not None and not self._is_teaching and home.loop.is_running():
+            self._is_teaching = True
+            home.loop.call_soon_threadsafe(self._teach, node)
+
+    def _teach(self, node: Node) -> None:
+        self._is_teaching = False
+        node.learn(self._hook_table())
+
+    def _hook_table(self) -> HookTable:
+        from everytick.node.hooks import hook_table
+
+        # Of a copy: another thread may be defining a job.
+        return hook_table({id_: definition.hooks for id_, definition in tuple(self._definitions.items())})
 
     def _forked(self) -> None:
         super()._forked()
@@ -269,7 +284,7 @@ class Running(Opened):
             allow_calls=settings.allow_calls,
             allow_addresses=settings.allow_addresses,
         )
-        hooks = Live(self._definitions, lambda definition: definition.hooks)
+        hooks = self._hook_table()
         defined = self._defined_names()
         node = Node(
             store, catalogue, settings, hooks=hooks, events=self._events, application=self.name, defined=defined
@@ -302,7 +317,7 @@ class Live(Mapping[str, Mapping[str, Callable[..., Any]]]):
         return len(self._definitions)
 
     def __bool__(self) -> bool:
-        # `hooks or {}` must keep one that is empty only as yet.
+        # One that is empty only as yet must not be taken for none.
         return True
 
 

@@ -1,27 +1,46 @@
-"""Hooks: how a function of the application is called around an occurrence, in threads of its own."""
+"""Hooks: which functions of the application are called around an occurrence, and how, in threads of their own."""
 
 import asyncio
 import contextvars
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
+from dataclasses import field
 from queue import Empty, SimpleQueue
 from typing import Any
+
+from everytick.domain.values import value
 
 Hook = Callable[..., Any]
 
 _IDLE = 10.0
 
 _left_behind: set["asyncio.Future[BaseException | None]"] = set()
-"""Kept, for nobody else does: a task that nobody keeps may end in the middle."""
+"""Hooks that did not end in time. A task that is referred to nowhere may be collected before it has ended."""
+
+
+@value
+class HookTable:
+    """The hooks of an application by job id, as they are at one moment."""
+
+    on_start: Mapping[str, Hook] = field(default_factory=dict)
+    on_complete: Mapping[str, Hook] = field(default_factory=dict)
+
+
+def hook_table(hooks: Mapping[str, Mapping[str, Hook]]) -> HookTable:
+    """Return the table of these hooks: by job id, then by `on_start` or `on_complete`."""
+    kinds = (
+        {id_: found[kind] for id_, found in hooks.items() if kind in found} for kind in ("on_start", "on_complete")
+    )
+    return HookTable(*kinds)
 
 
 class HookThreads(Executor):
     """Daemon threads, begun when none is idle and ended when they have been idle for a while.
 
-    How many there are is for those who call to bound. Not asyncio's own: hooks that hang
-    would keep everybody else from them, and the process from leaving.
+    The caller bounds how many there are. They are not asyncio's own threads: hooks that hang
+    would keep other work from those, and the process from ending.
     """
 
     def __init__(self) -> None:
@@ -61,17 +80,17 @@ def _answer(future: "Future[Any]", call: Callable[[], Any]) -> None:
         return
     try:
         result = call()
-    except BaseException as error:  # noqa: BLE001, handed to whoever waits
+    except BaseException as error:  # noqa: BLE001, the caller gets it
         future.set_exception(error)
     else:
         future.set_result(result)
 
 
-async def why_in_vain(hook: Hook, argument: object, threads: HookThreads, seconds: float) -> BaseException | None:
-    """Call the hook and return what it raised, or TimeoutError where it did not end in so many seconds.
+async def call_hook(hook: Hook, argument: object, threads: HookThreads, seconds: float) -> BaseException | None:
+    """Call the hook and return what it raised, or TimeoutError if it did not end in so many seconds.
 
-    Whatever it raises, `sys.exit` included, the node goes on. One that does not end is told
-    to stop where that is possible, and left behind.
+    The node goes on although the hook raises, `sys.exit` included. A hook that does not end is
+    told to stop where that is possible, and left behind.
     """
     calling = asyncio.ensure_future(_what_it_raises(hook, argument, threads))
     try:
@@ -112,6 +131,6 @@ def _raised_by(hook: Hook, arguments: tuple[object, ...]) -> BaseException | Non
     """Call it in this thread; SystemExit must not go through a future, nor StopIteration through a coroutine."""
     try:
         hook(*arguments)
-    except BaseException as error:  # noqa: BLE001, handed to whoever waits
+    except BaseException as error:  # noqa: BLE001, the caller gets it
         return RuntimeError(f"StopIteration: {error}") if isinstance(error, StopIteration) else error
     return None

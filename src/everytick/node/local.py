@@ -21,6 +21,7 @@ from everytick.errors import NotFound, StoreUnavailable
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
 from everytick.node.health import Health
+from everytick.node.hooks import HookTable
 from everytick.node.inbox import Inbox, OrdersCame
 from everytick.node.owned_keys import OwnedKeys
 from everytick.node.reaper import Reaper
@@ -55,6 +56,10 @@ class Runs(Protocol):
 
     async def start(self) -> None:
         """Begin."""
+        ...
+
+    def learn(self, hooks: HookTable) -> None:
+        """Call these hooks from now on."""
         ...
 
     async def stop(self, mode: Literal["cancel", "drain"] = "cancel") -> None:
@@ -234,6 +239,11 @@ class Local:
         if mine.cancel or mine.gone:
             runner.inbox.put(OrdersCame(mine))
         return replace(orders, adopt=tuple(each for each in orders.adopt if each.snapshot.id not in local))
+
+    def learn(self, hooks: HookTable) -> None:
+        """Call these hooks from now on."""
+        if self._runner is not None:
+            self._runner.learn(hooks)
 
     async def settle(self, key: ClaimKey) -> ClaimKey | None:
         """Settle what runs here and cannot be written; return its key in the store if it is the store's."""

@@ -23,6 +23,7 @@ from everytick.node.engine import Engine, Tools, Writing
 from everytick.node.events import Event, Events, Happening
 from everytick.node.facts import Facts
 from everytick.node.health import Health
+from everytick.node.hooks import HookTable
 from everytick.node.inbox import BeatWanted, Inbox, OrdersCame, StoreAnswers, StoreAway, StoreLost, Unwritable
 from everytick.node.janitor import Janitor
 from everytick.node.local import Local
@@ -32,7 +33,7 @@ from everytick.node.offset import Offset
 from everytick.node.owned_keys import OwnedKeys
 from everytick.node.planner import Planner
 from everytick.node.reaper import Reaper
-from everytick.node.reporter import Hooks, Reporter
+from everytick.node.reporter import Reporter
 from everytick.node.scope import Labels, OwnLabels, Scope
 from everytick.node.settings import NodeSettings
 from everytick.node.writer import Writer
@@ -68,7 +69,7 @@ class Node:
         catalogue: Repertoire,
         settings: NodeSettings,
         *,
-        hooks: Hooks | None = None,
+        hooks: HookTable | None = None,
         events: Events | None = None,
         name: str | None = None,
         application: str = "",
@@ -103,7 +104,7 @@ class Node:
         self._alarms = Alarms(monotonic)
         self._logs = Logs(settings.log_folder, self.name)
         patience = settings.hook_timeout.total_seconds()
-        self.reporter = Reporter(store, store, store, self.scope, {} if hooks is None else hooks, self.health, patience)
+        self.reporter = Reporter(store, store, store, self.scope, hooks or HookTable(), self.health, patience)
         self._owned = OwnedKeys()
         tools = Tools(
             settings,
@@ -129,7 +130,7 @@ class Node:
         self.reaper = Reaper(store, self.name, self.clock, self.events, settings)
         self.janitor = Janitor(store, self.name, self.clock, self._logs, self.reaper.lives)
         self._beat = Beat(store, self.name, settings.heartbeat.total_seconds(), self.health, self.inbox, self._owned)
-        self.local = local = self._made_local(hooks, monotonic) if falls_back else None
+        self.local = local = self._made_local(monotonic) if falls_back else None
         if local is not None:
             # A question that hung through an outage is answered with all that was fired meanwhile.
             self.planner.is_held = lambda: local.has_news
@@ -150,7 +151,7 @@ class Node:
         self.gone = asyncio.Event()
         """Set once the store is gone for good: this node has to be stopped, and `health.gone` says why."""
 
-    def _made_local(self, hooks: Hooks | None, monotonic: Callable[[], float]) -> Local:
+    def _made_local(self, monotonic: Callable[[], float]) -> Local:
         """Return what goes on without the store; it runs by a node like this one, on a store in memory."""
         poll = self._settings.poll.total_seconds()
 
@@ -160,8 +161,8 @@ class Node:
 
             beside = NodeBeside(self.inbox, partial(LocalWriter, home=self.health))
             return Node(
-                store, Lent(self._catalogue), self._settings, hooks=hooks, events=self.events, name=self.name,
-                monotonic=monotonic, falls_back=False, labels=self._labels, offset=self.offset,
+                store, Lent(self._catalogue), self._settings, hooks=self.reporter.hooks, events=self.events,
+                name=self.name, monotonic=monotonic, falls_back=False, labels=self._labels, offset=self.offset,
                 application=self._application, beside=beside,
             )  # fmt: skip
 
@@ -359,8 +360,11 @@ class Node:
                 "occurrence %s is settled by the next round of the reaper: %s", unwritable.occurrence_id, error
             )
 
-    def learn(self) -> None:
-        """Look again at jobs that could not be run here: what they call may be known now."""
+    def learn(self, hooks: HookTable) -> None:
+        """Call these hooks from now on, and look again at jobs that could not be run: their functions may be known."""
+        self.reporter.learn(hooks)
+        if self.local is not None:
+            self.local.learn(hooks)
         self.scope.learn_again()
         self._alertness.wake()
 

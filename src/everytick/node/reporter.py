@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -15,7 +15,7 @@ from everytick.domain.report import Report, attempt_reports
 from everytick.domain.steps import End, OccurrenceSnapshot
 from everytick.errors import NotFound, StoreUnavailable, shown
 from everytick.node.health import Health
-from everytick.node.hooks import Hook, HookThreads, why_in_vain
+from everytick.node.hooks import Hook, HookTable, HookThreads, call_hook
 from everytick.node.inbox import Greeted, Inbox, Prepared
 from everytick.node.occurrence import OpenAttempt
 from everytick.node.scope import Scope
@@ -23,9 +23,6 @@ from everytick.stores.base import Claim
 from everytick.stores.protocols import HistoryStore, JobStore, RunStore
 
 _log = logging.getLogger("everytick.hooks")
-
-Hooks = Mapping[str, Mapping[str, Hook]]
-"""By the job's id, then `on_start` or `on_complete`."""
 
 _CALLED_AT_ONCE = 64
 _CALLED_AT_ONCE_OF_A_JOB = 8
@@ -38,8 +35,8 @@ _LOOK_EVERY = 30.0
 class Reporter:
     """Knows the hooks of this process; one that raises is logged and changes nothing.
 
-    Hooks wait neither for other hooks nor for other jobs, up to the bounds above: what is
-    more stays in the store, which owes the report until it was delivered.
+    Hooks wait neither for other hooks nor for other jobs, up to the bounds above. Reports beyond
+    them stay in the store, which owes each until it was delivered.
     """
 
     def __init__(
@@ -48,7 +45,7 @@ class Reporter:
         jobs: JobStore,
         past: HistoryStore,
         scope: Scope,
-        hooks: Hooks,
+        hooks: HookTable,
         health: Health,
         timeout: float,
     ) -> None:
@@ -70,7 +67,7 @@ class Reporter:
         self._look.set()
 
     async def run(self) -> None:
-        """Deliver for ever what nobody has delivered."""
+        """Deliver for ever the reports that are due."""
         while True:
             self._look.clear()
             await self._mark_told()
@@ -80,13 +77,22 @@ class Reporter:
                 async with asyncio.timeout(_LOOK_EVERY):
                     await self._look.wait()
 
+    @property
+    def hooks(self) -> HookTable:
+        """The hooks that are called now."""
+        return self._hooks
+
+    def learn(self, hooks: HookTable) -> None:
+        """Call these hooks from now on."""
+        self._hooks = hooks
+
     def greets(self, claim: Claim) -> bool:
         """Whether this is the first claim of an occurrence whose job has an `on_start`."""
-        return self._hook(claim.job.id, "on_start") is not None and not any(run.attempts for run in claim.snapshot.runs)
+        return claim.job.id in self._hooks.on_start and not any(run.attempts for run in claim.snapshot.runs)
 
     def started(self, claim: Claim, inbox: Inbox, greeted: Greeted) -> None:
         """Call the job's `on_start`, and put the event once it has ended."""
-        hook = self._hook(claim.job.id, "on_start")
+        hook = self._hooks.on_start.get(claim.job.id)
         if hook is None:
             inbox.put(greeted)
         else:
@@ -94,7 +100,7 @@ class Reporter:
 
     def ended(self, claim: Claim, end: End) -> None:
         """Deliver the report of an end that is committed."""
-        hook = self._hook(claim.job.id, "on_complete")
+        hook = self._hooks.on_complete.get(claim.job.id)
         if hook is not None:
             self._take_in_hand(hook, end.snapshot)
 
@@ -109,10 +115,10 @@ class Reporter:
 
     async def deliver_left(self) -> bool:
         """Begin to deliver what an earlier node, the reaper or the planner left; say whether there may be more."""
-        if not any("on_complete" in hooks for hooks in self._hooks.values()):
+        if not self._hooks.on_complete:
             return False
         # A job may have been given its hook since.
-        self._strange = {job_id for job_id in self._strange if self._hook(job_id, "on_complete") is None}
+        self._strange = {job_id for job_id in self._strange if job_id not in self._hooks.on_complete}
         full = {job_id for job_id, count in self._of_job.items() if count >= _IN_HAND_OF_A_JOB}
         self._has_passed_over |= bool(full)
         known = set(self._in_hand)
@@ -120,7 +126,7 @@ class Reporter:
         found = await self._store.reports(scope, _ASKED_FOR + len(known))
         is_any_new = False
         for ended in found:
-            hook = self._hook(ended.job_id, "on_complete")
+            hook = self._hooks.on_complete.get(ended.job_id)
             if hook is None:
                 is_any_new |= ended.job_id not in self._strange
                 self._strange.add(ended.job_id)
@@ -133,17 +139,13 @@ class Reporter:
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _hook(self, job_id: str, kind: str) -> Hook | None:
-        hooks = self._hooks.get(job_id)
-        return None if hooks is None else hooks.get(kind)
-
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _start(self, hook: Hook, claim: Claim, inbox: Inbox, greeted: Greeted) -> None:
-        why = await why_in_vain(hook, claim.occurrence, self._threads, self._timeout)
+        why = await call_hook(hook, claim.occurrence, self._threads, self._timeout)
         if why is not None:
             text = "on_start of job '%s' failed, and its tasks run all the same: %s"
             _log.error(text, claim.job.name, _said(why), exc_info=why)
@@ -165,7 +167,7 @@ class Reporter:
         room = self._rooms.setdefault(ended.job_id, asyncio.Semaphore(_CALLED_AT_ONCE_OF_A_JOB))
         try:
             async with room, self._room:
-                why = await why_in_vain(hook, await self._report(ended), self._threads, self._timeout)
+                why = await call_hook(hook, await self._report(ended), self._threads, self._timeout)
             if why is not None:
                 text = "on_complete failed for occurrence %s, which stays as it ended: %s"
                 _log.error(text, ended.id, _said(why), exc_info=why)

@@ -14,6 +14,7 @@ from typing import Self
 
 from everytick.app import Everytick
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.node.hooks import hook_table
 from everytick.node.inbox import OrdersCame
 from everytick.node.node import Node
 from everytick.runners.base import Repertoire
@@ -43,7 +44,7 @@ class DrivenNode:
     """Runs an application's jobs on a store, on the store's time."""
 
     def __init__(self, app: Everytick, store: AnyStore, repertoire: Repertoire, monotonic: Callable[[], float]) -> None:
-        hooks = {definition.job.id: definition.hooks for definition in app.definitions}
+        hooks = hook_table({definition.job.id: definition.hooks for definition in app.definitions})
         # Nobody listens for beats here, and none are sent: no length of virtual time makes this node look dead.
         settings = replace(app.settings, log_folder=None, node_timeout=_FOR_EVER)
         self._store, self._repertoire = store, repertoire

@@ -99,11 +99,16 @@ async def test_a_stop_ends_a_start_that_is_under_way(tmp_path: Path) -> None:
 async def test_a_job_that_is_defined_while_the_node_runs_runs_with_its_hooks(tmp_path: Path) -> None:
     """Its function and its hooks are known from then on, not only after the next start."""
     tick, told = Everytick(f"sqlite:///{tmp_path}/e.db", name="shop", grace_period="1s"), asyncio.Event()
+    called: list[str] = []
     async with tick:
 
         @tick.job(every("P1Y"))
         async def added_later() -> None:
-            return
+            called.append("body")
+
+        @added_later.definition.on_start
+        async def start() -> None:
+            called.append("on_start")
 
         @added_later.definition.on_complete
         async def complete() -> None:
@@ -112,6 +117,7 @@ async def test_a_job_that_is_defined_while_the_node_runs_runs_with_its_hooks(tmp
         ended = await (await tick.trigger("added_later")).wait(timeout="60s")
         assert ended.status is OccurrenceStatus.COMPLETED
         await asyncio.wait_for(told.wait(), 60)
+        assert called == ["on_start", "body"]
 
 
 async def test_what_could_not_be_run_here_runs_as_soon_as_its_definition_is_stored(

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from everytick import __version__
 from everytick.domain.nodes import NodeFacts
+from everytick.node.hooks import HookTable
 from everytick.schedules.timezones import zone_data
 from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import NOON, Function, World, pause
@@ -91,7 +92,7 @@ def test_a_job_that_cannot_be_run_here_is_told_until_it_can(live: Live) -> None:
         await pause("5m")
         assert (await _told(world)).unknown_targets == ((job.id, reason),)
         knows[job.id] = {job.tasks[0].name: body}
-        node.learn()
+        node.learn(HookTable())
         await world.ended(asked)
         await pause("10s")
         assert (await _told(world)).unknown_targets == ()

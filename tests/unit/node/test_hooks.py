@@ -16,6 +16,7 @@ from everytick.domain.report import Report
 from everytick.domain.retry import Retry
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import StoreUnavailable
+from everytick.node.hooks import HookTable
 from everytick.node.node import Node
 from everytick.node.settings import node_settings
 from everytick.runners.catalogue import Catalogue
@@ -359,7 +360,7 @@ def test_hooks_that_hang_in_threads_keep_neither_the_node_nor_others_from_their_
         job = define_job("hooked", every("P1Y"), policies={"overlap": "allow"}, tasks=tasks, reports=True)
         await store.put(job)
         catalogue, settings = Catalogue({job.id: {"a": body}}), node_settings(grace_period="100ms")
-        node = Node(store, catalogue, settings, hooks={job.id: {"on_complete": hangs}})
+        node = Node(store, catalogue, settings, hooks=HookTable(on_complete={job.id: hangs}))
         await node.start()
         for number in range(50):
             await store.request(job.id, Trigger(f"k{number}"))

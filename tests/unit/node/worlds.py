@@ -13,6 +13,7 @@ from everytick.domain.occurrence import Occurrence
 from everytick.domain.schedule import Schedule
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
+from everytick.node.hooks import hook_table
 from everytick.node.node import Node
 from everytick.node.offset import Offset
 from everytick.node.settings import node_settings
@@ -75,7 +76,7 @@ class World:
             self.store,
             Catalogue(self.functions if knows is None else knows, grace=timedelta(seconds=1)),
             node_settings(**settings),
-            hooks=self.hooks,
+            hooks=hook_table(self.hooks),
             monotonic=self.loop.time,
             offset=Offset(host or self.now),
         )
