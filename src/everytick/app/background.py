@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from everytick.node.node import StopMode
+from everytick.node.stopping import StopMode
 
 _log = logging.getLogger("everytick")
 

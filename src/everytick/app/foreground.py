@@ -14,7 +14,8 @@ from typing import Any, NoReturn, Protocol, Self
 from everytick.app.notices import Notices
 from everytick.errors import StoreBroken, StoreGone, StoreUnavailable
 from everytick.node.backoff import Backoff
-from everytick.node.node import Node, StopMode
+from everytick.node.node import Node
+from everytick.node.stopping import StopMode
 
 _log = logging.getLogger("everytick")
 

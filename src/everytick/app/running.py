@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from everytick.node.definers import DefinedNames
     from everytick.node.events import Events
     from everytick.node.hooks import HookTable
-    from everytick.node.node import Node, StopMode
+    from everytick.node.node import Node
     from everytick.node.settings import NodeSettings
+    from everytick.node.stopping import StopMode
     from everytick.stores.addresses import AnyStore
 
 

@@ -5,12 +5,12 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from secrets import token_hex
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from everytick.domain.texts import RECOVERY_FAILED, STARTED, STOPPING
 from everytick.errors import RecoveryFailed, StoreBroken, StoreUnavailable
@@ -36,6 +36,7 @@ from everytick.node.reaper import Reaper
 from everytick.node.reporter import Reporter
 from everytick.node.scope import Labels, OwnLabels, Scope
 from everytick.node.settings import NodeSettings
+from everytick.node.stopping import LAST_WORDS_SECONDS, StopMode, WindDown
 from everytick.node.writer import Writer
 from everytick.runners.base import Repertoire
 from everytick.stores.addresses import AnyStore
@@ -45,13 +46,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("everytick.node")
 
-StopMode: TypeAlias = Literal["cancel", "drain"]
-
 _JANITOR_EVERY = 60.0
 _FACTS_EVERY = 60.0
 _REFUSED_EVERY = 5.0
 _LOCAL_EVERY = 1.0
-_LAST_WORDS = 3.0
 _LOOK_AGAIN_AT_UNKNOWN = 60.0
 
 
@@ -135,6 +133,7 @@ class Node:
             # A question that hung through an outage is answered with all that was fired meanwhile.
             self.planner.is_held = lambda: local.has_news
         self._loops = Loops(self.clock, self.health)
+        self._wind_down = WindDown(self._loops, self.engine, self.reporter, self.health, local)
         self._alertness = Alertness(
             store,
             settings,
@@ -270,46 +269,21 @@ class Node:
         grace = self._settings.grace_period if grace is None else grace
         _log.info(STOPPING, extra=self._about())
         try:
-            await self._wind_down(mode, grace)
+            await self._wind_down.run(mode, grace)
         finally:
-            # Whatever went wrong above: a node that beats on would keep what it held from everybody else.
+            # Also after an error: a node that beats on would keep what it held from all others.
             self._alarms.stop()
             await self._beat.stop()
             await self._leave()
             self._catalogue.close()
 
     async def _leave(self) -> None:
-        """Say goodbye, so that others need not wait for this node's silence; they find out anyway."""
+        """Tell the store that this node beats no more, so that others need not wait for its silence."""
         try:
-            async with asyncio.timeout(_LAST_WORDS):
+            async with asyncio.timeout(LAST_WORDS_SECONDS):
                 await self._store.leave(self.name)
         except Exception as error:  # noqa: BLE001, whatever a driver raises: nothing depends on it
             _log.info("the store was not told that this node has stopped: %s", error)
-
-    async def _wind_down(self, mode: StopMode, grace: timedelta) -> None:
-        await self._loops.end_but("claims", "writer")
-        if self.local is not None:
-            await self.local.stop(mode)
-        self.engine.stop(drain=mode == "drain", grace=grace)
-        # A claim under way has its effect in the store: what it brings is given back.
-        until = _deadline(grace)
-        await self._in_time(until, self._loops.ended("claims"), "a claim was not answered in time")
-        if mode == "drain":
-            await self.engine.emptied()
-            until = _deadline(grace)
-        await self._in_time(until, self.engine.emptied(), "some attempts did not end within the grace period")
-        if self.health.gone is None:
-            await self._in_time(until, self.engine.writer.flushed(), "some ends could not be written in time")
-        await self._in_time(until, self.reporter.close(), "some hooks did not end within the grace period")
-        await self._loops.end("claims", "writer")
-        await self.engine.close()
-
-    async def _in_time(self, until: float, work: Awaitable[None], what: str) -> None:
-        try:
-            async with asyncio.timeout_at(until):
-                await work
-        except TimeoutError:
-            _log.warning("%s; what is left is settled by another node", what)
 
     # ------------------------------------------------------------------------------------------------------ the loops
 
@@ -380,8 +354,3 @@ class NodeBeside:
     inbox: Inbox
     """Hears of steps that cannot be written."""
     writing: Writing
-
-
-def _deadline(grace: timedelta) -> float:
-    """A little later than the bodies have to end, so that their ends are written."""
-    return asyncio.get_running_loop().time() + grace.total_seconds() + _LAST_WORDS

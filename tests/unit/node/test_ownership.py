@@ -10,7 +10,8 @@ from everytick.domain.statuses import AttemptStatus, OccurrenceStatus
 from everytick.domain.steps import Step
 from everytick.errors import StoreUnavailable
 from everytick.node.inbox import OrdersCame
-from everytick.node.node import Node, StopMode
+from everytick.node.node import Node
+from everytick.node.stopping import StopMode
 from everytick.schedules.interval import every
 from everytick.stores.base import Ahead, Claim, ClaimKey, Commit, NodeScope, Orders
 from everytick.stores.memory import MemoryStore
