@@ -56,6 +56,17 @@ async def test_what_was_asked_for_ahead_is_ready_at_once(store: AnyStore, clock:
     assert {claim.job.name for claim in await store.claim(NodeScope("node-1"), 10)} == {"first", "second"}
 
 
+async def test_a_job_that_was_defined_ahead_is_looked_at_at_once(store: AnyStore, clock: ManualClock) -> None:
+    """C-45: it is due to be looked at from the moment it was stored, which lies ahead once the clock is set right."""
+    clock.move(hours=1)
+    stored = await store.put(job("new", "0 0 1 1 *", on_create="immediately"))
+    clock.move(hours=-1)
+    await store.settle_clock()
+    await plan_once(store)
+    assert [each.job_id for each in await occurrences(store)] == [stored.job_id]
+    assert [claim.job.name for claim in await store.claim(NodeScope("node-1"), 10)] == ["new"]
+
+
 async def test_a_retry_that_was_parked_ahead_is_brought_back_to_its_own_wait(
     store: AnyStore, clock: ManualClock
 ) -> None:
