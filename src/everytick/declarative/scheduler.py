@@ -227,10 +227,15 @@ class DeclarativeScheduler:
             presence.withdraw(beginning.node.name)
 
     async def _last_poll(self, node: Node) -> None:
-        """Complete the cycle (S2-026): what came before the stop was asked for is started; what fails is left."""
+        """Complete the cycle (S2-026): what came before the stop was asked for is started; what fails is left.
+
+        The node's own planner may have decided it a moment earlier, and its claims may still be on their way.
+        """
+        claimer = node.engine.claimer
         with suppress(Exception):
             await node.planner.round()
-            await node.engine.claimer.claim()
+            await claimer.answered()
+            await claimer.claim()
 
     # ----------------------------------------------------------------------------------------------------- the parts
 

@@ -69,6 +69,8 @@ class Claimer:
         self._missing: set[ClaimKey] = set()
         self._calls = self._calls_when_missing = 0
         self._under_way: set[int] = set()
+        self._is_answered = asyncio.Event()
+        self._is_answered.set()
         self._offering: asyncio.Task[tuple[list[Commit], int]] | None = None
         self._offered = 0
         self._is_behind = self._is_over = False
@@ -135,6 +137,10 @@ class Claimer:
                 break
         return came
 
+    async def answered(self) -> None:
+        """Return once no call is under way that may bring claims: what it brought is in the executor's hands."""
+        await self._is_answered.wait()
+
     async def offer(self, commit: Commits) -> tuple[list[Commit], int]:
         """Let a commit of plans bring what it makes along, as far as slots are free; return its answer and how many."""
         # A call under way may fill the same slots.
@@ -162,10 +168,13 @@ class Claimer:
         self._calls += 1
         call = self._calls
         self._under_way.add(call)
+        self._is_answered.clear()
         try:
             yield
         finally:
             self._under_way.discard(call)
+            if not self._under_way:
+                self._is_answered.set()
 
     def _room(self) -> int:
         """Return how many to claim now: for the free slots, and for those that are free within 50 ms."""

@@ -487,3 +487,15 @@ def test_without_a_loop_nothing_begins() -> None:
     with pytest.raises(UnexpectedError, match="no running event loop"):
         _ = scheduler.initialize([])
     assert scheduler.state == "Uninitialized"
+
+
+async def test_a_stop_completes_the_poll_of_a_minute_that_came_before_it(world: World) -> None:
+    """S2-026, S2-068: no minute is lost because it was stopped before the next look; the run is waited for."""
+    callback = Counting()
+    scheduler = world.scheduler()
+    await scheduler.initialize([("a", "0,1 12 * * *", callback, "5m")])
+    await world.until("TaskRunCompleted a")
+    world.at("12:01:00")
+    await scheduler.stop()
+    assert callback.calls == 2
+    assert world.names[-4:] == ["TaskRunStarted a", "TaskRunCompleted a", "PollingStopped", "SchedulerStopped"]
