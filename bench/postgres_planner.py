@@ -97,10 +97,12 @@ async def plan_all(store: PostgresStore, batch: int, jobs: int) -> dict[Commit, 
 
     async def lane() -> None:
         while told[Commit.COMMITTED] < jobs:
-            async with store.due(NodeScope("node-1"), now, batch) as found:
-                if not found:
+            async with store.due(NodeScope("node-1"), batch, now) as found:
+                if not found.snapshots:
                     break
-                for answer in await store.commit_plans(found, [plan(snapshot, now) for snapshot in found]):
+                plans = [plan(snapshot, now) for snapshot in found.snapshots]
+                for answer in (await store.commit_plans(found, plans)).answers:
+                    assert isinstance(answer, Commit)
                     told[answer] += 1
 
     await asyncio.gather(lane(), lane())
@@ -138,10 +140,10 @@ async def bare(address: str) -> Rate:
             found = await db.fetch(BARE_DUE, BATCH)
             if not found:
                 break
-            keys, due = [row[0] for row in found], [row[1] for row in found]
+            keys, due = [row[0] for row in found.snapshots], [row[1] for row in found.snapshots]
             await db.execute(BARE_MOVE, keys, [when.next_after(each) for each in due])
             await db.execute(BARE_MAKE, keys, due)
-        done += len(found)
+        done += len(found.snapshots)
     rate = await meter.stop(done)
     await db.execute("drop table tick, made")
     await db.close()
@@ -191,9 +193,9 @@ async def few_among(address: str, jobs: int) -> tuple[float, float]:
             meter = Meter(address)
             await meter.start()
             now = await store.now()
-            async with store.due(NodeScope("node-1"), now, BATCH) as found:
-                assert len(found) == FEW
-                await store.commit_plans(found, [plan(snapshot, now) for snapshot in found])
+            async with store.due(NodeScope("node-1"), BATCH) as found:
+                assert len(found.snapshots) == FEW
+                await store.commit_plans(found, [plan(snapshot, now) for snapshot in found.snapshots])
             rate = await meter.stop(FEW)
             walls.append(1e3 * FEW / rate.a_second)
             costs.append(FEW * (rate.client + rate.server) / 1e3)

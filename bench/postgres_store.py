@@ -228,10 +228,10 @@ async def plan_all(store: PostgresStore) -> None:
     """Let every job have its first look, so that nothing but the occurrences is left to do."""
     while True:
         now = await store.now()
-        async with store.due(NodeScope("node-1"), now, 500) as batch:
-            if not batch:
+        async with store.due(NodeScope("node-1"), 500) as batch:
+            if not batch.snapshots:
                 return
-            await store.commit_plans(batch, [plan(snapshot, now) for snapshot in batch])
+            await store.commit_plans(batch, [plan(snapshot, now) for snapshot in batch.snapshots])
 
 
 def finished(claims: Sequence[Claim], now: datetime) -> list[tuple[Claim, Step]]:

@@ -87,11 +87,11 @@ async def planned(store: SqliteStore, watch: Watch) -> None:
     now = await store.now()
     while True:
         with watch:
-            async with store.due(NodeScope("node-1"), now, 500) as batch:
+            async with store.due(NodeScope("node-1"), 500) as batch:
                 pass
-        if not batch:
+        if not batch.snapshots:
             return
-        plans = [plan(snapshot, now) for snapshot in batch]
+        plans = [plan(snapshot, now) for snapshot in batch.snapshots]
         with watch:
             await store.commit_plans(batch, plans)
 

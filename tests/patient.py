@@ -12,15 +12,14 @@ from datetime import datetime
 from inspect import iscoroutinefunction
 from typing import Any
 
-from everytick.domain.snapshots import JobSnapshot
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import NodeScope
+from everytick.stores.base import Batch, NodeScope
 from everytick.testing.virtual import VirtualLoop
 
 _WRITES = frozenset(
     {
         *("put", "put_all", "rename", "remove", "pause", "resume", "request", "adjust", "reschedule", "cancel"),
-        *("commit_plans", "commit_and_claim", "commit_steps", "take", "orphans", "record", "apply"),
+        *("commit_plans", "commit_steps", "take", "orphans", "record", "apply"),
     }
 )
 
@@ -65,11 +64,11 @@ class Patient:
         return True
 
     @asynccontextmanager
-    async def due(self, scope: NodeScope, now: datetime, limit: int) -> AsyncIterator[list[JobSnapshot]]:
+    async def due(self, scope: NodeScope, limit: int, by: datetime | None = None) -> AsyncIterator[Batch]:
         """Give what is due; nothing between here and the end of the batch waits for a timer."""
         with self._loop.standing_still():
-            async with self._store.due(scope, now, limit) as batch:
-                yield list(batch)
+            async with self._store.due(scope, limit, by) as batch:
+                yield batch
 
     def apart(self) -> None:
         """Let the node beat on the virtual loop."""

@@ -203,9 +203,9 @@ class Late:
         await passing(LATE_BY)
         return await self._store.claim(*given, **named)
 
-    async def commit_and_claim(self, *given: Any, **named: Any) -> Any:
+    async def commit_plans(self, *given: Any, **named: Any) -> Any:
         await passing(LATE_BY)
-        return await self._store.commit_and_claim(*given, **named)
+        return await self._store.commit_plans(*given, **named)
 
 
 def agree(lives: Lives, job: Job, deeds: list[Deed], outage: Outage) -> None:

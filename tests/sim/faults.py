@@ -4,16 +4,26 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime
 from random import Random
 from typing import Any
 
-from everytick.domain.decisions import Plan
+from everytick.domain.decisions import Plan, put_off
 from everytick.domain.fired import Fired
-from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.steps import Step
 from everytick.errors import StoreUnavailable
-from everytick.stores.base import Claim, Commit, NodeScope
+from everytick.stores.base import (
+    Batch,
+    Claim,
+    Commit,
+    CommitAnswer,
+    CommitFailed,
+    Committed,
+    NodeScope,
+    Offer,
+)
+from everytick.stores.each_alone import each_alone
 from everytick.stores.memory import MemoryStore
 from tests.sim.chance import passing
 from tests.sim.database import Database
@@ -107,16 +117,31 @@ class FaultyStore:
         wire.note_claims(claims, asked_at)
         return claims
 
-    async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
-        """Write plans, unless the database refuses one of them."""
-        await self._wire.way()
-        self._wire.database.require("commit_plans")
-        self._wire.database.require_writable_plans(plans)
-        answers = await self._wire.store.commit_plans(batch, plans)
+    async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
+        """Write plans as an SQL store does: together, then each alone, and what the database refuses is set aside."""
+        wire, asked_at, claims = self._wire, self._wire.seconds, list[Claim]()
+        await wire.way()
+        wire.database.require("commit_plans")
+
+        async def write(some: Sequence[Plan]) -> Sequence[CommitAnswer]:
+            wire.database.require_writable_plans(some)
+            done = await wire.store.commit_plans(batch, some, offer if some is plans else None)
+            claims.extend(done.claims)
+            return done.answers
+
+        async def set_aside(plan: Plan, reason: str) -> CommitAnswer:
+            [snapshot] = [each for each in batch.snapshots if each.job_id == plan.job_id]
+            aside = put_off(snapshot, await wire.store.now())
+            wire.database.require_writable_plans([aside])
+            done = await wire.store.commit_plans(replace(batch, token=-batch.token), [aside])
+            return CommitFailed(reason) if Commit.COMMITTED in done.answers else done.answers[0]
+
+        answers = await each_alone(plans, write, "plans", set_aside)
         written = {plan.job_id for plan, answer in zip(plans, answers, strict=True) if answer is Commit.COMMITTED}
-        self._wire.planned |= {each.editions[-1].job.name for each in batch if each.job_id in written}
-        await self._wire.way()
-        return answers
+        wire.planned |= {each.editions[-1].job.name for each in batch.snapshots if each.job_id in written}
+        await wire.way()
+        wire.note_claims(claims, asked_at)
+        return Committed(answers, tuple(claims))
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
         """Write, and hold the answer to what the store says of each occurrence in this very moment."""
@@ -162,11 +187,11 @@ class FaultyStore:
         return rang
 
     @asynccontextmanager
-    async def due(self, scope: NodeScope, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
+    async def due(self, scope: NodeScope, limit: int, by: datetime | None = None) -> AsyncIterator[Batch]:
         """Give snapshots that are older than the wire is long."""
         await self._wire.way()
         self._wire.database.require("due")
-        async with self._wire.store.due(scope, now, limit) as batch:
+        async with self._wire.store.due(scope, limit, by) as batch:
             await self._wire.way()
             yield batch
 

@@ -6,11 +6,13 @@ from typing import Any, Protocol
 from everytick import schedule
 from everytick.deciding.advance import advance
 from everytick.deciding.plan import plan
+from everytick.domain.decisions import Plan
 from everytick.domain.job import Job, define_job, define_task
 from everytick.domain.occurrence import Occurrence
 from everytick.domain.outcome import Failed, Lost, Outcome, Succeeded
+from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.steps import AttemptEnded, Claimed, Step
-from everytick.stores.base import Claim, Commit, NodeScope
+from everytick.stores.base import Batch, Claim, Commit, CommitAnswer, NodeScope, new_token
 from everytick.stores.protocols import HistoryStore, JobStore, PlanStore, RunStore, Store
 
 QUEUES = ("default",)
@@ -39,11 +41,20 @@ async def everything(store: AnyStore, node: str = "node-1") -> NodeScope:
     return NodeScope(node, (await store.ahead(NodeScope(node))).needs)
 
 
-async def plan_once(store: AnyStore, limit: int = 100, scope: NodeScope | None = None) -> list[Commit]:
+async def plan_once(store: AnyStore, limit: int = 100, scope: NodeScope | None = None) -> list[CommitAnswer]:
     """Plan every due job once, of this scope where one is given, and commit what was decided."""
-    now = await store.now()
-    async with store.due(scope or await everything(store), now, limit) as batch:
-        return await store.commit_plans(batch, [plan(snapshot, now) for snapshot in batch])
+    async with store.due(scope or await everything(store), limit) as batch:
+        return list((await store.commit_plans(batch, plans_of(batch))).answers)
+
+
+def plans_of(batch: Batch) -> list[Plan]:
+    """Return what is decided about each job of the batch."""
+    return [plan(snapshot, batch.now) for snapshot in batch.snapshots]
+
+
+def batch_of(now: datetime, *snapshots: JobSnapshot) -> Batch:
+    """Return a batch of jobs as `look` or an earlier batch saw them."""
+    return Batch(now, snapshots, new_token())
 
 
 async def occurrences(store: AnyStore, job_id: str | None = None) -> list[Occurrence]:

@@ -4,12 +4,12 @@ Handles and tokens are each store's own; everything else that a store answers is
 """
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from everytick.deciding.advance import advance
-from everytick.deciding.plan import plan
 from everytick.domain.config import Level, overrides
 from everytick.domain.decisions import Plan
 from everytick.domain.facts import (
@@ -29,11 +29,11 @@ from everytick.domain.facts import (
 from everytick.domain.notes import Log, Note, Progress
 from everytick.domain.outcome import Failed, Lost, Outcome, Succeeded
 from everytick.domain.payload import payload
-from everytick.domain.snapshots import JobSnapshot, Missed
+from everytick.domain.snapshots import Missed
 from everytick.domain.steps import AttemptEnded, Claimed, Released, Step, Stopping, WaitOver
 from everytick.errors import EverytickError
-from everytick.stores.base import Claim, Commit, Edits, NodeRecord, NodeScope, Page, Receipt
-from tests.stores.acting import AnyStore, job
+from everytick.stores.base import Batch, Claim, Commit, CommitAnswer, Edits, NodeRecord, NodeScope, Page, Receipt
+from tests.stores.acting import AnyStore, job, plans_of
 from tests.stores.clock import ManualClock
 
 NAMES = ("alpha", "beta", "gamma")
@@ -74,7 +74,7 @@ class Pair:
         self.claims: list[tuple[Claim, Claim]] = []
         self.steps: dict[int, tuple[Step, Step]] = {}
         self.noted: set[int] = set()
-        self.stale: tuple[Any, Any] | None = None
+        self.stale: tuple[_Decided, _Decided] | None = None
         self.seen_beats: dict[str, int] = {}
         self.done: list[str] = []
         self.asked: list[str] = []
@@ -202,20 +202,43 @@ class Pair:
 
     async def do_plan(self) -> None:
         limit, scope = self.random.choice([1, 100]), await self.scope(0.9)
-        answers = [await _planned(store, scope, limit, commit=True) for store in self.stores]
-        assert answers[0] == answers[1], f"plans after {self.done[-12:]}"
+        by = None if self.random.random() < 0.8 else self.now() + timedelta(seconds=self.random.choice([-30, 0, 30]))
+        done = [await _planned(store, scope, limit, commit=True, by=by) for store in self.stores]
+        assert done[0].shown == done[1].shown, f"plans after {self.done[-12:]}"
+
+    async def do_repeat_commit(self) -> None:
+        """Commit a batch twice: the second time answers what the first did, whatever came in between."""
+        scope = await self.scope(0.9)
+        done = [await _planned(store, scope, 100, commit=True) for store in self.stores]
+        if self.random.random() < 0.5:
+            self.clock.move(seconds=self.random.choice([1, 90]))
+        for store, first in zip(self.stores, done, strict=True):
+            again = await store.commit_plans(first.batch, first.plans)
+            assert list(again.answers) == first.answers, f"a repeated commit after {self.done[-12:]}"
+
+    async def do_open_two(self) -> None:
+        """Open a second batch beside one that is open: it has none of its jobs, and both are written."""
+        scope, limit = await self.scope(0.9), self.random.choice([1, 3])
+        found = []
+        for store in self.stores:
+            async with store.due(scope, limit) as one, store.due(scope, 100) as other:
+                shared = {each.job_id for each in one.snapshots} & {each.job_id for each in other.snapshots}
+                assert not shared, f"in two open batches after {self.done[-12:]}"
+                answers = [list((await store.commit_plans(batch, plans_of(batch))).answers) for batch in (one, other)]
+                found.append((list(one.snapshots), list(other.snapshots), answers))
+        assert found[0] == found[1], f"two batches after {self.done[-12:]}"
 
     async def do_plan_later(self) -> None:
         """Keep the plans of now, to commit them when they may be old."""
         found = [await _planned(store, NodeScope("node-1", NEEDS), 100, commit=False) for store in self.stores]
-        assert found[0] == found[1], f"snapshots after {self.done[-12:]}"
+        assert found[0].shown == found[1].shown, f"snapshots after {self.done[-12:]}"
         self.stale = (found[0], found[1])
 
     async def do_commit_old_plans(self) -> None:
         if self.stale is not None:
             answers = [
-                await store.commit_plans(batch, plans)
-                for store, (batch, plans, _) in zip(self.stores, self.stale, strict=True)
+                list((await store.commit_plans(old.batch, old.plans)).answers)
+                for store, old in zip(self.stores, self.stale, strict=True)
             ]
             assert answers[0] == answers[1], f"old plans after {self.done[-12:]}"
 
@@ -412,14 +435,27 @@ async def _answer(store: AnyStore, verb: str, arguments: tuple[Any, ...], named:
         return type(error), str(error)
 
 
+class _Decided(NamedTuple):
+    """A batch, what was decided about it, and the answers where it was committed."""
+
+    batch: Batch
+    plans: list[Plan]
+    answers: Sequence[CommitAnswer] | None = None
+
+    @property
+    def shown(self) -> tuple[object, ...]:
+        """All of it that two stores must agree on."""
+        batch = self.batch
+        return batch.now, list(batch.snapshots), batch.is_ahead, self.plans, self.answers
+
+
 async def _planned(
-    store: AnyStore, scope: NodeScope, limit: int, *, commit: bool
-) -> tuple[list[JobSnapshot], list[Plan], Any]:
-    now = await store.now()
-    async with store.due(scope, now, limit) as batch:
-        snapshots = list(batch)
-        plans = [plan(snapshot, now) for snapshot in snapshots]
-        return snapshots, plans, await store.commit_plans(batch, plans) if commit else None
+    store: AnyStore, scope: NodeScope, limit: int, *, commit: bool, by: datetime | None = None
+) -> _Decided:
+    async with store.due(scope, limit, by) as batch:
+        plans = plans_of(batch)
+        done = await store.commit_plans(batch, plans) if commit else None
+        return _Decided(batch, plans, None if done is None else list(done.answers))
 
 
 def _plain(claim: Claim) -> tuple[object, ...]:

@@ -92,10 +92,10 @@ async def test_an_end_before_the_mark_is_not_slept_through(store: AnyStore, cloc
     clock.move(hours=1)
     await plan_once(store)
     await store.request(stored.job.id, Trigger("k", overlap=Overlap.QUEUE))
-    async with store.due(NodeScope("node-1"), clock.time, 1) as batch:
-        [snapshot] = batch
+    async with store.due(NodeScope("node-1"), 1) as batch:
+        [snapshot] = batch.snapshots
         await run_one(store)
-        assert await store.commit_plans(batch, [plan(snapshot, clock.time)]) == [Commit.COMMITTED]
+        assert (await store.commit_plans(batch, [plan(snapshot, clock.time)])).answers == [Commit.COMMITTED]
     assert await statuses(store) == ["completed", "queued"]
 
     await plan_once(store)

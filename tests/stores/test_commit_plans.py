@@ -5,7 +5,7 @@ import pytest
 from everytick.deciding.plan import plan
 from everytick.domain.facts import Move, Pause, Reschedule, Skip
 from everytick.stores.base import Commit, NodeScope
-from tests.stores.acting import AnyStore, deliver, job, occurrences, plan_once, run_one, statuses
+from tests.stores.acting import AnyStore, batch_of, deliver, job, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
 
 
@@ -17,10 +17,10 @@ async def test_only_jobs_whose_time_has_come_are_due_and_the_longest_waiting_fir
         await store.put(job(name, when))
     await plan_once(store)
     clock.move(minutes=40)
-    async with store.due(NodeScope("node-1"), clock.time, 10) as batch:
-        assert [snapshot.editions[0].job.name for snapshot in batch] == ["a", "b"]
-    async with store.due(NodeScope("node-1"), clock.time, 1) as batch:
-        assert len(batch) == 1
+    async with store.due(NodeScope("node-1"), 10) as batch:
+        assert [snapshot.editions[0].job.name for snapshot in batch.snapshots] == ["a", "b"]
+    async with store.due(NodeScope("node-1"), 1) as batch:
+        assert len(batch.snapshots) == 1
 
 
 async def test_a_plan_makes_one_occurrence_and_moves_the_watermark(store: AnyStore, clock: ManualClock) -> None:
@@ -61,15 +61,15 @@ async def test_a_plan_from_an_old_snapshot_changes_nothing(store: AnyStore, cloc
     """S0-013, S0-053, S0-063, S1-033; the revision: two planners read the same snapshot, one of them commits."""
     await store.put(job())
     clock.move(hours=1)
-    async with store.due(NodeScope("node-1"), clock.time, 1) as batch:
-        [snapshot] = batch
+    async with store.due(NodeScope("node-1"), 1) as batch:
+        [snapshot] = batch.snapshots
     first = plan(snapshot, clock.time)
     clock.move(hours=1)
     second = plan(snapshot, clock.time)
 
-    assert await store.commit_plans(batch, [first]) == [Commit.COMMITTED]
+    assert (await store.commit_plans(batch, [first])).answers == [Commit.COMMITTED]
     before = await occurrences(store)
-    assert await store.commit_plans(batch, [second]) == [Commit.STALE]
+    assert (await store.commit_plans(batch_of(clock.time, snapshot), [second])).answers == [Commit.STALE]
     assert await occurrences(store) == before
 
 
@@ -77,10 +77,10 @@ async def test_each_plan_of_a_batch_stands_alone(store: AnyStore, clock: ManualC
     for name in ("a", "b"):
         await store.put(job(name))
     clock.move(hours=1)
-    async with store.due(NodeScope("node-1"), clock.time, 10) as batch:
-        plans = [plan(snapshot, clock.time) for snapshot in batch]
-        await store.request(batch[0].job_id, Pause())
-        assert await store.commit_plans(batch, plans) == [Commit.STALE, Commit.COMMITTED]
+    async with store.due(NodeScope("node-1"), 10) as batch:
+        plans = [plan(snapshot, clock.time) for snapshot in batch.snapshots]
+        await store.request(batch.snapshots[0].job_id, Pause())
+        assert (await store.commit_plans(batch, plans)).answers == [Commit.STALE, Commit.COMMITTED]
     assert len(await occurrences(store)) == 1
 
 
@@ -90,11 +90,11 @@ async def test_an_ending_between_snapshot_and_commit_is_not_slept_through(store:
     clock.move(hours=1)
     await plan_once(store)
     clock.move(hours=1)
-    async with store.due(NodeScope("node-1"), clock.time, 1) as batch:
-        [snapshot] = batch
+    async with store.due(NodeScope("node-1"), 1) as batch:
+        [snapshot] = batch.snapshots
         assert snapshot.busy_count == 1
         await run_one(store)
-        assert await store.commit_plans(batch, [plan(snapshot, clock.time)]) == [Commit.COMMITTED]
+        assert (await store.commit_plans(batch, [plan(snapshot, clock.time)])).answers == [Commit.COMMITTED]
 
     assert await statuses(store) == ["completed", "queued"]
     assert (await store.get([stored.job_id]))[stored.job_id].wake_at == clock.time
@@ -112,13 +112,13 @@ async def test_an_awaited_ending_between_snapshot_and_commit_is_not_slept_throug
         await plan_once(store)
         await plan_once(store)
     clock.move(hours=1)
-    async with store.due(NodeScope("node-1"), clock.time, 1) as batch:
-        [snapshot] = batch
+    async with store.due(NodeScope("node-1"), 1) as batch:
+        [snapshot] = batch.snapshots
         assert (snapshot.busy_count, snapshot.waiting_count, snapshot.awaited) == (1, 1, True)
         made = plan(snapshot, clock.time)
         assert made.wake_at != clock.time, "the plan itself sees no reason to look again"
         await run_one(store)
-        assert await store.commit_plans(batch, [made]) == [Commit.COMMITTED]
+        assert (await store.commit_plans(batch, [made])).answers == [Commit.COMMITTED]
 
     assert await statuses(store) == ["completed", "queued", "queued"]
     assert (await store.get([stored.job_id]))[stored.job_id].wake_at == clock.time
@@ -130,15 +130,15 @@ async def test_a_pruned_occurrence_does_not_come_back(store: AnyStore, clock: Ma
     """S4-021; Architecture 1, third: create-if-absent forgets when the row goes; the revision does not."""
     await store.put(job(retention={"success": "0s", "failure": "0s", "keep_last": 0}))
     clock.move(hours=1)
-    async with store.due(NodeScope("node-1"), clock.time, 1) as batch:
-        late = [plan(snapshot, clock.time) for snapshot in batch]
+    async with store.due(NodeScope("node-1"), 1) as batch:
+        late = [plan(snapshot, clock.time) for snapshot in batch.snapshots]
     await plan_once(store)
     await run_one(store)
     clock.move(seconds=1)
     await deliver(store)
     assert await store.prune() == 1
 
-    assert await store.commit_plans(batch, late) == [Commit.STALE]
+    assert (await store.commit_plans(batch, late)).answers == [Commit.STALE]
     assert await occurrences(store) == []
 
 
@@ -191,11 +191,11 @@ async def test_nobody_comes_into_the_place_of_one_who_was_claimed_meanwhile(
     clock.move(hours=1)
     await plan_once(store)
     clock.move(hours=1)
-    async with store.due(NodeScope("node-1"), clock.time, 10) as batch:
-        plans = [plan(snapshot, clock.time) for snapshot in batch]
+    async with store.due(NodeScope("node-1"), 10) as batch:
+        plans = [plan(snapshot, clock.time) for snapshot in batch.snapshots]
     if claimed:
         assert len(await store.claim(NodeScope("node-1"), 10)) == 1
-    assert await store.commit_plans(batch, plans) == [Commit.COMMITTED]
+    assert (await store.commit_plans(batch, plans)).answers == [Commit.COMMITTED]
     assert sum(status in ("pending", "running") for status in await statuses(store)) == int(claimed)
     while await plan_once(store):
         pass

@@ -1,9 +1,8 @@
 """look: what a plan would see, for whoever only wants to know."""
 
-from everytick.deciding.plan import plan
 from everytick.domain.facts import Pause, Trigger
 from everytick.stores.base import Commit, NodeScope
-from tests.stores.acting import AnyStore, job, plan_once, run_one
+from tests.stores.acting import AnyStore, batch_of, job, plan_once, plans_of, run_one
 from tests.stores.clock import ManualClock
 
 
@@ -15,8 +14,8 @@ async def test_what_is_seen_is_what_a_planner_is_given(store: AnyStore, clock: M
     await store.request(stored.job_id, Trigger("key"))
     await store.request(stored.job_id, Pause())
     seen = await store.look([stored.job_id])
-    async with store.due(NodeScope("node-1"), clock.time, 10) as batch:
-        assert seen == {snapshot.job_id: snapshot for snapshot in batch}
+    async with store.due(NodeScope("node-1"), 10) as batch:
+        assert seen == {snapshot.job_id: snapshot for snapshot in batch.snapshots}
     assert (seen[stored.job_id].busy_count, seen[stored.job_id].waiting_count) == (0, 2)
 
 
@@ -24,8 +23,8 @@ async def test_jobs_that_are_not_due_are_seen_too(store: AnyStore, clock: Manual
     one, two = await store.put(job("one")), await store.put(job("two"))
     await store.request(two.job_id, Pause())
     await plan_once(store)
-    async with store.due(NodeScope("node-1"), clock.time, 10) as batch:
-        assert list(batch) == []
+    async with store.due(NodeScope("node-1"), 10) as batch:
+        assert list(batch.snapshots) == []
     seen = await store.look([one.job_id, "job_none", two.job_id])
     assert set(seen) == {one.job_id, two.job_id}
     assert seen[one.job_id].watermark == clock.time
@@ -38,6 +37,8 @@ async def test_a_look_holds_nothing(store: AnyStore, clock: ManualClock) -> None
     clock.move(hours=1)
     seen = (await store.look([stored.job_id]))[stored.job_id]
     assert await plan_once(store) == [Commit.COMMITTED]
-    assert await store.commit_plans([seen], [plan(seen, clock.time)]) == [Commit.STALE]
+    old = batch_of(clock.time, seen)
+    assert (await store.commit_plans(old, plans_of(old))).answers == [Commit.STALE]
     again = (await store.look([stored.job_id]))[stored.job_id]
-    assert await store.commit_plans([again], [plan(again, clock.time)]) == [Commit.COMMITTED]
+    new = batch_of(clock.time, again)
+    assert (await store.commit_plans(new, plans_of(new))).answers == [Commit.COMMITTED]

@@ -13,8 +13,8 @@ BANK = NodeScope("bank-1", ("code:bank",))
 
 
 async def names_due(store: AnyStore, scope: NodeScope, limit: int = 100) -> list[str]:
-    async with store.due(scope, await store.now(), limit) as batch:
-        return [snapshot.editions[-1].job.name for snapshot in batch]
+    async with store.due(scope, limit) as batch:
+        return [snapshot.editions[-1].job.name for snapshot in batch.snapshots]
 
 
 async def test_a_job_is_due_for_nodes_that_meet_its_needs(store: AnyStore, clock: ManualClock) -> None:

@@ -59,11 +59,11 @@ async def test_a_plan_from_before_the_cancel_does_not_bring_it_back(store: AnySt
     await plan_once(store)
     first = (await store.request(stored.job_id, Trigger("a"))).id
     second = (await store.request(stored.job_id, Trigger("b"))).id
-    async with store.due(NodeScope("node-1"), clock.time, 10) as batch:
-        plans = [plan(snapshot, clock.time) for snapshot in batch]
+    async with store.due(NodeScope("node-1"), 10) as batch:
+        plans = [plan(snapshot, clock.time) for snapshot in batch.snapshots]
     front = plans[0].creations[0].id
     assert (await store.request(front, Cancel("not needed"))).changed
-    assert await store.commit_plans(batch, plans) == [Commit.COMMITTED]
+    assert (await store.commit_plans(batch, plans)).answers == [Commit.COMMITTED]
     await plan_once(store)
     found = {each.id: str(each.status) for each in await occurrences(store)}
     assert found == {front: "canceled", ({first, second} - {front}).pop(): "pending"}

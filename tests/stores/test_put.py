@@ -79,7 +79,8 @@ async def test_an_edit_is_a_new_version_in_force_after_now(store: AnyStore, cloc
     await plan_once(store)
     clock.move(minutes=30)
     edited = await store.put(job(when="30 * * * *"), expected_version=1)
-    async with store.due(NodeScope("node-1"), clock.time, 10) as [snapshot]:
+    async with store.due(NodeScope("node-1"), 10) as batch:
+        [snapshot] = batch.snapshots
         moments = [(each.job.version, each.in_force_after) for each in snapshot.editions]
 
     assert edited == Stored(stored.job_id, 2, changed=True)

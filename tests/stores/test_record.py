@@ -12,9 +12,21 @@ from everytick.domain.outcome import Succeeded
 from everytick.domain.payload import payload
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.errors import NotFound
-from everytick.stores.base import NodeScope
+from everytick.stores.base import Commit, NodeScope
 from everytick.stores.memory.local import LocalStore
-from tests.stores.acting import FAILED, AnyStore, began, ended, job, occurrences, plan_once, run_one, statuses, unheard
+from tests.stores.acting import (
+    FAILED,
+    AnyStore,
+    batch_of,
+    began,
+    ended,
+    job,
+    occurrences,
+    plan_once,
+    run_one,
+    statuses,
+    unheard,
+)
 from tests.stores.clock import ManualClock
 
 
@@ -151,8 +163,8 @@ async def test_a_plan_from_before_the_record_is_stale(store: AnyStore, clock: Ma
 
     old = (await store.look([stored.job_id]))[stored.job_id]
     await store.record(stored.job_id, fired)
-    [answer] = await store.commit_plans([old], [plan(old, clock.time)])
-    assert answer.value == "stale"
+    [answer] = (await store.commit_plans(batch_of(clock.time, old), [plan(old, clock.time)])).answers
+    assert answer is Commit.STALE
 
 
 async def test_what_was_skipped_elsewhere_is_told_too_unless_it_was_decided_here(

@@ -207,7 +207,7 @@ class Beginning:
         # Not where the planner has found a minute to run for, one from before the task was away: one run is enough.
         for _ in range(_LOOKS):
             # A retry that gives way takes two plans: one that ends it, and one that lets the minute in.
-            if not await self.node.planner.round():
+            if not (await self.node.planner.round()).jobs:
                 break
         active = await resuming.active_of(self._store, {self._ids[name] for name in self._owed})
         # Behind a callback that a living instance runs, the run that is asked for stands in line.

@@ -1,12 +1,12 @@
 """What was decided: a Plan for one job, with the reason of every instant in words people can read."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from everytick.domain.config import Overrides
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import Payload
-from everytick.domain.snapshots import Adjustment
+from everytick.domain.snapshots import Adjustment, JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
 
@@ -137,3 +137,13 @@ class Plan:
     next_run: datetime | None = None
     narrowed: bool = False
     cancels_because: str = ""
+
+
+PUT_OFF_FOR = timedelta(minutes=1)
+"""A job whose plan cannot be made or written is looked at again after this time: soon enough to be noticed once what is
+wrong with it was mended, and seldom enough to cost nothing."""
+
+
+def put_off(snapshot: JobSnapshot, now: datetime) -> Plan:
+    """Return a plan that decides nothing and looks at the job again in a minute."""
+    return Plan(snapshot.job_id, snapshot.revision, snapshot.woken, snapshot.watermark, now + PUT_OFF_FOR)

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from contextlib import suppress
 from datetime import datetime, timedelta
 
 from everytick.domain.texts import JOB_AHEAD
@@ -14,7 +13,7 @@ from everytick.node.foresight import LEAD
 from everytick.node.health import Health
 from everytick.node.local import Local
 from everytick.node.offset import Offset
-from everytick.node.planner import Planner
+from everytick.node.planner import Planner, RoundResult
 from everytick.node.scope import Scope
 from everytick.node.settings import NodeSettings
 from everytick.stores.addresses import AnyStore
@@ -25,7 +24,6 @@ _log = logging.getLogger("everytick.node")
 _FAR = 3600.0
 _ANSWER_WITHIN = 10.0
 _MANY = 50
-_PLANNED_WITHIN = 0.02
 _STEP = timedelta(seconds=1)
 _NAMED = 20
 
@@ -50,30 +48,40 @@ class Alertness:
         self._scope = scope
         self._store, self._settings, self._clock, self._offset, self._health = store, settings, clock, offset, health
         self._planner, self._executor, self._beat, self._local = planner, executor, beat, local
-        self._plan_now, self._planned = asyncio.Event(), asyncio.Event()
+        self._plan_now, self._is_waiting = asyncio.Event(), False
         self._told: datetime | None = None
 
     def wake(self) -> None:
-        """Look now."""
+        """Look now: the plan goes first, and the claim after it.
+
+        While the planner is busy or rests, the claimer need not wait for it.
+        """
         self._plan_now.set()
-        self._executor.claimer.wake()
+        if not self._is_waiting:
+            self._executor.claimer.wake()
 
     async def plan(self) -> None:
         """Plan whenever something may be due; endings that come by the thousand are answered together."""
         while True:
+            self._is_waiting = True
             await self._plan_now.wait()
+            self._is_waiting = False
             self._plan_now.clear()
             began = self._clock.monotonic()
-            useful = self._planner.useful
-            if self._local is not None and self._local.has_news:
-                # Else this round would plan again what was fired while the store was away.
-                await self._local.record()
-            planned = await self._planner.round()
-            self._planned.set()
+            try:
+                planned = await self._round()
+            finally:
+                self._executor.claimer.wake()
             self._health.answered()
-            if planned >= _MANY:
-                is_in_vain = (self._planner.useful - useful) * 10 < planned
+            if planned.jobs >= _MANY:
+                is_in_vain = planned.useful * 10 < planned.jobs
                 await asyncio.sleep(_rest(self._clock.monotonic() - began, is_in_vain))
+
+    async def _round(self) -> RoundResult:
+        if self._local is not None and self._local.has_news:
+            # Else this round would plan again what was fired while the store was away.
+            await self._local.record()
+        return await self._planner.round()
 
     async def listen(self) -> None:
         """Sleep until something is due, a bell or the poll; then let the others look."""
@@ -97,12 +105,9 @@ class Alertness:
             if self._store.is_in_memory and ahead.wake_at is not None:
                 until = await self._foresee(ahead.wake_at, until)
             is_rung = await self._rung(until, poll)
-            self._plan_now.set()
-            if self._planner.claims_along:
-                await self._until_planned()
+            self.wake()
             if is_rung:
                 self._beat.nudge()
-            self._executor.claimer.wake()
 
     async def settle_clock(self) -> None:
         """Let everything go on that was written while the store's clock was ahead; name the jobs that cannot."""
@@ -113,13 +118,6 @@ class Alertness:
             _log.warning(
                 "%d more jobs are decided ahead of the store's clock; everytick doctor names them", len(ahead) - _NAMED
             )
-
-    async def _until_planned(self) -> None:
-        """Let the planner go first: what it makes is claimed along, and to ask for more would only be in its way."""
-        self._planned.clear()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_PLANNED_WITHIN):
-                await self._planned.wait()
 
     async def _foresee(self, at: datetime, until: float) -> float:
         """Decide in an idle moment what the next instant brings, where no other node can; return how long to sleep."""

@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol
 
 from everytick.errors import StoreUnavailable
 from everytick.node.backoff import Backoff
@@ -12,7 +12,7 @@ from everytick.node.health import Health
 from everytick.node.scope import Scope
 from everytick.node.settings import NodeSettings
 from everytick.node.slots import MOST_AHEAD, Slots
-from everytick.stores.base import Claim, ClaimKey, Commit, Offer
+from everytick.stores.base import Claim, ClaimKey, Offer
 from everytick.stores.protocols import RunStore
 
 _log = logging.getLogger("everytick.executor")
@@ -21,8 +21,11 @@ _AT_ONCE = 500
 _UNWRITTEN = 2_000
 
 
-Commits: TypeAlias = Callable[[Offer], Awaitable[tuple[list[Commit], list[Claim]]]]
-"""A commit of plans that gives what it makes to a node which offers to take it."""
+class Taking(NamedTuple):
+    """What a commit of plans may claim along, and what takes the claims that came."""
+
+    offer: Offer | None
+    arrived: Callable[[Sequence[Claim]], None]
 
 
 class Load(Protocol):
@@ -71,7 +74,6 @@ class Claimer:
         self._under_way: set[int] = set()
         self._is_answered = asyncio.Event()
         self._is_answered.set()
-        self._offering: asyncio.Task[tuple[list[Commit], int]] | None = None
         self._offered = 0
         self._is_behind = self._is_over = False
         self._is_more = True
@@ -117,8 +119,6 @@ class Claimer:
                 self._health.failed(error)
                 await asyncio.sleep(backoff.failed(error))
                 self._wake.set()
-        if self._offering is not None:
-            await asyncio.wait([self._offering])
 
     async def claim(self) -> int:
         """Claim until nothing is ready or there is no room; return how many came."""
@@ -141,26 +141,22 @@ class Claimer:
         """Return once no call is under way that may bring claims: what it brought is in the executor's hands."""
         await self._is_answered.wait()
 
-    async def offer(self, commit: Commits) -> tuple[list[Commit], int]:
-        """Let a commit of plans bring what it makes along, as far as slots are free; return its answer and how many."""
-        # A call under way may fill the same slots.
+    @contextmanager
+    def offer(self, is_wanted: bool) -> Iterator[Taking]:
+        """Reserve the free slots for the claims that a commit of plans may bring along, until it is answered."""
         slots = self._load.slots
-        free = 0 if self._under_way or not self._room() else slots.count - slots.busy - self._load.waiting
-        if free <= 0 or self._is_over:
-            return (await commit(Offer(self._scope.current, 0)))[0], 0
-        # Whoever asked may be told to stop: what was claimed in our name must arrive nevertheless.
-        self._offering = asyncio.get_running_loop().create_task(self._taken_along(commit, free))
-        return await asyncio.shield(self._offering)
-
-    async def _taken_along(self, commit: Commits, free: int) -> tuple[list[Commit], int]:
+        # A call under way may fill the same slots.
+        is_free = is_wanted and not self._under_way and not self._is_over and self._room() > 0
+        free = slots.count - slots.busy - self._load.waiting if is_free else 0
+        if free <= 0:
+            yield Taking(None, lambda claims: None)
+            return
         self._offered, asked_at = free, self._monotonic()
         try:
             with self._calling():
-                commits, claims = await commit(Offer(self._scope.current, free))
+                yield Taking(Offer(self._scope.current, free), lambda claims: self._arrived(claims, asked_at))
         finally:
             self._offered = 0
-        self._arrived(claims, asked_at)
-        return commits, len(claims)
 
     @contextmanager
     def _calling(self) -> Iterator[None]:

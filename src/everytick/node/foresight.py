@@ -7,7 +7,8 @@ that time has come; it is only written once it has, and only if nothing changed 
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
@@ -15,6 +16,7 @@ from everytick.deciding.tick import plain_tick
 from everytick.domain.decisions import Plan
 from everytick.domain.snapshots import JobSnapshot
 from everytick.node.scope import Scope
+from everytick.stores.base import Batch
 from everytick.stores.protocols import PlanStore
 
 LEAD = 1.0
@@ -24,8 +26,8 @@ _MOST = 20_000
 _IN_A_ROW = 100
 _HOLDS_FOR = timedelta(seconds=1)
 
-Made: TypeAlias = tuple[list[JobSnapshot], list[Plan]]
-"""Snapshots, and what was decided from each."""
+Made: TypeAlias = tuple[Batch, Sequence[Plan]]
+"""Jobs that were read ahead, and what was decided about each."""
 
 
 class Foresight:
@@ -34,6 +36,7 @@ class Foresight:
     def __init__(self, store: PlanStore, scope: Scope) -> None:
         self._store, self._scope = store, scope
         self._at: datetime | None = None
+        self._batch: Batch | None = None
         self._snapshots: list[JobSnapshot] = []
         self._plans: list[Plan] = []
 
@@ -41,10 +44,11 @@ class Foresight:
         """Decide now what is plain about this instant, as long as there is nothing better to do."""
         if at == self._at or not is_calm():
             return
-        self._at, self._snapshots, self._plans = at, [], []
-        async with self._store.due(self._scope.current, at, _MOST) as found:
-            batch = self._scope.runnable(found)
-        for number, snapshot in enumerate(batch, 1):
+        self._at, self._batch, self._snapshots, self._plans = at, None, [], []
+        async with self._store.due(self._scope.current, _MOST, at) as batch:
+            ours = self._scope.runnable(batch.snapshots)
+        self._batch = batch
+        for number, snapshot in enumerate(ours, 1):
             made = _tried(snapshot, at)
             if made is not None:
                 self._snapshots.append(snapshot)
@@ -54,6 +58,11 @@ class Foresight:
                 if self._at != at or not is_calm():
                     return
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether anything was decided about an instant."""
+        return bool(self._plans)
+
     def come(self, now: datetime, size: int) -> Iterator[Made]:
         """Give what was decided about an instant that has come, in parts of this size, and forget it.
 
@@ -61,11 +70,12 @@ class Foresight:
         """
         if self._at is None or now < self._at:
             return
-        at, snapshots, plans = self._at, self._snapshots, self._plans
-        self._at, self._snapshots, self._plans = None, [], []
-        if now - at < _HOLDS_FOR:
+        at, batch, snapshots, plans = self._at, self._batch, self._snapshots, self._plans
+        self._at, self._batch, self._snapshots, self._plans = None, None, [], []
+        if batch is not None and now - at < _HOLDS_FOR:
             for first in range(0, len(plans), size):
-                yield snapshots[first : first + size], plans[first : first + size]
+                part = slice(first, first + size)
+                yield replace(batch, snapshots=snapshots[part]), plans[part]
 
 
 def _tried(snapshot: JobSnapshot, at: datetime) -> Plan | None:

@@ -121,7 +121,7 @@ class Node:
             self.clock,
             self.events,
             scope=self.scope,
-            executor=self.engine.claimer,
+            claimer=self.engine.claimer,
             reporter=self.reporter,
             limit=settings.plan_limit,
         )
@@ -133,7 +133,7 @@ class Node:
             # A question that hung through an outage is answered with all that was fired meanwhile.
             self.planner.is_held = lambda: local.has_news
         self._loops = Loops(self.clock, self.health)
-        self._wind_down = WindDown(self._loops, self.engine, self.reporter, self.health, local)
+        self._wind_down = WindDown(self._loops, self.planner, self.engine, self.reporter, self.health, local)
         self._alertness = Alertness(
             store,
             settings,

@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
 from functools import partial
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from everytick.deciding.plan import plan
-from everytick.domain.decisions import Plan, Span, Why
+from everytick.domain.decisions import Plan, Span, Why, put_off
 from everytick.domain.snapshots import PLAN_LIMIT, JobSnapshot
 from everytick.domain.statuses import ENDED
 from everytick.domain.texts import (
@@ -19,42 +20,49 @@ from everytick.domain.texts import (
     OVERLAP_SKIPPED,
     TAKEN_BY_ANOTHER,
 )
-from everytick.errors import Contended, StoreUnavailable
-from everytick.node.claimer import Commits
+from everytick.domain.values import value
+from everytick.node.claimer import Taking
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
 from everytick.node.foresight import Foresight
 from everytick.node.scope import Scope
-from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Commit
-from everytick.stores.protocols import PlansAtOnce
+from everytick.stores.base import Batch, Commit, CommitAnswer, CommitAway, CommitFailed, Committed
+from everytick.stores.protocols import PlanStore
 
 _log = logging.getLogger("everytick.planner")
 
 BATCH = 500
-"""So many jobs are planned and committed together at most."""
-
-_LOOK_AGAIN = timedelta(minutes=1)
-_IN_THE_WAY = timedelta(seconds=2)
-_TRIED_AGAIN = 10
-_MOST_ASIDE = 20_000
+"""Largest batch of jobs that is planned and committed together; 500 keeps a batch's locks under 50 ms."""
 
 
 class Wakes(Protocol):
-    """Whoever is to look now."""
+    """A part of the node that looks for work when it is woken."""
 
     def wake(self) -> None:
         """Look now."""
         ...
 
 
-@runtime_checkable
 class Takes(Wakes, Protocol):
-    """Whoever may take at once what a plan makes."""
+    """The part of the node that takes what plans make."""
 
-    async def offer(self, commit: Commits) -> tuple[list[Commit], int]:
-        """Let a commit of plans bring what it makes along; return its answer and how many came."""
+    def offer(self, is_wanted: bool) -> AbstractContextManager[Taking]:
+        """Reserve the free slots for the claims that a commit of plans may bring along, until it is answered."""
         ...
+
+
+@value
+class RoundResult:
+    """What a round came to: how many jobs were looked at, and how many of the plans made or changed anything.
+
+    A job whose plan could not be written yet is not counted: it is still due, and is for another round.
+    """
+
+    jobs: int = 0
+    useful: int = 0
+
+    def __add__(self, other: "RoundResult") -> "RoundResult":
+        return RoundResult(self.jobs + other.jobs, self.useful + other.useful)
 
 
 class Planner:
@@ -62,259 +70,130 @@ class Planner:
 
     def __init__(
         self,
-        store: AnyStore,
+        store: PlanStore,
         clock: NodeClock,
         events: Events,
         *,
         scope: Scope,
-        executor: Wakes,
+        claimer: Takes,
         reporter: Wakes,
         limit: int = PLAN_LIMIT,
     ) -> None:
         self._store, self._clock, self._events, self._scope = store, clock, events, scope
-        self._executor, self._reporter, self._limit = executor, reporter, limit
+        self._claimer, self._reporter, self._limit = claimer, reporter, limit
         self.foresight = Foresight(store, scope)
-        self._at_once: tuple[PlansAtOnce, Takes] | None = None
-        if isinstance(store, PlansAtOnce) and isinstance(executor, Takes):
-            self._at_once = store, executor
-        # Jobs of which nothing at all can be written: at which revision, and when to try again.
-        self._aside: dict[str, tuple[int, datetime]] = {}
         self.is_held: Callable[[], bool] = lambda: False
         """Whether nothing may be planned now: asked again after each answer, for it may have been long in coming."""
-        self.useful = 0
+        self._is_over, self._open, self._is_idle = False, 0, asyncio.Event()
+        self._is_idle.set()
 
-    @property
-    def claims_along(self) -> bool:
-        """Whether plans bring what they make along."""
-        return self._at_once is not None
+    async def stopped(self) -> None:
+        """Commit no further batch; return when those under way are answered: what they claimed along must arrive."""
+        self._is_over = True
+        await self._is_idle.wait()
 
-    async def round(self) -> int:
-        """Plan everything that is due now, batch by batch, and return how many jobs that were.
+    async def round(self) -> RoundResult:
+        """Plan everything that is due now, batch by batch.
 
         What becomes due meanwhile, by endings above all, is for the next round: else thousands
-        that end would keep those waiting that have not begun. `useful` counts the plans so far
-        that made or changed anything.
+        that end would keep those waiting that have not begun.
         """
-        if not self._aside and (planned := await self._few()) is not None:
-            return planned
-        asked_at = self._clock.monotonic()
-        now = await self._store.now()
-        self._clock.learn(now, asked_at)
-        if self.is_held():
-            return 0
-        foreseen = await self._foreseen(now)
-        planned = await self._batch(now)
-        if planned >= BATCH:
-            planned += await self._rest(now)
-        if self._aside and await self._works_again(now):
-            planned += await self._batch(now)
-        return foreseen + planned
-
-    async def _foreseen(self, now: datetime) -> int:
-        """Write what was decided about this instant before it came; what changed since is planned as ever."""
-        planned = 0
-        for batch, plans in self.foresight.come(now, BATCH):
-            if planned:
-                # Those written so far may start. Not after the last: of the same instant the rest is still to be
-                # planned, and may have to come first.
-                await asyncio.sleep(0)
-            try:
-                commits = await self._store.commit_plans(batch, plans)
-            except StoreUnavailable:
-                raise
-            except Exception:  # noqa: BLE001, whatever a driver raises; they are still due
-                _log.exception("what was decided ahead could not be written: it is decided again")
-                continue
-            self._tell(batch, plans, commits, now)
-            planned += len(batch)
-        return planned
-
-    async def _few(self) -> int | None:
-        """Plan what is due if that is little, in as few questions as can be; None where it has to be done at length."""
-        if self._at_once is None:
-            return None
-        store, executor = self._at_once
-        asked_at = self._clock.monotonic()
-        seen = await store.glance(self._scope.current, BATCH)
-        if seen is None:
-            return None
-        now, batch = seen
-        self._clock.learn(now, asked_at)
-        if self.is_held():
-            return 0
-        if ours := self._scope.runnable(batch):
-            try:
-                plans = [self._plan(snapshot, now) for snapshot in ours]
-                commits, taken = await executor.offer(partial(store.commit_and_claim, batch, plans))
-            except Contended:
-                return await self._alone(now)
-            except StoreUnavailable:
-                raise
-            except Exception:  # noqa: BLE001, whatever a driver raises
-                return await self._failed(now)
-            self._tell(ours, plans, commits, now, taken)
-        return len(batch)
-
-    async def _rest(self, now: datetime) -> int:
-        """Plan what else is due; where a batch is held, two at once: one is decided while the other is written."""
-        if not self._store.holds_due or self._aside:
-            return await self._lane(now, BATCH)
-        # One that is not full says little: the other may just have had what this one saw.
-        lanes = [asyncio.ensure_future(self._lane(now, 1)) for _ in range(2)]
+        planned = await self._foreseen()
+        batch, first = await self._batch()
+        if not batch.more or not first.jobs:
+            return planned + first
+        # Two at once: one is decided while the other is written.
+        lanes = [asyncio.ensure_future(self._lane(batch.now)) for _ in range(2)]
         try:
-            return sum(await asyncio.gather(*lanes))
+            return sum(await asyncio.gather(*lanes), planned + first)
         finally:
             for lane in lanes:
                 lane.cancel()
             await asyncio.gather(*lanes, return_exceptions=True)
 
-    async def _lane(self, now: datetime, enough: int) -> int:
-        """Plan batch after batch until one has fewer jobs than are enough to go on."""
-        planned = 0
+    async def _lane(self, by: datetime) -> RoundResult:
+        """Plan batch after batch of what is due by this moment until one is empty."""
+        planned = RoundResult()
         while True:
             # Between two batches the executor begins what the first one made.
             await asyncio.sleep(0)
-            last = await self._batch(now)
+            _, last = await self._batch(by)
             planned += last
-            if last < enough:
+            if not last.jobs:
                 return planned
 
-    async def _batch(self, now: datetime) -> int:
-        try:
-            return await (self._around(now) if self._aside else self._together(now))
-        except Contended:
-            return await self._alone(now)
-        except StoreUnavailable:
-            raise
-        except Exception:  # noqa: BLE001, whatever a driver raises
-            return await self._failed(now)
+    async def _batch(self, by: datetime | None = None) -> tuple[Batch, RoundResult]:
+        """Plan one batch of what is due now, or by this moment."""
+        asked_at = self._clock.monotonic()
+        async with self._store.due(self._scope.current, BATCH, by) as batch:
+            if by is None:
+                self._clock.learn(batch.now, asked_at)
+            # A moment that has passed and is still to come: the store's clock was set back.
+            if self._is_over or self.is_held() or batch.is_ahead:
+                return batch, RoundResult()
+            ours = self._scope.runnable(batch.snapshots)
+            plans = [self._plan(snapshot, batch.now) for snapshot in ours]
+            done = await self._commit(batch, plans, is_last=not batch.more)
+        away = sum(1 for answer in done.answers if isinstance(answer, CommitAway))
+        return batch, RoundResult(len(batch.snapshots) - away, self._tell(ours, plans, done, batch.now))
 
-    async def _failed(self, now: datetime) -> int:
-        _log.exception("a batch of plans could not be written: each is written alone")
-        return await self._alone(now)
+    async def _commit(self, batch: Batch, plans: Sequence[Plan], *, is_last: bool) -> Committed:
+        """Write the plans; with the last of a round the store may give what is first in line along."""
+        if not plans:
+            return Committed(())
+        with self._under_way(), self._claimer.offer(is_last) as taking:
+            done = await self._store.commit_plans(batch, plans, taking.offer)
+            taking.arrived(done.claims)
+        return done
 
-    async def _alone(self, now: datetime) -> int:
-        """Plan one job after another; one whose plan cannot be written is put off and disturbs no other."""
-        planned, failures = 0, list[Exception]()
-        while ids := await self._not_aside(now):
-            for id_ in ids:
-                for snapshot in (await self._store.look([id_])).values():
-                    error = await self._failure_of(snapshot, now)
-                    failures += [] if error is None else [error]
-            planned += len(ids)
-            if len(failures) < planned:
-                # Those that were put aside stay there for a while: it is about them, and not about the store.
-                later = now + _LOOK_AGAIN
-                self._aside = {
-                    id_: (revision, at if at > now else later) for id_, (revision, at) in self._aside.items()
-                }
-                return planned
-            if len(self._aside) >= _MOST_ASIDE:
-                break
-        if failures:
-            # Not one could be written: this is about the store, unless other sessions are in the way of each.
-            await self._store.check_writable()
-            for error in failures:
-                if not isinstance(error, Contended):
-                    raise error
+    async def _foreseen(self) -> RoundResult:
+        """Write what was decided about this instant before it came; what changed since is planned with the rest."""
+        planned = RoundResult()
+        if self._is_over or not self.foresight.is_ready:
+            return planned
+        now = await self._store.now()
+        if self.is_held():
+            return planned
+        for batch, plans in self.foresight.come(now, BATCH):
+            if planned.jobs:
+                # Those written so far may start. Not after the last: of the same instant the rest is still to be
+                # planned, and may have to come first.
+                await asyncio.sleep(0)
+            done = await self._commit(batch, plans, is_last=False)
+            planned += RoundResult(len(plans), self._tell(batch.snapshots, plans, done, now))
         return planned
 
-    async def _failure_of(self, snapshot: JobSnapshot, now: datetime) -> Exception | None:
-        """Plan one job; return why that could not be written, None where it could."""
+    @contextmanager
+    def _under_way(self) -> Iterator[None]:
+        self._open += 1
+        self._is_idle.clear()
         try:
-            made = self._plan(snapshot, now)
-            self._tell([snapshot], [made], await self._store.commit_plans([snapshot], [made]), now)
-        except Contended as error:
-            name = snapshot.editions[-1].job.name
-            _log.warning("job '%s' is planned again in %.0f seconds: %s", name, _IN_THE_WAY.total_seconds(), error)
-            self._aside[snapshot.job_id] = snapshot.revision, now + _IN_THE_WAY
-            return error
-        except StoreUnavailable:
-            raise
-        except Exception as error:  # noqa: BLE001, whatever a driver raises about one plan
-            _say_failed(snapshot, NOT_ENQUEUED)
-            if not await self._is_put_off(snapshot, now) and len(self._aside) < _MOST_ASIDE:
-                self._aside[snapshot.job_id] = snapshot.revision, now
-            return error
-        return None
-
-    async def _is_put_off(self, snapshot: JobSnapshot, now: datetime) -> bool:
-        """Let it be looked at again later; say whether that could be written."""
-        try:
-            await self._store.commit_plans([snapshot], [_put_off(snapshot, now)])
-        except StoreUnavailable:
-            raise
-        except Exception:  # noqa: BLE001, it stays due, and is left out of what is planned together
-            return False
-        return True
-
-    async def _around(self, now: datetime) -> int:
-        """Plan what is due without the jobs of which nothing can be written: these stay due, and are first in line."""
-        ids = await self._not_aside(now)
-        if not ids:
-            return 0
-        batch = list((await self._store.look(ids)).values())
-        plans = [self._plan(snapshot, now) for snapshot in batch]
-        self._tell(batch, plans, await self._store.commit_plans(batch, plans), now)
-        return len(ids)
-
-    async def _not_aside(self, now: datetime) -> list[str]:
-        """Return the jobs that are due and not put aside; what was changed since is none of these any more."""
-        aside = self._aside
-        async with self._store.due(self._scope.current, now, BATCH + len(aside)) as batch:
-            ours = self._scope.runnable(batch)
-            found = [each.job_id for each in ours if each.job_id not in aside or aside[each.job_id][0] != each.revision]
-        for id_ in found[:BATCH]:
-            aside.pop(id_, None)
-        return found[:BATCH]
-
-    async def _works_again(self, now: datetime) -> bool:
-        """Try some of those again that were put aside; if one can be written, so may all of them."""
-        # None waits longer than this: one that seems to was put aside before the store's clock was set back.
-        latest = now + _LOOK_AGAIN
-        again = [id_ for id_, (_, at) in self._aside.items() if at <= now or at > latest][:_TRIED_AGAIN]
-        for id_ in again:
-            del self._aside[id_]
-            for snapshot in (await self._store.look([id_])).values():
-                if await self._failure_of(snapshot, now) is None:
-                    self._aside.clear()
-                    return True
-                self._aside[id_] = snapshot.revision, now + _LOOK_AGAIN
-        return False
-
-    async def _together(self, now: datetime) -> int:
-        async with self._store.due(self._scope.current, now, BATCH) as batch:
-            if not batch or self.is_held():
-                return 0
-            ours = self._scope.runnable(batch)
-            plans = [self._plan(snapshot, now) for snapshot in ours]
-            commits = await self._store.commit_plans(batch, plans)
-        self._tell(ours, plans, commits, now)
-        return len(batch)
+            yield
+        finally:
+            self._open -= 1
+            if not self._open:
+                self._is_idle.set()
 
     def _plan(self, snapshot: JobSnapshot, now: datetime) -> Plan:
         """Return the job's plan; one that cannot be made is put off, so that it disturbs no other job."""
         try:
             return plan(snapshot, now, self._limit)
         except Exception:  # noqa: BLE001, a schedule may be anybody's code
-            _say_failed(snapshot, NO_NEXT_RUN)
-            return _put_off(snapshot, now)
+            name = snapshot.editions[-1].job.name
+            about = {"component": "scheduler", "job": name}
+            _log.exception("%s: %s: %s", CLAIM_FAILED, name, NO_NEXT_RUN, extra=about)
+            return put_off(snapshot, now)
 
-    def _tell(
-        self,
-        batch: Sequence[JobSnapshot],
-        plans: Sequence[Plan],
-        commits: Sequence[Commit],
-        now: datetime,
-        taken: int = 0,
-    ) -> None:
-        """Tell whoever wants to know; `taken` of what was made is in the executor's hands already."""
+    def _tell(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan], done: Committed, now: datetime) -> int:
+        """Tell the other parts and those who listen what was written; return how many plans made or changed anything.
+
+        What the commit has claimed along is with the claimer already.
+        """
         told = self._events.wanted or _log.isEnabledFor(logging.INFO)
-        created, ended = -taken, False
-        self.useful += sum(1 for made in plans if made.creations or made.releases or made.endings or made.spans)
-        for snapshot, made, commit in zip(batch, plans, commits, strict=True):
-            if commit is Commit.STALE:
-                _log.debug(TAKEN_BY_ANOTHER)
+        created, ended = -len(done.claims), False
+        for snapshot, made, answer in zip(batch, plans, done.answers, strict=True):
+            if answer is not Commit.COMMITTED:
+                _log_unwritten(snapshot, answer)
                 continue
             created += len(made.creations) + len(made.releases) + len(made.cancels)
             # A retry that the next instant would have superseded was not claimable before the plan.
@@ -323,9 +202,10 @@ class Planner:
             if told or made.spans:
                 self._tell_of(snapshot, made, now)
         if created > 0:
-            self._executor.wake()
+            self._claimer.wake()
         if ended:
             self._reporter.wake()
+        return sum(1 for made in plans if made.creations or made.releases or made.endings or made.spans)
 
     def _tell_of(self, snapshot: JobSnapshot, made: Plan, now: datetime) -> None:
         name = snapshot.editions[-1].job.name
@@ -379,12 +259,14 @@ def _log_span(name: str, span: Span, first: datetime | None, next_run: datetime 
         _log.log(_LOST_RUNS[span.why], text, name, many, between, told, after, extra=about)
 
 
-def _say_failed(snapshot: JobSnapshot, why: str) -> None:
-    """Log the exception at hand, under the words that both S1-013 and S3-027 have for it."""
+def _log_unwritten(snapshot: JobSnapshot, answer: CommitAnswer) -> None:
+    """Log why a plan was not written, a refused one under the words that both S1-013 and S3-027 have for it."""
     name = snapshot.editions[-1].job.name
-    _log.exception("%s: %s: %s", CLAIM_FAILED, name, why, extra={"component": "scheduler", "job": name})
-
-
-def _put_off(snapshot: JobSnapshot, now: datetime) -> Plan:
-    """Decide nothing, and look again in a while."""
-    return Plan(snapshot.job_id, snapshot.revision, snapshot.woken, snapshot.watermark, now + _LOOK_AGAIN)
+    about = {"component": "scheduler", "job": name}
+    if isinstance(answer, CommitFailed):
+        text = "%s: %s: %s: %s; it is planned again in a minute"
+        _log.error(text, CLAIM_FAILED, name, NOT_ENQUEUED, answer.reason, extra=about)
+    elif isinstance(answer, CommitAway):
+        _log.warning("job '%s' is planned again soon: %s", name, answer.reason, extra=about)
+    else:
+        _log.debug(TAKEN_BY_ANOTHER)

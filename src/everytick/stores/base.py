@@ -5,12 +5,12 @@ from dataclasses import field, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from random import SystemRandom
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from everytick.domain.job import Job
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.occurrence import Attempt, Occurrence, TaskRun
-from everytick.domain.snapshots import Ended, Pause
+from everytick.domain.snapshots import Ended, JobSnapshot, Pause
 from everytick.domain.steps import OccurrenceSnapshot
 from everytick.domain.values import value
 
@@ -40,11 +40,28 @@ class Commit(Enum):
     STALE = "stale"
 
 
+@value
+class CommitAway:
+    """The item was not written and may be later: its home does not answer, or another session is in its way."""
+
+    reason: str
+
+
+@value
+class CommitFailed:
+    """The store tried the item alone and refused it. A refused plan is set aside: its job is looked at in a minute."""
+
+    reason: str
+
+
+CommitAnswer: TypeAlias = Commit | CommitAway | CommitFailed
+"""What became of one plan, step or note; never of a batch."""
+
 _random = SystemRandom()
 
 
 def new_token() -> int:
-    """Return the token of a claim. It comes from the system, since a forked process shares its parent's generator."""
+    """Return the token of a claim or batch. The system draws it: a forked process shares its parent's generator."""
     return _random.getrandbits(63)
 
 
@@ -254,8 +271,32 @@ class NodeRecord:
 
 
 @value
+class Batch:
+    """Jobs that are due, as a plan may see them, and the time by which they are due and are to be planned.
+
+    `now` is the store's own time, or the moment that was asked for; `is_ahead` says that this moment was still to
+    come. `token` names the batch in what is written: a commit that is repeated is known by it. `more` says that
+    the store may have more of the scope that is due by `now`.
+    """
+
+    now: datetime
+    snapshots: Sequence[JobSnapshot]
+    token: int
+    more: bool = False
+    is_ahead: bool = False
+
+
+@value
 class Offer:
     """What a node would claim at once of what its plans make: up to `limit` of its scope."""
 
     scope: NodeScope
     limit: int
+
+
+@value
+class Committed:
+    """What became of each plan, and what the node owns now of what it offered to take."""
+
+    answers: Sequence[CommitAnswer]
+    claims: Sequence[Claim] = ()

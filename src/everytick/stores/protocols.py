@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol
 
 from everytick.domain.decisions import Plan, Span
 from everytick.domain.definers import Undefined
@@ -24,9 +24,11 @@ from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.stores.base import (
     Ahead,
+    Batch,
     Claim,
     ClaimKey,
     Commit,
+    Committed,
     Edits,
     JobRecord,
     NodeRecord,
@@ -128,37 +130,20 @@ class PlanStore(Protocol):
         """Return the store's time."""
         ...
 
-    def due(self, scope: NodeScope, now: datetime, limit: int) -> AbstractAsyncContextManager[Sequence[JobSnapshot]]:
+    def due(self, scope: NodeScope, limit: int, by: datetime | None = None) -> AbstractAsyncContextManager[Batch]:
         """Give up to `limit` jobs of the scope whose `wake_at` has come, longest-waiting first.
 
-        A store may hold them until the batch ends; where it does not, two nodes may see the
-        same job, and the revision check in `commit_plans` settles it.
+        With `by` those whose `wake_at` has come by this moment, past or future. No two batches that
+        one node has open at the same time share a job. Another node may see the same job: the
+        revision check in `commit_plans` settles it.
         """
         ...
 
-    async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
-        """Write each plan whole, on the condition that its job's revision is still the snapshot's."""
-        ...
+    async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
+        """Write each plan whole, on the condition that its job's revision is still the snapshot's.
 
-
-@runtime_checkable
-class PlansAtOnce(Protocol):
-    """What a store has besides where the way to it is long: a planner's rounds in fewer questions."""
-
-    async def glance(self, scope: NodeScope, limit: int) -> tuple[datetime, Sequence[JobSnapshot]] | None:
-        """Return the store's time and the jobs of the scope whose `wake_at` has come by then; None for many.
-
-        They are not held: the revision settles it where two nodes see the same job.
-        """
-        ...
-
-    async def commit_and_claim(
-        self, batch: Sequence[JobSnapshot], plans: Sequence[Plan], offer: Offer
-    ) -> tuple[list[Commit], list[Claim]]:
-        """Do what `commit_plans` does, and give the node at once what would be the first in line.
-
-        What is given is claimed as `claim` would do it. Where anything else is ready, or more is
-        made than offered for, nothing is given: then the line decides.
+        A store may give the node at once what it offers to take, if `claim` in the next moment
+        would give it. Nothing of a batch whose `now` is still to come is written.
         """
         ...
 

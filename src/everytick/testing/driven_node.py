@@ -118,7 +118,7 @@ class DrivenNode:
     async def _plan(self) -> int:
         planned = 0
         await self._node.look_around()
-        while found := await self._planner.round():
+        while found := (await self._planner.round()).jobs:
             planned += found
         await self._obey()
         return planned

@@ -1,16 +1,14 @@
 """A plan and a claim at once: what a plan makes and would be the first in line needs no second question."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from everytick.deciding.plan import plan
 from everytick.domain.facts import Pause, Trigger
 from everytick.domain.job import Job
-from everytick.domain.snapshots import JobSnapshot
-from everytick.stores.base import Claim, Commit, NodeScope, Offer
+from everytick.stores.base import Batch, Claim, Commit, CommitAnswer, Committed, NodeScope, Offer
+from everytick.stores.postgres.due import OwnBatch
 from everytick.stores.postgres.store import PostgresStore
-from tests.stores.acting import began, ended, job, occurrences, plan_once, statuses
+from tests.stores.acting import began, ended, job, occurrences, plan_once, plans_of, statuses
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.proxy import Cut, Proxy
 
@@ -25,15 +23,18 @@ async def asked_for(store: PostgresStore, *jobs: Job) -> None:
         await store.request(each.job_id, Trigger("k"))
 
 
-async def seen(store: PostgresStore) -> Sequence[JobSnapshot]:
-    found = await store.glance(NodeScope("node-1", ("", "queue:other")), 100)
-    assert found is not None
-    return found[1]
+SCOPE = NodeScope("node-1", ("", "queue:other"))
 
 
-async def commit(store: PostgresStore, offer: Offer = OFFER) -> tuple[list[Commit], list[Claim]]:
-    batch = await seen(store)
-    return await store.commit_and_claim(batch, [plan(each, await store.now()) for each in batch], offer)
+async def seen(store: PostgresStore) -> Batch:
+    async with store.due(SCOPE, 100) as batch:
+        return batch
+
+
+async def commit(store: PostgresStore, offer: Offer = OFFER) -> tuple[list[CommitAnswer], list[Claim]]:
+    async with store.due(SCOPE, 100) as batch:
+        done = await store.commit_plans(batch, plans_of(batch), offer)
+    return list(done.answers), list(done.claims)
 
 
 async def test_what_a_plan_makes_is_given_at_once_as_a_claim_would_give_it(
@@ -77,7 +78,7 @@ async def test_it_stands_in_line_where_the_time_of_an_early_one_has_come(
 
 async def test_nothing_is_given_of_other_queues_or_of_unknown_jobs(store: PostgresStore) -> None:
     await asked_for(store, job("elsewhere", queue="other"), job("unknown"), job("one"))
-    [unknown] = [each.job_id for each in await seen(store) if each.editions[-1].job.name == "unknown"]
+    [unknown] = [each.job_id for each in (await seen(store)).snapshots if each.editions[-1].job.name == "unknown"]
     answers, [claim] = await commit(store, replace(OFFER, scope=NodeScope("node-1", unknown=frozenset([unknown]))))
     assert (answers, claim.job.name) == ([Commit.COMMITTED] * 3, "one")
     assert sorted(await statuses(store)) == ["pending", "pending", "running"]
@@ -92,9 +93,8 @@ async def test_the_line_decides_where_more_is_made_than_was_offered_for(store: P
 async def test_a_plan_that_is_stale_gives_nothing(store: PostgresStore) -> None:
     await asked_for(store)
     batch = await seen(store)
-    plans = [plan(each, await store.now()) for each in batch]
-    await store.request(batch[0].job_id, Pause())
-    assert await store.commit_and_claim(batch, plans, OFFER) == ([Commit.STALE], [])
+    await store.request(batch.snapshots[0].job_id, Pause())
+    assert await store.commit_plans(batch, plans_of(batch), OFFER) == Committed([Commit.STALE])
     assert await statuses(store) == []
 
 
@@ -133,32 +133,36 @@ async def test_a_claim_whose_answer_is_lost_comes_with_the_beat(
     proxy, store = through
     await asked_for(store)
     batch = await seen(store)
-    plans = [plan(each, clock.time) for each in batch]
     proxy.arm(Cut.AFTER, only="B")
-    assert await store.commit_and_claim(batch, plans, OFFER) == ([Commit.COMMITTED], [])
+    assert await store.commit_plans(batch, plans_of(batch), OFFER) == Committed([Commit.COMMITTED])
     assert proxy.cuts == 1
     [adopted] = (await store.beat("node-1", [])).adopt
     assert adopted.fence == 1
     assert await statuses(store) == ["running"]
 
 
-async def test_a_glance_tells_the_time_and_nothing_where_nothing_is_due(
+async def is_held(store: PostgresStore) -> bool:
+    async with store.due(SCOPE, 100) as batch:
+        assert isinstance(batch, OwnBatch)
+        return batch.secrets.held is not None
+
+
+async def test_a_batch_tells_the_time_and_nothing_where_nothing_is_due(
     store: PostgresStore, clock: ManualClock
 ) -> None:
-    assert await store.glance(NodeScope("node-1"), 100) == (clock.time, [])
+    assert ((await seen(store)).now, (await seen(store)).snapshots) == (clock.time, [])
     await store.put(job())
     await plan_once(store)
     clock.move(minutes=5)
-    assert await store.glance(NodeScope("node-1"), 100) == (clock.time, [])
+    assert ((await seen(store)).now, (await seen(store)).snapshots) == (clock.time, [])
 
 
-async def test_a_glance_leaves_many_to_whoever_holds_them(store: PostgresStore, clock: ManualClock) -> None:
+async def test_many_are_held_and_a_few_are_only_read(store: PostgresStore, clock: ManualClock) -> None:
     store.unheld = 2
     for number in range(3):
         await store.put(job(f"job-{number}"))
-    assert await store.glance(NodeScope("node-1"), 100) is None
+    assert await is_held(store)
     assert await plan_once(store) == [Commit.COMMITTED] * 3
     clock.move(minutes=1)
-    assert await store.glance(NodeScope("node-1"), 100) is None, "as long as the last ones were many"
-    assert await plan_once(store) == []
-    assert await store.glance(NodeScope("node-1"), 100) == (clock.time, [])
+    assert await is_held(store), "as long as the last ones were many"
+    assert not await is_held(store)

@@ -12,10 +12,10 @@ import pytest
 
 from everytick.deciding.plan import plan
 from everytick.errors import StoreUnavailable
-from everytick.stores.base import Commit, NodeScope
+from everytick.stores.base import Commit, CommitAnswer, NodeScope
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
-from tests.stores.acting import job, plan_once, statuses
+from tests.stores.acting import batch_of, job, plan_once, statuses
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.proxy import Cut, Proxy, proxied
 
@@ -45,17 +45,18 @@ async def test_a_plan_whose_commit_is_cut_off_is_written_once_and_answered_so(
     proxy, store = through
     await define(store, clock)
     store.unheld = 20 if how == "few" else 0
-    answers = None
-    async with store.due(NodeScope("node-1"), clock.time, 10) as batch:
-        plans = [plan(snapshot, clock.time) for snapshot in batch]
+    answers: list[CommitAnswer] = []
+    async with store.due(NodeScope("node-1"), 10) as batch:
+        plans = [plan(snapshot, clock.time) for snapshot in batch.snapshots]
         if how == "held":
             proxy.arm(cut, times, only="Q")
-            answers = await store.commit_plans(batch, plans)
+            answers += (await store.commit_plans(batch, plans)).answers
     if how != "held":
         proxy.arm(cut, times, only="B" if how == "few" else "Q")
         with suppress(StoreUnavailable):
-            answers = await store.commit_plans(batch if how == "few" else list(batch), plans)
-    if answers is None:
+            asked = batch if how == "few" else batch_of(batch.now, *batch.snapshots)
+            answers += (await store.commit_plans(asked, plans)).answers
+    if not answers:
         assert (cut, times) == (Cut.BEFORE, 2), "two chances, and both were lost"
         assert await revisions(db) == {2}
     else:
@@ -70,22 +71,13 @@ async def test_a_plan_that_was_stale_before_the_line_was_cut_is_stale(
 ) -> None:
     proxy, store = through
     await define(store, clock)
-    async with store.due(NodeScope("node-1"), clock.time, 10) as batch:
-        plans = [plan(snapshot, clock.time) for snapshot in batch]
-        await store.remove(batch[0].job_id)
+    async with store.due(NodeScope("node-1"), 10) as batch:
+        plans = [plan(snapshot, clock.time) for snapshot in batch.snapshots]
+        await store.remove(batch.snapshots[0].job_id)
         proxy.arm(Cut.AFTER)
-        answers = await store.commit_plans(batch, plans)
+        done = await store.commit_plans(batch, plans)
     assert proxy.cuts == 1
-    assert answers == [Commit.STALE, *[Commit.COMMITTED] * (JOBS - 1)]
-
-
-async def test_a_server_that_never_saw_the_transaction_knows_nothing_of_its_fate(store: PostgresStore, db: Any) -> None:
-    """A standby that took over without the last transactions: the plan is then simply committed anew."""
-    door = store._door
-    assert await door.fate(db, str(2**40)) is None
-    async with db.transaction():
-        name = await db.fetchval("select pg_current_xact_id()::text")
-    assert await door.fate(db, name) == "committed"
+    assert done.answers == [Commit.STALE, *[Commit.COMMITTED] * (JOBS - 1)]
 
 
 async def killed(proxy: Proxy, schema: str, deed: str, cut: Cut) -> None:

@@ -1,22 +1,22 @@
 """Very many due at once: a node plans two batches at the same time, and neither sees the other's jobs."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from typing import Any
 
 import pytest
 
 from everytick.domain.decisions import Plan
-from everytick.domain.snapshots import JobSnapshot
 from everytick.node import planner
+from everytick.node.claimer import Taking
 from everytick.node.clock import NodeClock
 from everytick.node.events import Events
 from everytick.node.planner import Planner
 from everytick.node.scope import Scope
 from everytick.node.settings import node_settings
-from everytick.stores.base import Commit, NodeScope
+from everytick.stores.base import Batch, Commit, Committed, NodeScope, Offer
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
 from tests.stores.acting import job, statuses
@@ -34,8 +34,8 @@ class Watched(PostgresStore):
         self.two_at_once = asyncio.Event()
 
     @asynccontextmanager
-    async def due(self, scope: NodeScope, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
-        async with super().due(scope, now, limit) as batch:
+    async def due(self, scope: NodeScope, limit: int, by: datetime | None = None) -> AsyncIterator[Batch]:
+        async with super().due(scope, limit, by) as batch:
             self.begun += 1
             self.open_now += 1
             if self.open_now == 2:
@@ -45,17 +45,23 @@ class Watched(PostgresStore):
             finally:
                 self.open_now -= 1
 
-    async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
+    async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
         if self.begun > 1:
             await asyncio.wait_for(self.two_at_once.wait(), 20)
-        answers = await super().commit_plans(batch, plans)
-        assert set(answers) == {Commit.COMMITTED}, "a plan was made in vain"
-        return answers
+        done = await super().commit_plans(batch, plans, offer)
+        assert set(done.answers) == {Commit.COMMITTED}, "a plan was made in vain"
+        return done
 
 
-class Nobody:
+class Busy:
+    """A claimer without a free slot, and a reporter with nothing to report."""
+
     def wake(self) -> None:
         pass
+
+    @contextmanager
+    def offer(self, is_wanted: bool) -> Iterator[Taking]:
+        yield Taking(None, lambda claims: None)
 
 
 async def test_two_batches_are_planned_at_once_and_none_in_vain(
@@ -70,8 +76,8 @@ async def test_two_batches_are_planned_at_once_and_none_in_vain(
     watched.unheld = 0
     await watched.open()
     scope = Scope("node-1", "", node_settings(), EveryJob())
-    made = Planner(watched, NodeClock(), Events(), scope=scope, executor=Nobody(), reporter=Nobody())
-    assert await made.round() == 30
+    made = Planner(watched, NodeClock(), Events(), scope=scope, claimer=Busy(), reporter=Busy())
+    assert (await made.round()).jobs == 30
     assert await statuses(store) == ["pending"] * 30
     assert watched.open_now == 0
     await watched.close()

@@ -15,7 +15,7 @@ from everytick.stores.postgres.due import UNHELD
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
 from tests.stores.acting import began as begun
-from tests.stores.acting import claim_one, ended, job, occurrences, plan_once, run_one, statuses
+from tests.stores.acting import claim_one, ended, job, occurrences, plan_once, plans_of, run_one, statuses
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.kit import schema
 
@@ -28,17 +28,15 @@ async def test_two_planners_share_what_is_due(store: PostgresStore, other: Postg
     for number in range(6):
         await store.put(job(f"job-{number}"))
     async with (
-        store.due(SCOPE, clock.time, 4) as first,
-        other.due(SCOPE, clock.time, 4) as second,
+        store.due(SCOPE, 4) as first,
+        other.due(SCOPE, 4) as second,
     ):
-        assert (len(first), len(second)) == (4, 2)
-        assert not {each.job_id for each in first} & {each.job_id for each in second}
+        assert (len(first.snapshots), len(second.snapshots)) == (4, 2)
+        assert not {each.job_id for each in first.snapshots} & {each.job_id for each in second.snapshots}
         for planner, batch in ((store, first), (other, second)):
-            assert set(await planner.commit_plans(batch, [plan(each, clock.time) for each in batch])) == {
-                Commit.COMMITTED
-            }
-    async with store.due(SCOPE, clock.time, 10) as batch:
-        assert batch == []
+            assert set((await planner.commit_plans(batch, plans_of(batch))).answers) == {Commit.COMMITTED}
+    async with store.due(SCOPE, 10) as batch:
+        assert batch.snapshots == []
 
 
 async def test_what_was_held_is_due_again_when_nothing_was_committed(
@@ -46,10 +44,10 @@ async def test_what_was_held_is_due_again_when_nothing_was_committed(
 ) -> None:
     store.unheld = other.unheld = 0
     await store.put(job())
-    async with store.due(SCOPE, clock.time, 10), other.due(SCOPE, clock.time, 10) as batch:
-        assert batch == []
-    async with other.due(SCOPE, clock.time, 10) as batch:
-        assert len(batch) == 1
+    async with store.due(SCOPE, 10), other.due(SCOPE, 10) as batch:
+        assert batch.snapshots == []
+    async with other.due(SCOPE, 10) as batch:
+        assert len(batch.snapshots) == 1
 
 
 async def test_a_planner_that_falls_silent_loses_its_hold_and_its_plan_is_settled_by_the_revision(
@@ -59,10 +57,10 @@ async def test_a_planner_that_falls_silent_loses_its_hold_and_its_plan_is_settle
     stored = await store.put(job())
     clock.move(hours=1)
     store.held_for, store.unheld = timedelta(milliseconds=50), 0
-    async with store.due(SCOPE, clock.time, 10) as batch:
-        plans = [plan(each, clock.time) for each in batch]
+    async with store.due(SCOPE, 10) as batch:
+        plans = plans_of(batch)
         await store.rename(stored.job_id, "renamed")
-        assert await store.commit_plans(batch, plans) == [Commit.STALE]
+        assert (await store.commit_plans(batch, plans)).answers == [Commit.STALE]
     assert await occurrences(store) == []
     assert await plan_once(store) == [Commit.COMMITTED]
     assert await statuses(store) == ["pending"]
@@ -169,18 +167,18 @@ async def test_a_few_are_not_held_and_planned_once_all_the_same(
     stored = await store.put(job())
     clock.move(hours=1)
     async with (
-        store.due(SCOPE, clock.time, 10) as first,
-        other.due(SCOPE, clock.time, 10) as second,
+        store.due(SCOPE, 10) as first,
+        other.due(SCOPE, 10) as second,
     ):
-        assert first == second
+        assert first.snapshots == second.snapshots
         await store.rename(stored.job_id, "renamed")  # with a hold it would wait for its end
-        assert await store.commit_plans(first, [plan(each, clock.time) for each in first]) == [Commit.STALE]
+        assert (await store.commit_plans(first, plans_of(first))).answers == [Commit.STALE]
     async with (
-        store.due(SCOPE, clock.time, 10) as first,
-        other.due(SCOPE, clock.time, 10) as second,
+        store.due(SCOPE, 10) as first,
+        other.due(SCOPE, 10) as second,
     ):
-        assert await store.commit_plans(first, [plan(each, clock.time) for each in first]) == [Commit.COMMITTED]
-        assert await other.commit_plans(second, [plan(each, clock.time) for each in second]) == [Commit.STALE]
+        assert (await store.commit_plans(first, plans_of(first))).answers == [Commit.COMMITTED]
+        assert (await other.commit_plans(second, plans_of(second))).answers == [Commit.STALE]
     assert await statuses(store) == ["pending"]
 
 
@@ -191,12 +189,12 @@ async def test_as_soon_as_there_are_more_than_a_few_they_are_held(
     for number in range(3):
         await store.put(job(f"job-{number}"))
     async with (
-        store.due(SCOPE, clock.time, 2) as first,
-        other.due(SCOPE, clock.time, 10) as second,
+        store.due(SCOPE, 2) as first,
+        other.due(SCOPE, 10) as second,
     ):
-        assert (len(first), len(second)) == (2, 1)
-    async with store.due(SCOPE, clock.time, 1) as only:
-        assert only[0] == first[0], "the one that waits longest"
+        assert (len(first.snapshots), len(second.snapshots)) == (2, 1)
+    async with store.due(SCOPE, 1) as only:
+        assert only.snapshots[0] == first.snapshots[0], "the one that waits longest"
 
 
 async def test_a_round_goes_on_where_its_last_batch_ended_and_comes_back_for_what_is_left(
@@ -210,14 +208,14 @@ async def test_a_round_goes_on_where_its_last_batch_ended_and_comes_back_for_wha
     clock.move(hours=1)
     seen = []
     for _ in range(4):
-        async with store.due(SCOPE, clock.time, 2) as batch:
-            seen.append([each.job_id for each in batch])
+        async with store.due(SCOPE, 2, clock.time) as batch:
+            seen.append([each.job_id for each in batch.snapshots])
     assert [len(each) for each in seen] == [2, 2, 1, 2]
     assert len({id_ for each in seen[:3] for id_ in each}) == 5
     assert seen[3] == seen[0]
     clock.move(minutes=1)
-    async with store.due(SCOPE, clock.time, 2) as batch:
-        assert [each.job_id for each in batch] == seen[0], "a new round begins at the beginning"
+    async with store.due(SCOPE, 2) as batch:
+        assert [each.job_id for each in batch.snapshots] == seen[0], "a new round begins at the beginning"
 
 
 async def test_many_plans_do_not_hide_an_ending_that_came_in_between_either(
@@ -232,22 +230,22 @@ async def test_many_plans_do_not_hide_an_ending_that_came_in_between_either(
         await plan_once(store)
         await plan_once(store)
     clock.move(hours=1)
-    async with store.due(SCOPE, clock.time, 1) as batch:
-        made = [plan(each, clock.time) for each in batch]
+    async with store.due(SCOPE, 1) as batch:
+        made = plans_of(batch)
         await run_one(store)
-        assert await store.commit_plans(batch, made) == [Commit.COMMITTED]
+        assert (await store.commit_plans(batch, made)).answers == [Commit.COMMITTED]
     # Nothing was known of a fact when it was held: it is still there, and makes the job due.
     assert (await store.get([stored.job_id]))[stored.job_id].wake_at == clock.time
     await store.request(stored.job_id, Trigger("k"))
     await plan_once(store)
     claim = await claim_one(store)
     await store.request(stored.job_id, Trigger("l"))
-    async with store.due(SCOPE, clock.time, 1) as batch:
-        made = [plan(each, clock.time) for each in batch]
+    async with store.due(SCOPE, 1) as batch:
+        made = [plan(each, clock.time) for each in batch.snapshots]
         assert made[0].wake_at != clock.time
         step = ended(begun(claim, clock.time), clock.time)
         assert await store.commit_steps([(claim, step)]) == [Commit.COMMITTED]
-        assert await store.commit_plans(batch, made) == [Commit.COMMITTED]
+        assert (await store.commit_plans(batch, made)).answers == [Commit.COMMITTED]
     assert (await store.get([stored.job_id]))[stored.job_id].wake_at == clock.time
 
 
@@ -270,7 +268,8 @@ async def test_one_that_ends_while_a_snapshot_is_read_is_either_busy_or_over(
         return await read(*given)
 
     monkeypatch.setattr(store._compiled, "read", read_meanwhile)
-    async with store.due(SCOPE, clock.time, 1) as [seen]:
+    async with store.due(SCOPE, 1) as batch:
+        [seen] = batch.snapshots
         assert seen.busy_count == 0
         assert seen.last_end is not None
         assert seen.last_end.ended_at == clock.time

@@ -148,7 +148,8 @@ async def test_an_amended_occurrence_keeps_its_own_policies(opened: SqliteStore,
     set_ = overrides(Level.OCCURRENCE, {"priority": 7, "payload": {"x": 3}, "task_timeout": "9s"})
     amend = Amend(clock.time.replace(hour=10), set_)
     await opened.request(stored.job_id, amend)
-    async with opened.due(NodeScope("node-1"), clock.time, 1) as [snapshot]:
+    async with opened.due(NodeScope("node-1"), 1) as batch:
+        [snapshot] = batch.snapshots
         assert snapshot.adjustments == (adjustment_of(amend),)
     clock.move(hours=1)
     await plan_once(opened)

@@ -12,11 +12,10 @@ from typing import Any, TypeAlias
 from everytick.deciding.plan import plan
 from everytick.domain.decisions import Plan
 from everytick.domain.facts import Cancel, Pause, Resume, Trigger
-from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import ENDED
 from everytick.domain.steps import Step
 from everytick.errors import EverytickError
-from everytick.stores.base import Claim, NodeScope, Orders
+from everytick.stores.base import Batch, Claim, CommitAnswer, NodeScope, Orders
 from tests.stores.acting import FAILED, AnyStore, began, ended, job, occurrences, plan_once, reap
 from tests.stores.clock import ManualClock
 
@@ -40,7 +39,7 @@ class Scene:
     pending_id: str
     beats: int
     asked_id: str
-    batch: Sequence[JobSnapshot]
+    batch: Batch
     plans: Sequence[Plan]
 
 
@@ -57,8 +56,8 @@ async def set_up(store: AnyStore, clock: ManualClock) -> Scene:
     clock.move(hours=1)
     now = await store.now()
     asked_id = (await store.request(stored.job_id, Trigger("open", call=1))).id
-    async with store.due(NodeScope("node-1"), now, 10) as batch:
-        plans = [plan(snapshot, now) for snapshot in batch]
+    async with store.due(NodeScope("node-1"), 10) as batch:
+        plans = [plan(snapshot, now) for snapshot in batch.snapshots]
     made = await occurrences(store)
     assert [str(each.status) for each in made] == ["running", "pending", "queued"]
     success, failure = ended(begun, now), ended(begun, now, FAILED)
@@ -71,12 +70,16 @@ async def set_up(store: AnyStore, clock: ManualClock) -> Scene:
 Deed: TypeAlias = Callable[[AnyStore, Scene], Awaitable[Any]]
 
 
+async def _commit_old_plans(store: AnyStore, scene: Scene) -> list[CommitAnswer]:
+    return list((await store.commit_plans(scene.batch, scene.plans)).answers)
+
+
 DEEDS: Mapping[str, Deed] = {
     "claim": lambda store, scene: store.claim(NodeScope("node-3"), 5),
     "end": lambda store, scene: store.commit_steps([(scene.claim, scene.success)]),
     "park": lambda store, scene: store.commit_steps([(scene.claim, scene.failure)]),
     "plan": lambda store, scene: plan_once(store),
-    "old_plan": lambda store, scene: store.commit_plans(scene.batch, scene.plans),
+    "old_plan": _commit_old_plans,
     "beat": lambda store, scene: store.beat("node-1", [scene.claim.key]),
     "orphans": lambda store, scene: store.orphans("node-2", 10, {"node-1": scene.beats}),
     "overdue": lambda store, scene: store.orphans("node-2", 10, {}, [scene.claim.key]),
@@ -134,7 +137,7 @@ async def state(store: AnyStore, scene: Scene) -> dict[str, Any]:
         "job": await store.get([scene.job_id]),
         "seen by a plan": await store.look([scene.job_id]),
         "occurrences": [(_untimed(whole.occurrence), whole.runs, whole.attempts) for whole in wholes],
-        "spans": list(await store.spans(scene.job_id, scene.batch[0].watermark, await store.now())),
+        "spans": list(await store.spans(scene.job_id, scene.batch.snapshots[0].watermark, await store.now())),
         "reports": [each.id for each in await store.reports(NodeScope("node-1"), 100)],
         "nodes": [(node.id, node.beat_at, node.holds, node.beats) for node in await store.nodes()],
     }

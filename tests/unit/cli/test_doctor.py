@@ -97,8 +97,8 @@ def test_a_silent_node_that_holds_something_is_a_finding(cli: Cli, shop: Everyti
         from everytick.deciding.plan import plan
 
         now = await store.now()
-        async with store.due(await everything(store), now, 10) as batch:
-            await store.commit_plans(batch, [plan(each, now) for each in batch])
+        async with store.due(await everything(store), 10) as batch:
+            await store.commit_plans(batch, [plan(each, now) for each in batch.snapshots])
         await store.beat("host-1", [])
         [claim] = await store.claim(await everything(store, "host-1"), 1)
         assert claim.occurrence.owner == "host-1"

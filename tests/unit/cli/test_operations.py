@@ -158,8 +158,8 @@ def test_what_has_not_ended_cannot_be_replayed(cli: Cli, shop: Everytick) -> Non
 
         store = await shop._opened()
         now = await store.now()
-        async with store.due(await everything(store), now, 10) as batch:
-            await store.commit_plans(batch, [plan(each, now) for each in batch])
+        async with store.due(await everything(store), 10) as batch:
+            await store.commit_plans(batch, [plan(each, now) for each in batch.snapshots])
         await shop.close()
 
     asyncio.run(planned())

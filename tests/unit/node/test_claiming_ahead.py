@@ -1,10 +1,14 @@
 """Whatever is running runs: a node claims what begins at once, and gives back what does not (F1, F2)."""
 
+from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
+from everytick.domain.decisions import Plan
 from everytick.domain.job import Job
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.stores.base import Claim, NodeScope
+from everytick.stores.base import Batch, Claim, Committed, NodeScope, Offer
 from everytick.stores.memory.store import MemoryStore
 from tests.unit.node.worlds import World, living, passing, pause
 
@@ -104,19 +108,28 @@ def test_a_stop_gives_back_what_has_not_begun_and_a_long_downtime_ends_nothing()
 
 
 class Late(MemoryStore):
-    """A store whose next answer to a claim stays in the socket, as it does while a process is stopped."""
+    """A store whose next answer with claims stays in the socket, as it does while a process is stopped."""
 
-    answers_after = 0.0
+    answers_after, claims_along = 0.0, True
 
     async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
         claims = await super().claim(scope, limit)
+        await self._stop(claims)
+        return claims
+
+    async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
+        done = await super().commit_plans(batch, plans, offer if self.claims_along else None)
+        await self._stop(done.claims)
+        return done
+
+    async def _stop(self, claims: Sequence[Claim]) -> None:
         if claims and self.answers_after:
             seconds, self.answers_after = self.answers_after, 0.0
             await passing(seconds)
-        return claims
 
 
-def test_what_was_asked_for_longer_ago_than_node_timeout_is_not_begun() -> None:
+@pytest.mark.parametrize("along", [True, False], ids=["claimed along", "claimed"])
+def test_what_was_asked_for_longer_ago_than_node_timeout_is_not_begun(along: bool) -> None:
     """I5: another node may have taken it over; it is given back unread."""
 
     async def story(world: World) -> None:
@@ -127,6 +140,7 @@ def test_what_was_asked_for_longer_ago_than_node_timeout_is_not_begun() -> None:
 
         store = world.store
         assert isinstance(store, Late)
+        store.claims_along = along
         job = await world.define("work", work)
         node = world.node(node_timeout="20s")
         await node.start()

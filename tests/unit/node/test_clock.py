@@ -1,10 +1,10 @@
 """The node's clock: never ahead of the store's, and with it wherever that is set to."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
+from everytick.domain.decisions import Plan
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.node.clock import NodeClock
 from everytick.schedules.interval import every
@@ -168,14 +168,14 @@ def test_a_timeout_of_a_task_is_counted_on_the_owners_own_clock(live: Live) -> N
 
 
 class Refusing(MemoryStore):
-    """A store that takes nothing at all about the job `bad` for a while."""
+    """A store that takes no occurrence of the job `bad` for a while."""
 
     refuses = False
 
-    async def commit_plans(self, batch: Any, plans: Any) -> list[Commit]:
-        if self.refuses and any(snapshot.editions[-1].job.name == "bad" for snapshot in batch):
+    def _commit_plan(self, plan: Plan, token: int, now: datetime) -> Commit:
+        if self.refuses and self._tables.jobs[plan.job_id].name == "bad" and plan.creations:
             raise ValueError("no such column")
-        return await super().commit_plans(batch, plans)
+        return super()._commit_plan(plan, token, now)
 
 
 def test_a_job_that_was_put_aside_is_tried_again_though_the_clock_was_set_back() -> None:

@@ -1,17 +1,20 @@
 """When things start: at their instant, never before it, without drift, in order, as many as there are slots."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+from everytick.domain.decisions import Plan
 from everytick.domain.facts import Pause
 from everytick.domain.job import Job
 from everytick.domain.policies import Overlap
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.runners.catalogue import Catalogue
 from everytick.schedules.interval import every
-from everytick.stores.base import Commit
+from everytick.stores.base import Batch, Commit, Committed, Offer
 from everytick.stores.memory import MemoryStore
 from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import NOON, World, living, passing, pause
@@ -340,7 +343,7 @@ def test_a_first_look_that_fails_ends_the_start() -> None:
     """S0-101: for another reason than a silent store, it surfaces as the contract says."""
 
     class Broken(MemoryStore):
-        async def commit_plans(self, batch: Any, plans: Any) -> list[Commit]:
+        def _commit_plan(self, plan: Plan, token: int, now: datetime) -> Commit:
             raise ValueError("no such table")
 
     async def story(world: World) -> None:
@@ -349,7 +352,7 @@ def test_a_first_look_that_fails_ends_the_start() -> None:
 
         await world.define("tick", body, every("1s", start=NOON))
         await pause("5s")
-        with pytest.raises(RuntimeError, match="recovery failed: no such table"):
+        with pytest.raises(RuntimeError, match=r"recovery failed: .*no such table"):
             await world.node().start()
 
     living(story, Broken)
@@ -359,11 +362,10 @@ def test_a_plan_that_cannot_be_written_stops_no_other_job(caplog: pytest.LogCapt
     """D7: written one by one, the bad one is put off and told by name."""
 
     class Picky(MemoryStore):
-        async def commit_plans(self, batch: Any, plans: Any) -> list[Commit]:
-            named = zip((snapshot.editions[-1].job.name for snapshot in batch), plans, strict=True)
-            if any(name == "bad" and plan.creations for name, plan in named):
+        def _commit_plan(self, plan: Plan, token: int, now: datetime) -> Commit:
+            if self._tables.jobs[plan.job_id].name == "bad" and plan.creations:
                 raise ValueError("no such column")
-            return await super().commit_plans(batch, plans)
+            return super()._commit_plan(plan, token, now)
 
     async def story(world: World) -> None:
         ran: list[float] = []
@@ -387,10 +389,10 @@ def test_a_node_that_comes_second_says_so_and_goes_on(caplog: pytest.LogCaptureF
     """S0-070: another node commits the same plan first, each time; every instant is there once, and is run."""
 
     class Beaten(MemoryStore):
-        async def commit_plans(self, batch: Any, plans: Any) -> list[Commit]:
+        async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
             if any(plan.creations for plan in plans):
-                await super().commit_plans(batch, plans)
-            return await super().commit_plans(batch, plans)
+                await super().commit_plans(replace(batch, token=0), plans)
+            return await super().commit_plans(batch, plans, offer)
 
     async def story(world: World) -> None:
         ran: list[float] = []

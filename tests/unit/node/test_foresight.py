@@ -1,14 +1,16 @@
 """What is decided before an instant comes is written when it has, and not if anything changed."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
 
+from everytick.domain.decisions import Plan
 from everytick.domain.facts import Pause
 from everytick.domain.job import Job
 from everytick.node.foresight import Foresight
 from everytick.schedules.interval import every
-from everytick.stores.base import Commit
+from everytick.stores.base import Batch, Commit, Committed, Offer
 from everytick.stores.memory import MemoryStore
 from tests.unit.node.worlds import NOON, World, living, pause
 
@@ -73,11 +75,11 @@ class Counting(MemoryStore):
         self.stale = 0
         self.committed_at: list[object] = []
 
-    async def commit_plans(self, batch, plans) -> list[Commit]:  # type: ignore[no-untyped-def]
-        commits = await super().commit_plans(batch, plans)
-        self.stale += commits.count(Commit.STALE)
+    async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
+        done = await super().commit_plans(batch, plans, offer)
+        self.stale += list(done.answers).count(Commit.STALE)
         self.committed_at += [self._now()] * len([plan for plan in plans if plan.creations])
-        return commits
+        return done
 
 
 @pytest.mark.parametrize("deed", ["pause", "edit", "none"])

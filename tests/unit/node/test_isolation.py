@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,6 @@ from everytick import Context, Everytick, every
 from everytick.domain.decisions import Plan
 from everytick.domain.facts import Cancel
 from everytick.domain.retry import Retry
-from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import Step
 from everytick.errors import Contended, StoreUnavailable
@@ -21,6 +21,7 @@ from everytick.node.logs import Logs
 from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Orders
 from everytick.stores.memory import MemoryStore
 from everytick.testing.virtual import VirtualLoop, run_virtually
+from tests.stores.acting import plan_once
 from tests.unit.node.conftest import Live
 from tests.unit.node.parts import inbox
 from tests.unit.node.worlds import NOON, World, living, passing, pause
@@ -123,10 +124,10 @@ class InTheWay(MemoryStore):
 
     plans_of = steps_of = ""
 
-    async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
-        if any(each.editions[-1].job.name == self.plans_of for each in batch):
+    def _commit_plan(self, plan: Plan, token: int, now: datetime) -> Commit:
+        if self._tables.jobs[plan.job_id].name == self.plans_of:
             raise Contended("the store", "canceling statement due to lock timeout")
-        return await super().commit_plans(batch, plans)
+        return super()._commit_plan(plan, token, now)
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
         if any(claim.job.name == self.steps_of for claim, _ in steps):
@@ -186,8 +187,7 @@ def test_an_orphan_that_cannot_be_settled_keeps_no_other_from_it(caplog: pytest.
 
         jobs = [await world.define(name, body) for name in ("bad", "good")]
         asked = [await world.trigger(job) for job in jobs]
-        planner = world.node()
-        await planner.planner.round()
+        await plan_once(world.store)
         assert len(await world.store.claim(NodeScope("gone"), 10)) == 2
         world.store.refused, world.store.refuses_loss = "bad", True
         await pause("1m")

@@ -1,17 +1,21 @@
 """Plans that bring what they make along: only into free slots, never lost on the way, never twice."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from time import monotonic
 
 import pytest
 
-from everytick.node.claimer import Claimer
+from everytick.domain.decisions import Plan
+from everytick.node.claimer import Claimer, Taking
+from everytick.node.clock import NodeClock
+from everytick.node.events import Events
 from everytick.node.health import Health
+from everytick.node.planner import Planner
 from everytick.node.scope import Scope
 from everytick.node.settings import node_settings
 from everytick.node.slots import Slots
-from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Offer
+from everytick.stores.base import Batch, Claim, ClaimKey, Committed, NodeScope, Offer
 from everytick.stores.memory.store import MemoryStore
 from tests.stores.acting import job, plan_once
 from tests.stores.clock import ManualClock
@@ -35,20 +39,6 @@ class Desk:
             self.slots.take()
 
 
-class Commits:
-    """A commit of plans that is answered when it is told to be, with these claims."""
-
-    def __init__(self, *claims: Claim) -> None:
-        self.claims, self.offers = list(claims), list[Offer]()
-        self.is_asked, self.may_answer = asyncio.Event(), asyncio.Event()
-
-    async def __call__(self, offer: Offer) -> tuple[list[Commit], list[Claim]]:
-        self.offers.append(offer)
-        self.is_asked.set()
-        await self.may_answer.wait()
-        return [Commit.COMMITTED], self.claims if offer.limit else []
-
-
 @pytest.fixture
 def desk() -> Desk:
     return Desk()
@@ -61,6 +51,10 @@ def store() -> MemoryStore:
 
 @pytest.fixture
 def claimer(desk: Desk, store: MemoryStore) -> Claimer:
+    return made(desk, store)
+
+
+def made(desk: Desk, store: MemoryStore) -> Claimer:
     health = Health(inbox(), monotonic, 60, 60)
     health.has_beaten()
     settings = node_settings(slots=2)
@@ -75,77 +69,86 @@ async def claimed(store: MemoryStore, name: str) -> Claim:
     return claim
 
 
+def limit(taking: Taking) -> int:
+    return 0 if taking.offer is None else taking.offer.limit
+
+
 async def test_a_plan_brings_along_what_there_are_free_slots_for(
     claimer: Claimer, desk: Desk, store: MemoryStore
 ) -> None:
-    first = Commits(await claimed(store, "one"))
-    first.may_answer.set()
-    assert await claimer.offer(first) == ([Commit.COMMITTED], 1)
-    assert [offer.limit for offer in first.offers] == [2]
-    assert desk.taken == first.claims
-    second = Commits(await claimed(store, "two"))
-    second.may_answer.set()
-    assert await claimer.offer(second) == ([Commit.COMMITTED], 1)
-    assert [offer.limit for offer in second.offers] == [1]
-    third = Commits()
-    third.may_answer.set()
-    assert await claimer.offer(third) == ([Commit.COMMITTED], 0)
-    assert [offer.limit for offer in third.offers] == [0]
+    for number, free in (("one", 2), ("two", 1)):
+        claim = await claimed(store, number)
+        with claimer.offer(True) as taking:
+            assert limit(taking) == free
+            taking.arrived([claim])
+        assert desk.taken[-1] == claim
+    with claimer.offer(True) as taking:
+        assert taking.offer is None
 
 
 async def test_no_claim_takes_the_slots_that_were_offered(claimer: Claimer, desk: Desk, store: MemoryStore) -> None:
-    commits = Commits(await claimed(store, "one"))
+    first = await claimed(store, "one")
     await store.put(job("two", on_create="immediately"))
     await plan_once(store)
-    offering = asyncio.ensure_future(claimer.offer(commits))
-    await commits.is_asked.wait()
-    assert await claimer.claim() == 0
-    commits.may_answer.set()
-    await offering
+    with claimer.offer(True) as taking:
+        assert await claimer.claim() == 0
+        taking.arrived([first])
     assert await claimer.claim() == 1
     assert [each.job.name for each in desk.taken] == ["one", "two"]
 
 
-async def test_nothing_is_offered_by_a_node_that_rests(claimer: Claimer) -> None:
+async def test_nothing_is_offered_by_a_node_that_rests_or_while_more_is_to_be_planned(claimer: Claimer) -> None:
+    with claimer.offer(False) as taking:
+        assert taking.offer is None
     claimer.rest(True)
-    commits = Commits()
-    commits.may_answer.set()
-    await claimer.offer(commits)
-    assert [offer.limit for offer in commits.offers] == [0]
+    with claimer.offer(True) as taking:
+        assert taking.offer is None
 
 
-async def test_what_was_given_arrives_though_the_planner_is_told_to_stop(
-    claimer: Claimer, desk: Desk, store: MemoryStore
-) -> None:
+class Slow(MemoryStore):
+    """A store whose commits of plans are answered when they are told to be."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(clock)
+        self.is_written, self.may_answer = asyncio.Event(), asyncio.Event()
+
+    async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
+        done = await super().commit_plans(batch, plans, offer)
+        self.is_written.set()
+        await self.may_answer.wait()
+        return done
+
+
+async def test_a_planner_that_is_told_to_stop_waits_for_what_was_claimed_along(desk: Desk) -> None:
     """Else it would be the node's own for good, and be counted as lost by the others."""
-    running = asyncio.ensure_future(claimer.run())
-    commits = Commits(await claimed(store, "one"))
-    planning = asyncio.ensure_future(claimer.offer(commits))
-    await commits.is_asked.wait()
-    planning.cancel()
-    claimer.stop()
-    await asyncio.wait([planning])
-    assert planning.cancelled()
+    store = Slow(ManualClock())
+    await store.put(job("one", on_create="immediately"))
+    claimer = made(desk, store)
+    scope = Scope("node-1", "", node_settings(), EveryJob())
+    planner = Planner(store, NodeClock(), Events(), scope=scope, claimer=claimer, reporter=claimer)
+    planning = asyncio.ensure_future(planner.round())
+    await store.is_written.wait()
+    stopping = asyncio.ensure_future(planner.stopped())
     for _ in range(5):
         await asyncio.sleep(0)
-    assert not running.done(), "the end waits for what is on its way"
-    commits.may_answer.set()
-    await running
-    assert desk.taken == commits.claims
+    assert not stopping.done(), "the end waits for what is on its way"
+    store.may_answer.set()
+    await stopping
+    assert [claim.job.name for claim in desk.taken] == ["one"]
+    assert (await planning).jobs == 1
+    assert (await planner.round()).jobs == 0, "nothing is planned after the end"
 
 
 async def test_what_a_commit_under_way_may_still_bring_is_not_adopted(
     claimer: Claimer, desk: Desk, store: MemoryStore
 ) -> None:
     """Though other calls come and go meanwhile: it would be taken twice."""
-    commits = Commits(await claimed(store, "one"))
-    offering = asyncio.ensure_future(claimer.offer(commits))
-    await commits.is_asked.wait()
-    for _ in range(3):
-        claimer.adopt(commits.claims)
-        assert desk.taken == []
-        assert await claimer.claim() == 0
-    commits.may_answer.set()
-    await offering
-    claimer.adopt(commits.claims)
-    assert desk.taken == commits.claims
+    claims = [await claimed(store, "one")]
+    with claimer.offer(True) as taking:
+        for _ in range(3):
+            claimer.adopt(claims)
+            assert desk.taken == []
+            assert await claimer.claim() == 0
+        taking.arrived(claims)
+    claimer.adopt(claims)
+    assert desk.taken == claims

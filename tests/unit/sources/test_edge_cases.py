@@ -338,11 +338,11 @@ async def test_edge_case_16_two_planners_that_saw_the_same_start_nothing_twice(
     await sync_folder(store, folder.folder)
     clock.move(hours=1)
     now = await store.now()
-    async with store.due(await everything(store), now, 10) as batch:
-        seen = list(batch)
+    async with store.due(await everything(store), 10) as batch:
+        seen = list(batch.snapshots)
     await decide(store)
 
-    assert await store.commit_plans(seen, [plan(each, now) for each in seen]) == [Commit.STALE]
+    assert (await store.commit_plans(batch, [plan(each, now) for each in seen])).answers == [Commit.STALE]
     assert await created(store) == [at(10)]
 
 
@@ -441,8 +441,8 @@ async def test_edge_case_19_a_plan_that_was_never_committed_is_made_again(
     folder.write("a.yaml", a=EVERYTHING)
     await sync_folder(store, folder.folder)
     clock.move(hours=1)
-    async with store.due(await everything(store), await store.now(), 10) as batch:
-        assert len(batch) == 1
+    async with store.due(await everything(store), 10) as batch:
+        assert len(batch.snapshots) == 1
 
     await sync_folder(store, folder.again())
     await decide(store)

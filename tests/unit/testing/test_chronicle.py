@@ -167,8 +167,8 @@ async def test_a_span_whose_instants_the_schedule_does_not_name_is_one_entry(eve
     stored = await everytick_store.put(job("hourly"))
     begun = await everytick_store.now()
     span = Span(OccurrenceStatus.MISSED, Why.MISSED, "", begun, begun + timedelta(hours=3), 1, 7)
-    async with everytick_store.due(await everything(everytick_store), begun, 1) as batch:
-        made = Plan(stored.job_id, batch[0].revision, batch[0].woken, begun, None, spans=(span,))
+    async with everytick_store.due(await everything(everytick_store), 1) as batch:
+        made = Plan(stored.job_id, batch.snapshots[0].revision, batch.snapshots[0].woken, begun, None, spans=(span,))
         await everytick_store.commit_plans(batch, [made])
 
     [entry] = (await chronicle_of(everytick_store)).skipped("hourly")

@@ -13,6 +13,7 @@ from everytick.domain.steps import closed
 from everytick.errors import NotFound
 from everytick.stores.base import new_token
 from everytick.stores.memory.tables import JobRow, NodeRow, OccurrenceRow, Tables
+from everytick.stores.open_batches import OpenBatches
 
 if TYPE_CHECKING:
     from everytick.domain.definers import NameSet
@@ -38,6 +39,7 @@ class Base:
         self._nodes: dict[str, NodeRow] = {}
         self._name_sets: dict[str, NameSet] = {}
         self._rung = asyncio.Event()
+        self._open_batches = OpenBatches[str]()
 
     def _now(self) -> datetime:
         now = self._clock()

@@ -21,7 +21,7 @@ from everytick.domain.statuses import ENDED
 from everytick.domain.steps import Row, Step, rules_of
 from everytick.errors import StoreUnavailable
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Orders, Whole
+from everytick.stores.base import Batch, Claim, ClaimKey, Commit, Committed, NodeScope, Offer, Orders, Whole
 from everytick.stores.memory.store import MemoryStore
 from everytick.stores.memory.tables import JobRow, OccurrenceRow
 from everytick.stores.protocols import Transaction
@@ -104,9 +104,11 @@ class LocalStore(MemoryStore):
         self._resting.clear()
         self._ring()
 
-    async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
+    async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
         """Write each plan, unless everything is just being handed over."""
-        return [Commit.STALE] * len(plans) if self._is_handing_over else await super().commit_plans(batch, plans)
+        if self._is_handing_over:
+            return Committed([Commit.STALE] * len(plans))
+        return await super().commit_plans(batch, plans, offer)
 
     async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
         """Give the node what is ready, unless it is just being handed over."""

@@ -8,15 +8,17 @@ from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 from everytick.domain.config import Level, Overrides
-from everytick.domain.decisions import Answer, Creation, Plan
+from everytick.domain.decisions import Answer, Creation, Plan, put_off
 from everytick.domain.needs import needs_in
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import PLAN_LIMIT, Active, AdjustmentKind, JobSnapshot, Past, Request
 from everytick.domain.statuses import ACTIVE, ENDED, OccurrenceStatus, RunStatus
 from everytick.domain.steps import bounded
-from everytick.stores.base import Commit, NodeScope
+from everytick.stores.base import Batch, Commit, CommitAnswer, CommitFailed, Committed, NodeScope, Offer
 from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
-from everytick.stores.memory.base import UNSTARTED, Base, together
+from everytick.stores.each_alone import each_alone
+from everytick.stores.memory.base import UNSTARTED, together
+from everytick.stores.memory.running import Running
 from everytick.stores.memory.tables import JobRow, OccurrenceRow
 from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
 
@@ -28,24 +30,48 @@ _NO_OVERRIDES = Overrides(Level.OCCURRENCE)
 _BUSY_SHOWN = 100
 
 
-class Planning(Base):
+class Planning(Running):
     """Snapshots and plans."""
 
     @asynccontextmanager
-    async def due(self, scope: NodeScope, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
+    async def due(self, scope: NodeScope, limit: int, by: datetime | None = None) -> AsyncIterator[Batch]:
         """Give up to `limit` jobs of the scope whose `wake_at` has come, longest-waiting first."""
+        now = self._now()
+        until = now if by is None else by
         rows = together(self._tables.wakes, scope, lambda row: (row.wake_at, row.id))
-        come = takewhile(lambda row: row.wake_at is not None and row.wake_at <= now, rows)
-        known = (row for row in come if row.id not in scope.unknown) if scope.unknown else come
-        yield [self._snapshot(row) for row in islice(known, limit)]
+        come = takewhile(lambda row: row.wake_at is not None and row.wake_at <= until, rows)
+        left_out = scope.unknown | self._open_batches.of(scope.node)
+        known = (row for row in come if row.id not in left_out) if left_out else come
+        snapshots = [self._snapshot(row) for row in islice(known, limit)]
+        with self._open_batches.opened(scope.node, {snapshot.job_id for snapshot in snapshots}):
+            yield Batch(until, snapshots, self._tokens(), len(snapshots) == limit, now < until)
 
-    async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
+    async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
         """Write each plan whole, on the condition that its job's revision is still the snapshot's."""
         now = self._now()
-        commits = [self._commit_plan(plan, now) for plan in plans]
-        if Commit.COMMITTED in commits:
+        if batch.is_ahead and now < batch.now:
+            return Committed([Commit.STALE] * len(plans))
+        # Of two plans of one job the second comes from a snapshot that the first has made old.
+        firsts = {plan.job_id: plan for plan in reversed(plans)}
+        seen = {snapshot.job_id: snapshot for snapshot in batch.snapshots}
+
+        async def write(some: Sequence[Plan]) -> Sequence[Commit]:
+            return [
+                self._commit_plan(plan, batch.token, now) if firsts[plan.job_id] is plan else Commit.STALE
+                for plan in some
+            ]
+
+        async def set_aside(plan: Plan, reason: str) -> CommitAnswer:
+            answer = self._commit_plan(put_off(seen[plan.job_id], now), self._tokens(), now)
+            if answer is Commit.COMMITTED:
+                self._tables.jobs[plan.job_id].parked_reason = reason
+                return CommitFailed(reason)
+            return answer
+
+        answers = await each_alone(plans, write, "plans", set_aside)
+        if Commit.COMMITTED in answers:
             self._ring()
-        return commits
+        return Committed(answers, () if offer is None else tuple(self._claimed(offer.scope, offer.limit)))
 
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
         """Return what a plan would see of those jobs that exist now, due or not, and hold nothing."""
@@ -93,10 +119,13 @@ class Planning(Base):
         own = next((each for each in behind if each.made.cause is Cause.SCHEDULE), newest)
         return [*shown, newest] if own is newest else [*shown, own, newest]
 
-    def _commit_plan(self, plan: Plan, now: datetime) -> Commit:
+    def _commit_plan(self, plan: Plan, token: int, now: datetime) -> Commit:
         row = self._tables.jobs.get(plan.job_id)
-        if row is None or row.revision != plan.revision:
+        if row is None:
             return Commit.STALE
+        if row.revision != plan.revision:
+            # Its own token says that this plan is written already: the answer was not heard.
+            return Commit.COMMITTED if row.plan_token == token else Commit.STALE
         assert plan.watermark >= row.watermark, f"{row.name}: the watermark moved back"
         if plan.cancels_before is not None:
             _ask_all_to_stop(row, plan.cancels_before, plan.cancels_because)
@@ -123,7 +152,7 @@ class Planning(Base):
         _settle_facts(row, plan)
         row.watermark = plan.watermark
         row.next_run = plan.next_run
-        row.revision += 1
+        row.revision, row.plan_token, row.parked_reason = row.revision + 1, token, None
         # An ending, request or edit after the snapshot was read must not be slept through.
         self._tables.wake(row, plan.wake_at if row.woken == plan.woken else now)
         return Commit.COMMITTED

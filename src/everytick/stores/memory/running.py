@@ -25,6 +25,9 @@ class Running(Base):
 
     async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
         """Give the node up to `limit` ready occurrences of its scope, by priority, then age."""
+        return self._claimed(scope, limit)
+
+    def _claimed(self, scope: NodeScope, limit: int) -> list[Claim]:
         now = self._now()
         rows = together(self._tables.ready, scope, _turn)
         ready = (row for row in rows if row.job.id not in scope.unknown and not _waits_for_a_plan(row, now))

@@ -16,12 +16,11 @@ from everytick.stores.base import AHEAD, STEP, Ahead, NodeScope
 from everytick.stores.memory.definers import Definers
 from everytick.stores.memory.history import History
 from everytick.stores.memory.recording import Recording
-from everytick.stores.memory.running import Running
 
 _TICK = timedelta(microseconds=1)
 
 
-class MemoryStore(Recording, Running, Definers, History):
+class MemoryStore(Recording, Definers, History):
     """Everything in this process, for tests and for scripts that may forget."""
 
     is_in_memory: ClassVar[bool] = True

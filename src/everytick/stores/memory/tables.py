@@ -89,6 +89,8 @@ class JobRow:
     run_count: int = 0
     last_error: str | None = None
     narrowed_at: datetime | None = None
+    plan_token: int | None = None
+    parked_reason: str | None = None
     forgotten_failure: datetime | None = None
     busy: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
     waiting: Ordered["OccurrenceRow"] = field(default_factory=Ordered)

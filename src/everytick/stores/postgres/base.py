@@ -8,6 +8,7 @@ from typing import Any
 from everytick.domain.steps import RunState, closed
 from everytick.errors import NotFound
 from everytick.stores.base import Claim
+from everytick.stores.open_batches import OpenBatches
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.claims import claim
 from everytick.stores.postgres.compiled import Compiled, Kept
@@ -24,8 +25,11 @@ class Base:
         self._door = door
         self._sql = door.sql
         self._compiled = Compiled(self._sql.definitions, definitions_kept)
-        self._unreadable: dict[int, datetime] = {}
-        """The jobs that this process cannot read and leaves to others, and since when."""
+        self._left_out: dict[int, datetime] = {}
+        """The jobs that this process leaves to others for a while, and until when: it cannot read them, or another
+        session was in the way of their plans."""
+        self._few_open, self._many_open = OpenBatches[int](), OpenBatches[int]()
+        """The jobs of batches that are open now: those that were only read, and those that a transaction holds."""
 
     async def _definition(self, db: Connection, job: int, version: int) -> Kept:
         """Return one definition; one that cannot be read is not found, and says why."""

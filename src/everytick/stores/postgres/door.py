@@ -270,14 +270,6 @@ class Door:
     def _unavailable(self, error: Exception) -> StoreUnavailable:
         return StoreUnavailable(str(self.address), str(error) or type(error).__name__)
 
-    async def fate(self, db: Connection, transaction: str) -> str | None:
-        """Tell what became of a transaction; None where this server does not know of it, or no longer."""
-        try:
-            found: str | None = await db.fetchval(self.sql.fate, transaction)
-        except asyncpg.InvalidParameterValueError:
-            return None  # another server took over that never saw it
-        return found
-
     async def set_clock(self) -> None:
         """Put the clock that was given in the place of the server's, in this schema only."""
         if self._clock is not None:

@@ -1,4 +1,4 @@
-"""due, glance and look: what a plan may see of jobs whose time has come, held by one planner or only read."""
+"""due and look: what a plan may see of jobs whose time has come, held by one planner or only read."""
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from everytick.domain.snapshots import PLAN_LIMIT, Active, Ended, JobSnapshot, Past, Reschedule
+from everytick.domain.values import value
 from everytick.errors import StoreUnavailable
-from everytick.stores.base import NodeScope
+from everytick.stores.base import Batch, NodeScope, new_token
 from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base
@@ -23,6 +24,9 @@ UNHELD = 20
 """So many due jobs are not worth holding: to plan them twice costs less than the way to the server and back."""
 
 _TRIED_AGAIN = timedelta(seconds=10)
+IN_THE_WAY = timedelta(seconds=2)
+"""A job that another session is in the way of is left out this long: its plan would make all others wait for a lock."""
+
 _BUSY_SHOWN = 100
 _Line: TypeAlias = tuple[tuple[Active, ...], int, tuple[Active, ...], int, bool]
 _NO_LINE: _Line = ((), 0, (), 0, True)
@@ -30,15 +34,20 @@ _NO_ROWS: Mapping[int, list[Row]] = {}
 _BEGINNING = datetime.min, ""  # noqa: DTZ901, without beginning, to the driver
 
 
-class Batch(list[JobSnapshot]):
-    """Snapshots, and the connection whose transaction holds their jobs until the batch ends."""
+@dataclass(slots=True)
+class Secrets:
+    """What this store knows of a batch: the inner keys of its jobs, those of which facts wait, and what holds them."""
 
+    keys: dict[str, int] = field(default_factory=dict)
+    told: set[int] = field(default_factory=set)
     held: Connection | None = None
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.keys: dict[str, int] = {}
-        self.told: set[int] = set()
+
+@value
+class OwnBatch(Batch):
+    """A batch that this store has read; `secrets.held` is the connection whose transaction holds its jobs."""
+
+    secrets: Secrets = field(default_factory=Secrets, compare=False, repr=False)
 
 
 class Due(Base):
@@ -50,7 +59,7 @@ class Due(Base):
     _reached: tuple[datetime | None, datetime, str] = (None, *_BEGINNING)
 
     @asynccontextmanager
-    async def due(self, scope: NodeScope, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
+    async def due(self, scope: NodeScope, limit: int, by: datetime | None = None) -> AsyncIterator[Batch]:
         """Give up to `limit` jobs of the scope whose `wake_at` has come, longest-waiting first.
 
         A few are simply read: should another planner see them too, the revision settles it.
@@ -58,64 +67,57 @@ class Due(Base):
         `held_for`; people may change them meanwhile, and then the plan is stale.
         """
         broken: dict[int, str] = {}
-        self._look_again(now)
-        glanced = None if self._are_many or not self.unheld else await self._glanced(scope, now, limit, broken)
-        if glanced is not None:
-            yield glanced[1]
-        else:
-            async with self._held(scope, now, limit, broken) as batch:
-                self._are_many = len(batch) >= min(limit, self.unheld + 1)
+        batch = await self._glanced(scope, limit, by, broken)
+        if batch is not None:
+            with self._few_open.opened(scope.node, set(batch.secrets.keys.values())):
                 yield batch
-        await self._park(broken, now)
+        else:
+            async with self._held(scope, limit, by, broken) as batch:
+                self._are_many = len(batch.snapshots) >= min(limit, self.unheld + 1)
+                with self._many_open.opened(scope.node, set(batch.secrets.keys.values())):
+                    yield batch
+        await self._park(broken, batch.now)
+        self._look_again(batch.now)
 
     @patiently
-    async def glance(self, scope: NodeScope, limit: int) -> tuple[datetime, Sequence[JobSnapshot]] | None:
-        """Return the store's time and what is due of the scope by then, if it is little; None where it is not."""
+    async def _glanced(
+        self, scope: NodeScope, limit: int, by: datetime | None, broken: dict[int, str]
+    ) -> OwnBatch | None:
+        """Return what is due if it is little: the time until it is planned is what counts then. None for many."""
         if self._are_many or not self.unheld:
             return None
-        broken: dict[int, str] = {}
-        found = await self._glanced(scope, None, limit, broken)
-        self._are_many = found is None
-        if found is None:
-            return None
-        now = found[0]
-        await self._park(broken, now)
-        self._look_again(now)
-        return now, found[1]
-
-    async def _glanced(
-        self, scope: NodeScope, now: datetime | None, limit: int, broken: dict[int, str]
-    ) -> "tuple[datetime, Batch] | None":
-        """Return what is due if it is little: the time until it is planned is what counts then."""
         async with self._door.connection() as db:
-            asked = now, self.unheld, list(self._unreadable), scope.met, list(scope.unknown)
-            found = await db.fetch(self._sql.glance, *asked)
-            if len(found) > self.unheld:
+            left_out = [*self._left_out, *self._few_open.of(scope.node), *self._many_open.of(scope.node)]
+            found = await db.fetch(self._sql.glance, by, self.unheld, left_out, scope.met, list(scope.unknown))
+            self._are_many = len(found) > self.unheld
+            if self._are_many:
                 return None
-            standing = [row for row in found if row[0] is not None]
+            # Another batch may have been opened while this one was read.
+            opened = self._few_open.of(scope.node) | self._many_open.of(scope.node)
+            standing = [row for row in found if row[0] is not None and row[0] not in opened]
             standing.sort(key=_longest_waiting)
-            batch = Batch()
-            batch.keys.update((row[1], row[0]) for row in standing[:limit])
-            batch.told.update(batch.keys.values())
+            more = len(standing) > limit
+            del standing[limit:]
+            keys = {row[1]: row[0] for row in standing}
             only = {row[0]: [row] for row in standing if row["is_only"]}
-            batch.extend(await self._seen(db, standing[:limit], broken, only) if standing else ())
-        return found[0]["now"], batch
+            snapshots = await self._seen(db, standing, broken, only) if standing else []
+        now, secrets = found[0]["now"], Secrets(keys, set(keys.values()))
+        return OwnBatch(by or now, snapshots, new_token(), more, by is not None and now < by, secrets)
 
     @asynccontextmanager
     async def _held(
-        self, scope: NodeScope, now: datetime, limit: int, broken: dict[int, str]
-    ) -> AsyncIterator["Batch"]:
+        self, scope: NodeScope, limit: int, by: datetime | None, broken: dict[int, str]
+    ) -> AsyncIterator[OwnBatch]:
         db = await self._door.borrow()
-        batch = Batch()
-        batch.held = db
+        secrets = Secrets(held=db)
         try:
             with self._door.answering():
                 await db.execute(f"begin; set local idle_in_transaction_session_timeout = {self._patience()}")
-                batch.extend(await self._snapshots(db, scope, now, limit, broken, batch))
+                batch = await self._snapshots(db, scope, limit, by, broken, secrets)
             yield batch
         finally:
             try:
-                await self._let_go(batch)
+                await self._let_go(secrets)
             finally:
                 await self._door.give_back(db)
 
@@ -130,9 +132,9 @@ class Due(Base):
     def _patience(self) -> int:
         return max(int(self.held_for / timedelta(milliseconds=1)), 1)
 
-    async def _let_go(self, batch: Batch) -> None:
+    async def _let_go(self, secrets: Secrets) -> None:
         """End what the batch still holds; a connection that cannot even do that is thrown away."""
-        db, batch.held = batch.held, None
+        db, secrets.held = secrets.held, None
         if db is None:
             return
         try:
@@ -148,54 +150,67 @@ class Due(Base):
     async def _park(self, broken: dict[int, str], now: datetime) -> None:
         """Leave what cannot be read here to others, and let people see why; nobody else is kept from it."""
         if broken:
-            self._unreadable.update(dict.fromkeys(broken, now))
+            self._left_out.update(dict.fromkeys(broken, now + _TRIED_AGAIN))
             async with self._door.transaction() as db:
                 for job, reason in sorted(broken.items()):
                     await db.execute(self._sql.park_job, job, rows.text(reason))
 
     def _look_again(self, now: datetime) -> None:
-        """Try those again after a while that could not be read: somebody may have edited them."""
-        if self._unreadable:
-            later = now - _TRIED_AGAIN
-            # One that lies ahead of now is from before the server's clock was set back.
-            self._unreadable = {job: since for job, since in self._unreadable.items() if later < since <= now}
+        """Try those again whose time has come: an edit may have mended them, another session may be gone."""
+        if self._left_out:
+            # One that lies further ahead is from before the server's clock was set back.
+            self._left_out = {job: until for job, until in self._left_out.items() if now < until <= now + _TRIED_AGAIN}
 
     # ------------------------------------------------------------------------------------------------- the snapshots
 
     async def _snapshots(
-        self, db: Connection, scope: NodeScope, now: datetime, limit: int, broken: dict[int, str], batch: Batch
-    ) -> list[JobSnapshot]:
+        self,
+        db: Connection,
+        scope: NodeScope,
+        limit: int,
+        by: datetime | None,
+        broken: dict[int, str],
+        secrets: Secrets,
+    ) -> OwnBatch:
         """Return what a plan may see of each job.
 
         Where each stands is read first: whatever changes before the rest is read has
         changed the revision or added a fact, so the commit finds out.
         """
-        ripe, told = await self._hold_due(db, scope, now, limit)
+        now, ripe, told = await self._hold_due(db, scope, limit, by)
+        until = by or now
         standing: list[Row] = []
         if ripe:
-            standing += await db.fetch(self._sql.standing_of_ripe, ripe, now)
+            standing += await db.fetch(self._sql.standing_of_ripe, ripe, until)
         is_full = len(ripe) + len(told) >= limit > self.unheld
-        self._reached = now, *(max(map(_longest_waiting, standing)) if is_full and standing else _BEGINNING)
+        self._reached = until, *(max(map(_longest_waiting, standing)) if is_full and standing else _BEGINNING)
         if told:
-            standing += await db.fetch(self._sql.standing_of_told, told, now)
+            standing += await db.fetch(self._sql.standing_of_told, told, until)
         standing.sort(key=_longest_waiting)
+        more = len(standing) >= limit
         del standing[limit:]
-        batch.keys.update((row[1], row[0]) for row in standing)
-        batch.told.update(told)
-        return await self._seen(db, standing, broken) if standing else []
+        secrets.keys.update((row[1], row[0]) for row in standing)
+        secrets.told.update(told)
+        snapshots = await self._seen(db, standing, broken) if standing else []
+        return OwnBatch(until, snapshots, new_token(), more, now < until, secrets)
 
     async def _hold_due(
-        self, db: Connection, scope: NodeScope, now: datetime, limit: int
-    ) -> tuple[list[int], list[int]]:
-        """Hold jobs whose time has come, and those that facts make due; look further where others hold many."""
+        self, db: Connection, scope: NodeScope, limit: int, by: datetime | None
+    ) -> tuple[datetime, list[int], list[int]]:
+        """Hold jobs whose time has come, and those that facts make due; look further where others hold many.
+
+        Returns the store's time, the jobs whose time has come, and those of which facts wait.
+        """
         window = limit * 2
-        after = self._reached[1:] if self._reached[0] == now else _BEGINNING
-        known = list(self._unreadable), scope.met, list(scope.unknown)
+        after = self._reached[1:] if by is not None and self._reached[0] == by else _BEGINNING
+        known = [*self._left_out, *self._few_open.of(scope.node)], scope.met, list(scope.unknown)
+        until = by
         while True:
-            held = await db.fetch(self._sql.hold_due, now, limit, window, *after, *known)
-            ripe, told, [seen] = ([job for job, kind in held if kind is wanted] for wanted in (False, True, None))
-            if seen < window or len(ripe) == limit:
-                return ripe, told
+            held = await db.fetch(self._sql.hold_due, until, limit, window, *after, *known)
+            ripe, told, [seen] = ([row for row in held if row[1] is wanted] for wanted in (False, True, None))
+            if seen[0] < window or len(ripe) == limit:
+                return seen[2], [row[0] for row in ripe], [row[0] for row in told]
+            until = until or seen[2]
             window *= 8
 
     async def _seen(

@@ -118,7 +118,7 @@ class Jobs(Facts):
         elif before is None or not before.enabled:
             await db.execute(self._sql.let_waits_go, seq, now)
         await self._wake(db, seq, now)
-        self._unreadable.pop(seq, None)
+        self._left_out.pop(seq, None)
         return Stored(newest["id"], version, changed=True)
 
     async def _make_room(self, db: Connection, seq: int, newest: int, waiting: int) -> int:

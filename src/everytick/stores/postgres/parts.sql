@@ -18,7 +18,8 @@ first_version = case when s.first_version = s.version then s.version else
              where d.job = s.job and (d.in_force_after is null or d.in_force_after <= p.watermark)) end,
        reschedule_made_at = case when p.rescheduled then null else s.reschedule_made_at end,
        reschedule_to = case when p.rescheduled then null else s.reschedule_to end,
-       reschedule_by = case when p.rescheduled then null else s.reschedule_by end
+       reschedule_by = case when p.rescheduled then null else s.reschedule_by end,
+       parked_reason = null
 
 -- noted_ends --
 -- The last end and the last two successes that a plan `p` found, for its job `s`.

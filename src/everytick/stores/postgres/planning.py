@@ -1,21 +1,30 @@
 """commit_plans: each plan written whole or not at all, as the revision of its job decides."""
 
-import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from everytick.domain.decisions import Plan
+from everytick.domain.decisions import Plan, put_off
 from everytick.domain.needs import needs_in
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.errors import StoreUnavailable
-from everytick.stores.base import Claim, Commit, Offer, new_token
+from everytick.errors import Contended, StoreBroken, StoreUnavailable
+from everytick.stores.base import (
+    Batch,
+    Claim,
+    Commit,
+    CommitAnswer,
+    CommitAway,
+    CommitFailed,
+    Committed,
+    Offer,
+    new_token,
+)
+from everytick.stores.each_alone import each_alone
 from everytick.stores.postgres.base import columns, lean_columns
 from everytick.stores.postgres.claims import place_in_line
 from everytick.stores.postgres.door import Connection, patiently
-from everytick.stores.postgres.due import Batch, Due
-from everytick.stores.postgres.rows import CAUSE_CODE, STATUS_CODE, Row
+from everytick.stores.postgres.due import IN_THE_WAY, Due, OwnBatch, Secrets
+from everytick.stores.postgres.rows import CAUSE_CODE, STATUS_CODE, Row, text
 from everytick.stores.postgres.settling import Ends, Held, Settling, created_row, keeping, settled_row
 
 _NOBODY = -1
@@ -24,74 +33,99 @@ _CREATED = 20
 _PENDING = STATUS_CODE[OccurrenceStatus.PENDING]
 
 
-@dataclass(slots=True)
-class _Written:
-    """What was written and not yet known to be committed: by which transaction or mark, and what it answered."""
-
-    by: str | None = None
-    answers: list[Commit] = field(default_factory=list)
-    mark: int | None = None
-    jobs: list[int] = field(default_factory=list)
-
-
 class Planning(Due, Settling):
     """What the planner asks."""
 
-    @patiently
-    async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
+    async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
         """Write each plan whole, on the condition that its job's revision is still the snapshot's.
 
         Ends the batch: its jobs are free again. A hold that was lost meanwhile costs
-        nothing but time, since the revision decides. A commit that was cut off is looked
-        up: it may have been written, and then it is not stale.
+        nothing but time, since the revision decides. A commit whose reply was lost is asked
+        again: its token tells that it was written, and what the node was given then comes
+        with its next beats.
         """
         if not plans:
-            return []
-        await self._tell_needs(batch, plans)
-        written = _Written()
-        if isinstance(batch, Batch) and batch.held is not None:
-            try:
-                with self._door.answering():
-                    return await self._commit_held(batch, batch.held, plans, written)
-            except StoreUnavailable:
-                await self._let_go(batch)
-        try:
-            if written.by is None and isinstance(batch, Batch) and _are_few(batch, plans):
-                return await self._commit_few(batch, plans, written)
-            return await self._commit_anew(batch, plans, written)
-        except StoreUnavailable:
-            if written.by is None and written.mark is None:
-                raise
-        return await self._commit_anew(batch, plans, written)
+            return Committed(())
+        if batch.is_ahead and await self._time() < batch.now:
+            return Committed([Commit.STALE] * len(plans))
+        claims: list[Claim] = []
+
+        async def write(some: Sequence[Plan]) -> Sequence[CommitAnswer]:
+            # What is written alone stands in line: a claim is not worth a second look at the slots.
+            done = await self._commit_together(batch, some, offer if some is plans else None)
+            claims.extend(done.claims)
+            return done.answers
+
+        async def set_aside(plan: Plan, reason: str) -> CommitAnswer:
+            return await self._set_aside(batch, plan, reason)
+
+        answers = await each_alone(plans, write, "plans", set_aside)
+        self._leave_out(batch, plans, answers)
+        return Committed(answers, tuple(claims))
+
+    def _leave_out(self, batch: Batch, plans: Sequence[Plan], answers: Sequence[CommitAnswer]) -> None:
+        """Give those jobs no more for a moment that another session is in the way of."""
+        if isinstance(batch, OwnBatch) and any(isinstance(answer, CommitAway) for answer in answers):
+            for plan, answer in zip(plans, answers, strict=True):
+                if isinstance(answer, CommitAway):
+                    self._left_out[batch.secrets.keys[plan.job_id]] = batch.now + IN_THE_WAY
 
     @patiently
-    async def commit_and_claim(
-        self, batch: Sequence[JobSnapshot], plans: Sequence[Plan], offer: Offer
-    ) -> tuple[list[Commit], list[Claim]]:
-        """Write the plans, and give the node what they make, if nothing else is ready.
+    async def _set_aside(self, batch: Batch, plan: Plan, reason: str) -> CommitAnswer:
+        """Look at the job of a refused plan again in a minute, and say why, unless it has changed since."""
+        [snapshot] = [each for each in batch.snapshots if each.job_id == plan.job_id]
+        async with self._door.transaction() as db:
+            now = await db.fetchval(self._sql.now)
+            [answer] = await self._commit(db, Batch(now, (snapshot,), new_token()), [put_off(snapshot, now)])
+            if answer is not Commit.COMMITTED:
+                return answer
+            await db.execute(self._sql.park_plan, plan.job_id, text(reason))
+        return CommitFailed(reason)
 
-        An answer that is lost costs nothing: a plan that was written is looked up, and what
-        the node was given comes with its next beats.
-        """
-        if not (isinstance(batch, Batch) and plans and batch.held is None and _are_few(batch, plans)):
-            return await self.commit_plans(batch, plans), []
+    async def _time(self) -> datetime:
+        async with self._door.connection() as db:
+            now: datetime = await db.fetchval(self._sql.now)
+            return now
+
+    @patiently
+    async def _commit_together(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None) -> Committed:
         await self._tell_needs(batch, plans)
-        written = _Written()
+        secrets = batch.secrets if isinstance(batch, OwnBatch) else None
+        if secrets is not None and secrets.held is not None:
+            try:
+                with self._door.answering():
+                    return Committed(await self._commit_held(batch, secrets, secrets.held, plans))
+            except StoreUnavailable:
+                await self._let_go(secrets)
+            except Exception:
+                # One of them is refused, and with it the whole transaction.
+                await self._let_go(secrets)
+                raise
+        is_sent = False
         try:
             async with self._door.connection() as db:
-                commits, found = await self._settle_few(db, batch.keys, batch, plans, written, offer)
-                claims, unreadable = await self._claims(db, sorted(found, key=place_in_line))
-                if unreadable:
-                    await db.execute(self._sql.give_back, unreadable, offer.scope.node)
+                is_sent = True
+                return await self._commit_free(db, batch, plans, offer)
+        except (Contended, StoreBroken):
+            raise
         except StoreUnavailable:
-            return await self._commit_anew(batch, plans, written), []
-        return commits, claims
+            if not is_sent:
+                raise
+        async with self._door.connection() as db:
+            return await self._commit_again(db, batch, plans)
 
-    async def _tell_needs(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> None:
+    async def _commit_again(self, db: Connection, batch: Batch, plans: Sequence[Plan]) -> Committed:
+        """Commit what may be written already: the reply was lost. All of it was written, or nothing."""
+        keys = await self._keys(db, batch, plans)
+        jobs = [keys.get(plan.job_id, _NOBODY) for plan in plans]
+        answers = await self._known(db, batch.token, jobs, [Commit.STALE] * len(plans))
+        return Committed(answers) if Commit.COMMITTED in answers else await self._commit_free(db, batch, plans, None)
+
+    async def _tell_needs(self, batch: Batch, plans: Sequence[Plan]) -> None:
         """Let nodes know the needs of what will wait in another queue than its job; before any lock is taken."""
         moved = [plan for plan in plans if any(each.overrides is not None for each in plan.creations)]
         if moved:
-            jobs = {snapshot.job_id: snapshot.editions[-1].job for snapshot in batch}
+            jobs = {snapshot.job_id: snapshot.editions[-1].job for snapshot in batch.snapshots}
             queues = ((plan.job_id, each.overrides.get("queue")) for plan in moved for each in plan.creations
                       if each.overrides is not None)  # fmt: skip
             texts = {needs_in(jobs[id_].labels, str(queue)) for id_, queue in queues if queue is not None}
@@ -99,53 +133,34 @@ class Planning(Due, Settling):
                 async with self._door.connection() as db:
                     await db.execute(self._sql.add_needs, list(texts))
 
-    async def _commit_held(
-        self, batch: Batch, db: Connection, plans: Sequence[Plan], written: _Written
-    ) -> list[Commit]:
+    async def _commit_held(self, batch: Batch, secrets: Secrets, db: Connection, plans: Sequence[Plan]) -> list[Commit]:
         await self._door.tell_time(db)
-        done = await self._commit(db, batch, plans, written)
+        answers = await self._commit(db, batch, plans)
         await db.execute("commit")
-        batch.held = None
-        return done
+        secrets.held = None
+        return answers
 
-    async def _commit_few(self, batch: Batch, plans: Sequence[Plan], written: _Written) -> list[Commit]:
-        """Commit by one statement; the mark it leaves tells whether it did, should the answer be lost."""
-        async with self._door.connection() as db:
-            return (await self._settle_few(db, batch.keys, batch, plans, written))[0]
-
-    async def _commit_anew(
-        self, batch: Sequence[JobSnapshot], plans: Sequence[Plan], written: _Written
-    ) -> list[Commit]:
-        """Commit in a transaction of its own, unless it turns out that the one before was written."""
-        before = replace(written)
-        async with self._door.connection() as db:
-            if await self._is_written(db, before):
-                return before.answers
+    async def _commit_free(self, db: Connection, batch: Batch, plans: Sequence[Plan], offer: Offer | None) -> Committed:
+        """Commit what nothing holds: a few by one statement, which may give the node what they make."""
+        if not isinstance(batch, OwnBatch) or not _are_few(batch, plans):
             async with db.transaction():
-                answers = await self._commit(db, batch, plans, written)
-            # Ours waited for the locks of the one before, if that was still under way: now its fate is known.
-            return before.answers if await self._is_written(db, before) else answers
+                return Committed(await self._commit(db, batch, plans))
+        answers, found = await self._settle_few(db, batch.secrets.keys, batch, plans, offer)
+        claims, unreadable = await self._claims(db, sorted(found, key=place_in_line))
+        if unreadable and offer is not None:
+            await db.execute(self._sql.give_back, unreadable, offer.scope.node)
+        return Committed(answers, tuple(claims))
 
-    async def _is_written(self, db: Connection, before: _Written) -> bool:
-        if before.by is not None:
-            return await self._door.fate(db, before.by) == "committed"
-        if before.mark is None:
-            return False
-        marked = {row[0] for row in await db.fetch(self._sql.marked_plans, before.jobs, before.mark)}
-        before.answers = [Commit.COMMITTED if job in marked else Commit.STALE for job in before.jobs]
-        return bool(marked)
-
-    async def _commit(
-        self, db: Connection, batch: Sequence[JobSnapshot], plans: Sequence[Plan], written: _Written
-    ) -> list[Commit]:
+    async def _commit(self, db: Connection, batch: Batch, plans: Sequence[Plan]) -> list[Commit]:
         keys = await self._keys(db, batch, plans)
-        told = batch.told if isinstance(batch, Batch) else None
+        told = batch.secrets.told if isinstance(batch, OwnBatch) else None
         if _are_few(batch, plans):
-            return (await self._settle_few(db, keys, batch, plans, written))[0]
+            return (await self._settle_few(db, keys, batch, plans))[0]
         jobs = [keys.get(plan.job_id, _NOBODY) for plan in plans]
-        snapshots = {snapshot.job_id: snapshot for snapshot in batch}
+        snapshots = {snapshot.job_id: snapshot for snapshot in batch.snapshots}
         plain = told is not None and _are_plain(jobs, plans, told)
-        locked = await (self._settle_plain(db, jobs, plans) if plain else self._hold_plans(db, jobs, plans))
+        hold = self._settle_plain if plain else self._hold_plans
+        locked = await hold(db, jobs, plans, batch.token)
         held: list[Held] = []
         answers: list[Commit] = []
         for job, plan in zip(jobs, plans, strict=True):
@@ -159,17 +174,33 @@ class Planning(Due, Settling):
         if held:
             await self._write(db, held)
             if not plain:
-                await db.execute(self._sql.settle_plans, *lean_columns(map(settled_row, held)))
-            written.by, written.answers = (await db.fetchrow(self._sql.ring_by_name))[1], answers
+                settled = lean_columns(map(settled_row, held))
+                await db.execute(self._sql.settle_plans, *settled, batch.token)
+            await db.execute(self._sql.ring)
+        return await self._known(db, batch.token, jobs, answers)
+
+    async def _known(self, db: Connection, token: int, jobs: Sequence[int], answers: list[Commit]) -> list[Commit]:
+        """Return the answers; a plan that was written before, when the reply was lost, is not stale.
+
+        A commit that was under way then has ended by now: ours has waited for its locks.
+        """
+        done = {job for job, answer in zip(jobs, answers, strict=True) if answer is Commit.COMMITTED}
+        stale = set(jobs) - done
+        if not stale:
+            return answers
+        written = {row[0] for row in await db.fetch(self._sql.planned_by, list(stale), token)}
+        for place, job in enumerate(jobs):
+            if job in written:
+                written.discard(job)
+                answers[place] = Commit.COMMITTED
         return answers
 
     async def _settle_few(
         self,
         db: Connection,
         keys: Mapping[str, int],
-        batch: Sequence[JobSnapshot],
+        batch: Batch,
         plans: Sequence[Plan],
-        written: _Written,
         offer: Offer | None = None,
     ) -> tuple[list[Commit], list[Row]]:
         """Write the plans by one statement, as the time until they are known is what counts when they are few.
@@ -177,10 +208,7 @@ class Planning(Due, Settling):
         The rows are those that were given to the node which offers to take them.
         """
         jobs = [keys.get(plan.job_id, _NOBODY) for plan in plans]
-        snapshots = {snapshot.job_id: snapshot for snapshot in batch}
-        mark = random.getrandbits(63)
-        alone = not db.is_in_transaction()
-        written.mark, written.jobs = (mark, jobs) if alone else (None, [])
+        snapshots = {snapshot.job_id: snapshot for snapshot in batch.snapshots}
         settled, created, answered, awaiting = [], [], [], []
         next_runs = [plan.next_run for plan in plans]
         for job, plan in zip(jobs, plans, strict=True):
@@ -195,35 +223,33 @@ class Planning(Due, Settling):
         is_taking = offer is not None and 0 < sum(1 for made in created if made[-1]) <= offer.limit
         taker = (offer.scope.node, offer.scope.met) if offer is not None and is_taking else (None, None)
         *asked, causes = columns(answered, 3)
-        given = *columns(settled, 6), *columns(created, _CREATED), *asked, awaiting, mark
+        given = *columns(settled, 6), *columns(created, _CREATED), *asked, awaiting, batch.token
         found = await db.fetch(self._sql.settle_few, *given, *taker, next_runs, causes, new_token())
-        done = {row["settled"]: row["by"] for row in found}
+        done = {row["settled"] for row in found}
         answers = [Commit.COMMITTED if job in done else Commit.STALE for job in jobs]
-        if done and not alone:
-            written.by, written.answers = next(iter(done.values())), answers
-        return answers, [row for row in found if row[0] is not None]
+        return await self._known(db, batch.token, jobs, answers), [row for row in found if row[0] is not None]
 
     async def _hold_plans(
-        self, db: Connection, jobs: Sequence[int], plans: Sequence[Plan]
+        self, db: Connection, jobs: Sequence[int], plans: Sequence[Plan], token: int
     ) -> dict[int, tuple[datetime, int]]:
         """Lock the jobs that are as their plans saw them; return the time and how often each was woken."""
         asked = [(job, plan.revision) for job, plan in zip(jobs, plans, strict=True)]
         return {row[0]: (row[2], row[1]) for row in await db.fetch(self._sql.hold_plans, *lean_columns(asked))}
 
     async def _settle_plain(
-        self, db: Connection, jobs: Sequence[int], plans: Sequence[Plan]
+        self, db: Connection, jobs: Sequence[int], plans: Sequence[Plan], token: int
     ) -> dict[int, tuple[datetime, int]]:
         """Do the same and settle the plans at once: what else they say changes nothing about their jobs."""
         asked = [
             (job, plan.revision, plan.watermark, plan.wake_at, plan.rescheduled, plan.next_run)
             for job, plan in zip(jobs, plans, strict=True)
         ]
-        return {row[0]: (row[1], 0) for row in await db.fetch(self._sql.settle_plain, *lean_columns(asked))}
+        return {row[0]: (row[1], 0) for row in await db.fetch(self._sql.settle_plain, *lean_columns(asked), token)}
 
-    async def _keys(self, db: Connection, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> dict[str, int]:
+    async def _keys(self, db: Connection, batch: Batch, plans: Sequence[Plan]) -> dict[str, int]:
         """Return the inner keys of the jobs: a batch of ours knows them."""
-        if isinstance(batch, Batch):
-            return batch.keys
+        if isinstance(batch, OwnBatch):
+            return batch.secrets.keys
         return {row[0]: row[1] for row in await db.fetch(self._sql.job_keys, [plan.job_id for plan in plans])}
 
 
@@ -233,7 +259,7 @@ def _are_plain(jobs: Sequence[int], plans: Sequence[Plan], told: set[int]) -> bo
     return unique and told.isdisjoint(jobs) and not any(plan.endings or keeping(plan) for plan in plans)
 
 
-def _are_few(batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> bool:
+def _are_few(batch: Batch, plans: Sequence[Plan]) -> bool:
     """Tell whether one statement can write these: few, and none changes what exists already."""
     return (
         len(plans) <= _FEW
@@ -250,7 +276,7 @@ def _are_few(batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> bool:
             or any(answer.done_through for answer in plan.answers)
             for plan in plans
         )
-        and not any(snapshot.pauses or snapshot.adjustments for snapshot in batch)
+        and not any(snapshot.pauses or snapshot.adjustments for snapshot in batch.snapshots)
     )
 
 

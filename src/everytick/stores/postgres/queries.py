@@ -16,8 +16,6 @@ class Queries:
 
     now: str
     ring: str
-    ring_by_name: str
-    fate: str
     pulse: str
     ahead: str
     add_needs: str
@@ -26,7 +24,7 @@ class Queries:
     relabel_wakes: str
     hold_due: str
     glance: str
-    marked_plans: str
+    planned_by: str
     standing_of_ripe: str
     standing_of_told: str
     standing_by_id: str
@@ -36,6 +34,7 @@ class Queries:
     adjustments: str
     requests: str
     park_job: str
+    park_plan: str
     job_keys: str
     hold_plans: str
     fold_wakes: str

@@ -16,14 +16,6 @@ select everytick.everytick_now();
 -- Tells every node that something changed, at the commit and once per commit.
 select everytick.ring();
 
--- ring_by_name --
--- Rings, and returns the number of the transaction, by which its fate can be asked for when its end was not heard.
-select everytick.ring(), pg_current_xact_id()::text;
-
--- fate --
--- Returns what became of a transaction: committed, aborted, or still in progress.
-select pg_xact_status($1::text::xid8);
-
 -- pulse --
 -- Returns how often the bell was rung, for those who cannot listen.
 select case when is_called then last_value else 0 end from everytick.pulse;
@@ -74,15 +66,17 @@ update everytick.wake w set needs = s.needs
 -- ------------------------------------------------------------------------------------- the planner
 
 -- hold_due --
--- Returns jobs whose time has come and holds them until the transaction ends; what another planner holds
--- is passed over. Only the job's own row is held: a pause or an edit does not wait, the revision settles it.
--- It looks at the longest-waiting $3 and says how many it has seen where it did not get enough of them: then others
--- hold most of them, and one has to ask for more. It begins behind ($4, $5), where the batch before has ended: what was
+-- Returns jobs whose time has come, by $1 where that is given, and holds them until the transaction ends; what another
+-- planner holds is passed over. Only the job's own row is held: a pause or an edit does not wait, the revision settles it.
+-- It looks at the longest-waiting $3 and says, with the store's time, how many it has seen where it did not get enough of them:
+-- then others hold most of them, and one has to ask for more. It begins behind ($4, $5), where the batch before has ended: what was
 -- planned since is still in the index, for as long as somebody may see it there.
 -- Jobs that facts make due come from the oldest thousand facts, or $3. A job is `told` of which any facts are waiting.
 -- Of the jobs $6 and $8 nothing is seen: this node cannot read or run them, and others may. Others than those of the
 -- needs $7 are not looked at.
-with strange as materialized (
+with moment as materialized (
+    select m.now, coalesce($1::timestamptz, m.now) as until from (select everytick.everytick_now() as now offset 0) m
+), strange as materialized (
     select $6::int[] || array(select j.seq from everytick.job j where j.id = any($8::text[])) as jobs
 ), seen as materialized (
     select s.job, s.told
@@ -91,7 +85,7 @@ with strange as materialized (
            select s.job, f.wakes is not null as told, s.wake_at, s.id
              from everytick.job_state s
             cross join lateral (select bool_or(w.wakes) as wakes from everytick.wake w where w.job = s.job) f
-            where s.needs = n.needs and s.wake_at <= $1 and (s.wake_at, s.id) > ($4, $5) and f.wakes is not true
+            where s.needs = n.needs and s.wake_at <= (select until from moment) and (s.wake_at, s.id) > ($4, $5) and f.wakes is not true
               and s.job <> all((select jobs from strange)::int[])
             order by s.wake_at, s.id
             limit $3) s
@@ -108,7 +102,7 @@ with strange as materialized (
               from (select w.job, max(w.at) as at
                       from unnest($7::text[]) n(needs)
                      cross join lateral (select w.job, w.at from everytick.wake w
-                                          where w.wakes and w.needs = n.needs and w.at <= $1
+                                          where w.wakes and w.needs = n.needs and w.at <= (select until from moment)
                                             and w.job <> all((select jobs from strange)::int[])
                                           order by w.at limit greatest($3, 1000)) w
                      group by w.job) w
@@ -117,18 +111,18 @@ with strange as materialized (
      cross join lateral (select from everytick.job j where j.seq = w.job for no key update skip locked) j
      limit $2
 )
-select job, told from ripe
+select job, told, null::timestamptz from ripe
 union all
-select job, true from told
+select job, true, null from told
 union all
-select count(*)::int, null from seen where (select count(*) from ripe) < $2;
+select count(*)::int, null, (select now from moment) from seen where (select count(*) from ripe) < $2;
 
 -- glance --
--- Returns the store's time, or $1 where that is later, and where jobs stand whose time has come by then, facts
+-- Returns the store's time, and where jobs stand whose time has come by then, or by $1 where that is given, facts
 -- included, and holds nothing: all of them, or else more than $2. The request of a job that has only one comes along.
 -- Of the jobs $3 and $5 nothing is seen, nor of others than those of the needs $4.
 with moment as materialized (
-    select greatest(everytick.everytick_now(), $1::timestamptz) as now
+    select m.now, coalesce($1::timestamptz, m.now) as until from (select everytick.everytick_now() as now offset 0) m
 ), strange as materialized (
     select $3::int[] || array(select j.seq from everytick.job j where j.id = any($5::text[])) as jobs
 )
@@ -147,7 +141,7 @@ select «standing»
                          from everytick.job_state s
                         cross join lateral (select bool_or(w.wakes) as wakes from everytick.wake w
                                              where w.job = s.job) f
-                        where s.needs = n.needs and s.wake_at <= moment.now and f.wakes is not true
+                        where s.needs = n.needs and s.wake_at <= moment.until and f.wakes is not true
                           and s.job <> all((select jobs from strange)::int[])
                         order by s.wake_at
                         limit $2 + 1) s
@@ -157,12 +151,12 @@ select «standing»
                (select distinct w.job
                   from unnest($4::text[]) n(needs)
                  cross join lateral (select w.job from everytick.wake w
-                                      where w.wakes and w.needs = n.needs and w.at <= moment.now
+                                      where w.wakes and w.needs = n.needs and w.at <= moment.until
                                         and w.job <> all((select jobs from strange)::int[])
                                       order by w.at limit 1000) w
                  limit $2 + 1)) a(due)
         cross join lateral (select * from everytick.job_standing v
-                             where v.job = a.due and v.wake_at <= moment.now offset 0) v
+                             where v.job = a.due and v.wake_at <= moment.until offset 0) v
          left join lateral (select r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason, r.requested_by,
                                    r.replay_of, r.scheduled_for, r.covers_after, r.covers_through, r.after_at,
                                    r.through_at, r.again, r.keeps, r.as_of_now, r.nth,
@@ -170,11 +164,11 @@ select «standing»
                                                 where o.job = r.job and o.seq <> r.seq offset 0) as is_only
                               from everytick.request r where r.job = a.due limit 1) r on true) v on true;
 
--- marked_plans --
--- Returns those of these jobs whose last plan bears this mark.
+-- planned_by --
+-- Returns those of these jobs whose last plan was written by the batch of this token.
 select s.job
   from unnest($1::int[]) a(job)
- cross join lateral (select s.job from everytick.job_state s where s.job = a.job and s.mark = $2 offset 0) s;
+ cross join lateral (select s.job from everytick.job_state s where s.job = a.job and s.plan_token = $2 offset 0) s;
 
 -- standing_of_ripe --
 -- Returns where these jobs stand, of which no facts are waiting and whose time has come, and whether there is more to
@@ -252,6 +246,10 @@ select r.*
 -- park_job --
 -- Says why the definition of a job cannot be read by some node; those that can go on with it, and an edit ends it.
 update everytick.job_state set parked = $2 where job = $1 and parked is distinct from $2;
+
+-- park_plan --
+-- Says why the plan of a job was refused; the next plan that is written clears it.
+update everytick.job_state set parked_reason = $2 where job = (select j.seq from everytick.job j where j.id = $1);
 
 -- job_keys --
 -- Returns the inner keys of jobs.
@@ -443,7 +441,7 @@ delete from everytick.pause a
 -- Moves the watermark on under the lock that hold_plans took; the revision makes every older snapshot stale.
 update everytick.job_state s
    set revision = s.revision + 1, woken = p.woken, watermark = p.watermark, wake_at = p.wake_at,
-       next_run_at = p.next_run_at,
+       next_run_at = p.next_run_at, plan_token = $21,
        «moved_on»,
        «noted_ends»
   from (select u.job, everytick.throughout($2, u.woken) as woken, everytick.throughout($3, u.watermark) as watermark,
@@ -478,6 +476,7 @@ with moment as materialized (
 )
 update everytick.job_state s
    set revision = s.revision + 1, watermark = p.watermark, wake_at = p.wake_at, next_run_at = p.next_run_at,
+       plan_token = $7,
        «moved_on»
   from moment,
        (select u.job, everytick.throughout($2, u.revision) as revision,
@@ -491,7 +490,7 @@ returning s.job, moment.now;
 
 -- settle_few --
 -- Writes a few plans whole that only create, mark, answer requests and move on, each on the condition that its job's revision
--- is still the snapshot's; returns those jobs and the name of the transaction, and rings where anybody else may have
+-- is still the snapshot's; returns those jobs, and rings where anybody else may have
 -- something to do. Facts that come while it waits for a job are not seen and stay: they make the job due again.
 -- Where nothing of the needs $32 is ready, it gives what it makes and $26 marks to the node $31, in the columns of a
 -- claim with the token $35: each would be the first in line.
@@ -590,7 +589,7 @@ with moment as materialized (
            wake_at = case when s.woken + p.facts = p.woken then p.wake_at else moment.now end,
            next_run_at = p.next_run_at,
            «moved_on»,
-           «noted_ends», mark = $30
+           «noted_ends», plan_token = $30
       from moment, held p
      where s.job = p.job and s.job = any(array(select job from held))
     returning s.job, s.wake_at is distinct from p.known_wake_at as is_moved
@@ -599,7 +598,7 @@ with moment as materialized (
      where exists (select from settled where is_moved) or exists (select from made where owner is null)
         or not exists (select from made)
 )
-select made.*, settled.job as settled, pg_current_xact_id()::text as by, (select count(*) from bell)
+select made.*, settled.job as settled, (select count(*) from bell)
   from settled left join made on made.job = settled.job and made.owner is not null;
 
 -- ------------------------------------------------------------------------------------ the executor

@@ -8,13 +8,13 @@ from datetime import datetime
 from operator import itemgetter
 from typing import TypeVar
 
-from everytick.domain.decisions import Creation, Plan
+from everytick.domain.decisions import Creation, Plan, put_off
 from everytick.domain.job import Job
 from everytick.domain.needs import needs_in
 from everytick.domain.snapshots import PLAN_LIMIT, Edition, JobSnapshot, Past, Request
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.steps import closed
-from everytick.stores.base import Ahead, Commit, NodeScope
+from everytick.stores.base import Ahead, Batch, Commit, CommitAnswer, CommitFailed, NodeScope, new_token
 from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
 from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
 from everytick.stores.sqlite import rows
@@ -36,18 +36,25 @@ _NEEDS = 19
 
 
 def due(
-    connection: sqlite3.Connection, definitions: Definitions, scope: NodeScope, now: datetime, limit: int, clock: int
-) -> list[JobSnapshot]:
-    """Return snapshots of up to `limit` due jobs of the scope, all of one moment, which is now by the store's clock."""
+    connection: sqlite3.Connection,
+    definitions: Definitions,
+    scope: NodeScope,
+    limit: int,
+    by: datetime | None,
+    clock: int,
+) -> Batch:
+    """Return up to `limit` due jobs of the scope, all of one moment, which is `clock` by the store's clock."""
+    until = clock if by is None else micros(by)
     unknown, refused = json.dumps(list(scope.unknown)), definitions.refused()
-    asked = (micros(now), int(not scope.unknown), unknown, int(refused == "[]"), refused, limit)
+    asked = (until, int(not scope.unknown), unknown, int(refused == "[]"), refused, limit)
     found: list[Columns] = []
     for needs in scope.met:
         found += connection.execute(Q.due_jobs, (needs, *asked)).fetchall()
     if len(scope.met) > 1:
         found.sort(key=_LONGEST_WAITING)
         del found[limit:]
-    return _snapshots(connection, definitions, found, clock)
+    snapshots = _snapshots(connection, definitions, found, clock)
+    return Batch(rows.moment(until), snapshots, new_token(), len(found) == limit, clock < until)
 
 
 def look(
@@ -174,27 +181,40 @@ def _snapshot(row: Columns, editions: tuple[Edition, ...], facts: _Facts, pasts:
 
 
 def commit_plans(
-    transaction: Transaction, definitions: Definitions, batch: Sequence[JobSnapshot], plans: Sequence[Plan]
+    transaction: Transaction, definitions: Definitions, batch: Batch, plans: Sequence[Plan]
 ) -> list[Commit]:
     """Write each plan whole, on the condition that its job's revision is still the snapshot's.
 
     Creations, spans and watermarks of all plans go down in one go each; nothing reads them in between.
     """
-    seen = {snapshot.job_id: snapshot for snapshot in batch}
+    if batch.is_ahead and transaction.now < micros(batch.now):
+        return [Commit.STALE] * len(plans)
+    seen = {snapshot.job_id: snapshot for snapshot in batch.snapshots}
     asked = json.dumps([plan.job_id for plan in plans])
     states = {state[0]: state for state in transaction.execute(Q.states_of_jobs, (asked,))}
-    writing = _Writing(transaction, definitions)
+    writing = _Writing(transaction, definitions, batch.token)
     # Of two plans of one job the second comes from a snapshot that the first has made old.
     answers = [writing.plan(plan, states.pop(plan.job_id, None), seen.get(plan.job_id)) for plan in plans]
     writing.finish()
     return answers
 
 
+def set_aside(transaction: Transaction, definitions: Definitions, snapshot: JobSnapshot, reason: str) -> CommitAnswer:
+    """Look at the job of a refused plan again in a minute, and say why, unless it has changed since."""
+    now = rows.moment(transaction.now)
+    aside = Batch(now, (snapshot,), new_token())
+    [answer] = commit_plans(transaction, definitions, aside, [put_off(snapshot, now)])
+    if answer is not Commit.COMMITTED:
+        return answer
+    transaction.execute(Q.park_plan, (reason, snapshot.job_id))
+    return CommitFailed(reason)
+
+
 class _Writing:
     """The rows of one batch of plans, gathered until all of them are known."""
 
-    def __init__(self, transaction: Transaction, definitions: Definitions) -> None:
-        self._transaction, self._definitions = transaction, definitions
+    def __init__(self, transaction: Transaction, definitions: Definitions, token: int) -> None:
+        self._transaction, self._definitions, self._token = transaction, definitions, token
         self._creations: list[Columns] = []
         self._needs: set[str] = set()
         self._keeping: list[Creation] = []
@@ -205,9 +225,12 @@ class _Writing:
 
     def plan(self, plan: Plan, state: Columns | None, snapshot: JobSnapshot | None) -> Commit:
         """Take one plan, or say that it is stale."""
-        if state is None or state[2] != plan.revision:
+        if state is None:
             return Commit.STALE
-        _, job, _, watermark, version, oldest = state
+        _, job, revision, watermark, version, oldest, token = state
+        if revision != plan.revision:
+            # Its own token says that this plan is written already: the answer was not heard.
+            return Commit.COMMITTED if token == self._token else Commit.STALE
         through, now = micros(plan.watermark), self._transaction.now
         assert through >= watermark, f"{plan.job_id}: the watermark moved back"
         if plan.cancels_before is not None:
@@ -228,7 +251,7 @@ class _Writing:
             for each in plan.spans
         ]  # fmt: skip
         wake_at, next_run = micros_or_never(plan.wake_at), micros_or_never(plan.next_run)
-        self._moves.append((through, plan.woken, wake_at, now, next_run, job))
+        self._moves.append((through, plan.woken, wake_at, now, next_run, self._token, job))
         if oldest != version:
             self._editions.append((job,))
         if plan.awaits_ends:

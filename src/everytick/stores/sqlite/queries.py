@@ -38,6 +38,7 @@ class Queries:
     forget_parked_job: str
     states_of_jobs: str
     move_watermark: str
+    park_plan: str
     foretell: str
     create_occurrence: str
     release_occurrence: str

@@ -189,7 +189,7 @@ delete from parked_definition where job = ?;
 
 -- states_of_jobs --
 -- What the commit of plans is conditional on; under the write lock nobody can change it before we write.
-select id, job, revision, watermark, version, oldest_edition
+select id, job, revision, watermark, version, oldest_edition, plan_token
   from job_state where id in (select value from json_each(?));
 
 -- move_watermark --
@@ -197,8 +197,12 @@ select id, job, revision, watermark, version, oldest_edition
 update job_state
    set revision = revision + 1, watermark = ?,
        wake_at = case when woken = ? then nullif(?, -9223372036854775808) else ? end,
-       next_run_at = nullif(?, -9223372036854775808)
+       next_run_at = nullif(?, -9223372036854775808), plan_token = ?, parked_reason = null
  where job = ?;
+
+-- park_plan --
+-- Says why the plan of a job was refused; the next plan that is written clears it.
+update job_state set parked_reason = ? where id = ?;
 
 -- foretell --
 -- When a job runs next, by what is true now.

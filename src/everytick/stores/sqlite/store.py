@@ -10,6 +10,7 @@ import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -29,13 +30,17 @@ from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import (
     Ahead,
+    Batch,
     Claim,
     ClaimKey,
     Commit,
+    CommitAnswer,
+    Committed,
     Edits,
     JobRecord,
     NodeRecord,
     NodeScope,
+    Offer,
     Orders,
     Page,
     Receipt,
@@ -43,6 +48,8 @@ from everytick.stores.base import (
     Whole,
     new_token,
 )
+from everytick.stores.each_alone import each_alone
+from everytick.stores.open_batches import OpenBatches
 from everytick.stores.open_requests import refuse_within
 from everytick.stores.queries import tables_of
 from everytick.stores.sqlite import (
@@ -106,6 +113,7 @@ class SqliteStore:
         self._planner: Reader | None = None
         self._people: Reader | None = None
         self._pruned_through = 0
+        self._open_batches = OpenBatches[str]()
 
     is_in_memory: ClassVar[bool] = False
     holds_due: ClassVar[bool] = False
@@ -219,16 +227,31 @@ class SqliteStore:
     # ----------------------------------------------------------------------------------------------- the planner
 
     @asynccontextmanager
-    async def due(self, scope: NodeScope, now: datetime, limit: int) -> AsyncIterator[Sequence[JobSnapshot]]:
-        """Give up to `limit` jobs of the scope whose `wake_at` has come, longest-waiting first; nothing is held."""
-        yield await self._ask(
+    async def due(self, scope: NodeScope, limit: int, by: datetime | None = None) -> AsyncIterator[Batch]:
+        """Give up to `limit` jobs of the scope whose `wake_at` has come, longest-waiting first."""
+        held = self._open_batches.of(scope.node)
+        asked = replace(scope, unknown=scope.unknown | held) if held else scope
+        batch = await self._ask(
             self._planner,
-            lambda reading: planning.due(reading, self._definitions, scope, now, limit, self._clock.now()),
+            lambda reading: planning.due(reading, self._definitions, asked, limit, by, self._clock.now()),
         )
+        # Another batch may have been opened while this one was read.
+        snapshots = [each for each in batch.snapshots if each.job_id not in self._open_batches.of(scope.node)]
+        with self._open_batches.opened(scope.node, {each.job_id for each in snapshots}):
+            yield replace(batch, snapshots=snapshots)
 
-    async def commit_plans(self, batch: Sequence[JobSnapshot], plans: Sequence[Plan]) -> list[Commit]:
+    async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
         """Write each plan whole, on the condition that its job's revision is still the snapshot's."""
-        return await self._write(lambda writing: planning.commit_plans(writing, self._definitions, batch, plans))
+        seen = {snapshot.job_id: snapshot for snapshot in batch.snapshots}
+
+        async def write(some: Sequence[Plan]) -> Sequence[CommitAnswer]:
+            return await self._write(lambda writing: planning.commit_plans(writing, self._definitions, batch, some))
+
+        async def set_aside(plan: Plan, reason: str) -> CommitAnswer:
+            aside = seen[plan.job_id]
+            return await self._write(lambda writing: planning.set_aside(writing, self._definitions, aside, reason))
+
+        return Committed(await each_alone(plans, write, "plans", set_aside))
 
     # ---------------------------------------------------------------------------------------------- the executor
 

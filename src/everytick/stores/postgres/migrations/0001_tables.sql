@@ -71,7 +71,8 @@ create table everytick.definition (
 );
 
 -- Where a job stands: narrow, and with room for updates in place. Its public id is here too, so that what is due at
--- one instant is read in its order. By its mark a planner that did not hear the answer knows its own commit again.
+-- one instant is read in its order. By plan_token a planner that did not hear the
+-- answer knows that its plan was written.
 create table everytick.job_state (
     job                    integer primary key references everytick.job (seq),
     id                     text collate "C" not null,
@@ -109,7 +110,8 @@ create table everytick.job_state (
     keep_failure           interval,
     keep_last              integer not null,
     parked                 text,
-    mark                   bigint
+    plan_token             bigint,
+    parked_reason          text
 ) with (fillfactor = 70);
 
 -- A paused, disabled or finished job is not in it and costs nothing.

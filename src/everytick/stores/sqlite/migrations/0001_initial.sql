@@ -85,7 +85,9 @@ create table job_state (
   other_success_started_at integer,
   other_success_at integer,
   other_success_id blob,
-  narrowed_at integer
+  narrowed_at integer,
+  plan_token integer,
+  parked_reason text
 ) strict;
 create index job_due on job_state (needs, wake_at, id) where wake_at is not null;
 -- Jobs that a start of their owner has left out: hardly ever any.
