@@ -69,8 +69,13 @@ async def opened(
             spare.append(name)
 
 
+async def _connected(server: Server) -> Any:
+    """Return a connection that does not wait for ever for a test that left a transaction open."""
+    return await asyncpg.connect(server.address, server_settings={"lock_timeout": "20s"})
+
+
 async def _drop(server: Server, name: str) -> None:
-    db = await asyncpg.connect(server.address)
+    db = await _connected(server)
     await db.execute(f"drop schema if exists {name} cascade")
     await db.close()
 
@@ -78,7 +83,7 @@ async def _drop(server: Server, name: str) -> None:
 async def _emptied(server: Server, name: str) -> bool:
     """Empty the tables; return False if the schema no longer has the shape that migrations give it."""
     shape = _shapes.get(server.address)
-    db = await asyncpg.connect(server.address)
+    db = await _connected(server)
     try:
         if shape is None or await db.fetchval(_PARTS, name) != shape.parts:
             return False
