@@ -163,3 +163,27 @@ async def test_a_name_that_is_being_taken_is_taken(store: PostgresStore, db: Any
     with pytest.raises(DuplicateDefinition, match="there is a job named 'three' already"):
         await renaming
     assert sorted(row["name"] for row in await db.fetch("select name from jobs")) == ["one", "three"]
+
+
+async def test_a_retry_that_is_parked_at_the_moment_of_a_disable_is_not_claimed(
+    store: PostgresStore, other: PostgresStore, clock: ManualClock, db: Any
+) -> None:
+    """F8, S0-132: the step began before the disable and is written after it, and has seen an enabled job."""
+    retry = {"max": None, "interval": "1h"}
+    await store.put(job(retry=retry))
+    clock.move(hours=1)
+    await plan_once(store)
+    [claim] = await store.claim(NodeScope("node-1"), 1)
+    failed = ended(began(claim, clock.time), clock.time, FAILED)
+    async with db.transaction():
+        await db.execute("select from occurrence for update")
+        writing = asyncio.create_task(store.commit_steps([(claim, failed)]))
+        while not await db.fetchval("select count(*) from pg_locks where not granted"):
+            await asyncio.sleep(0.01)
+        await other.put(job(retry=retry, enabled=False))
+    assert await writing == [Commit.COMMITTED]
+
+    clock.move(hours=2)
+    assert await store.claim(NodeScope("node-1"), 10) == []
+    await other.put(job(retry=retry))
+    assert [each.occurrence.id for each in await store.claim(NodeScope("node-1"), 10)] == [claim.occurrence.id]

@@ -606,7 +606,8 @@ select made.*, settled.job as settled, (select count(*) from bell)
 -- claim --
 -- Gives ready occurrences to one node, by priority, then age; what another claims at this moment is passed over.
 -- Each text of needs has its own part of the index, so nothing that this node cannot run is walked past.
--- A retry that the next instant supersedes waits while its job is due: the plan comes before it.
+-- A retry that the next instant supersedes waits while its job is due: the plan comes before it. A retry of a disabled
+-- job waits too: a step that began before the disable has written it as if the job were enabled.
 -- It is a sign of life: a node that was silent for long must not lose at once what it just took.
 -- Where the time of early ones has come, it gives nothing and says so: `ripen` lets them stand in line with the
 -- others, and the claim that follows takes them as they are.
@@ -632,6 +633,11 @@ with moment as materialized (
                      and not r.early and (r.status = 0 or (r.status = 3 and r.owner is null))
                      and r.needs = n.needs
                      and r.job <> all(array(select j.seq from everytick.job j where j.id = any($4::text[])))
+                     and (r.status = 0 or not exists (
+                          select from everytick.definition d
+                           where d.job = r.job and not d.enabled
+                             and d.version = (select s.version from everytick.job_state s where s.job = r.job)
+                          offset 0))
                      and (not r.superseded_by_next or not (
                           exists (select from everytick.job_state s
                                    where s.job = r.job and s.wake_at <= (select now from moment) offset 0)
