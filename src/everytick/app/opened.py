@@ -18,7 +18,7 @@ from everytick.errors import NotFound
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task
     from collections.abc import Callable, Coroutine
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from everytick.app.definition import Definition
     from everytick.domain.occurrence import Occurrence
@@ -219,16 +219,29 @@ class Opened:
         raise NotFound("job", name)
 
     async def _find_past(self, store: AnyStore, name: str) -> JobRecord:
-        """Return the job of this name, in service or removed, or else the one that was first defined under it."""
+        """Return the job of this name, in service or removed, or else one that had it before it was renamed."""
         from everytick.domain.ids import job_id
 
         try:
             return await self._find(store, name, removed=True)
         except NotFound:
-            renamed = (await store.get([job_id(name)])).get(job_id(name))
+            renamed = (await store.get([job_id(name)])).get(job_id(name)) or await _once_named(store, name)
             if renamed is None:
                 raise
             return renamed
+
+
+async def _once_named(store: AnyStore, name: str) -> JobRecord | None:
+    """Return the job that had this name last, by its versions. Only jobs that were renamed are looked through."""
+    from everytick.domain.ids import job_id
+
+    found: list[tuple[datetime, JobRecord]] = []
+    for record in await store.list(removed=True):
+        if record.job.id != job_id(record.job.name):
+            editions = await store.editions(record.job.id, range(1, record.job.version + 1))
+            named = [each.job.updated_at for each in editions if each.job.name == name]
+            found += [(at, record) for at in named if at is not None]
+    return max(found, key=lambda each: each[0])[1] if found else None
 
 
 _applications: WeakSet[Opened] = WeakSet()

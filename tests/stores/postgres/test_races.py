@@ -178,8 +178,9 @@ async def test_a_retry_that_is_parked_at_the_moment_of_a_disable_is_not_claimed(
     async with db.transaction():
         await db.execute("select from occurrence for update")
         writing = asyncio.create_task(store.commit_steps([(claim, failed)]))
-        while not await db.fetchval("select count(*) from pg_locks where not granted"):
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(20):
+            while not await db.fetchval("select exists (select from pg_locks where not granted)"):
+                pass
         await other.put(job(retry=retry, enabled=False))
     assert await writing == [Commit.COMMITTED]
 

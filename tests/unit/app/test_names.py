@@ -42,6 +42,24 @@ async def test_a_removed_job_that_was_renamed_can_be_asked_about(tick: Everytick
         await tick.history("new")
 
 
+async def test_a_job_is_found_by_every_name_that_it_had(tick: Everytick, store: AnyStore, old: str) -> None:
+    """F15: also by one in the middle; the job that had it last has it where two did."""
+    for before, after in (("old", "middle"), ("middle", "later"), ("later", "new")):
+        await tick.rename(before, after, detach=True)
+    for name in ("old", "middle", "later", "new"):
+        assert [each.status for each in await tick.history(name)] == ["completed"], name
+    with pytest.raises(NotFound):
+        await tick.history("never")
+    await tick.remove("new")
+    assert len(await tick.history("middle")) == 1
+
+    other = tick.define("another", "0 0 1 1 *")
+    other.task(name="main")(lambda: None)
+    await tick.apply([other])
+    await tick.rename("another", "middle", detach=True)
+    assert len(await tick.history("middle")) == 0
+
+
 async def test_a_name_that_another_job_has_is_that_jobs(tick: Everytick, store: AnyStore, old: str) -> None:
     """F15."""
     await tick.rename(old, "new", detach=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from everytick.domain.durations import duration
 from everytick.domain.facts import Cancel
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus
 from everytick.schedules.interval import every
@@ -217,5 +218,38 @@ def test_a_stop_returns_as_soon_as_everything_has_ended(live: Live) -> None:
         before = world.loop.time()
         await node.stop()
         assert 2 <= world.loop.time() - before < 4
+
+    live(story)
+
+
+@pytest.mark.parametrize(("timeout", "has_cleaned_up"), [(None, False), ("60s", True)])
+def test_a_stop_may_have_a_longer_timeout_than_the_grace_period(
+    live: Live, timeout: str | None, has_cleaned_up: bool
+) -> None:
+    """S0-110: `stop(timeout=)` takes the place of the grace period for this call, also where it is longer."""
+
+    async def story(world: World) -> None:
+        cleaned: list[bool] = []
+
+        async def body() -> None:
+            try:
+                await passing(3600)
+            finally:
+                await passing(20)
+                cleaned.append(True)
+
+        job = await world.define("long", body, task_timeout="2h")
+        node = world.node(grace_period="2s")
+        await node.start()
+        asked = await world.trigger(job)
+        await pause("10s")
+        before = world.loop.time()
+        await node.stop(grace=None if timeout is None else duration(timeout))
+        assert bool(cleaned) is has_cleaned_up
+        assert (world.loop.time() - before >= 20) is has_cleaned_up
+        assert world.loop.time() - before < 30
+        whole = await world.store.whole(asked)
+        assert whole.occurrence.status is OccurrenceStatus.CANCELED
+        assert [attempt.error for _, attempt in whole.attempts] == ["shutdown"]
 
     live(story)
