@@ -31,8 +31,6 @@ class Patient:
     socket or a file, for which a virtual loop does not wait.)
     """
 
-    is_in_memory = True
-
     def __init__(self, store: AnyStore, loop: VirtualLoop) -> None:
         self._store, self._loop = store, loop
         self._rung = asyncio.Event()

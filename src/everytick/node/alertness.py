@@ -102,7 +102,7 @@ class Alertness:
             moments = [moment for moment in (ahead.wake_at, ahead.ready_at) if moment is not None]
             # Counted from the answer: a store's clock may be set back, and this node's clock is then ahead for a while.
             until = min([_FAR, *((moment - ahead.now).total_seconds() for moment in moments)])
-            if self._store.is_in_memory and ahead.wake_at is not None:
+            if ahead.alone and ahead.wake_at is not None:
                 until = await self._foresee(ahead.wake_at, until)
             is_rung = await self._rung(until, poll)
             self.wake()

@@ -10,7 +10,7 @@ engine's inbox; only the engine handles it.
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
@@ -71,7 +71,7 @@ from everytick.stores.base import Claim, ClaimKey, Commit
 
 _log = logging.getLogger("everytick.executor")
 
-Writing: TypeAlias = Callable[[AnyStore, Health, Inbox, Slots, Collection[OpenAttempt]], Writer]
+Writing: TypeAlias = Callable[[AnyStore, Health, Inbox], Writer]
 """Makes the writer of an engine."""
 
 _CLAIMED, _RELEASED = Claimed(), Released()
@@ -130,7 +130,7 @@ class Engine:
         self._timeouts = Timeouts(store, clock, alarms, health, inbox)
         self._transactions = Transactions(store, clock, inbox)
         self._services = AttemptServices(tools.logs, self._timeouts, self._transactions, tools.reporter)
-        self.writer = writing(store, health, inbox, self.slots, self._ready)
+        self.writer = writing(store, health, inbox)
         self.claimer = Claimer(store, scope, settings, health, self, clock.monotonic)
 
     # ---------------------------------------------------------------------------------------------- what others may ask
@@ -152,8 +152,8 @@ class Engine:
 
     @property
     def unwritten(self) -> int:
-        """How many have something that is not written yet and should be."""
-        return self.writer.urgent
+        """How many have something that is not written yet."""
+        return self.writer.waiting
 
     def holds(self, key: ClaimKey) -> bool:
         """Whether the node knows that it holds this."""

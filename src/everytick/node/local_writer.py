@@ -1,13 +1,11 @@
 """The writer of a node that fires without its store: what became the store's meanwhile is written there."""
 
 import asyncio
-from collections.abc import Collection
 from typing import Protocol, runtime_checkable
 
 from everytick.node.health import Health
 from everytick.node.inbox import Inbox
-from everytick.node.occurrence import OpenAttempt, OwnedOccurrence
-from everytick.node.slots import Slots
+from everytick.node.occurrence import OwnedOccurrence
 from everytick.node.writer import Writer
 from everytick.stores.addresses import AnyStore
 
@@ -28,13 +26,11 @@ class LocalWriter(Writer):
     away again, and nothing else does. `home` is what is known of that store.
     """
 
-    def __init__(
-        self, store: AnyStore, health: Health, inbox: Inbox, slots: Slots, ready: Collection[OpenAttempt], home: Health
-    ) -> None:
-        super().__init__(store, health, inbox, slots, ready)
+    def __init__(self, store: AnyStore, health: Health, inbox: Inbox, home: Health) -> None:
+        super().__init__(store, health, inbox)
         assert isinstance(store, HandsOver), "only a store that hands over has two places to write to"
         self._hands_over = store
-        self._at_home = Writer(store, home, inbox, slots, ready)
+        self._at_home = Writer(store, home, inbox)
 
     @property
     def waiting(self) -> int:

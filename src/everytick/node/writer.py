@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from everytick.domain.steps import Step
@@ -11,8 +11,7 @@ from everytick.errors import Contended, StoreGone, StoreUnavailable
 from everytick.node.backoff import Backoff
 from everytick.node.health import Health
 from everytick.node.inbox import Inbox, StepWritten
-from everytick.node.occurrence import OpenAttempt, OwnedOccurrence
-from everytick.node.slots import AHEAD_SECONDS, Slots
+from everytick.node.occurrence import OwnedOccurrence
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Claim, Commit
 
@@ -20,10 +19,6 @@ _log = logging.getLogger("everytick.executor")
 
 BATCH = 500
 """So many steps are committed together at most."""
-
-_PUT_OFF = 10_000
-_PUT_OFF_FOR = 0.25
-"""So many ends may wait for so many seconds while others start, where they may."""
 
 
 class _Later:
@@ -40,13 +35,8 @@ class Writer:
     There is no timer: what gathers while one commit is under way is the next one.
     """
 
-    def __init__(
-        self, store: AnyStore, health: Health, inbox: Inbox, slots: Slots, ready: Collection[OpenAttempt]
-    ) -> None:
-        self._store, self._health, self._inbox, self._slots, self._ready = store, health, inbox, slots, ready
-        # In memory an end is not safer for being written at once, and others wait to start.
-        self._gives_way = store.is_in_memory
-        self._is_waited_for = False
+    def __init__(self, store: AnyStore, health: Health, inbox: Inbox) -> None:
+        self._store, self._health, self._inbox = store, health, inbox
         self._in_the_way = Backoff()
         self._queue: deque[OwnedOccurrence] = deque()
         self._work = asyncio.Event()
@@ -58,15 +48,9 @@ class Writer:
         """How many occurrences have something to write."""
         return len(self._queue)
 
-    @property
-    def urgent(self) -> int:
-        """How many of them are more than may be put off."""
-        return self.waiting - (_PUT_OFF if self._gives_way else 0)
-
     def put(self, occurrence: OwnedOccurrence, step: Step) -> None:
         """Write the step behind those that wait."""
         occurrence.steps = (*occurrence.steps, step) if occurrence.steps else (step,)
-        self._is_waited_for = self._is_waited_for or step.end is None
         if not occurrence.is_queued:
             occurrence.is_queued = True
             if not self._queue:
@@ -83,25 +67,13 @@ class Writer:
         while True:
             await self._work.wait()
             while self._queue:
-                if self._gives_way:
-                    await self._let_others_start()
                 await self._write_all()
             self._work.clear()
             self._idle.set()
 
-    async def _let_others_start(self) -> None:
-        """Let others start first, for a moment: but not if something is to begin once its step is written."""
-        loop, calm = asyncio.get_running_loop(), 0
-        until = loop.time() + _PUT_OFF_FOR
-        # Twice: in one turn the claimer claims, in the next its claims begin.
-        while calm < 2 and not self._is_waited_for and len(self._queue) < _PUT_OFF and loop.time() < until:
-            await asyncio.sleep(0)
-            calm = 0 if self._ready and self._slots.pace < AHEAD_SECONDS else calm + 1
-
     async def _write_all(self) -> None:
         """Write what waits now; what comes meanwhile is for the next round."""
-        waiting, self._is_waited_for = len(self._queue), False
-        for _ in range(0, waiting, BATCH):
+        for _ in range(0, len(self._queue), BATCH):
             batch = [self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))]
             await self._write(batch)
             # Not every store takes a turn of the loop to answer.
@@ -117,7 +89,6 @@ class Writer:
             occurrence.steps = occurrence.steps[1:]
             if occurrence.steps and commit is Commit.COMMITTED:
                 self._queue.append(occurrence)
-                self._is_waited_for = True
             else:
                 occurrence.is_queued = False
                 occurrence.steps = ()

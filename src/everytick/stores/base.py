@@ -138,12 +138,14 @@ class Ahead:
 
     What is due already is not ahead: `due` and `claim` answer for it. `needs` are all texts of
     needs that the store has, in order; none where there are as many as the scope has seen.
+    `alone` says that no other node plans for this scope; a store that cannot know it says False.
     """
 
     now: datetime
     wake_at: datetime | None = None
     ready_at: datetime | None = None
     needs: tuple[str, ...] = ()
+    alone: bool = field(default=False, compare=False)
 
 
 @value

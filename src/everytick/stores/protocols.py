@@ -69,9 +69,6 @@ class Store(Protocol):
     is_in_memory: ClassVar[bool]
     """Whether it is forgotten with the process."""
 
-    holds_due: ClassVar[bool]
-    """Whether `due` holds the jobs it gives, so that another batch at the same time passes over them."""
-
     @property
     def file(self) -> Path | None:
         """The file that holds everything, where one does."""

@@ -1,4 +1,4 @@
-"""What is written when: ends may wait in memory while others start, what somebody waits for may not."""
+"""What is written when: an end is written at once, also while thousands wait to start."""
 
 from datetime import datetime, timedelta
 
@@ -10,7 +10,6 @@ from everytick.stores.memory import MemoryStore
 from tests.unit.node.worlds import World, living
 
 MANY = 3_000
-MOMENT = timedelta(milliseconds=350)
 TURNS = timedelta(milliseconds=80)
 
 
@@ -30,7 +29,7 @@ class Timed(MemoryStore):
         return await super().commit_steps(steps)
 
 
-def test_ends_are_written_within_350_ms_while_others_start() -> None:
+def test_ends_are_written_within_80_ms_while_others_start() -> None:
     """S4-003: with thousands in line, what has ended is known within a moment and a job's next task begins at once."""
 
     async def story(world: World) -> None:
@@ -50,6 +49,6 @@ def test_ends_are_written_within_350_ms_while_others_start() -> None:
         assert len(world.store.ends) == MANY + 3
         assert len(world.store.others) == 6
         assert max(world.store.others) < TURNS
-        assert TURNS < max(world.store.ends) < MOMENT
+        assert max(world.store.ends) < TURNS
 
     living(story, Timed)

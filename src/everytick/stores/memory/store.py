@@ -24,7 +24,6 @@ class MemoryStore(Recording, Definers, History):
     """Everything in this process, for tests and for scripts that may forget."""
 
     is_in_memory: ClassVar[bool] = True
-    holds_due: ClassVar[bool] = False
     file: ClassVar[None] = None
 
     async def migrated(self) -> int:
@@ -84,4 +83,5 @@ class MemoryStore(Recording, Definers, History):
         firsts = [row for needs in scope.met for row in islice(tables.unripe.get(needs, ()), 1)]
         ready_at = min((row.ready_at for row in firsts), default=None)
         texts = tuple(sorted(tables.needs)) if len(tables.needs) != scope.seen else ()
-        return Ahead(now, min(wakes, default=None), ready_at, texts)
+        # Another process has another memory.
+        return Ahead(now, min(wakes, default=None), ready_at, texts, alone=True)

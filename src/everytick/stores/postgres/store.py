@@ -51,7 +51,6 @@ class PostgresStore(Planning, Running, Recording, Definers, Nodes, History):
         self._bell = Bell(self._door)
 
     is_in_memory: ClassVar[bool] = False
-    holds_due: ClassVar[bool] = True
     file: ClassVar[None] = None
 
     @property

@@ -116,7 +116,6 @@ class SqliteStore:
         self._open_batches = OpenBatches[str]()
 
     is_in_memory: ClassVar[bool] = False
-    holds_due: ClassVar[bool] = False
 
     @property
     def library(self) -> str:
