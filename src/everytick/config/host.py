@@ -1,4 +1,4 @@
-"""What this machine says about itself."""
+"""The time zone of this machine."""
 
 import os
 from collections.abc import Mapping
@@ -16,8 +16,8 @@ def local_timezone(environment: Mapping[str, str] = os.environ, etc: Path = Path
 
     In the order of the C library, TZ wins over /etc/localtime; where that is a copy and not
     a link, /etc/timezone names it. A machine without any of them is in UTC. A rule in TZ, like
-    `CET-1CEST,M3.5.0,M10.5.0/3`, is its own name. What has no name cannot be stored, and
-    another node could not know what was meant: it is refused.
+    `CET-1CEST,M3.5.0,M10.5.0/3`, is its own name. A zone without a name is refused: it could
+    not be stored, and another node could not know which one it is.
     """
     if "TZ" in environment:
         return _from_variable(environment["TZ"])
@@ -50,7 +50,7 @@ def _is_name(text: str) -> bool:
 
 
 def _name_in(path: str) -> str | None:
-    """The zone's name in the path of its file, wherever the zones of this system live."""
+    """Return the name of a zone from the path of its file, wherever this system keeps its zones."""
     _, found, name = path.partition(_FOLDER)
     for beside in ("posix/", "right/"):
         name = name.removeprefix(beside)

@@ -1,7 +1,7 @@
-"""Settings from four places, later wins: built-in, a file, the environment, options; each knows where it came from.
+"""Settings from four places: built-in, a file, the environment, options. A later place wins; each value knows its own.
 
-What is unknown is refused and not passed over: a misspelt key that silently does nothing
-is found at three in the morning. What a setting means for a node is checked by the node.
+An unknown key is refused: a misspelt one that silently does nothing is found at three in
+the morning. Limits of the values are checked by the node.
 """
 
 import os
@@ -33,7 +33,7 @@ class SettingPlace(IntEnum):
 
 
 class Setting(NamedTuple):
-    """A value, the place it came from, and that place by its name: a file, a variable, an option."""
+    """A value, the place it came from, and the name of the file, variable or option."""
 
     value: Any
     place: SettingPlace
@@ -41,7 +41,7 @@ class Setting(NamedTuple):
 
 
 class Key(NamedTuple):
-    """One thing that can be set: how it is read, what it is without anybody's word, and what it is for."""
+    """One setting: how it is read, its built-in value, and what it is for."""
 
     read: Callable[[object], Any]
     built_in: Any
@@ -122,10 +122,10 @@ KEYS = {
 _PATHS = ("jobs", "log_folder")
 
 OTHER_WORDS = {"max_concurrent_jobs": "slots"}
-"""Words that some know a key by."""
+"""Other names of keys."""
 
 _OF_DEFINITIONS = ("timezone", "name", "retention", "defaults")
-"""What the constructor takes too, but which makes other jobs of the same code: see decision 13."""
+"""Arguments of `Everytick` that are no settings, since they would make other jobs of the same code: see decision 13."""
 
 Settings = dict[str, Setting]
 
@@ -138,7 +138,7 @@ def gather(
     folder: Path | None = None,
     file: Path | None = None,
 ) -> Settings:
-    """Return every setting with its origin; `options` holds what was given, each with the name it was given by.
+    """Return every setting with its origin; `options` holds by key the option's name and the value.
 
     Without `file` it is `everytick.toml` or the table `[tool.everytick]` of `pyproject.toml`
     in the folder, which is the current one unless given.
@@ -171,7 +171,7 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
     """Return what the variables `EVERYTICK_…` say; `EVERYTICK_…_FILE` names a file that holds the value."""
     found: Settings = {}
     for variable, given in sorted(environment.items()):
-        if not variable.startswith(PREFIX) or _is_of_others(variable.removeprefix(PREFIX)):
+        if not variable.startswith(PREFIX) or _is_foreign(variable.removeprefix(PREFIX)):
             continue
         name, by_file = _key_of(variable.removeprefix(PREFIX).lower())
         if name not in KEYS:
@@ -187,7 +187,7 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
 
 
 def _key_of(text: str) -> tuple[str, bool]:
-    """The key that a variable sets, and whether it does so by naming a file."""
+    """Return the key that a variable sets, and whether the variable names a file with the value."""
     if text in KEYS or text in OTHER_WORDS:
         return OTHER_WORDS.get(text, text), False
     name = text.removesuffix("_file")
@@ -200,8 +200,8 @@ def _elsewhere(name: str) -> str:
     return f"is no setting of a node, since it is part of what jobs are: write it in Everytick({name}=…){files}"
 
 
-def _is_of_others(rest: str) -> bool:
-    """Whether the variable is none of ours: of an attempt in which we were started, or of Kubernetes."""
+def _is_foreign(rest: str) -> bool:
+    """Tell whether the variable is no setting: it belongs to the attempt that runs this process, or to Kubernetes."""
     if re.fullmatch(_OF_KUBERNETES, rest):
         return True
     if rest.lower() in KEYS or rest.lower() in OTHER_WORDS:
@@ -257,7 +257,7 @@ def _from_table(table: Mapping[str, Any], file: Path) -> Settings:
             raise InvalidSetting(word, given, f"in {where} says what another word for {name} says too: keep one")
         setting = _read(name, given, SettingPlace.FILE, where)
         if name in _PATHS:
-            # Beside the file that names it, wherever we were started.
+            # Relative to the file that names it, not to the current folder.
             setting = setting._replace(value=str(file.parent / setting.value))
         found[name] = setting
     return found

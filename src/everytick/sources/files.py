@@ -1,8 +1,8 @@
 """A folder of job files: which jobs it names now, and what changed since it was last read.
 
 A job is known by its name, wherever it stands: renaming a file changes nothing. A file with a
-mistake keeps its last good version in force; where none is known, nothing in the folder counts
-as deleted until somebody has corrected it, since what is gone may stand in there.
+mistake keeps its last good version in force. If there is none, no job of the folder counts as
+deleted until the file is corrected, since it may define the missing ones.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
 SUFFIXES = (".yaml", ".yml")
-# A file system counts time in steps: what was changed just before it was read may change again unseen.
-_TOO_FRESH = 2_000_000_000
+_FRESH_NANOSECONDS = 2_000_000_000
+"""A file that changed less than two seconds ago is read again: a second change may get the same time stamp."""
 
 
 class SourceEventKind(StrEnum):
@@ -39,7 +39,7 @@ class SourceEventKind(StrEnum):
 
 @value
 class SourceEvent:
-    """A job was added, updated or deleted; what was deleted has a name only."""
+    """A job was added, updated or deleted; a deleted one has a name only."""
 
     kind: SourceEventKind
     name: str
@@ -49,14 +49,14 @@ class SourceEvent:
 def job_files(paths: Iterable[Path]) -> Iterator[Path]:
     """Give the files that are named, and those in the folders that are named, at any depth, by name.
 
-    What begins with a dot is left out: editors and version control keep their own there.
+    Names that begin with a dot are left out: they belong to editors and version control.
     """
     for path in paths:
         if not path.is_dir():
             yield path
             continue
         for folder, folders, names in os.walk(path):
-            folders[:] = sorted(each for each in folders if not each.startswith("."))
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
             for name in sorted(names):
                 if name.endswith(SUFFIXES) and not name.startswith("."):
                     yield Path(folder, name)
@@ -76,14 +76,14 @@ def read_all(
 ) -> list[JobFile]:
     """Return what these files and folders say; a name that comes twice is a mistake in the second file.
 
-    `tell` hears before each file how many were read, of how many.
+    Before each file, `tell` is called with how many were read and how many there are.
     """
     known: dict[str, FileJob] = {}
     found: list[JobFile] = []
     named_files = [(given, path) for given in paths for path in job_files([given])]
     for named, path in named_files:
         tell(len(found), len(named_files))
-        # Who names a single file has chosen it; in a folder, anybody who may write there could have.
+        # A file that is named was chosen. A file in a folder may come from anyone who may write to the folder.
         closed = None if path == named else open_to_others(path.parent)
         one = closed or read_file(path, owner=owner)
         if clashes := tuple(_clash(each, known[each.job.name]) for each in one.jobs if each.job.name in known):
@@ -94,7 +94,7 @@ def read_all(
 
 
 def refused(path: Path, reason: str) -> JobFile:
-    """Return a file of which nothing is taken."""
+    """Return the file as refused: it has one mistake and no jobs."""
     return JobFile(str(path), (), (Mistake(str(path), 1, 1, reason),))
 
 
@@ -108,8 +108,8 @@ def open_to_others(folder: Path) -> JobFile | None:
 
 
 def _bytes(path: Path) -> bytes | JobFile:
-    """What stands in the file; checked as it is open, so that what was checked is what is read."""
-    # A pipe would wait for somebody to write.
+    """Return the content of the file. Its kind and rights are checked after it was opened, on what is read."""
+    # Non-blocking: opening a pipe would wait for a writer.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
         found = os.fstat(handle)
@@ -123,7 +123,7 @@ def _bytes(path: Path) -> bytes | JobFile:
 
 
 def _read(handle: int, expected: int) -> bytes:
-    """Everything that stands there, or a little more than a file may have; by its size, for a large buffer is dear."""
+    """Return the content, or a little more than the limit. The buffer has the file's size: a large one is slow."""
     raw = os.read(handle, min(expected, LARGEST_FILE) + 1)
     while len(raw) <= LARGEST_FILE and (more := os.read(handle, 4096)):
         raw += more
@@ -145,7 +145,7 @@ def _clash(second: FileJob, first: FileJob) -> Mistake:
 
 
 class _File:
-    """One file of a folder: what it says now, and the version of it that counts."""
+    """One file of a folder: its latest content, and the version of it that is in force."""
 
     __slots__ = ("beside", "digest", "in_force", "is_fresh", "latest", "mistakes", "stamp")
 
@@ -185,7 +185,7 @@ class Folder:
 
     @property
     def file_count(self) -> int:
-        """How many files of jobs there are."""
+        """The number of job files in the folder."""
         return len(self._files)
 
     @property
@@ -195,14 +195,13 @@ class Folder:
 
     @property
     def is_whole(self) -> bool:
-        """Whether what is not among the jobs is certainly gone: nothing is unreadable that was never read."""
+        """Whether a job that is not listed is certainly gone: every file could be read at least once."""
         return self._closed is None and all(file.in_force is not None for file in self._files.values())
 
     def load(self) -> list[SourceEvent]:
-        """Read what has changed since the last time, and return what that means for jobs.
+        """Read the files that changed since the last time, and return which jobs that changed.
 
-        However many files changed at once: the folder is looked at whole, so that no hint that
-        got lost on the way can make a difference.
+        The whole folder is looked at each time, so that a lost event of the file system makes no difference.
         """
         self._closed = _unusable(self.path)
         if self._closed is not None:
@@ -215,7 +214,7 @@ class Folder:
         known, stamp = self._files.get(path), _stamp(path)
         if known is not None and known.latest.beside and known.beside != _stamps(known.latest):
             known.digest = b""
-        # What was refused unread, for its folder's sake perhaps, is tried every time.
+        # A file that was refused unread is tried every time: its rights or its folder's may have changed.
         if known is not None and known.stamp == stamp and known.digest and not known.is_fresh:
             return known
         begun = time_ns()
@@ -225,7 +224,7 @@ class Folder:
         except OSError as error:
             raw = refused(path, f"cannot be read: {error.strerror or error}")
         digest = b"" if isinstance(raw, JobFile) else blake2b(raw).digest()
-        is_fresh = stamp is None or begun - stamp[0] < _TOO_FRESH
+        is_fresh = stamp is None or begun - stamp[0] < _FRESH_NANOSECONDS
         if known is not None and digest and known.digest == digest:
             known.stamp, known.is_fresh = stamp, is_fresh
             return known
@@ -235,7 +234,7 @@ class Folder:
         return found
 
     def _settled(self) -> dict[str, FileJob]:
-        """Decide which version of each file counts: first those that did and did not change, then by name."""
+        """Decide which version of each file is in force. Unchanged files keep their names; then files go by name."""
         taken: dict[str, FileJob] = {}
         files = self._files.values()
         for file in files:
@@ -266,7 +265,7 @@ class Folder:
 
 
 def _differs(one: FileJob, other: FileJob) -> bool:
-    """Whether two say something different, wherever they say it."""
+    """Tell whether the definitions differ; the file and the line do not matter."""
     return one.job != other.job or one.suspended != other.suspended
 
 
@@ -277,12 +276,12 @@ def _unusable(folder: Path) -> JobFile | None:
 
 
 def _stamps(file: JobFile) -> tuple[object, ...]:
-    """What changes with the files that a file is read with."""
+    """Return the stamps of the files that this file is read with."""
     return tuple(map(_stamp, file.beside))
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    """What changes with a file; None where nobody can tell."""
+    """Return values that differ after a change of the file, or None if it cannot be read."""
     try:
         found = path.stat()
     except OSError:

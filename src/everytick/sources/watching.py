@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger("everytick.files")
 
 RESCAN = timedelta(minutes=1)
-"""So often the folder is looked at without a hint."""
+"""How long the folder is not looked at without an event: events of network folders may never come."""
 
-_AGAIN = timedelta(seconds=5)
+_RETRY = timedelta(seconds=5)
+"""How soon a store that could not be asked is asked again."""
 # Files are copied one after another: look once they have come to rest, but do not wait for ever.
 _REST_MS, _LONGEST_MS = 100, 600
 
@@ -71,18 +72,18 @@ class FolderWatch:
         """Bring the folder and each change of it into the store until stopped; a store that is away is asked again."""
         try:
             while not self._stop.is_set():
-                wait = self._rescan if await self._looked() else min(_AGAIN, self._rescan)
+                wait = self._rescan if await self._looked() else min(_RETRY, self._rescan)
                 await self._hint(wait)
         finally:
             self._stop.set()
             self.close()
 
     async def _looked(self) -> bool:
-        """Look; a mistake of ours costs one look and not the watch."""
+        """Look once; an internal error is logged, and the next look comes as usual."""
         try:
             return await self.look()
         except Exception:  # noqa: BLE001, the loop's edge
-            _log.exception("%s: the watch failed and goes on", self._folder.path)
+            _log.exception("%s: internal error; the folder is looked at again in a few seconds", self._folder.path)
             return False
 
     async def _sync(self) -> bool:
@@ -99,7 +100,7 @@ class FolderWatch:
             if not self._in_step:
                 synced = await sync_loaded(self._store, self._folder, self._defined)
         except EverytickError as error:
-            _log.warning("%s: not in the store yet: %s", self._folder.path, error)
+            _log.warning("%s: not in the store yet: %s; tried again in a few seconds", self._folder.path, error)
             return False
         self._in_step = not synced.mistakes
         self._count()
@@ -112,32 +113,32 @@ class FolderWatch:
         return await self._tell(whole)
 
     async def _tell(self, whole: Synced) -> bool:
-        """Let others know what came of it; return whether the store could be asked."""
+        """Report the result of the sync; return whether the store could be asked."""
         try:
             if (telling := self._told(whole)) is not None:
                 await telling
         except EverytickError as error:
-            _log.warning("%s: not told to other nodes yet: %s", self._folder.path, error)
+            _log.warning("%s: not told to other nodes yet: %s; tried again in a few seconds", self._folder.path, error)
             return False
         return True
 
     def _count(self) -> None:
-        """Say at the first look how much the folder holds."""
+        """Log at the first look how many jobs and files the folder holds."""
         if not self._is_counted:
             self._is_counted = True
             jobs, files = _count(len(self._folder.jobs), "job"), _count(self._folder.file_count, "file")
             _log.info("%s: %s in %s; changes are live at once", self._folder.path, jobs, files)
 
     def _complain(self, mistakes: set[Mistake]) -> None:
-        """Say once what is wrong, and once that it is right again."""
+        """Log each mistake once, and once that its file is in order again."""
         for mistake in sorted(mistakes - self._known, key=str):
             _log.warning("%s (what was read before stays in force)", mistake)
-        for file in sorted({each.file for each in self._known} - {each.file for each in mistakes}):
+        for file in sorted({mistake.file for mistake in self._known} - {mistake.file for mistake in mistakes}):
             _log.info("%s: in order again", file)
         self._known = mistakes
 
     def _look_out(self) -> None:
-        """Watch the folder that is there now: it may have been replaced by another of the same name."""
+        """Watch the folder that is there now: it may have replaced another of the same name."""
         try:
             found = self._folder.path.stat()
         except OSError:
@@ -149,13 +150,15 @@ class FolderWatch:
         try:
             self._notify = RustNotify([str(self._folder.path)], False, False, 0, True, True)
         except OSError as error:
-            # For lack of watches, say: then the folder is looked at every minute.
-            _log.warning("%s: changes are seen every %s only: %s", self._folder.path, self._rescan, error)
+            # The system may be out of watches.
+            _log.warning(
+                "%s: cannot be watched: %s; it is looked at every %s instead", self._folder.path, error, self._rescan
+            )
             return
         self._watched = (found.st_dev, found.st_ino)
 
     async def _hint(self, wait: timedelta) -> None:
-        """Wait until something changed in the folder, or so long."""
+        """Wait for an event of the folder, at most `wait`."""
         await _in_thread(self._stop, self._wait, self._notify, wait)
 
     def _wait(self, notify: RustNotify | None, wait: timedelta) -> None:
@@ -165,7 +168,7 @@ class FolderWatch:
             notify.watch(_LONGEST_MS, _REST_MS, int(wait.total_seconds() * 1000), self._stop)
 
     def close(self) -> None:
-        """Give back what a look took from the system; `run` does so itself when it ends."""
+        """Close the watch of the operating system; `run` does so itself when it ends."""
         notify, self._notify, self._watched = self._notify, None, None
         if notify is not None:
             notify.close()
@@ -176,7 +179,7 @@ def _count(number: int, what: str) -> str:
 
 
 async def _in_thread(stop: threading.Event, work: Callable[..., None], *arguments: object) -> None:
-    """Wait for blocking work that ends once `stop` is set; if we are canceled, it is, and waited for."""
+    """Wait for blocking work in a thread. If this is canceled, set `stop` and wait until the work has ended."""
     waiting = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
     try:
         await asyncio.shield(waiting)

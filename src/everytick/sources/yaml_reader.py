@@ -31,15 +31,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 LARGEST_FILE = 2 * 1024 * 1024
-"""Bytes that one file may have."""
+"""The most bytes of one file."""
 
 MOST_NODES = 100_000
-"""Values that one file may hold, those that an alias stands for counted each time."""
+"""The most values in one file; the values of an alias count each time."""
 
 DEEPEST = 40
+"""The most levels of lists and tables inside each other."""
 
 MOST_MISTAKES = 100
-"""After so many, a file is not read on: it is not a file of jobs."""
+"""After so many mistakes reading stops: it is probably not a file of jobs."""
 
 Step: TypeAlias = str | int
 # What the parser gives has no types.
@@ -51,7 +52,7 @@ _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _NULL = frozenset(("", "~", "null", "Null", "NULL"))
 _SWITCH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-# A zero in front is octal in YAML 1.1 and nothing in 1.2: it stays text, and whoever wants a number says so.
+# A leading zero is octal in YAML 1.1 and not a number in 1.2: the value stays text.
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _BASED = re.compile(r"0o[0-7]{1,20}|0x[0-9a-fA-F]{1,15}")
 _NUMBER = re.compile(r"[-+]?(?:\.[0-9]{1,300}|(?:0|[1-9][0-9]{0,300})(?:\.[0-9]{0,300})?)(?:[eE][-+]?[0-9]{1,3})?")
@@ -193,7 +194,7 @@ class _Reader:
             reason = f"values stand in each other more than {DEEPEST} deep: write them flatter"
             raise _Refused(_place(event.start_mark), reason)
         if anchor is not None:
-            # Not there until it is whole: a value that holds itself has no end.
+            # None until the value is complete: a value that holds itself would have no end.
             self._anchors[anchor] = None
         node = YamlNode(event.start_mark)
         if kind is ScalarEvent:
@@ -208,7 +209,7 @@ class _Reader:
         return node
 
     def _plain(self, event: Event, depth: int) -> YamlNode | None:
-        """A value without anchor, tag or anything inside, which most are; None if it is not one."""
+        """Return the node of a plain value, as most are; None if it has an anchor, a tag or values inside."""
         if event.__class__ is not ScalarEvent or event.tag is not None or event.anchor is not None:
             return None
         if depth >= DEEPEST or self._left < 1:
@@ -261,7 +262,7 @@ class _Reader:
         node.data = data
 
     def _key(self, event: Event) -> str:
-        """Keys are text as it was written, whatever it looks like: `on:` and `404:` too."""
+        """Return the key as text, also where it looks like something else: `on:` and `404:`."""
         if event.__class__ is not ScalarEvent:
             raise _Refused(_place(event.start_mark), "a key must be plain text, not a list, a table or an alias")
         _refuse_tag(event)

@@ -191,7 +191,7 @@ async def test_a_folder_without_hints_is_looked_at_all_the_same(
         (jobs / "a.yaml").write_text(text("a"))
         await seen.until_live("a")
 
-    assert "changes are seen every" in caplog.text
+    assert "it is looked at every" in caplog.text
 
 
 async def test_edge_case_11_one_hint_is_enough_for_all_changes(
