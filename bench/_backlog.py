@@ -14,6 +14,7 @@ import asyncpg
 
 from bench._beside import Figures, Watch
 from bench._node import hourly, opened, running
+from everytick.domain.changes import Put
 
 JOBS = 1_000
 
@@ -127,7 +128,7 @@ async def drained(address: str, slots: int, backlog: int, tasks: int, server: in
     watch = Watch(server)
     bodies = Bodies(backlog * tasks, watch)
     async with opened(address) as store:
-        await asyncio.gather(*(store.put(hourly(number, tasks=tasks)) for number in range(JOBS)))
+        await asyncio.gather(*(store.apply([Put(hourly(number, tasks=tasks))]) for number in range(JOBS)))
         async with running(store, bodies.body, slots=slots, tasks=tasks):
             await until_planned(tables)
             await tables.fill(backlog)

@@ -33,6 +33,7 @@ from bench._beside import (
     rounds,
 )
 from bench._node import hourly, opened, running
+from everytick.domain.changes import Put
 
 MANY, SOME = 10_000, 1_000
 HALF = 0.5
@@ -109,7 +110,7 @@ async def everytick(count: int, address: str) -> Figures:
 
     async with opened(address) as store:
         for number in range(count):
-            await store.put(hourly(number, start=due))
+            await store.apply([Put(hourly(number, start=due))])
         assert time.time() < due.timestamp() - 0.5, "defining them took too long"
         async with running(store, body, slots=SLOTS):
             await starts.all()

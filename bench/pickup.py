@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench._beside import Figures, asked, column, durable_server, in_turns, judged, middle, percentile, ratio, rounds
 from bench._node import hourly, opened, running
+from everytick.domain.changes import Put
 from everytick.domain.facts import Trigger
 
 PROBES = 150
@@ -88,7 +89,7 @@ async def everytick(address: str, apart: bool) -> Figures:
         probes.arrive()
 
     async with opened(address) as store, opened(address) as other:
-        await store.put(job)
+        await store.apply([Put(job)])
         async with running(store, body, slots=10):
             await asyncio.sleep(1)
             numbers = count()

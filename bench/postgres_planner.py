@@ -28,6 +28,7 @@ from bench.postgres_store import Meter, Rate, durable_server
 from everytick import schedule
 from everytick.app.foreground import calm_collector
 from everytick.deciding.plan import plan
+from everytick.domain.changes import Put
 from everytick.domain.job import define_job, define_task
 from everytick.schedules.cron import Cron
 from everytick.stores.base import Commit, NodeScope
@@ -62,7 +63,8 @@ async def defined(address: str, jobs: int) -> AsyncIterator[PostgresStore]:
     """Give a store with so many jobs, none of them due for the next hundred years; nothing is left of it afterwards."""
     store = PostgresStore(address, schema=SCHEMA, definitions_kept=2 * AT_ONCE)
     await store.open()
-    await store.put(define_job("job-1", hourly(), policies={"grace": "30m"}, tasks=[define_task("job-1", "main")]))
+    tasks = [define_task("job-1", "main")]
+    await store.apply([Put(define_job("job-1", hourly(), policies={"grace": "30m"}, tasks=tasks))])
     db = await asyncpg.connect(address)
     for statement in CLONES.split(";"):
         await db.execute(statement.replace("$1", str(jobs)))

@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from everytick.app.foreground import calm_collector
 from everytick.deciding.advance import advance
 from everytick.deciding.plan import plan
+from everytick.domain.changes import Put
 from everytick.domain.job import define_job, define_task
 from everytick.domain.outcome import Succeeded
 from everytick.domain.steps import AttemptEnded, Claimed, Step
@@ -200,7 +201,7 @@ async def defined(address: str) -> AsyncIterator[PostgresStore]:
     await store.open()
     for number in range(JOBS):
         name = f"job-{number}"
-        await store.put(define_job(name, every("1h"), policies={}, tasks=[define_task(name, "main")]))
+        await store.apply([Put(define_job(name, every("1h"), policies={}, tasks=[define_task(name, "main")]))])
     await plan_all(store)
     yield store
     await store.close()

@@ -14,6 +14,7 @@ from datetime import timedelta
 from time import process_time
 
 from everytick import schedule
+from everytick.domain.changes import Put
 from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job, define_job, define_task
 from everytick.schedules.combine import in_zone
@@ -58,7 +59,7 @@ def _job(number: int, rule: str, overlap: str, seconds: int) -> Job:
 
 async def month() -> tuple[Forecast, float]:
     store = MemoryStore(ManualClock(START))
-    await store.put_all(jobs())
+    await store.apply([Put(job) for job in jobs()])
     given = {f"job-{number}": timedelta(seconds=seconds) for number, (_, _, seconds) in enumerate(RULES)}
     begun = process_time()
     found = await foresee(store, timedelta(days=30), slots=20, given=given)

@@ -29,6 +29,7 @@ from bench._beside import judged
 from everytick.app.foreground import calm_collector
 from everytick.deciding.advance import advance
 from everytick.deciding.plan import plan
+from everytick.domain.changes import Put
 from everytick.domain.job import Job, define_job, define_task
 from everytick.domain.outcome import Succeeded
 from everytick.domain.steps import AttemptEnded, Claimed, Step
@@ -127,7 +128,7 @@ async def measured(synchronous: Literal["normal", "full"], batch: int) -> Costs:
     with tempfile.TemporaryDirectory() as folder:
         store = SqliteStore(Path(folder) / "store.db", clock=clock, synchronous=synchronous)
         await store.open()
-        await asyncio.gather(*(store.put(job(number)) for number in range(JOBS)))
+        await asyncio.gather(*(store.apply([Put(job(number))]) for number in range(JOBS)))
         await planned(store, Watch())
         for _ in range(INSTANTS):
             clock.time += timedelta(minutes=1)

@@ -16,6 +16,7 @@ from everytick.simulate.lanes import Run
 from everytick.simulate.record import Record
 from everytick.stores.memory import MemoryStore
 from everytick.testing import ManualClock
+from tests.stores.acting import put_all
 from tests.unit.node.worlds import NOON, World, living, passing
 
 HOURS = 2
@@ -137,7 +138,7 @@ async def by_the_model(
     made: list[Job], jobs: list[dict[str, Any]], slots: int, outage: Outage
 ) -> tuple[Happened, dict[str, int]]:
     store, diary = MemoryStore(ManualClock(NOON)), Diary()
-    await store.put_all(made)
+    await put_all(store, made)
     lengths = {f"job-{number}": job["length"] for number, job in enumerate(jobs)}
     outages = [] if outage is None else [outage]
     found = await foresee(store, UNTIL - NOON, slots=slots, given=lengths, outages=outages, record=diary)

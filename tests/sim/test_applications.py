@@ -11,6 +11,7 @@ from tests.sim.chance import passing
 from tests.sim.jobs import NEVER, Words, defined
 from tests.sim.laws import lived, seeds
 from tests.sim.world import FAULTS, Peer, World
+from tests.stores.acting import put
 
 LOCAL: dict[str, Any] = {"overlap": "allow", "on_store_outage": "fire_local", "recovery": "execute_all"}
 SHOP: Words = {
@@ -62,7 +63,7 @@ class Applications(World):
     async def define(self) -> None:
         """Let both applications bring their jobs in, in any order."""
         for name in ANYBODY:
-            await self.store.put(defined(name, words=ANYBODY))
+            await put(self.store, defined(name, words=ANYBODY))
         for application in self.chance.sample(sorted(APPLICATIONS), 2):
             await self._sync(application)
         for record in await self.store.list():
@@ -85,7 +86,7 @@ class Applications(World):
         for application in APPLICATIONS:
             await self._sync(application, NEVER)
         for name in ANYBODY:
-            await self.store.put(defined(name, NEVER, words=ANYBODY))
+            await put(self.store, defined(name, NEVER, words=ANYBODY))
         for record in await self.store.list():
             for key in ("last", "and last"):
                 await self.store.request(record.job.id, Trigger(key))

@@ -23,6 +23,7 @@ from tests.sim.chance import ChanceLoop, passing
 from tests.sim.database import Database, Refused
 from tests.sim.faults import FaultyStore, Wire, heal
 from tests.sim.jobs import JOBS, NEVER, Words, defined
+from tests.stores.acting import put
 
 BEGIN = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 FAULTS = ("crash", "freeze", "hang", "partition", "outage", "weather", "weather", "clock_step")
@@ -77,7 +78,7 @@ class World:
     async def define(self) -> None:
         """Bring the jobs into the store."""
         for name in self.words:
-            await self.store.put(defined(name, words=self.words))
+            await put(self.store, defined(name, words=self.words))
 
     def defined(self, name: str, when: str | None = None, **policies: object) -> Job:
         """Return the definition of a job, with another schedule or other policies where they are given."""
@@ -95,7 +96,7 @@ class World:
     async def end_schedules(self) -> None:
         """Let no more instants come, and ask for two last occurrences of each job."""
         for name in self.words:
-            stored = await self.store.put(self.defined(name, NEVER))
+            stored = await put(self.store, self.defined(name, NEVER))
             for key in ("last", "and last"):
                 await self.store.request(stored.job_id, Trigger(key))
 
@@ -179,7 +180,7 @@ class World:
         self.chance.choice(self.living).wire.held_until = self.loop.time() + self.chance.choice([5, 30, 90])
         if self.chance.random() < 0.5:
             for name in sorted(self.words):
-                await self.store.put(self.edited(name))
+                await put(self.store, self.edited(name))
 
     async def partition(self) -> None:
         """A node does not reach the store for a while, but goes on with what it does."""
@@ -219,7 +220,7 @@ class World:
                 if found:
                     await self.store.request(self.chance.choice(found).id, Cancel("by hand"))
             case _:
-                await self.store.put(self.edited(name))
+                await put(self.store, self.edited(name))
 
     async def recover(self) -> None:
         """End all trouble: enough nodes live, and nothing is held."""

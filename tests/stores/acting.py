@@ -1,18 +1,20 @@
 """Short ways to make jobs and to let a planner, an executor and a reaper act once, as the loops will."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from everytick import schedule
 from everytick.deciding.advance import advance
 from everytick.deciding.plan import plan
+from everytick.domain.changes import Put, Remove, Rename
 from everytick.domain.decisions import Plan
 from everytick.domain.job import Job, define_job, define_task
 from everytick.domain.occurrence import Occurrence
 from everytick.domain.outcome import Failed, Lost, Outcome, Succeeded
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.steps import AttemptEnded, Claimed, Step
-from everytick.stores.base import Batch, Claim, Commit, CommitAnswer, NodeScope, new_token
+from everytick.stores.base import Batch, Claim, Commit, CommitAnswer, NodeScope, Stored, new_token
 from everytick.stores.protocols import HistoryStore, JobStore, PlanStore, RunStore, Store
 
 QUEUES = ("default",)
@@ -115,3 +117,31 @@ async def deliver(store: AnyStore, scope: NodeScope | None = None) -> list[str]:
 
 
 FAILED = Failed("boom")
+
+
+async def put(store: AnyStore, job: Job, *, expected: int | None = None, by: str = "") -> Stored:
+    """Store one definition."""
+    [stored] = await store.apply([Put(job, expected)], by)
+    return stored
+
+
+async def put_all(store: AnyStore, jobs: Sequence[Job], *, by: str = "") -> list[Stored]:
+    """Store these definitions together."""
+    return await store.apply([Put(job) for job in jobs], by)
+
+
+async def remove(store: AnyStore, job_id: str, *, retire_after: timedelta = timedelta(0), by: str = "") -> Stored:
+    """Take the job of this id out of service."""
+    [stored] = await store.apply([Remove(await _name_of(store, job_id), retire_after)], by)
+    return stored
+
+
+async def rename(store: AnyStore, job_id: str, name: str, *, by: str = "") -> Stored:
+    """Give the job of this id another name."""
+    [stored] = await store.apply([Rename(await _name_of(store, job_id), name)], by)
+    return stored
+
+
+async def _name_of(store: AnyStore, job_id: str) -> str:
+    found = (await store.get([job_id])).get(job_id)
+    return "nobody" if found is None else found.job.name

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from everytick.deciding.advance import advance
+from everytick.domain.changes import Change, Put, Remove, Rename, Tell
 from everytick.domain.config import Level, overrides
 from everytick.domain.decisions import Plan
 from everytick.domain.facts import (
@@ -32,7 +33,7 @@ from everytick.domain.payload import payload
 from everytick.domain.snapshots import Missed
 from everytick.domain.steps import AttemptEnded, Claimed, Released, Step, Stopping, WaitOver
 from everytick.errors import EverytickError
-from everytick.stores.base import Batch, Claim, Commit, CommitAnswer, Edits, NodeRecord, NodeScope, Page, Receipt
+from everytick.stores.base import Batch, Claim, Commit, CommitAnswer, NodeRecord, NodeScope, Page, Receipt
 from tests.stores.acting import AnyStore, job, plans_of
 from tests.stores.clock import ManualClock
 
@@ -112,29 +113,33 @@ class Pair:
         variant = dict(self.random.choice(VARIANTS))
         expected = self.random.choice([None, None, None, 1, 2])
         reports = self.random.random() < 0.5
-        await self.both("put", job(self.random.choice(NAMES), reports=reports, **variant), expected_version=expected)
+        await self.both("apply", [Put(job(self.random.choice(NAMES), reports=reports, **variant), expected)])
 
     async def do_apply(self) -> None:
-        """A change of several jobs; now and then somebody else has edited one of them meanwhile."""
+        """Changes of several jobs, in any order; now and then a job is at another version than is expected."""
         records = {each.job.name: each.job.version for each in await self.both("list")}
-        names = self.random.sample(NAMES, self.random.randrange(1, 4))
-        puts = [job(name, **self.random.choice(VARIANTS)) for name in names if self.random.random() < 0.7]
-        others = [name for name in names if name not in {each.name for each in puts}]
-        removes = {name: timedelta(minutes=self.random.choice([0, 10])) for name in others if name in records}
-        held = [name for name in names if name not in removes and (name in records or name not in others)]
-        suspends = {name: "not yet" for name in held if self.random.random() < 0.3}
-        resumes = frozenset(name for name in held if name not in suspends and self.random.random() < 0.3)
-        expected = {name: records.get(name, 0) for name in names if self.random.random() < 0.5}
-        if expected and self.random.random() < 0.2:
-            expected[self.random.choice(list(expected))] += 1
-        edits = Edits(tuple(puts), expected, suspends, "file", resumes, removes)
-        await self.both("apply", edits, by="ada")
+        changes: list[Change] = []
+        for name in self.random.sample(NAMES, self.random.randrange(1, 4)):
+            version = records.get(name, 0) + (self.random.random() < 0.1)
+            expected = version if self.random.random() < 0.5 else None
+            if self.random.random() < 0.7:
+                changes.append(Put(job(name, **self.random.choice(VARIANTS)), expected))
+            elif self.random.random() < 0.5:
+                changes.append(Remove(name, timedelta(minutes=self.random.choice([0, 10])), expected))
+            if self.random.random() < 0.4:
+                facts = Pause(missed=Missed.CATCH_UP, reason="not yet", by="file"), Resume("file")
+                changes.append(Tell(name, self.random.choice(facts), expected))
+        self.random.shuffle(changes)
+        await self.both("apply", changes, "ada")
 
     async def do_rename(self) -> None:
-        await self.both("rename", await self.job_id(), self.random.choice(NAMES))
+        """Rename a job, and now and then edit it under its new name in the same transaction."""
+        name, to = self.random.choice(NAMES), self.random.choice(NAMES)
+        edits = [Put(job(to, **self.random.choice(VARIANTS)))] if self.random.random() < 0.3 else []
+        await self.both("apply", [*edits, Rename(name, to)], "ada")
 
     async def do_remove(self) -> None:
-        await self.both("remove", await self.job_id(), retire_after=timedelta(minutes=self.random.choice([0, 10])))
+        await self.both("apply", [Remove(self.random.choice(NAMES), timedelta(minutes=self.random.choice([0, 10])))])
 
     async def do_define(self) -> None:
         """A start that defines some jobs, and leaves out others of its owner."""

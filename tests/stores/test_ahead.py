@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from everytick.domain.facts import Cancel, Pause
 from everytick.stores.base import Ahead, NodeScope
-from tests.stores.acting import FAILED, AnyStore, began, ended, job, occurrences, plan_once, run_one
+from tests.stores.acting import FAILED, AnyStore, began, ended, job, occurrences, plan_once, put, run_one
 from tests.stores.clock import ManualClock
 
 
@@ -13,8 +13,8 @@ async def test_an_empty_store_has_nothing_ahead(store: AnyStore, clock: ManualCl
 
 
 async def test_the_next_instant_of_any_job_is_ahead(store: AnyStore, clock: ManualClock) -> None:
-    await store.put(job("hourly"))
-    await store.put(job("often", "*/20 * * * *"))
+    await put(store, job("hourly"))
+    await put(store, job("often", "*/20 * * * *"))
     await plan_once(store)
     assert await store.ahead(NodeScope("node-1", seen=1)) == Ahead(
         clock.time, wake_at=clock.time + timedelta(minutes=20)
@@ -23,8 +23,8 @@ async def test_the_next_instant_of_any_job_is_ahead(store: AnyStore, clock: Manu
 
 async def test_what_is_due_already_is_not_ahead(store: AnyStore, clock: ManualClock) -> None:
     """`due` and `claim` answer for it; to sleep until a moment that has passed would be a busy loop."""
-    await store.put(job("hourly"))
-    await store.put(job("often", "*/20 * * * *"))
+    await put(store, job("hourly"))
+    await put(store, job("often", "*/20 * * * *"))
     await plan_once(store)
     clock.move(minutes=20)
     assert await store.ahead(NodeScope("node-1", seen=1)) == Ahead(
@@ -36,7 +36,7 @@ async def test_what_is_due_already_is_not_ahead(store: AnyStore, clock: ManualCl
 
 
 async def test_what_waits_for_its_jitter_is_ahead_for_nodes_of_its_queue(store: AnyStore, clock: ManualClock) -> None:
-    await store.put(job(jitter="30m", queue="gpu"))
+    await put(store, job(jitter="30m", queue="gpu"))
     clock.move(hours=1)
     await plan_once(store)
     [made] = await occurrences(store)
@@ -47,8 +47,8 @@ async def test_what_waits_for_its_jitter_is_ahead_for_nodes_of_its_queue(store: 
 
 async def test_a_parked_retry_is_ahead_and_one_that_its_owner_keeps_is_not(store: AnyStore, clock: ManualClock) -> None:
     """Running.md, claim and own: the owner of a short wait comes back by itself."""
-    await store.put(job("far", retry={"max": 1, "interval": "10m"}))
-    await store.put(job("near", retry={"max": 1, "interval": "3s"}))
+    await put(store, job("far", retry={"max": 1, "interval": "10m"}))
+    await put(store, job("near", retry={"max": 1, "interval": "3s"}))
     clock.move(hours=1)
     await plan_once(store)
     for claim in await store.claim(NodeScope("node-1"), 5):
@@ -60,8 +60,8 @@ async def test_a_parked_retry_is_ahead_and_one_that_its_owner_keeps_is_not(store
 
 async def test_what_is_over_or_back_in_line_is_not_ahead(store: AnyStore, clock: ManualClock) -> None:
     """It has a time to start, but time alone will not start it."""
-    canceled = await store.put(job("canceled", jitter="30m"))
-    paused = await store.put(job("paused", jitter="30m"))
+    canceled = await put(store, job("canceled", jitter="30m"))
+    paused = await put(store, job("paused", jitter="30m"))
     clock.move(hours=1)
     await plan_once(store)
     for made in await occurrences(store, canceled.job_id):
@@ -74,7 +74,7 @@ async def test_what_is_over_or_back_in_line_is_not_ahead(store: AnyStore, clock:
 
 async def test_a_paused_job_wakes_nobody_but_for_the_end_of_its_pause(store: AnyStore, clock: ManualClock) -> None:
     """Planning.md, wake_at: a pause costs nothing."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     await store.request(stored.job_id, Pause())
     await plan_once(store)
     assert (await store.ahead(NodeScope("node-1"))).wake_at is None
@@ -85,7 +85,7 @@ async def test_a_paused_job_wakes_nobody_but_for_the_end_of_its_pause(store: Any
 
 
 async def test_an_ending_leaves_the_next_instant_ahead(store: AnyStore, clock: ManualClock) -> None:
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     await run_one(store)

@@ -10,7 +10,7 @@ from everytick.domain.policies import Overlap
 from everytick.domain.retry import Retry
 from everytick.domain.steps import AttemptEnded, Claimed
 from everytick.stores.base import Commit, NodeScope
-from tests.stores.acting import AnyStore, claim_one, job, plan_once, run_one, statuses
+from tests.stores.acting import AnyStore, claim_one, job, plan_once, put, run_one, statuses
 from tests.stores.clock import ManualClock
 
 HOUR = timedelta(hours=1)
@@ -27,7 +27,7 @@ async def is_awaited(store: AnyStore, job_id: str) -> bool:
 
 async def test_an_end_that_nobody_waits_for_wakes_nobody(store: AnyStore, clock: ManualClock) -> None:
     """A node that ends thousands in a second must not look at each of their jobs again."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     coming = clock.time + HOUR
@@ -48,7 +48,7 @@ async def test_an_end_that_nobody_waits_for_wakes_nobody(store: AnyStore, clock:
 
 async def test_the_last_end_is_known_to_the_plans_that_follow(store: AnyStore, clock: ManualClock) -> None:
     """skip_if_successful reads the last success, whoever was woken by it."""
-    stored = await store.put(job(skip_if_successful=True))
+    stored = await put(store, job(skip_if_successful=True))
     clock.move(hours=1)
     await plan_once(store)
     await run_one(store)
@@ -66,7 +66,7 @@ async def test_the_last_end_is_known_to_the_plans_that_follow(store: AnyStore, c
 
 
 async def test_an_end_wakes_whoever_waits_in_line(store: AnyStore, clock: ManualClock) -> None:
-    stored = await store.put(job(overlap="queue"))
+    stored = await put(store, job(overlap="queue"))
     clock.move(hours=1)
     await plan_once(store)
     assert not await is_awaited(store, stored.job_id)
@@ -87,7 +87,7 @@ async def test_an_end_wakes_whoever_waits_in_line(store: AnyStore, clock: Manual
 
 async def test_an_end_before_the_mark_is_not_slept_through(store: AnyStore, clock: ManualClock) -> None:
     """Architecture 1, `woken`: X ends, waking nobody, between the snapshot and the plan that queues Y behind it."""
-    await store.put(job(overlap="allow"))
+    await put(store, job(overlap="allow"))
     [stored] = await store.list()
     clock.move(hours=1)
     await plan_once(store)
@@ -104,7 +104,7 @@ async def test_an_end_before_the_mark_is_not_slept_through(store: AnyStore, cloc
 
 
 async def test_what_a_plan_creates_while_somebody_waits_is_awaited_too(store: AnyStore, clock: ManualClock) -> None:
-    stored = await store.put(job(overlap="allow"))
+    stored = await put(store, job(overlap="allow"))
     clock.move(hours=1)
     await plan_once(store)
     first = await claim_one(store)
@@ -130,8 +130,8 @@ async def test_what_a_plan_creates_while_somebody_waits_is_awaited_too(store: An
 async def test_a_park_wakes_whoever_waits_and_nobody_else(store: AnyStore, clock: ManualClock) -> None:
     """The next instant may make a parked retry pointless; where none has come, its `ready_at` is all there is."""
     retry = Retry(3, "10m", superseded_by_next=True)
-    alone = await store.put(job("alone", retry=retry))
-    lined = await store.put(job("lined", overlap="queue", retry=retry))
+    alone = await put(store, job("alone", retry=retry))
+    lined = await put(store, job("lined", overlap="queue", retry=retry))
     clock.move(hours=1)
     await plan_once(store)
     claims = {claim.job.id: claim for claim in await store.claim(NodeScope("node-1"), 10)}
@@ -152,7 +152,7 @@ async def test_a_park_wakes_whoever_waits_and_nobody_else(store: AnyStore, clock
 
 
 async def test_the_schedule_that_follows_an_end_hears_of_it(store: AnyStore, clock: ManualClock) -> None:
-    stored = await store.put(job(when="after: 10m"))
+    stored = await put(store, job(when="after: 10m"))
     clock.move(minutes=10)
     await plan_once(store)
     assert await is_awaited(store, stored.job_id)
@@ -167,11 +167,11 @@ async def test_the_schedule_that_follows_an_end_hears_of_it(store: AnyStore, clo
 
 async def test_an_edit_that_follows_ends_marks_what_runs(store: AnyStore, clock: ManualClock) -> None:
     """What has started keeps its own definition, but the new one counts from its end."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
-    await store.put(job(when="after: 10m"))
+    await put(store, job(when="after: 10m"))
     await plan_once(store)
     await plan_once(store)
     began = advance(claim.snapshot, Claimed(), clock.time)
@@ -182,7 +182,7 @@ async def test_an_edit_that_follows_ends_marks_what_runs(store: AnyStore, clock:
 
 
 async def test_what_a_pause_put_back_in_line_is_marked_when_it_comes_out(store: AnyStore, clock: ManualClock) -> None:
-    stored = await store.put(job(overlap="allow"))
+    stored = await put(store, job(overlap="allow"))
     clock.move(hours=1)
     await plan_once(store)
     clock.move(hours=1)

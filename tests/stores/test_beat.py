@@ -13,6 +13,7 @@ from tests.stores.acting import (
     job,
     occurrences,
     plan_once,
+    put,
     reap,
     statuses,
 )
@@ -21,7 +22,7 @@ from tests.stores.clock import ManualClock
 
 async def test_a_beat_names_what_to_stop_what_is_gone_and_what_to_adopt(store: AnyStore, clock: ManualClock) -> None:
     """E2: a claim whose reply was lost is adopted, or it would run for ever beside a healthy beat."""
-    await store.put(job(overlap="allow"))
+    await put(store, job(overlap="allow"))
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
@@ -39,7 +40,7 @@ async def test_a_beat_names_what_to_stop_what_is_gone_and_what_to_adopt(store: A
 
 async def test_of_many_reapers_one_takes_over(store: AnyStore, clock: ManualClock) -> None:
     """C11, I16."""
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
@@ -52,7 +53,7 @@ async def test_of_many_reapers_one_takes_over(store: AnyStore, clock: ManualCloc
 
 async def test_a_node_that_beats_keeps_its_own_however_long_it_takes(store: AnyStore, clock: ManualClock) -> None:
     """S0-069, S0-072, E3: age is not liveness; whoever has beaten since it was seen keeps what it holds."""
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
@@ -66,7 +67,7 @@ async def test_a_node_that_beats_keeps_its_own_however_long_it_takes(store: AnyS
 
 async def test_a_wait_that_a_silent_node_kept_is_only_released(store: AnyStore, clock: ManualClock) -> None:
     """It lost nothing: no attempt was running."""
-    await store.put(job(retry={"max": 1, "interval": "3s"}))
+    await put(store, job(retry={"max": 1, "interval": "3s"}))
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
@@ -84,7 +85,7 @@ async def test_a_wait_that_a_silent_node_kept_is_only_released(store: AnyStore, 
 
 async def test_after_too_many_losses_it_ends(store: AnyStore, clock: ManualClock) -> None:
     """I4 of the catalogue: a task that kills its node is not run for ever (`max_lost`)."""
-    await store.put(job(on_orphan="restart", max_lost=2))
+    await put(store, job(on_orphan="restart", max_lost=2))
     clock.move(hours=1)
     await plan_once(store)
     for number in range(3):

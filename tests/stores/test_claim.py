@@ -5,7 +5,7 @@ from datetime import timedelta
 from everytick.domain.facts import Trigger
 from everytick.domain.payload import payload
 from everytick.stores.base import NodeScope
-from tests.stores.acting import FAILED, AnyStore, began, ended, job, occurrences, plan_once, run_one, statuses
+from tests.stores.acting import FAILED, AnyStore, began, ended, job, occurrences, plan_once, put, run_one, statuses
 from tests.stores.clock import ManualClock
 
 
@@ -13,7 +13,7 @@ async def test_ten_claimers_and_one_ready_occurrence_are_one_success_and_nine_em
     store: AnyStore, clock: ManualClock
 ) -> None:
     """S1-031, S0-070."""
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     answers = [await store.claim(NodeScope(f"node-{number}"), 5) for number in range(10)]
@@ -22,7 +22,7 @@ async def test_ten_claimers_and_one_ready_occurrence_are_one_success_and_nine_em
 
 async def test_a_claim_is_the_durable_start(store: AnyStore, clock: ManualClock) -> None:
     """S0-071, S0-073."""
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     [claim] = await store.claim(NodeScope("node-1"), 5)
@@ -45,7 +45,7 @@ async def test_a_claim_tells_what_the_record_says_whatever_kind_of_start_it_is(
         "jittered": job("jittered", jitter="10m"),
         "retried": job("retried", retry={"max": 1, "interval": "10m"}),
     }
-    ids = {name: (await store.put(each)).job_id for name, each in jobs.items()}
+    ids = {name: (await put(store, each)).job_id for name, each in jobs.items()}
     clock.move(hours=1)
     await plan_once(store)
     await store.request(ids["asked"], Trigger("k", payload({"x": 1})))
@@ -73,7 +73,7 @@ async def test_a_claim_tells_what_the_record_says_whatever_kind_of_start_it_is(
 async def test_higher_priority_first_then_the_oldest(store: AnyStore, clock: ManualClock) -> None:
     """S0-104."""
     for name, when, priority in (("old", "10 * * * *", 0), ("young", "20 * * * *", 0), ("urgent", "30 * * * *", 9)):
-        await store.put(job(name, when, priority=priority))
+        await put(store, job(name, when, priority=priority))
     clock.move(minutes=30)
     await plan_once(store)
     names = {made.id: made.name for made in (record.job for record in await store.list())}
@@ -83,8 +83,8 @@ async def test_higher_priority_first_then_the_oldest(store: AnyStore, clock: Man
 
 async def test_only_its_queues_and_only_jobs_it_knows(store: AnyStore, clock: ManualClock) -> None:
     """C-21: a job whose target a node cannot import is left for another node."""
-    heavy = await store.put(job("heavy", queue="gpu"))
-    plain = await store.put(job("plain"))
+    heavy = await put(store, job("heavy", queue="gpu"))
+    plain = await put(store, job("plain"))
     clock.move(hours=1)
     await plan_once(store)
 
@@ -94,7 +94,7 @@ async def test_only_its_queues_and_only_jobs_it_knows(store: AnyStore, clock: Ma
 
 
 async def test_jitter_delays_the_start_and_nothing_else(store: AnyStore, clock: ManualClock) -> None:
-    await store.put(job(jitter="30m"))
+    await put(store, job(jitter="30m"))
     clock.move(hours=1)
     await plan_once(store)
     [made] = await occurrences(store)
@@ -108,7 +108,7 @@ async def test_jitter_delays_the_start_and_nothing_else(store: AnyStore, clock: 
 
 async def test_what_waits_in_line_is_not_claimed(store: AnyStore, clock: ManualClock) -> None:
     """S0-062: one at a time, in order; an ending lets the next one in."""
-    stored = await store.put(job(overlap="queue"))
+    stored = await put(store, job(overlap="queue"))
     clock.move(hours=1)
     await plan_once(store)
     for key in ("a", "b"):
@@ -129,7 +129,7 @@ async def test_a_retry_that_the_next_instant_supersedes_waits_for_the_plan_of_a_
     store: AnyStore, clock: ManualClock
 ) -> None:
     """S2-019, S2-023, S2-065: both are due at once, and the turn comes before the retry."""
-    await store.put(job(retry={"max": None, "interval": "1h", "superseded_by_next": True}))
+    await put(store, job(retry={"max": None, "interval": "1h", "superseded_by_next": True}))
     clock.move(hours=1)
     await plan_once(store)
     await run_one(store, FAILED)
@@ -142,7 +142,7 @@ async def test_a_retry_that_the_next_instant_supersedes_waits_for_the_plan_of_a_
 async def test_a_retry_that_the_next_instant_supersedes_is_claimed_when_nothing_is_due(
     store: AnyStore, clock: ManualClock
 ) -> None:
-    await store.put(job(retry={"max": None, "interval": "20m", "superseded_by_next": True}))
+    await put(store, job(retry={"max": None, "interval": "20m", "superseded_by_next": True}))
     clock.move(hours=1)
     await plan_once(store)
     await run_one(store, FAILED)

@@ -6,7 +6,7 @@ from everytick.domain.facts import Pause, Resume, Rewind, Trigger
 from everytick.domain.outcome import Failed
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.stores.base import NodeScope
-from tests.stores.acting import AnyStore, began, claim_one, job, occurrences, plan_once, run_one
+from tests.stores.acting import AnyStore, began, claim_one, job, occurrences, plan_once, put, run_one
 from tests.stores.clock import START, ManualClock
 
 HOUR = timedelta(hours=1)
@@ -15,7 +15,7 @@ HOUR = timedelta(hours=1)
 async def test_the_stores_time_follows_its_clock_back(store: AnyStore, clock: ManualClock) -> None:
     """L4, C-05, C-45, S1-030: it does not stand still until the clock has caught up."""
     clock.move(hours=1)
-    await store.put(job())
+    await put(store, job())
     assert await store.now() == START + HOUR
     clock.move(hours=-1)
     assert await store.now() == START
@@ -27,8 +27,8 @@ async def test_what_was_decided_ahead_is_not_decided_again_and_other_jobs_go_on(
     store: AnyStore, clock: ManualClock
 ) -> None:
     """C-45: only the job that was planned while the clock was ahead has to wait."""
-    early = await store.put(job("early", "*/10 * * * *"))
-    other = await store.put(job("other", "*/10 * * * *"))
+    early = await put(store, job("early", "*/10 * * * *"))
+    other = await put(store, job("other", "*/10 * * * *"))
     await plan_once(store)
     await store.request(other.job_id, Pause())
     clock.move(hours=1)
@@ -44,7 +44,7 @@ async def test_what_was_decided_ahead_is_not_decided_again_and_other_jobs_go_on(
 
 async def test_what_was_asked_for_ahead_is_ready_at_once(store: AnyStore, clock: ManualClock) -> None:
     """C-45: planned before the clock was set right, or after it."""
-    first, second = [await store.put(job(name, "0 0 1 1 *")) for name in ("first", "second")]
+    first, second = [await put(store, job(name, "0 0 1 1 *")) for name in ("first", "second")]
     await plan_once(store)
     clock.move(hours=1)
     await store.request(first.job_id, Trigger("k"))
@@ -59,7 +59,7 @@ async def test_what_was_asked_for_ahead_is_ready_at_once(store: AnyStore, clock:
 async def test_a_job_that_was_defined_ahead_is_looked_at_at_once(store: AnyStore, clock: ManualClock) -> None:
     """C-45: it is due to be looked at from the moment it was stored, which lies ahead once the clock is set right."""
     clock.move(hours=1)
-    stored = await store.put(job("new", "0 0 1 1 *", on_create="immediately"))
+    stored = await put(store, job("new", "0 0 1 1 *", on_create="immediately"))
     clock.move(hours=-1)
     await store.settle_clock()
     await plan_once(store)
@@ -71,7 +71,7 @@ async def test_a_retry_that_was_parked_ahead_is_brought_back_to_its_own_wait(
     store: AnyStore, clock: ManualClock
 ) -> None:
     """C-45, attack 7: it waits as long as its policy says, and not until the clock is there again."""
-    stored = await store.put(job(retry={"max": 3, "interval": "7m"}))
+    stored = await put(store, job(retry={"max": 3, "interval": "7m"}))
     clock.move(hours=1)
     await store.request(stored.job_id, Trigger("k"))
     await plan_once(store)
@@ -94,8 +94,8 @@ async def test_a_retry_that_was_parked_ahead_is_brought_back_to_its_own_wait(
 
 async def test_jobs_that_were_decided_ahead_are_named_and_can_be_set_right(store: AnyStore, clock: ManualClock) -> None:
     """C-45: the one exception to Monotony; an instant that has an occurrence keeps it, the others are decided anew."""
-    early = await store.put(job("early", "*/10 * * * *", overlap="allow", recovery="mark_as_missed"))
-    await store.put(job("right", "0 0 1 1 *"))
+    early = await put(store, job("early", "*/10 * * * *", overlap="allow", recovery="mark_as_missed"))
+    await put(store, job("right", "0 0 1 1 *"))
     await plan_once(store)
     assert await store.settle_clock() == []
     clock.move(minutes=30)
@@ -122,10 +122,10 @@ async def test_jobs_that_were_decided_ahead_are_named_and_can_be_set_right(store
 
 async def test_setting_right_brings_back_what_was_said_of_the_job_ahead(store: AnyStore, clock: ManualClock) -> None:
     """An edit and a pause of the hour that never was are in force from now on."""
-    early = await store.put(job("early", "*/10 * * * *"))
+    early = await put(store, job("early", "*/10 * * * *"))
     clock.move(hours=1)
     await plan_once(store)
-    await store.put(job("early", "*/5 * * * *"))
+    await put(store, job("early", "*/5 * * * *"))
     await store.request(early.job_id, Pause())
     clock.move(hours=-1)
     assert (await store.request(early.job_id, Rewind())).changed

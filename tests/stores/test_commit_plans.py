@@ -5,7 +5,7 @@ import pytest
 from everytick.deciding.plan import plan
 from everytick.domain.facts import Move, Pause, Reschedule, Skip
 from everytick.stores.base import Commit, NodeScope
-from tests.stores.acting import AnyStore, batch_of, deliver, job, occurrences, plan_once, run_one, statuses
+from tests.stores.acting import AnyStore, batch_of, deliver, job, occurrences, plan_once, put, run_one, statuses
 from tests.stores.clock import ManualClock
 
 
@@ -14,7 +14,7 @@ async def test_only_jobs_whose_time_has_come_are_due_and_the_longest_waiting_fir
 ) -> None:
     """S1-007."""
     for name, when in (("b", "30 * * * *"), ("a", "15 * * * *"), ("c", "0 0 1 1 *")):
-        await store.put(job(name, when))
+        await put(store, job(name, when))
     await plan_once(store)
     clock.move(minutes=40)
     async with store.due(NodeScope("node-1"), 10) as batch:
@@ -25,7 +25,7 @@ async def test_only_jobs_whose_time_has_come_are_due_and_the_longest_waiting_fir
 
 async def test_a_plan_makes_one_occurrence_and_moves_the_watermark(store: AnyStore, clock: ManualClock) -> None:
     """S4-026, S0-008."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     clock.move(hours=1)
     assert await plan_once(store) == [Commit.COMMITTED]
     [made] = await occurrences(store)
@@ -45,7 +45,7 @@ async def test_every_planned_run_moves_the_watermark(
     store: AnyStore, clock: ManualClock, minutes: int, late: list[bool]
 ) -> None:
     """S4-026: live or late, it is decided through the moment of the plan, and a second look decides nothing."""
-    stored = await store.put(job(recovery="execute_all", overlap="allow"))
+    stored = await put(store, job(recovery="execute_all", overlap="allow"))
     clock.move(minutes=minutes)
     assert await plan_once(store) == [Commit.COMMITTED]
     made = await occurrences(store)
@@ -59,7 +59,7 @@ async def test_every_planned_run_moves_the_watermark(
 
 async def test_a_plan_from_an_old_snapshot_changes_nothing(store: AnyStore, clock: ManualClock) -> None:
     """S0-013, S0-053, S0-063, S1-033; the revision: two planners read the same snapshot, one of them commits."""
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     async with store.due(NodeScope("node-1"), 1) as batch:
         [snapshot] = batch.snapshots
@@ -75,7 +75,7 @@ async def test_a_plan_from_an_old_snapshot_changes_nothing(store: AnyStore, cloc
 
 async def test_each_plan_of_a_batch_stands_alone(store: AnyStore, clock: ManualClock) -> None:
     for name in ("a", "b"):
-        await store.put(job(name))
+        await put(store, job(name))
     clock.move(hours=1)
     async with store.due(NodeScope("node-1"), 10) as batch:
         plans = [plan(snapshot, clock.time) for snapshot in batch.snapshots]
@@ -86,7 +86,7 @@ async def test_each_plan_of_a_batch_stands_alone(store: AnyStore, clock: ManualC
 
 async def test_an_ending_between_snapshot_and_commit_is_not_slept_through(store: AnyStore, clock: ManualClock) -> None:
     """Architecture 1, `woken`: Y is queued behind X, but X has ended meanwhile; the job must be looked at again."""
-    stored = await store.put(job(overlap="queue"))
+    stored = await put(store, job(overlap="queue"))
     clock.move(hours=1)
     await plan_once(store)
     clock.move(hours=1)
@@ -106,7 +106,7 @@ async def test_an_awaited_ending_between_snapshot_and_commit_is_not_slept_throug
     store: AnyStore, clock: ManualClock
 ) -> None:
     """Architecture 1, `woken`: X, whose end is awaited, ends while Z is put behind Y; the plan must not hide it."""
-    stored = await store.put(job(overlap="queue"))
+    stored = await put(store, job(overlap="queue"))
     for _ in range(2):
         clock.move(hours=1)
         await plan_once(store)
@@ -128,7 +128,7 @@ async def test_an_awaited_ending_between_snapshot_and_commit_is_not_slept_throug
 
 async def test_a_pruned_occurrence_does_not_come_back(store: AnyStore, clock: ManualClock) -> None:
     """S4-021; Architecture 1, third: create-if-absent forgets when the row goes; the revision does not."""
-    await store.put(job(retention={"success": "0s", "failure": "0s", "keep_last": 0}))
+    await put(store, job(retention={"success": "0s", "failure": "0s", "keep_last": 0}))
     clock.move(hours=1)
     async with store.due(NodeScope("node-1"), 1) as batch:
         late = [plan(snapshot, clock.time) for snapshot in batch.snapshots]
@@ -144,7 +144,7 @@ async def test_a_pruned_occurrence_does_not_come_back(store: AnyStore, clock: Ma
 
 async def test_what_was_skipped_is_kept_as_a_span_with_its_reason(store: AnyStore, clock: ManualClock) -> None:
     """S0-093, C-36."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     begun = clock.time
     clock.move(hours=5, minutes=30)
     await plan_once(store)
@@ -157,7 +157,7 @@ async def test_what_was_skipped_is_kept_as_a_span_with_its_reason(store: AnyStor
 async def test_a_single_instant_can_be_skipped_or_moved(
     store: AnyStore, clock: ManualClock, to: int | None, when: list[str]
 ) -> None:
-    stored = await store.put(job())
+    stored = await put(store, job())
     await plan_once(store)
     instant = clock.time.replace(hour=10)
     moved = None if to is None else clock.time.replace(hour=10, minute=30)
@@ -170,7 +170,7 @@ async def test_a_single_instant_can_be_skipped_or_moved(
 
 async def test_a_reschedule_takes_the_place_of_the_instants_before_it(store: AnyStore, clock: ManualClock) -> None:
     """S1-023."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     await plan_once(store)
     await store.request(stored.job_id, Reschedule(clock.time.replace(hour=11, minute=20)))
     for _ in range(10):
@@ -187,7 +187,7 @@ async def test_nobody_comes_into_the_place_of_one_who_was_claimed_meanwhile(
     store: AnyStore, clock: ManualClock, claimed: bool
 ) -> None:
     """F1: the plan ends what nobody has claimed, and before its commit somebody does."""
-    await store.put(job(overlap="cancel_running"))
+    await put(store, job(overlap="cancel_running"))
     clock.move(hours=1)
     await plan_once(store)
     clock.move(hours=1)

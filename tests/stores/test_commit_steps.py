@@ -14,6 +14,7 @@ from tests.stores.acting import (
     job,
     occurrences,
     plan_once,
+    put,
     reap,
     statuses,
 )
@@ -22,7 +23,7 @@ from tests.stores.clock import ManualClock
 
 async def test_an_occurrence_ends_with_its_runs_and_attempts(store: AnyStore, clock: ManualClock) -> None:
     """S0-014, S0-089."""
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
@@ -46,7 +47,7 @@ async def test_an_occurrence_ends_with_its_runs_and_attempts(store: AnyStore, cl
 
 async def test_a_retry_far_away_is_parked_without_an_owner(store: AnyStore, clock: ManualClock) -> None:
     """Running.md, claim and own: no slot is held, and any node may go on when the time has come."""
-    await store.put(job(retry={"max": 1, "interval": "10m"}))
+    await put(store, job(retry={"max": 1, "interval": "10m"}))
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
@@ -67,7 +68,7 @@ async def test_a_retry_far_away_is_parked_without_an_owner(store: AnyStore, cloc
 
 async def test_a_repeated_commit_of_the_same_step_is_no_lost_race(store: AnyStore, clock: ManualClock) -> None:
     """G9: the reply of a commit was lost; the retry finds its own effect and changes nothing."""
-    await store.put(job(tasks=("one", "two")))
+    await put(store, job(tasks=("one", "two")))
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
@@ -82,7 +83,7 @@ async def test_a_repeated_commit_of_the_same_step_is_no_lost_race(store: AnyStor
 
 async def test_a_zombie_can_finish_but_not_record(store: AnyStore, clock: ManualClock) -> None:
     """S0-069, I4, E8: its node fell silent, another took over; what the old owner writes changes nothing."""
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
@@ -99,7 +100,7 @@ async def test_a_zombie_can_finish_but_not_record(store: AnyStore, clock: Manual
 
 async def test_the_next_owner_sees_what_the_last_one_wrote(store: AnyStore, clock: ManualClock) -> None:
     """Resume: finished tasks are not run again."""
-    await store.put(job(tasks=("one", "two"), on_orphan="resume"))
+    await put(store, job(tasks=("one", "two"), on_orphan="resume"))
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
@@ -124,7 +125,7 @@ async def test_the_next_owner_sees_what_the_last_one_wrote(store: AnyStore, cloc
 
 async def test_an_older_step_that_comes_again_does_not_turn_back_the_clock(store: AnyStore, clock: ManualClock) -> None:
     """G9: the reply to a step was lost, the next one was committed, and then the old one is repeated."""
-    await store.put(job(retry={"max": 1, "interval": "2s"}))
+    await put(store, job(retry={"max": 1, "interval": "2s"}))
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)

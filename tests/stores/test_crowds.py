@@ -7,7 +7,7 @@ from everytick.domain.facts import Pause, Trigger
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import PLAN_LIMIT
 from everytick.stores.base import Commit, NodeScope
-from tests.stores.acting import AnyStore, began, ended, job, occurrences, plan_once
+from tests.stores.acting import AnyStore, began, ended, job, occurrences, plan_once, put
 from tests.stores.clock import ManualClock
 
 MANY = 150
@@ -16,7 +16,7 @@ MANY = 150
 async def test_a_stop_reaches_those_whom_the_snapshot_does_not_name(store: AnyStore, clock: ManualClock) -> None:
     """S4-044: of a hundred and fifty busy ones a snapshot shows a hundred."""
     stops = schedule("30 12 * * *")
-    await store.put(job("crowd", "* * * * *", overlap="allow", recovery="execute_all", stop_schedule=stops))
+    await put(store, job("crowd", "* * * * *", overlap="allow", recovery="execute_all", stop_schedule=stops))
     clock.move(minutes=MANY)
     while await plan_once(store):
         pass
@@ -34,7 +34,7 @@ async def test_a_stop_reaches_those_whom_the_snapshot_does_not_name(store: AnySt
 
 async def test_while_paused_a_request_behind_a_long_line_is_seen(store: AnyStore, clock: ManualClock) -> None:
     """S4-024: a pause holds the schedule, not people."""
-    stored = await store.put(job("crowd", "* * * * *", overlap="queue", recovery="execute_all"))
+    stored = await put(store, job("crowd", "* * * * *", overlap="queue", recovery="execute_all"))
     clock.move(minutes=MANY)
     while await plan_once(store):
         pass
@@ -61,7 +61,7 @@ async def test_while_paused_a_request_behind_a_long_line_is_seen(store: AnyStore
 
 async def test_of_a_long_line_the_newest_of_the_schedules_own_is_seen(store: AnyStore, clock: ManualClock) -> None:
     """C-11: under queue_latest the next instant takes its place, however many requests stand before it."""
-    stored = await store.put(job("crowd", "0 * * * *", overlap="queue"))
+    stored = await put(store, job("crowd", "0 * * * *", overlap="queue"))
 
     async def ask(count: int, name: str) -> None:
         for number in range(count):

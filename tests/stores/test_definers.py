@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from everytick.domain.definers import NameSet, UndefinedJob, hash_of
 from everytick.stores.base import REMEMBERED
-from tests.stores.acting import AnyStore, job, occurrences, plan_once
+from tests.stores.acting import AnyStore, job, occurrences, plan_once, put, remove
 from tests.stores.clock import ManualClock
 from tests.stores.test_nodes import FACTS
 
@@ -16,7 +16,7 @@ async def test_a_job_that_a_start_leaves_out_is_marked_and_stays_in_service(
     store: AnyStore, clock: ManualClock
 ) -> None:
     """C-42: a job left out is marked `undefined_since`, and goes on as before."""
-    ids = [(await store.put(job(name))).job_id for name in ("a", "b", "c")]
+    ids = [(await put(store, job(name))).job_id for name in ("a", "b", "c")]
     await store.define(["a"], left_out=["b", "c", "none"])
     undefined = await store.undefined()
     assert undefined.now == clock.time
@@ -29,7 +29,7 @@ async def test_a_job_that_a_start_leaves_out_is_marked_and_stays_in_service(
 
 
 async def test_a_mark_keeps_its_time_until_a_start_defines_the_job(store: AnyStore, clock: ManualClock) -> None:
-    await store.put(job("a"))
+    await put(store, job("a"))
     since = clock.time
     await store.define(["b"], left_out=["a"])
     clock.move(minutes=1)
@@ -44,7 +44,7 @@ async def test_the_same_names_are_stored_once_with_the_time_of_the_last_start(
     store: AnyStore, clock: ManualClock
 ) -> None:
     """C-42: a start stores its set of job names once."""
-    await store.put(job("a"))
+    await put(store, job("a"))
     await store.define(["b", "c"], left_out=["a"])
     clock.move(hours=1)
     await store.define(["c", "b"], left_out=["a"])
@@ -55,7 +55,7 @@ async def test_the_same_names_are_stored_once_with_the_time_of_the_last_start(
 
 async def test_retire_removes_only_what_still_has_the_mark_that_was_seen(store: AnyStore, clock: ManualClock) -> None:
     """C-42: retire_at = now + 10 min, on the condition that no start has defined the job meanwhile."""
-    a, b = [(await store.put(job(name))).job_id for name in ("a", "b")]
+    a, b = [(await put(store, job(name))).job_id for name in ("a", "b")]
     await store.define([], left_out=["a", "b"])
     marks = {each.job_id: each.since for each in (await store.undefined()).jobs}
     clock.move(minutes=1)
@@ -72,13 +72,13 @@ async def test_retire_removes_only_what_still_has_the_mark_that_was_seen(store: 
 async def test_a_job_that_retires_comes_back_without_a_mark_and_with_its_watermark(
     store: AnyStore, clock: ManualClock
 ) -> None:
-    id_ = (await store.put(job("a"))).job_id
+    id_ = (await put(store, job("a"))).job_id
     before = (await store.get([id_]))[id_].watermark
     await store.define([], left_out=["a"])
     marks = {each.job_id: each.since for each in (await store.undefined()).jobs}
     await store.retire(marks, after=REMEMBERED)
     clock.move(minutes=5)
-    await store.put(job("a"))
+    await put(store, job("a"))
     record = (await store.get([id_]))[id_]
     assert (record.removed_at, record.retire_at, record.watermark) == (None, None, before)
     assert (await store.undefined()).jobs == ()
@@ -86,20 +86,20 @@ async def test_a_job_that_retires_comes_back_without_a_mark_and_with_its_waterma
 
 async def test_an_edit_and_a_removal_take_the_mark_away(store: AnyStore, clock: ManualClock) -> None:
     """A job that was detached, or removed by hand, must not be removed again for an old mark."""
-    edited, removed = [(await store.put(job(name))).job_id for name in ("edited", "removed")]
+    edited, removed = [(await put(store, job(name))).job_id for name in ("edited", "removed")]
     await store.define([], left_out=["edited", "removed"])
     marks = {each.job_id: each.since for each in (await store.undefined()).jobs}
     assert set(marks) == {edited, removed}
-    await store.put(job("edited", when="30 * * * *"))
-    await store.remove(removed)
+    await put(store, job("edited", when="30 * * * *"))
+    await remove(store, removed)
     assert (await store.undefined()).jobs == ()
     assert await store.retire(marks, after=REMEMBERED) == frozenset()
-    await store.put(job("removed"))
+    await put(store, job("removed"))
     assert (await store.undefined()).jobs == ()
 
 
 async def test_a_set_is_forgotten_a_day_after_the_last_node_that_names_it(store: AnyStore, clock: ManualClock) -> None:
-    await store.put(job("a"))
+    await put(store, job("a"))
     await store.define(["b"])
     await store.define(["c"])
     await store.register("node-1", replace(FACTS, defines=(hash_of("b"),)))

@@ -5,14 +5,14 @@ from datetime import timedelta
 import pytest
 
 from everytick.errors import NotFound
-from tests.stores.acting import AnyStore, job, plan_once
+from tests.stores.acting import AnyStore, job, plan_once, put
 from tests.stores.clock import ManualClock
 
 
 async def _edited(store: AnyStore, clock: ManualClock) -> str:
     """Three versions, each made an hour after the other and decided about."""
     for when in ("0 * * * *", "30 * * * *", "45 * * * *"):
-        stored = await store.put(job(when=when))
+        stored = await put(store, job(when=when))
         clock.move(hours=1)
         await plan_once(store)
     return stored.job_id

@@ -9,7 +9,7 @@ from everytick.domain.outcome import Failed
 from everytick.domain.retry import Retry
 from everytick.domain.statuses import RunStatus
 from everytick.stores.base import Claim, NodeScope
-from tests.stores.acting import AnyStore, began, claim_one, ended, job, plan_once
+from tests.stores.acting import AnyStore, began, claim_one, ended, job, plan_once, put, remove
 from tests.stores.clock import ManualClock
 
 CANCELED, SKIPPED = RunStatus.CANCELED, RunStatus.SKIPPED
@@ -19,7 +19,7 @@ TASKS = ("first", "second")
 async def parked(store: AnyStore, clock: ManualClock, *, superseded: bool = False) -> tuple[str, Claim]:
     """Return a job and its occurrence, the first of whose two tasks waits for a retry."""
     retry = Retry(max=5, interval="30m", superseded_by_next=superseded)
-    stored = await store.put(job(tasks=TASKS, mode="sequential", retry=retry))
+    stored = await put(store, job(tasks=TASKS, mode="sequential", retry=retry))
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
@@ -45,7 +45,7 @@ async def test_the_runs_of_an_ended_wait_end_with_it(store: AnyStore, clock: Man
     if by == "cancel":
         assert (await store.request(claim.occurrence.id, Cancel("by hand"))).changed
     elif by == "removal":
-        await store.remove(job_id)
+        await remove(store, job_id)
     else:
         clock.move(minutes=59)
     await plan_once(store)
@@ -58,7 +58,7 @@ async def test_the_runs_of_an_ended_wait_end_with_it(store: AnyStore, clock: Man
 
 async def test_the_report_of_what_never_began_says_so(store: AnyStore, clock: ManualClock) -> None:
     """F9, S0-033: every task of a canceled occurrence that nobody had claimed is skipped, none is pending."""
-    await store.put(job(tasks=TASKS))
+    await put(store, job(tasks=TASKS))
     clock.move(hours=1)
     await plan_once(store)
     [made] = (await store.history(limit=1)).occurrences

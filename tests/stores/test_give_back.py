@@ -9,7 +9,19 @@ from everytick.domain.facts import Pause, Resume, Trigger
 from everytick.domain.occurrence import Occurrence
 from everytick.domain.steps import Released, Step, Stopping
 from everytick.stores.base import Claim, Commit
-from tests.stores.acting import FAILED, AnyStore, began, claim_one, job, occurrences, plan_once, reap, run_one
+from tests.stores.acting import (
+    FAILED,
+    AnyStore,
+    began,
+    claim_one,
+    job,
+    occurrences,
+    plan_once,
+    put,
+    reap,
+    remove,
+    run_one,
+)
 from tests.stores.clock import ManualClock
 
 
@@ -25,7 +37,7 @@ def _facts(made: Occurrence) -> tuple[object, ...]:
 
 
 async def _due(store: AnyStore, clock: ManualClock, **policies: Any) -> str:
-    stored = await store.put(job(**policies))
+    stored = await put(store, job(**policies))
     clock.move(hours=1)
     await plan_once(store)
     return stored.job_id
@@ -84,7 +96,7 @@ async def test_a_pause_holds_what_is_given_back_of_the_schedule(
     store: AnyStore, clock: ManualClock, cause: str
 ) -> None:
     """F1, S4-024: what was claimed and has not begun waits for the end of the pause."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     if cause == "trigger":
         await store.request(stored.job_id, Trigger("k"))
     else:
@@ -105,11 +117,11 @@ async def test_a_pause_holds_what_is_given_back_of_the_schedule(
 async def test_a_disable_holds_what_is_given_back(store: AnyStore, clock: ManualClock) -> None:
     await _due(store, clock)
     claim = await claim_one(store)
-    await store.put(job(enabled=False))
+    await put(store, job(enabled=False))
     await give_back(store, claim)
     [held] = await occurrences(store)
     assert (held.status, held.started_at) == ("queued", None)
-    await store.put(job(enabled=True))
+    await put(store, job(enabled=True))
     await plan_once(store)
     await claim_one(store)
 
@@ -118,7 +130,7 @@ async def test_what_is_given_back_of_a_retired_job_is_canceled(store: AnyStore, 
     """F1, S0-133."""
     job_id = await _due(store, clock)
     claim = await claim_one(store)
-    await store.remove(job_id)
+    await remove(store, job_id)
     await plan_once(store)
     await give_back(store, claim)
     [ended_] = await occurrences(store)

@@ -3,7 +3,7 @@
 from everytick.domain.ids import occurrence_id
 from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import OccurrenceStatus
-from tests.stores.acting import FAILED, AnyStore, deliver, job, occurrences, plan_once, run_one
+from tests.stores.acting import FAILED, AnyStore, deliver, job, occurrences, plan_once, put, run_one
 from tests.stores.clock import ManualClock
 
 
@@ -17,7 +17,7 @@ async def hours(store: AnyStore, clock: ManualClock, count: int) -> None:
 
 
 async def test_history_is_read_in_pages_newest_first(store: AnyStore, clock: ManualClock) -> None:
-    stored = await store.put(job())
+    stored = await put(store, job())
     await hours(store, clock, 5)
     first = await store.history(job_id=stored.job_id, limit=2)
     second = await store.history(job_id=stored.job_id, limit=2, cursor=first.cursor)
@@ -28,7 +28,7 @@ async def test_history_is_read_in_pages_newest_first(store: AnyStore, clock: Man
 
 
 async def test_history_is_filtered(store: AnyStore, clock: ManualClock) -> None:
-    one, other = await store.put(job("one")), await store.put(job("other", "0 0 1 1 *"))
+    one, other = await put(store, job("one")), await put(store, job("other", "0 0 1 1 *"))
     await hours(store, clock, 3)
     clock.move(hours=1)
     await plan_once(store)
@@ -46,7 +46,7 @@ async def test_history_is_filtered(store: AnyStore, clock: ManualClock) -> None:
 
 async def test_retention_forgets_the_old_and_keeps_the_last(store: AnyStore, clock: ManualClock) -> None:
     """I17, G5: by age and outcome, never fewer than the last ones, never live rows or the watermark."""
-    stored = await store.put(job(retention={"success": "1h", "failure": "10h", "keep_last": 2}))
+    stored = await put(store, job(retention={"success": "1h", "failure": "10h", "keep_last": 2}))
     await hours(store, clock, 4)
     clock.move(hours=1)
     await plan_once(store)
@@ -66,7 +66,7 @@ async def test_retention_forgets_the_old_and_keeps_the_last(store: AnyStore, clo
 
 async def test_runs_attempts_and_tasks_say_when_they_came_to_be(store: AnyStore, clock: ManualClock) -> None:
     """S0-003, S0-005, S0-006: a run with its occurrence, a retry at the end of the attempt before it."""
-    stored = await store.put(job(retry={"max": 1, "interval": "1m"}))
+    stored = await put(store, job(retry={"max": 1, "interval": "1m"}))
     defined = clock.time
     clock.move(hours=1)
     await plan_once(store)
@@ -83,14 +83,14 @@ async def test_runs_attempts_and_tasks_say_when_they_came_to_be(store: AnyStore,
     assert (first.created_at, second.created_at) == (failed, failed)
     [record] = (await store.get([stored.job_id])).values()
     assert [(each.created_at, each.updated_at) for each in record.job.tasks] == [(defined, defined)]
-    edited = await store.put(job(priority=2))
+    edited = await put(store, job(priority=2))
     [record] = (await store.get([edited.job_id])).values()
     assert [(each.created_at, each.updated_at) for each in record.job.tasks] == [(defined, again)]
 
 
 async def test_an_occurrence_record_holds_all_that_is_asked_of_it(store: AnyStore, clock: ManualClock) -> None:
     """S0-004: who, when, under which version and config, whether it came late, by which node, and how it ended."""
-    stored = await store.put(job(priority=3))
+    stored = await put(store, job(priority=3))
     clock.move(hours=1)
     instant = clock.time
     clock.move(minutes=30)

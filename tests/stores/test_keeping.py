@@ -10,7 +10,7 @@ from everytick.domain.statuses import OccurrenceStatus, RunStatus
 from everytick.domain.steps import AttemptEnded, Claimed, Step
 from everytick.stores.base import Claim, Commit, Stored
 from everytick.stores.beginnings import NOTHING_TO_KEEP
-from tests.stores.acting import AnyStore, began, claim_one, job, occurrences, plan_once, unheard
+from tests.stores.acting import AnyStore, began, claim_one, job, occurrences, plan_once, put, unheard
 from tests.stores.clock import ManualClock
 
 TASKS = ("extract", "load", "tell")
@@ -18,7 +18,7 @@ TASKS = ("extract", "load", "tell")
 
 async def _ended(store: AnyStore, clock: ManualClock, **policies: Any) -> tuple[Stored, Claim]:
     """Run an occurrence of three tasks to its end; the first returned a number."""
-    stored = await store.put(job(tasks=TASKS, **policies))
+    stored = await put(store, job(tasks=TASKS, **policies))
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
@@ -80,7 +80,7 @@ async def test_an_edit_before_the_claim_leaves_it_under_the_version_it_was_plann
     stored, original = await _ended(store, clock)
     id_ = await _replay(store, clock, stored, original, "extract")
     await plan_once(store)
-    await store.put(job(tasks=("other",)))
+    await put(store, job(tasks=("other",)))
     claim = await claim_one(store)
     assert (claim.occurrence.id, claim.job.version) == (id_, 1)
     assert claim.snapshot.run("extract").is_kept

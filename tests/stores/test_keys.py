@@ -10,7 +10,7 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.payload import payload
 from everytick.errors import OccurrenceExists
 from everytick.stores.base import NodeScope
-from tests.stores.acting import FAILED, AnyStore, job, occurrences, plan_once, run_one
+from tests.stores.acting import FAILED, AnyStore, job, occurrences, plan_once, put, remove, run_one
 from tests.stores.clock import ManualClock
 
 CALLS = iter(range(1, 1_000_000))
@@ -27,7 +27,7 @@ def ask(clock: ManualClock, body: object = None, *, key: str = "k", cause: Cause
 @pytest.mark.parametrize("cause", [Cause.TRIGGER, Cause.REPLAY])
 async def test_a_key_is_free_again_after_a_failure(store: AnyStore, clock: ManualClock, cause: Cause) -> None:
     """S1-001, W7: the next one by this key is another occurrence, whatever its payload."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     await plan_once(store)
     named = ids.trigger_id if cause is Cause.TRIGGER else ids.replay_id
     for nth in (1, 2, 3):
@@ -43,7 +43,7 @@ async def test_a_key_is_free_again_after_a_failure(store: AnyStore, clock: Manua
 
 async def test_a_key_that_succeeded_is_taken(store: AnyStore, clock: ManualClock) -> None:
     """S0-057, S1-001: also where an earlier one by it failed."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     await plan_once(store)
     for outcome in (FAILED, None):
         id_ = (await store.request(stored.job_id, ask(clock, 1))).id
@@ -57,7 +57,7 @@ async def test_a_key_that_succeeded_is_taken(store: AnyStore, clock: ManualClock
 
 async def test_another_payload_is_refused_while_the_key_is_taken(store: AnyStore, clock: ManualClock) -> None:
     """S0-057: while it is asked for, planned and running."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     await plan_once(store)
     id_ = (await store.request(stored.job_id, ask(clock, 1))).id
     for deed in (lambda: plan_once(store), lambda: store.claim(NodeScope("node-1"), 1), None):
@@ -69,7 +69,7 @@ async def test_another_payload_is_refused_while_the_key_is_taken(store: AnyStore
 
 async def test_a_repeat_of_the_same_call_finds_its_own_occurrence(store: AnyStore, clock: ManualClock) -> None:
     """S1-001: a reply that was lost costs no second run, though the first has failed meanwhile."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     await plan_once(store)
     first = ask(clock)
     id_ = (await store.request(stored.job_id, first)).id
@@ -87,7 +87,7 @@ async def test_a_repeat_of_the_same_call_finds_its_own_occurrence(store: AnyStor
 
 async def test_a_key_that_was_drawn_by_the_call_names_one_occurrence(store: AnyStore, clock: ManualClock) -> None:
     """Without a call number the key is the call's own: a repeat finds what it asked for, failed or not."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     asked = Trigger("random")
     id_ = (await store.request(stored.job_id, asked)).id
     await plan_once(store)
@@ -96,7 +96,7 @@ async def test_a_key_that_was_drawn_by_the_call_names_one_occurrence(store: AnyS
 
 
 async def test_what_was_canceled_before_a_plan_frees_its_key(store: AnyStore, clock: ManualClock) -> None:
-    stored = await store.put(job())
+    stored = await put(store, job())
     first = ask(clock)
     id_ = (await store.request(stored.job_id, first)).id
     await store.request(id_, Cancel())
@@ -107,7 +107,7 @@ async def test_what_was_canceled_before_a_plan_frees_its_key(store: AnyStore, cl
 async def test_a_key_is_forgotten_with_its_occurrence(store: AnyStore, clock: ManualClock) -> None:
     """What retention has forgotten holds no key; an older failure by it that is still there does not either."""
     keep = {"success": "1m", "failure": "90d", "keep_last": 0}
-    stored = await store.put(job(retention=keep, reports=False))
+    stored = await put(store, job(retention=keep, reports=False))
     await plan_once(store)
     for outcome in (FAILED, None):
         await store.request(stored.job_id, ask(clock, 1))
@@ -123,18 +123,18 @@ async def test_a_key_is_forgotten_with_its_occurrence(store: AnyStore, clock: Ma
 
 
 async def test_a_purged_job_leaves_no_keys(store: AnyStore, clock: ManualClock) -> None:
-    stored = await store.put(job())
+    stored = await put(store, job())
     await store.request(stored.job_id, ask(clock))
-    await store.remove(stored.job_id)
+    await remove(store, stored.job_id)
     await plan_once(store)
     assert await store.purge(stored.job_id)
-    await store.put(job())
+    await put(store, job())
     assert (await store.request(stored.job_id, ask(clock))).id == ids.trigger_id(stored.job_id, "k")
 
 
 async def test_many_calls_by_a_free_key_at_once_are_one_occurrence(store: AnyStore, clock: ManualClock) -> None:
     """S1-001: it is decided under the lock of the key."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     await plan_once(store)
     for nth in (1, 2, 3):
         asked = await asyncio.gather(*(store.request(stored.job_id, ask(clock)) for _ in range(5)))
@@ -145,7 +145,7 @@ async def test_many_calls_by_a_free_key_at_once_are_one_occurrence(store: AnySto
 
 
 async def test_keys_of_other_jobs_and_causes_are_other_keys(store: AnyStore, clock: ManualClock) -> None:
-    one, two = await store.put(job("one")), await store.put(job("two"))
+    one, two = await put(store, job("one")), await put(store, job("two"))
     asked = [
         (await store.request(one.job_id, ask(clock, 1))).id,
         (await store.request(two.job_id, ask(clock, 2))).id,

@@ -5,7 +5,7 @@ from datetime import timedelta
 from everytick.domain.facts import Cancel, Trigger
 from everytick.domain.outcome import Failed
 from everytick.stores.base import JobRecord, NodeScope
-from tests.stores.acting import FAILED, AnyStore, began, deliver, ended, job, plan_once, run_one
+from tests.stores.acting import FAILED, AnyStore, began, deliver, ended, job, plan_once, put, run_one
 from tests.stores.clock import ManualClock
 
 
@@ -18,7 +18,7 @@ async def test_runs_are_counted_and_the_last_error_is_kept_beyond_retention(
     store: AnyStore, clock: ManualClock
 ) -> None:
     """S3-003: RunCount and LastError; a success after it leaves the last error to be read, beside last_success."""
-    await store.put(job(retention={"success": "1h", "failure": "1h", "keep_last": 0}))
+    await put(store, job(retention={"success": "1h", "failure": "1h", "keep_last": 0}))
     assert ((await _record(store)).run_count, (await _record(store)).last_error) == (0, None)
     for outcome in (None, FAILED, None, Failed("later"), None, None, None):
         clock.move(hours=1)
@@ -38,7 +38,7 @@ async def test_runs_are_counted_and_the_last_error_is_kept_beyond_retention(
 
 async def test_what_never_began_is_not_counted(store: AnyStore, clock: ManualClock) -> None:
     """S3-003: a canceled one that no node claimed did not run."""
-    id_ = (await store.put(job())).job_id
+    id_ = (await put(store, job())).job_id
     asked = (await store.request(id_, Trigger("k"))).id
     await plan_once(store)
     await store.request(asked, Cancel())
@@ -48,7 +48,7 @@ async def test_what_never_began_is_not_counted(store: AnyStore, clock: ManualClo
 
 async def test_several_ends_of_one_job_written_together_are_all_counted(store: AnyStore, clock: ManualClock) -> None:
     """S3-003: whatever the size of the batch."""
-    id_ = (await store.put(job(overlap="allow"))).job_id
+    id_ = (await put(store, job(overlap="allow"))).job_id
     for size in (3, 40):
         for number in range(size):
             await store.request(id_, Trigger(f"{size}-{number}"))

@@ -2,12 +2,12 @@
 
 from everytick.domain.facts import Pause, Trigger
 from everytick.stores.base import Commit, NodeScope
-from tests.stores.acting import AnyStore, batch_of, job, plan_once, plans_of, run_one
+from tests.stores.acting import AnyStore, batch_of, job, plan_once, plans_of, put, run_one
 from tests.stores.clock import ManualClock
 
 
 async def test_what_is_seen_is_what_a_planner_is_given(store: AnyStore, clock: ManualClock) -> None:
-    stored = await store.put(job(recovery="execute_all", overlap="queue"))
+    stored = await put(store, job(recovery="execute_all", overlap="queue"))
     clock.move(hours=3)
     await plan_once(store)
     await run_one(store)
@@ -20,7 +20,7 @@ async def test_what_is_seen_is_what_a_planner_is_given(store: AnyStore, clock: M
 
 
 async def test_jobs_that_are_not_due_are_seen_too(store: AnyStore, clock: ManualClock) -> None:
-    one, two = await store.put(job("one")), await store.put(job("two"))
+    one, two = await put(store, job("one")), await put(store, job("two"))
     await store.request(two.job_id, Pause())
     await plan_once(store)
     async with store.due(NodeScope("node-1"), 10) as batch:
@@ -33,7 +33,7 @@ async def test_jobs_that_are_not_due_are_seen_too(store: AnyStore, clock: Manual
 
 async def test_a_look_holds_nothing(store: AnyStore, clock: ManualClock) -> None:
     """What was seen may be planned and committed as any snapshot, until somebody else was first."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     clock.move(hours=1)
     seen = (await store.look([stored.job_id]))[stored.job_id]
     assert await plan_once(store) == [Commit.COMMITTED]

@@ -2,7 +2,7 @@
 
 from everytick.domain.policies import bounded_window
 from everytick.domain.snapshots import JobSnapshot
-from tests.stores.acting import AnyStore, job, plan_once, run_one, statuses
+from tests.stores.acting import AnyStore, job, plan_once, put, run_one, statuses
 from tests.stores.clock import ManualClock
 
 
@@ -12,12 +12,12 @@ async def seen(store: AnyStore, job_id: str) -> JobSnapshot:
 
 async def test_closing_the_window_cancels_what_waits(store: AnyStore, clock: ManualClock) -> None:
     """F13, S4-031, edge case 5: of five late ones one is pending and goes on, four wait and are canceled."""
-    stored = await store.put(job(recovery=bounded_window(max_duration="6h")))
+    stored = await put(store, job(recovery=bounded_window(max_duration="6h")))
     clock.move(hours=5, minutes=30)
     await plan_once(store)
     assert await statuses(store) == ["pending", *["queued"] * 4]
 
-    await store.put(job(recovery="mark_as_missed"))
+    await put(store, job(recovery="mark_as_missed"))
     assert (await seen(store, stored.job_id)).narrowed_at == clock.time
     await plan_once(store)
 
@@ -30,12 +30,12 @@ async def test_closing_the_window_cancels_what_waits(store: AnyStore, clock: Man
 
 async def test_other_edits_end_nothing(store: AnyStore, clock: ManualClock) -> None:
     """F13: only an edit of recovery narrows, and a wider one ends nothing."""
-    stored = await store.put(job(recovery=bounded_window(max_duration="6h")))
+    stored = await put(store, job(recovery=bounded_window(max_duration="6h")))
     clock.move(hours=3, minutes=30)
     await plan_once(store)
-    await store.put(job(recovery=bounded_window(max_duration="6h"), priority=3))
+    await put(store, job(recovery=bounded_window(max_duration="6h"), priority=3))
     assert (await seen(store, stored.job_id)).narrowed_at is None
-    await store.put(job(recovery="execute_all"))
+    await put(store, job(recovery="execute_all"))
     assert (await seen(store, stored.job_id)).narrowed_at == clock.time
 
     await plan_once(store)
@@ -46,13 +46,13 @@ async def test_other_edits_end_nothing(store: AnyStore, clock: ManualClock) -> N
 
 async def test_a_long_line_is_narrowed_to_the_last(store: AnyStore, clock: ManualClock) -> None:
     """F13: more than one plan may end are ended by several, and nobody is released meanwhile."""
-    await store.put(job(when="* * * * *", recovery="execute_all"))
+    await put(store, job(when="* * * * *", recovery="execute_all"))
     clock.move(minutes=250, seconds=70)
     for _ in range(5):
         await plan_once(store)
     assert (await statuses(store)).count("queued") > 200
 
-    await store.put(job(when="* * * * *", recovery="execute_last"))
+    await put(store, job(when="* * * * *", recovery="execute_last"))
     for _ in range(6):
         await plan_once(store)
 

@@ -2,10 +2,23 @@
 
 from datetime import timedelta
 
+from everytick.domain.changes import Remove
 from everytick.domain.config import Level, overrides
 from everytick.domain.facts import Amend, Trigger
-from everytick.stores.base import Edits, NodeScope
-from tests.stores.acting import AnyStore, deliver, everything, job, occurrences, plan_once, run_one, statuses
+from everytick.stores.base import NodeScope
+from tests.stores.acting import (
+    AnyStore,
+    deliver,
+    everything,
+    job,
+    occurrences,
+    plan_once,
+    put,
+    put_all,
+    remove,
+    run_one,
+    statuses,
+)
 from tests.stores.clock import ManualClock
 
 SHOP = NodeScope("shop-1", ("code:shop",))
@@ -19,9 +32,9 @@ async def names_due(store: AnyStore, scope: NodeScope, limit: int = 100) -> list
 
 async def test_a_job_is_due_for_nodes_that_meet_its_needs(store: AnyStore, clock: ManualClock) -> None:
     """C-41."""
-    await store.put(job("sale", code="shop"))
-    await store.put(job("interest", code="bank"))
-    await store.put(job("backup"))
+    await put(store, job("sale", code="shop"))
+    await put(store, job("interest", code="bank"))
+    await put(store, job("backup"))
     assert await names_due(store, SHOP) == ["sale"]
     assert await names_due(store, BANK) == ["interest"]
     assert await names_due(store, NodeScope("any")) == ["backup"]
@@ -31,7 +44,7 @@ async def test_a_job_is_due_for_nodes_that_meet_its_needs(store: AnyStore, clock
 async def test_several_needs_are_one_line_by_how_long_jobs_wait(store: AnyStore, clock: ManualClock) -> None:
     """C-41: the longest-waiting job comes first, whatever it needs; so is the limit counted."""
     for number, code in enumerate(("shop", "bank", "", "shop")):
-        await store.put(job(f"job-{number}", code=code))
+        await put(store, job(f"job-{number}", code=code))
         clock.move(seconds=1)
     scope = NodeScope("all", ("", "code:shop", "code:bank"))
     assert await names_due(store, scope) == ["job-0", "job-1", "job-2", "job-3"]
@@ -40,8 +53,8 @@ async def test_several_needs_are_one_line_by_how_long_jobs_wait(store: AnyStore,
 
 async def test_what_other_nodes_have_to_do_is_not_ahead(store: AnyStore, clock: ManualClock) -> None:
     """C-41: a node does not wake for a job that it cannot plan, nor for what it cannot claim."""
-    await store.put(job("sale", "*/10 * * * *", code="shop"))
-    await store.put(job("interest", "*/5 * * * *", code="bank", jitter="2m"))
+    await put(store, job("sale", "*/10 * * * *", code="shop"))
+    await put(store, job("interest", "*/5 * * * *", code="bank", jitter="2m"))
     await plan_once(store)
     clock.move(minutes=5)
     await plan_once(store, scope=BANK)
@@ -53,7 +66,7 @@ async def test_what_other_nodes_have_to_do_is_not_ahead(store: AnyStore, clock: 
 
 async def test_a_job_that_no_node_can_run_stays_undecided(store: AnyStore, clock: ManualClock) -> None:
     """C-41, A3: its instants are late when a node is back, and its recovery decides."""
-    stored = await store.put(job("sale", code="shop", recovery="execute_all", overlap="allow"))
+    stored = await put(store, job("sale", code="shop", recovery="execute_all", overlap="allow"))
     await plan_once(store)
     clock.move(hours=3)
     await plan_once(store, scope=BANK)
@@ -64,8 +77,8 @@ async def test_a_job_that_no_node_can_run_stays_undecided(store: AnyStore, clock
 
 async def test_an_occurrence_is_claimed_by_nodes_that_meet_its_needs(store: AnyStore, clock: ManualClock) -> None:
     """C-41, C-21."""
-    await store.put(job("sale", code="shop"))
-    await store.put(job("loan", code="bank", queue="gpu"))
+    await put(store, job("sale", code="shop"))
+    await put(store, job("loan", code="bank", queue="gpu"))
     clock.move(hours=1)
     await plan_once(store)
     assert await store.claim(BANK, 10) == []
@@ -77,8 +90,8 @@ async def test_an_occurrence_is_claimed_by_nodes_that_meet_its_needs(store: AnyS
 
 async def test_a_request_for_a_job_of_others_is_not_in_the_way(store: AnyStore, clock: ManualClock) -> None:
     """C-41: what is asked of an application that is down waits for it, and hides no other job."""
-    theirs = await store.put(job("interest", code="bank"))
-    ours = await store.put(job("sale", code="shop"))
+    theirs = await put(store, job("interest", code="bank"))
+    ours = await put(store, job("sale", code="shop"))
     await plan_once(store)
     for number in range(5):
         await store.request(theirs.job_id, Trigger(f"k{number}"))
@@ -89,11 +102,11 @@ async def test_a_request_for_a_job_of_others_is_not_in_the_way(store: AnyStore, 
 
 async def test_an_edit_that_changes_the_needs_hands_the_job_over(store: AnyStore, clock: ManualClock) -> None:
     """C-41: with what was asked for, and with what no node has started."""
-    stored = await store.put(job("sale", code="shop"))
+    stored = await put(store, job("sale", code="shop"))
     clock.move(hours=1)
     await plan_once(store)
     await store.request(stored.job_id, Trigger("k"))
-    await store.put(job("sale", code="bank"))
+    await put(store, job("sale", code="bank"))
     assert await names_due(store, SHOP) == []
     assert await names_due(store, BANK) == ["sale"]
     await plan_once(store, scope=BANK)
@@ -104,10 +117,10 @@ async def test_an_edit_that_changes_the_needs_hands_the_job_over(store: AnyStore
 
 async def test_a_removed_job_ends_on_any_node_and_is_claimed_by_none(store: AnyStore, clock: ManualClock) -> None:
     """C-41: ends are any node's business; before that, only a node that can run it claims what is left."""
-    stored = await store.put(job("sale", code="shop"))
+    stored = await put(store, job("sale", code="shop"))
     clock.move(hours=1)
     await plan_once(store)
-    await store.remove(stored.job_id, retire_after=timedelta(minutes=10))
+    await remove(store, stored.job_id, retire_after=timedelta(minutes=10))
     other = NodeScope("bank-1", ("", "code:bank", "retired"))
     assert await store.claim(other, 10) == []
     await plan_once(store, scope=other)
@@ -120,10 +133,10 @@ async def test_a_removed_job_ends_on_any_node_and_is_claimed_by_none(store: AnyS
 
 async def test_a_job_that_comes_back_has_its_needs_again(store: AnyStore, clock: ManualClock) -> None:
     """C-41, C-22."""
-    stored = await store.put(job("sale", code="shop"))
+    stored = await put(store, job("sale", code="shop"))
     await plan_once(store)
-    await store.apply(Edits(removes={"sale": timedelta(minutes=10)}))
-    await store.put(job("sale", code="shop"))
+    await store.apply([Remove("sale", timedelta(minutes=10))])
+    await put(store, job("sale", code="shop"))
     assert await names_due(store, NodeScope("bank-1", ("", "retired"))) == []
     assert await names_due(store, SHOP) == ["sale"]
     assert (await store.get([stored.job_id]))[stored.job_id].needs == "code:shop"
@@ -131,8 +144,8 @@ async def test_a_job_that_comes_back_has_its_needs_again(store: AnyStore, clock:
 
 async def test_a_job_that_a_node_does_not_know_is_not_due_for_it(store: AnyStore, clock: ManualClock) -> None:
     """C-41, C-21: of its own application too, whether its time or a request makes it due."""
-    stored = await store.put(job("sale", code="shop"))
-    await store.put(job("stock", code="shop"))
+    stored = await put(store, job("sale", code="shop"))
+    await put(store, job("stock", code="shop"))
     old = NodeScope("shop-1", ("code:shop",), frozenset([stored.job_id]))
     assert await names_due(store, old) == ["stock"]
     await plan_once(store)
@@ -143,7 +156,7 @@ async def test_a_job_that_a_node_does_not_know_is_not_due_for_it(store: AnyStore
 
 async def test_reports_are_given_to_nodes_that_meet_the_needs(store: AnyStore, clock: ManualClock) -> None:
     """C-41: a node is not told what only another application's hooks can hear."""
-    await store.put(job("sale", code="shop"))
+    await put(store, job("sale", code="shop"))
     clock.move(hours=1)
     await plan_once(store)
     claim = await run_one(store, scope=SHOP)
@@ -156,17 +169,17 @@ async def test_reports_are_given_to_nodes_that_meet_the_needs(store: AnyStore, c
 async def test_a_node_hears_of_needs_that_are_new(store: AnyStore, clock: ManualClock) -> None:
     """C-41: all texts where their number is not the one it knows, and none where it is."""
     assert (await store.ahead(NodeScope("node-1"))).needs == ()
-    await store.put(job("sale", code="shop"))
-    await store.put(job("stock", code="shop"))
+    await put(store, job("sale", code="shop"))
+    await put(store, job("stock", code="shop"))
     assert (await store.ahead(NodeScope("node-1"))).needs == ("code:shop",)
     assert (await store.ahead(NodeScope("node-1", seen=1))).needs == ()
-    await store.put_all([job("loan", code="bank", queue="gpu"), job("backup")])
+    await put_all(store, [job("loan", code="bank", queue="gpu"), job("backup")])
     assert (await store.ahead(NodeScope("node-1", seen=1))).needs == ("", "code:bank\nqueue:gpu", "code:shop")
 
 
 async def test_an_occurrence_in_a_queue_of_its_own_has_needs_of_its_own(store: AnyStore, clock: ManualClock) -> None:
     """C-41, S0-080."""
-    stored = await store.put(job("sale", code="shop"))
+    stored = await put(store, job("sale", code="shop"))
     at = clock.time + timedelta(hours=1)
     slow = overrides(Level.OCCURRENCE, {"queue": "slow"})
     await store.request(stored.job_id, Amend(at, slow, by="ada"))

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from everytick.domain.nodes import NodeFacts
-from tests.stores.acting import AnyStore, claim_one, job, plan_once
+from tests.stores.acting import AnyStore, claim_one, job, plan_once, put
 from tests.stores.clock import ManualClock
 
 FACTS = NodeFacts(
@@ -32,7 +32,7 @@ async def test_what_a_node_says_of_itself_reads_back_equal(store: AnyStore, cloc
 
 async def test_neither_a_beat_nor_a_claim_forgets_what_a_node_said(store: AnyStore, clock: ManualClock) -> None:
     await store.register("node-1", FACTS)
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     await claim_one(store)
@@ -56,7 +56,7 @@ async def test_one_that_only_beats_is_known_without_facts(store: AnyStore, clock
 async def test_long_gone_nodes_are_forgotten_unless_they_hold_something(store: AnyStore, clock: ManualClock) -> None:
     await store.register("gone", FACTS)
     await store.register("node-1", FACTS)
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     await claim_one(store)

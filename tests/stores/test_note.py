@@ -5,7 +5,7 @@ from datetime import timedelta
 from everytick.domain.notes import Log, Note, Progress
 from everytick.domain.occurrence import Attempt
 from everytick.stores.base import Claim
-from tests.stores.acting import FAILED, AnyStore, began, claim_one, ended, job, plan_once, reap, statuses
+from tests.stores.acting import FAILED, AnyStore, began, claim_one, ended, job, plan_once, put, reap, statuses
 from tests.stores.clock import ManualClock
 
 HALF = Progress(1, 2, "half of it")
@@ -13,7 +13,7 @@ LOG = Log("node-1", "report/1.log")
 
 
 async def running(store: AnyStore, clock: ManualClock, **policies: object) -> Claim:
-    await store.put(job(**policies))  # type: ignore[arg-type]
+    await put(store, job(**policies))  # type: ignore[arg-type]
     clock.move(hours=1)
     await plan_once(store)
     return await claim_one(store)

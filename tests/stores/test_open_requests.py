@@ -11,7 +11,7 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.payload import payload
 from everytick.errors import NotFound
 from everytick.stores.base import Commit, NodeScope
-from tests.stores.acting import AnyStore, job, occurrences, plan_once, run_one, statuses
+from tests.stores.acting import AnyStore, job, occurrences, plan_once, put, run_one, statuses
 from tests.stores.clock import ManualClock
 
 HOUR = timedelta(hours=1)
@@ -19,7 +19,7 @@ HOUR = timedelta(hours=1)
 
 async def test_what_is_asked_for_can_be_seen_before_a_plan(store: AnyStore, clock: ManualClock) -> None:
     """Attack 8: it is pending and says that it is asked for; nothing of it exists in history yet."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     asked = Trigger("k", payload({"x": 1}), reason="a customer called", by="ada")
     id_ = (await store.request(stored.job_id, asked)).id
     seen = await store.whole(id_)
@@ -35,7 +35,7 @@ async def test_what_is_asked_for_can_be_seen_before_a_plan(store: AnyStore, cloc
 @pytest.mark.parametrize("cause", [Cause.TRIGGER, Cause.REPLAY])
 async def test_canceling_what_is_asked_for_ends_it(store: AnyStore, clock: ManualClock, cause: Cause) -> None:
     """Attack 8: it never runs, and whoever waits for it sees that it is canceled, and why."""
-    stored = await store.put(job(reports=True))
+    stored = await put(store, job(reports=True))
     then = clock.time - HOUR
     asked = Replay("k", "occ_1", then, by="ada") if cause is Cause.REPLAY else Trigger("k", by="ada")
     id_ = (await store.request(stored.job_id, asked)).id
@@ -55,7 +55,7 @@ async def test_canceling_what_is_asked_for_ends_it(store: AnyStore, clock: Manua
 
 async def test_a_plan_from_before_the_cancel_does_not_bring_it_back(store: AnyStore, clock: ManualClock) -> None:
     """Attack 8: the plan saw the request, the cancel came first; the others it answers run."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     await plan_once(store)
     first = (await store.request(stored.job_id, Trigger("a"))).id
     second = (await store.request(stored.job_id, Trigger("b"))).id
@@ -70,7 +70,7 @@ async def test_a_plan_from_before_the_cancel_does_not_bring_it_back(store: AnySt
 
 
 async def test_canceling_after_the_plan_ends_the_occurrence(store: AnyStore, clock: ManualClock) -> None:
-    stored = await store.put(job())
+    stored = await put(store, job())
     id_ = (await store.request(stored.job_id, Trigger("k"))).id
     await plan_once(store)
     assert (await store.whole(id_)).occurrence.reason == "asked for"
@@ -80,7 +80,7 @@ async def test_canceling_after_the_plan_ends_the_occurrence(store: AnyStore, clo
 
 async def test_a_backfill_is_canceled_as_a_whole_until_it_is_answered(store: AnyStore, clock: ManualClock) -> None:
     """Attack 8: what no plan has made of it is never made."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     asked = Backfill("fill", clock.time - 5 * HOUR, clock.time, by="ada")
     id_ = (await store.request(stored.job_id, asked)).id
     seen = (await store.whole(id_)).occurrence
@@ -96,7 +96,7 @@ async def test_a_backfill_of_one_instant_is_known_by_the_id_of_that_instant(
     store: AnyStore, clock: ManualClock
 ) -> None:
     """Attack 8: as long as nobody planned it, it is asked for; canceled, the instant has its occurrence."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     instant = clock.time.replace(minute=0) - HOUR
     one = Backfill("one", instant - HOUR, instant, scheduled_for=instant)
     id_ = (await store.request(stored.job_id, one)).id
@@ -109,7 +109,7 @@ async def test_a_backfill_of_one_instant_is_known_by_the_id_of_that_instant(
 
 
 async def test_a_trigger_and_a_replay_of_one_key_are_two_requests(store: AnyStore, clock: ManualClock) -> None:
-    stored = await store.put(job(overlap="allow"))
+    stored = await put(store, job(overlap="allow"))
     await plan_once(store)
     trigger = (await store.request(stored.job_id, Trigger("k"))).id
     replay = (await store.request(stored.job_id, Replay("k", "occ_none", clock.time))).id
@@ -121,7 +121,7 @@ async def test_a_trigger_and_a_replay_of_one_key_are_two_requests(store: AnyStor
 
 async def test_what_was_canceled_before_it_was_planned_holds_nobody_up(store: AnyStore, clock: ManualClock) -> None:
     """The next in line follows at once."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     await plan_once(store)
     first = (await store.request(stored.job_id, Trigger("a"))).id
     await store.request(first, Cancel())

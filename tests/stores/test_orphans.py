@@ -17,6 +17,7 @@ from tests.stores.acting import (
     job,
     occurrences,
     plan_once,
+    put,
     run_one,
     statuses,
 )
@@ -25,7 +26,7 @@ from tests.stores.clock import ManualClock
 
 async def _held(store: AnyStore, clock: ManualClock, **policies: Any) -> Claim:
     """Return what node-1 holds of a new job, claimed an hour from now."""
-    await store.put(job(**policies))
+    await put(store, job(**policies))
     clock.move(hours=1)
     await plan_once(store)
     return await claim_one(store)
@@ -96,7 +97,7 @@ async def test_what_has_ended_or_is_held_by_nobody_is_not_taken(store: AnyStore,
 async def test_waits_are_freed_however_many_and_of_the_rest_the_oldest_are_given(
     store: AnyStore, clock: ManualClock
 ) -> None:
-    await store.put(job(overlap="allow", recovery="execute_all", retry={"max": 1, "interval": "3s"}))
+    await put(store, job(overlap="allow", recovery="execute_all", retry={"max": 1, "interval": "3s"}))
     clock.move(hours=5)
     await plan_once(store)
     claims = await store.claim(NodeScope("node-1"), 10)
@@ -123,7 +124,7 @@ async def test_overdue_is_what_is_held_past_its_deadline_by_the_version_it_was_c
     claim = await _held(store, clock, execution_timeout="1m")
     clock.move(seconds=59)
     assert await _overdue(store) == {"node-1": ()}
-    await store.put(job(execution_timeout="2h", priority=7))
+    await put(store, job(execution_timeout="2h", priority=7))
     clock.move(seconds=1)
     assert await _overdue(store) == {"node-1": (claim.key,)}
     [taken] = await store.orphans("reaper", 10, {}, [claim.key])
@@ -147,7 +148,7 @@ async def test_an_edit_renews_the_deadline_of_what_was_not_claimed_and_leaves_wh
     store: AnyStore, clock: ManualClock
 ) -> None:
     """F6: an occurrence runs under the version that it was first claimed with."""
-    stored = await store.put(job(overlap="allow", recovery="execute_all", execution_timeout="1h"))
+    stored = await put(store, job(overlap="allow", recovery="execute_all", execution_timeout="1h"))
     amended = Overrides(Level.OCCURRENCE, (("execution_timeout", timedelta(minutes=5)),))
     freed = Overrides(Level.OCCURRENCE, (("execution_timeout", None),))
     for hours, given in ((2, amended), (3, freed)):
@@ -155,7 +156,7 @@ async def test_an_edit_renews_the_deadline_of_what_was_not_claimed_and_leaves_wh
         await store.request(stored.job_id, Amend(at, given))
     clock.move(hours=3)
     await plan_once(store)
-    await store.put(job(overlap="allow", recovery="execute_all", execution_timeout="1m"))
+    await put(store, job(overlap="allow", recovery="execute_all", execution_timeout="1m"))
     plain, own, _ = await store.claim(NodeScope("node-1"), 10)
     clock.move(minutes=1)
     assert await _overdue(store) == {"node-1": (plain.key,)}

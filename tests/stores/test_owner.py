@@ -9,12 +9,12 @@ from everytick.domain.notes import Note, Progress
 from everytick.domain.steps import Step
 from everytick.errors import TransactionsUnsupported
 from everytick.stores.base import Claim, Commit, NodeScope
-from tests.stores.acting import AnyStore, began, claim_one, ended, job, occurrences, plan_once, reap, run_one
+from tests.stores.acting import AnyStore, began, claim_one, ended, job, occurrences, plan_once, put, reap, run_one
 from tests.stores.clock import ManualClock
 
 
 async def _claimed(store: AnyStore, clock: ManualClock) -> tuple[Claim, Step]:
-    await store.put(job(overlap="allow"))
+    await put(store, job(overlap="allow"))
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
@@ -50,7 +50,7 @@ async def test_a_step_by_handle_and_fence_of_another_occurrence_is_stale(store: 
 
 async def test_one_of_another_token_among_many_ends_is_stale(store: AnyStore, clock: ManualClock) -> None:
     """F-12: a batch of ends that all went well is written in one statement, which looks at each token too."""
-    await store.put(job(overlap="allow", recovery="execute_all"))
+    await put(store, job(overlap="allow", recovery="execute_all"))
     clock.move(hours=9)
     await plan_once(store)
     claims = await store.claim(NodeScope("node-1"), 100)
@@ -107,7 +107,7 @@ async def test_a_transaction_of_another_token_writes_nothing(store: AnyStore, cl
 @pytest.mark.parametrize("outcome", ["ended", "lost"])
 async def test_the_record_keeps_the_node_that_ran_it(store: AnyStore, clock: ManualClock, outcome: str) -> None:
     """S0-073, S0-004, S1-043, F16: `owner` says who holds it now, `node` who had it."""
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     if outcome == "ended":
@@ -123,7 +123,7 @@ async def test_the_record_keeps_the_node_that_ran_it(store: AnyStore, clock: Man
 
 async def test_each_attempt_keeps_its_node_and_the_occurrence_the_last(store: AnyStore, clock: ManualClock) -> None:
     """F16: what was lost with one node and run by another names both."""
-    await store.put(job(on_orphan="restart"))
+    await put(store, job(on_orphan="restart"))
     clock.move(hours=1)
     await plan_once(store)
     [first] = await store.claim(NodeScope("node-1"), 1)

@@ -7,20 +7,20 @@ import pytest
 from everytick.domain.facts import Pause, Skip, Trigger
 from everytick.errors import Conflict, NotFound
 from everytick.stores.base import NodeScope
-from tests.stores.acting import FAILED, AnyStore, claim_one, deliver, job, occurrences, plan_once, run_one
+from tests.stores.acting import FAILED, AnyStore, claim_one, deliver, job, occurrences, plan_once, put, remove, run_one
 from tests.stores.clock import ManualClock
 
 
 async def _lived(store: AnyStore, clock: ManualClock, name: str = "report") -> str:
     """A job with everything a job can have: a past, spans, a pause, requests, moves, two versions."""
-    stored = await store.put(job(name, recovery="mark_as_missed", overlap="allow"))
+    stored = await put(store, job(name, recovery="mark_as_missed", overlap="allow"))
     for outcome in (None, FAILED):
         clock.move(hours=1)
         await plan_once(store)
         await run_one(store, outcome)
     clock.move(hours=5)
     await plan_once(store)
-    await store.put(job(name, when="30 * * * *", overlap="allow", recovery="mark_as_missed"))
+    await put(store, job(name, when="30 * * * *", overlap="allow", recovery="mark_as_missed"))
     coming = clock.time.replace(minute=30) + timedelta(hours=20)
     await store.request(stored.job_id, Skip(coming))
     await store.request(stored.job_id, Pause(until=clock.time + timedelta(days=1)))
@@ -31,8 +31,8 @@ async def _lived(store: AnyStore, clock: ManualClock, name: str = "report") -> s
 async def test_a_purged_job_leaves_nothing_and_its_name_begins_anew(store: AnyStore, clock: ManualClock) -> None:
     """S0-133: with its tasks, occurrences, runs and attempts."""
     id_ = await _lived(store, clock)
-    other = await store.put(job("other", when="0 0 1 1 *"))
-    await store.remove(id_)
+    other = await put(store, job("other", when="0 0 1 1 *"))
+    await remove(store, id_)
     past = [each.id for each in await occurrences(store, id_)]
     assert len(past) >= 2
     assert await store.purge(id_) is True
@@ -49,7 +49,7 @@ async def test_a_purged_job_leaves_nothing_and_its_name_begins_anew(store: AnySt
         await store.purge(id_)
     assert list(await store.get([other.job_id])) == [other.job_id]
 
-    again = await store.put(job())
+    again = await put(store, job())
     assert (again.job_id, again.version) == (id_, 1)
     record = (await store.get([id_]))[id_]
     assert (record.watermark, record.pause, record.last_end) == (clock.time, None, None)
@@ -60,12 +60,12 @@ async def test_a_purged_job_leaves_nothing_and_its_name_begins_anew(store: AnySt
 
 async def test_it_goes_in_batches(store: AnyStore, clock: ManualClock) -> None:
     """S0-055: each takes whole occurrences with their runs and attempts, and the job goes with the last."""
-    stored = await store.put(job(overlap="allow"))
+    stored = await put(store, job(overlap="allow"))
     for _ in range(3):
         clock.move(hours=1)
         await plan_once(store)
         await run_one(store)
-    await store.remove(stored.job_id)
+    await remove(store, stored.job_id)
     assert await store.purge(stored.job_id, 2) is False
     [left] = await occurrences(store)
     whole = await store.whole(left.id)
@@ -77,27 +77,27 @@ async def test_it_goes_in_batches(store: AnyStore, clock: ManualClock) -> None:
 
 
 async def test_what_nobody_has_claimed_goes_with_it(store: AnyStore, clock: ManualClock) -> None:
-    stored = await store.put(job())
+    stored = await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
-    await store.remove(stored.job_id)
+    await remove(store, stored.job_id)
     assert await store.purge(stored.job_id) is True
     assert await store.claim(NodeScope("node-1"), 10) == []
 
 
 async def test_what_a_node_holds_is_not_taken_away(store: AnyStore, clock: ManualClock) -> None:
-    stored = await store.put(job())
+    stored = await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
-    await store.remove(stored.job_id)
+    await remove(store, stored.job_id)
     with pytest.raises(Conflict, match="1 of its occurrences still run"):
         await store.purge(stored.job_id)
     assert (await store.beat("node-1", [claim.key])).gone == ()
 
 
 async def test_a_job_in_service_is_not_purged(store: AnyStore, clock: ManualClock) -> None:
-    stored = await store.put(job())
+    stored = await put(store, job())
     with pytest.raises(Conflict, match="is in service"):
         await store.purge(stored.job_id)
     assert list(await store.get([stored.job_id])) == [stored.job_id]

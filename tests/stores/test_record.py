@@ -23,6 +23,7 @@ from tests.stores.acting import (
     job,
     occurrences,
     plan_once,
+    put,
     run_one,
     statuses,
     unheard,
@@ -53,7 +54,7 @@ async def test_what_was_fired_elsewhere_is_there_with_its_runs_and_attempts(
     store: AnyStore, clock: ManualClock
 ) -> None:
     """C-28, S1-001: under the id that its job and second give it, whoever fires it."""
-    stored = await store.put(job(overlap="allow", payload={"x": 1}))
+    stored = await put(store, job(overlap="allow", payload={"x": 1}))
     await plan_once(store)
     fired = await _fired(store, clock, stored.job_id)
     handles = list(await store.record(stored.job_id, fired))
@@ -78,7 +79,7 @@ async def test_what_was_fired_elsewhere_is_there_with_its_runs_and_attempts(
 
 
 async def test_what_is_recorded_is_not_planned_again(store: AnyStore, clock: ManualClock) -> None:
-    stored = await store.put(job(overlap="allow", recovery="execute_all"))
+    stored = await put(store, job(overlap="allow", recovery="execute_all"))
     await plan_once(store)
     fired = await _fired(store, clock, stored.job_id, 3)
     await store.record(stored.job_id, fired)
@@ -93,7 +94,7 @@ async def test_what_another_node_has_begun_stays_and_is_told_as_a_duplicate(
     store: AnyStore, clock: ManualClock
 ) -> None:
     """S1-029."""
-    stored = await store.put(job(overlap="allow", recovery="execute_all"))
+    stored = await put(store, job(overlap="allow", recovery="execute_all"))
     await plan_once(store)
     fired = await _fired(store, clock, stored.job_id, 1)
     await plan_once(store)
@@ -110,7 +111,7 @@ async def test_what_was_planned_meanwhile_and_begun_by_nobody_is_what_was_fired(
     store: AnyStore, clock: ManualClock
 ) -> None:
     """C-28: it has run, so that nobody runs it again."""
-    stored = await store.put(job(overlap="allow", recovery="execute_all"))
+    stored = await put(store, job(overlap="allow", recovery="execute_all"))
     await plan_once(store)
     fired = await _fired(store, clock, stored.job_id, 2)
     await plan_once(store)
@@ -127,7 +128,7 @@ async def test_what_was_planned_meanwhile_and_begun_by_nobody_is_what_was_fired(
 
 async def test_a_run_that_goes_on_is_its_nodes_as_if_it_had_claimed_it(store: AnyStore, clock: ManualClock) -> None:
     """C-28: its steps hold under its fence, its silence makes it an orphan, and a lost answer changes nothing."""
-    stored = await store.put(job(overlap="allow", recovery="execute_all", on_orphan="restart"))
+    stored = await put(store, job(overlap="allow", recovery="execute_all", on_orphan="restart"))
     await plan_once(store)
     local = LocalStore(clock, store)
     local.adopt((await store.look([stored.job_id]))[stored.job_id], clock.time)
@@ -156,7 +157,7 @@ async def test_a_run_that_goes_on_is_its_nodes_as_if_it_had_claimed_it(store: An
 
 
 async def test_a_plan_from_before_the_record_is_stale(store: AnyStore, clock: ManualClock) -> None:
-    stored = await store.put(job(overlap="allow", recovery="execute_all"))
+    stored = await put(store, job(overlap="allow", recovery="execute_all"))
     await plan_once(store)
     fired = await _fired(store, clock, stored.job_id, 1)
     from everytick.deciding.plan import plan
@@ -170,7 +171,7 @@ async def test_a_plan_from_before_the_record_is_stale(store: AnyStore, clock: Ma
 async def test_what_was_skipped_elsewhere_is_told_too_unless_it_was_decided_here(
     store: AnyStore, clock: ManualClock
 ) -> None:
-    stored = await store.put(job(overlap="allow", recovery="mark_as_missed"))
+    stored = await put(store, job(overlap="allow", recovery="mark_as_missed"))
     await plan_once(store)
     local = LocalStore(clock, store)
     local.adopt((await store.look([stored.job_id]))[stored.job_id], clock.time)
@@ -194,7 +195,7 @@ async def test_an_instant_that_nobody_decided_before_the_outage_is_not_passed_ov
     store: AnyStore, clock: ManualClock
 ) -> None:
     """It was due when the store was last heard of: it seemed to be planned there, and was not."""
-    stored = await store.put(job(overlap="allow", recovery="execute_all"))
+    stored = await put(store, job(overlap="allow", recovery="execute_all"))
     await plan_once(store)
     seen = (await store.look([stored.job_id]))[stored.job_id]
     clock.move(hours=1, minutes=5)
@@ -211,7 +212,7 @@ async def test_an_instant_that_nobody_decided_before_the_outage_is_not_passed_ov
 
 async def test_what_is_recorded_in_a_queue_of_its_own_is_known_to_nodes(store: AnyStore, clock: ManualClock) -> None:
     """C-41: a node learns of a text of needs by `ahead`, also of one that only a recorded run has."""
-    stored = await store.put(job(overlap="allow"))
+    stored = await put(store, job(overlap="allow"))
     fired = await _fired(store, clock, stored.job_id)
     elsewhere = overrides(Level.OCCURRENCE, {"queue": "gpu"})
     runs = tuple(replace(run, creation=replace(run.creation, overrides=elsewhere)) for run in fired.runs)

@@ -7,7 +7,7 @@ import pytest
 
 from everytick.domain.decisions import Plan
 from everytick.stores.base import Commit, CommitFailed, NodeScope, Offer
-from tests.stores.acting import AnyStore, batch_of, job, occurrences, plan_once, plans_of, statuses
+from tests.stores.acting import AnyStore, batch_of, job, occurrences, plan_once, plans_of, put, statuses
 from tests.stores.clock import ManualClock
 
 SCOPE = NodeScope("node-1")
@@ -21,7 +21,7 @@ def spoilt(plan: Plan) -> Plan:
 
 async def test_a_refused_plan_is_set_aside_and_the_others_are_written(store: AnyStore, clock: ManualClock) -> None:
     """C-46, D7: tried together, then each alone; the refused one is looked at again in a minute."""
-    ids = [(await store.put(job(name))).job_id for name in ("a", "b", "c")]
+    ids = [(await put(store, job(name))).job_id for name in ("a", "b", "c")]
     await plan_once(store)
     clock.move(hours=1)
     async with store.due(SCOPE, 10) as batch:
@@ -46,7 +46,7 @@ async def test_many_refused_plans_are_about_the_plans_and_not_about_the_store(
     store: AnyStore, clock: ManualClock
 ) -> None:
     for number in range(5):
-        await store.put(job(f"job-{number}"))
+        await put(store, job(f"job-{number}"))
     clock.move(hours=1)
     async with store.due(SCOPE, 10) as batch:
         done = await store.commit_plans(batch, [spoilt(each) for each in plans_of(batch)])
@@ -56,11 +56,11 @@ async def test_many_refused_plans_are_about_the_plans_and_not_about_the_store(
 
 async def test_a_refused_plan_of_a_job_that_has_changed_since_is_stale(store: AnyStore, clock: ManualClock) -> None:
     """Nothing is written without its revision: the job may have been mended by the edit."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     clock.move(hours=1)
     async with store.due(SCOPE, 10) as batch:
         [bad] = plans_of(batch)
-        await store.put(job(priority=5))
+        await put(store, job(priority=5))
         done = await store.commit_plans(batch, [spoilt(bad)])
     assert list(done.answers) == [Commit.STALE]
     assert (await store.get([stored.job_id]))[stored.job_id].wake_at == clock.time
@@ -72,7 +72,7 @@ async def test_a_commit_that_is_repeated_writes_nothing_and_answers_as_before(
 ) -> None:
     """G9: the reply was lost; by the batch's token the store knows what it has written already."""
     for name in ("a", "b"):
-        await store.put(job(name))
+        await put(store, job(name))
     await plan_once(store)
     clock.move(hours=1)
     async with store.due(SCOPE, 10) as batch:
@@ -90,7 +90,7 @@ async def test_a_commit_that_is_repeated_writes_nothing_and_answers_as_before(
 
 async def test_another_batch_of_the_same_jobs_is_stale_after_a_commit(store: AnyStore, clock: ManualClock) -> None:
     """S0-063: the token names a batch, and not a job."""
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     async with store.due(SCOPE, 10) as batch:
         plans = plans_of(batch)
@@ -101,7 +101,7 @@ async def test_another_batch_of_the_same_jobs_is_stale_after_a_commit(store: Any
 async def test_no_two_open_batches_share_a_job(store: AnyStore, clock: ManualClock) -> None:
     """A batch that is left without a commit, or by an exception, gives its jobs back at once."""
     for name in ("a", "b", "c"):
-        await store.put(job(name))
+        await put(store, job(name))
 
     async def fail() -> None:
         async with store.due(SCOPE, 2) as first, store.due(SCOPE, 10) as second:
@@ -120,7 +120,7 @@ async def test_a_batch_that_was_read_ahead_is_written_only_once_its_time_has_com
     store: AnyStore, clock: ManualClock
 ) -> None:
     """C-20: nothing is decided in the store before its instant has come."""
-    await store.put(job())
+    await put(store, job())
     await plan_once(store)
     instant = clock.time + timedelta(hours=1)
     async with store.due(SCOPE, 10, instant) as batch:
@@ -136,7 +136,7 @@ async def test_a_batch_that_was_read_ahead_is_written_only_once_its_time_has_com
 async def test_a_store_claims_along_at_most_what_a_claim_would_give(store: AnyStore, clock: ManualClock) -> None:
     """Whether anything comes along is the store's own business; what does is first in line, and owned."""
     for name in ("a", "b", "c"):
-        await store.put(job(name))
+        await put(store, job(name))
     await plan_once(store)
     clock.move(hours=1)
     async with store.due(SCOPE, 10) as batch:

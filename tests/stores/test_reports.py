@@ -2,13 +2,13 @@
 
 from everytick.domain.facts import Cancel
 from everytick.stores.base import NodeScope
-from tests.stores.acting import AnyStore, deliver, job, occurrences, plan_once, run_one
+from tests.stores.acting import AnyStore, deliver, job, occurrences, plan_once, put, run_one
 from tests.stores.clock import ManualClock
 
 
 async def test_an_end_owes_a_report_until_it_is_delivered(store: AnyStore, clock: ManualClock) -> None:
     """S0-025: OnComplete always runs at the end of an occurrence."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     assert await store.reports(NodeScope("node-1"), 10) == []
@@ -23,7 +23,7 @@ async def test_an_end_owes_a_report_until_it_is_delivered(store: AnyStore, clock
 
 
 async def test_what_a_plan_or_a_person_ended_owes_one_too(store: AnyStore, clock: ManualClock) -> None:
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     [made] = await occurrences(store)
@@ -33,7 +33,7 @@ async def test_what_a_plan_or_a_person_ended_owes_one_too(store: AnyStore, clock
 
 async def test_nothing_is_owed_where_nobody_waits_for_a_report(store: AnyStore, clock: ManualClock) -> None:
     """Neither an ordinary end nor one without an owner marks a row that nobody would ever clear."""
-    await store.put(job(reports=False))
+    await put(store, job(reports=False))
     clock.move(hours=1)
     await plan_once(store)
     await run_one(store)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from everytick.domain.facts import Trigger
-from tests.stores.acting import FAILED, job, plan_once, run_one
+from tests.stores.acting import FAILED, job, plan_once, put, run_one
 from tests.stores.people import Person, SqlStore, on_postgres, on_sqlite
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "sql.md"
@@ -29,7 +29,7 @@ async def asked(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 async def _lived(store: SqlStore) -> None:
     """A job that ran well and failed."""
     minute = (datetime.now(UTC) + timedelta(minutes=30)).minute
-    id_ = (await store.put(job("report", f"{minute} * * * *"))).job_id
+    id_ = (await put(store, job("report", f"{minute} * * * *"))).job_id
     for key, outcome in (("well", None), ("not", FAILED)):
         await store.request(id_, Trigger(key))
         await plan_once(store)

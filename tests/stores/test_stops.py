@@ -3,17 +3,17 @@
 from everytick import schedule
 from everytick.domain.facts import Cancel
 from everytick.stores.base import Commit, NodeScope
-from tests.stores.acting import AnyStore, job, plan_once
+from tests.stores.acting import AnyStore, job, plan_once, put
 from tests.stores.clock import ManualClock
 
 
 async def test_each_that_is_asked_to_stop_hears_what_asks_it(store: AnyStore, clock: ManualClock) -> None:
     """S4-044, C-11: a stop schedule, a restart schedule and cancel_running, all decided in one batch."""
     at_eleven = schedule("0 11 * * *")
-    await store.put(job("overlaps", overlap="cancel_running"))
-    await store.put(job("restarts", "0 10 * * *", restart_schedule=at_eleven))
-    await store.put(job("stops", "0 10 * * *", stop_schedule=at_eleven))
-    await store.put(job("stops-and-overlaps", stop_schedule=at_eleven, overlap="cancel_running"))
+    await put(store, job("overlaps", overlap="cancel_running"))
+    await put(store, job("restarts", "0 10 * * *", restart_schedule=at_eleven))
+    await put(store, job("stops", "0 10 * * *", stop_schedule=at_eleven))
+    await put(store, job("stops-and-overlaps", stop_schedule=at_eleven, overlap="cancel_running"))
     clock.move(hours=1)
     while await plan_once(store):
         pass
@@ -33,7 +33,7 @@ async def test_each_that_is_asked_to_stop_hears_what_asks_it(store: AnyStore, cl
 
 async def test_a_plan_leaves_the_reason_of_a_person_who_asked_before_it(store: AnyStore, clock: ManualClock) -> None:
     """C-11: whoever asked first has said why; a person who asks later has the last word."""
-    await store.put(job("overlaps", overlap="cancel_running"))
+    await put(store, job("overlaps", overlap="cancel_running"))
     clock.move(hours=1)
     await plan_once(store)
     [claim] = await store.claim(NodeScope("node-1"), 10)

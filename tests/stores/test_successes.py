@@ -6,7 +6,7 @@ from everytick.domain.facts import Cancel, Trigger
 from everytick.domain.outcome import Failed
 from everytick.domain.snapshots import JobSnapshot
 from everytick.stores.base import NodeScope
-from tests.stores.acting import AnyStore, began, ended, job, plan_once, run_one, statuses
+from tests.stores.acting import AnyStore, began, ended, job, plan_once, put, run_one, statuses
 from tests.stores.clock import ManualClock
 
 
@@ -23,7 +23,7 @@ async def tick(store: AnyStore, clock: ManualClock, minutes: int = 60) -> None:
 
 async def test_a_run_that_starts_a_moment_late_skips_nothing(store: AnyStore, clock: ManualClock) -> None:
     """F3, S4-022: the run of the previous instant starts after it and is no reason to skip the next one."""
-    stored = await store.put(job(skip_if_successful=True))
+    stored = await put(store, job(skip_if_successful=True))
     for _ in range(4):
         await tick(store, clock)
         await run_one(store)
@@ -33,7 +33,7 @@ async def test_a_run_that_starts_a_moment_late_skips_nothing(store: AnyStore, cl
 
 async def test_a_run_by_hand_since_the_previous_instant_skips_the_next(store: AnyStore, clock: ManualClock) -> None:
     """F3, S4-021, S4-022: what somebody ran in between counts, whichever of the two ended last."""
-    stored = await store.put(job(skip_if_successful=True))
+    stored = await put(store, job(skip_if_successful=True))
     await tick(store, clock)
     await run_one(store)
     clock.move(minutes=20)
@@ -51,7 +51,7 @@ async def test_a_run_by_hand_since_the_previous_instant_skips_the_next(store: An
 
 async def test_both_successes_are_known_by_their_ids(store: AnyStore, clock: ManualClock) -> None:
     """F3: the last success and the one before it, whatever failed in between."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     assert (await seen(store, stored.job_id)).other_success is None
     ids = []
     for outcome in (None, Failed("boom"), None, None):
@@ -79,7 +79,7 @@ async def test_both_successes_are_known_by_their_ids(store: AnyStore, clock: Man
 
 async def test_two_successes_of_one_batch_are_both_known(store: AnyStore, clock: ManualClock) -> None:
     """F3: ends are written many at a time; the last two of one job are both kept."""
-    stored = await store.put(job(overlap="allow", recovery="execute_all"))
+    stored = await put(store, job(overlap="allow", recovery="execute_all"))
     clock.move(hours=3)
     await plan_once(store)
     claims = await store.claim(NodeScope("node-1"), 10)
@@ -102,7 +102,7 @@ async def test_two_successes_of_one_batch_are_both_known(store: AnyStore, clock:
 
 async def test_what_ends_without_a_run_is_the_last_end_by_its_id(store: AnyStore, clock: ManualClock) -> None:
     """F3: an end by hand is told with its id, and is no success."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     await tick(store, clock)
     await run_one(store)
     await tick(store, clock)

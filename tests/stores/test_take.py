@@ -12,13 +12,14 @@ from tests.stores.acting import (
     job,
     occurrences,
     plan_once,
+    put,
     statuses,
 )
 from tests.stores.clock import ManualClock
 
 
 async def test_what_a_living_node_holds_is_taken_with_a_new_fence(store: AnyStore, clock: ManualClock) -> None:
-    stored = await store.put(job())
+    stored = await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
@@ -35,7 +36,7 @@ async def test_what_a_living_node_holds_is_taken_with_a_new_fence(store: AnyStor
 
 
 async def test_only_of_the_jobs_that_were_named_and_only_of_others(store: AnyStore, clock: ManualClock) -> None:
-    one, two = await store.put(job("one")), await store.put(job("two"))
+    one, two = await put(store, job("one")), await put(store, job("two"))
     clock.move(hours=1)
     await plan_once(store)
     held = {claim.occurrence.job_id: claim for claim in await store.claim(NodeScope("node-1"), 5)}
@@ -52,7 +53,7 @@ async def test_only_of_the_jobs_that_were_named_and_only_of_others(store: AnySto
 
 
 async def test_what_nobody_holds_is_left_to_claim(store: AnyStore, clock: ManualClock) -> None:
-    stored = await store.put(job(overlap="queue", recovery="execute_all"))
+    stored = await put(store, job(overlap="queue", recovery="execute_all"))
     clock.move(hours=2)
     await plan_once(store)
     before = await occurrences(store)
@@ -62,7 +63,7 @@ async def test_what_nobody_holds_is_left_to_claim(store: AnyStore, clock: Manual
 
 
 async def test_the_oldest_first_and_no_more_than_asked_for(store: AnyStore, clock: ManualClock) -> None:
-    stored = await store.put(job(overlap="allow", recovery="execute_all"))
+    stored = await put(store, job(overlap="allow", recovery="execute_all"))
     clock.move(hours=5)
     await plan_once(store)
     claims = await store.claim(NodeScope("node-1"), 10)
@@ -74,7 +75,7 @@ async def test_the_oldest_first_and_no_more_than_asked_for(store: AnyStore, cloc
 
 async def test_a_wait_that_its_owner_kept_is_only_released(store: AnyStore, clock: ManualClock) -> None:
     """It lost nothing: no attempt was running."""
-    stored = await store.put(job(retry={"max": 1, "interval": "3s"}))
+    stored = await put(store, job(retry={"max": 1, "interval": "3s"}))
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
@@ -89,7 +90,7 @@ async def test_a_wait_that_its_owner_kept_is_only_released(store: AnyStore, cloc
 async def test_of_two_takers_both_get_it_in_turn_and_only_the_last_may_write(
     store: AnyStore, clock: ManualClock
 ) -> None:
-    stored = await store.put(job())
+    stored = await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     await claim_one(store)

@@ -16,7 +16,7 @@ from everytick.domain.steps import Step
 from everytick.errors import TransactionsUnsupported
 from everytick.stores.base import Claim, Commit, NodeScope
 from everytick.stores.memory import MemoryStore
-from tests.stores.acting import AnyStore, began, claim_one, ended, job, plan_once, statuses
+from tests.stores.acting import AnyStore, began, claim_one, ended, job, plan_once, put, statuses
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.kit import SESSIONS
 
@@ -54,7 +54,7 @@ async def ledger(store: Any, tmp_path: Path, request: pytest.FixtureRequest) -> 
 
 async def running(store: AnyStore, clock: ManualClock, **policies: Any) -> tuple[Claim, Step]:
     """Return a claim and the step that its first task's success would be."""
-    await store.put(job(**policies))
+    await put(store, job(**policies))
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
@@ -220,7 +220,7 @@ async def test_a_take_over_beside_an_open_transaction_comes_before_or_after_it(
 @on_every_store_that_shares
 async def test_two_claims_have_their_transactions_at_once(store: AnyStore, clock: ManualClock, ledger: Ledger) -> None:
     for name in ("one", "two"):
-        await store.put(job(name))
+        await put(store, job(name))
     clock.move(hours=1)
     await plan_once(store)
     claims = await store.claim(NodeScope("node-1"), 5)

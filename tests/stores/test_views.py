@@ -17,7 +17,7 @@ from everytick.domain.upcoming import next_run
 from everytick.stores.base import JobRecord, NodeScope
 from everytick.stores.definitions import write_definition
 from tests.servers.launch import Server
-from tests.stores.acting import FAILED, job, plan_once, run_one
+from tests.stores.acting import FAILED, job, plan_once, put, remove, run_one
 from tests.stores.people import Person, SqlStore, on_postgres, on_sqlite, read
 
 VIEWS = ("jobs", "occurrences", "task_runs", "attempts", "skipped_spans", "effective_config", "nodes")
@@ -54,7 +54,7 @@ async def test_the_views_have_the_same_names_and_columns_on_both_stores(tmp_path
 async def test_sql_says_when_a_job_runs_next_as_the_scheduler_does(beside: tuple[SqlStore, Person]) -> None:
     """W1, S1-023, S1-025: after every verb, without a node and without a plan in between."""
     store, person = beside
-    id_ = (await store.put(hourly())).job_id
+    id_ = (await put(store, hourly())).job_id
 
     async def agreed() -> datetime | None:
         said = await person.time("select next_run from jobs")
@@ -74,9 +74,9 @@ async def test_sql_says_when_a_job_runs_next_as_the_scheduler_does(beside: tuple
     await store.request(id_, Pause())
     assert await agreed() is None
     await store.request(id_, Resume())
-    await store.put(hourly(enabled=False))
+    await put(store, hourly(enabled=False))
     assert await agreed() is None
-    await store.remove(id_)
+    await remove(store, id_)
     assert await agreed() is None
     assert not await person.one("select enabled from jobs")
 
@@ -84,7 +84,7 @@ async def test_sql_says_when_a_job_runs_next_as_the_scheduler_does(beside: tuple
 async def test_a_job_says_whether_it_is_paused_and_since_when(beside: tuple[SqlStore, Person]) -> None:
     """W2, C-18: a pause that is over is none."""
     store, person = beside
-    id_ = (await store.put(hourly())).job_id
+    id_ = (await put(store, hourly())).job_id
     assert [*(await person.ask("select paused, paused_since, paused_until from jobs"))[0].values()] == [0, None, None]
     begun = await store.now()
     until = (begun + HOUR).replace(microsecond=250)
@@ -101,7 +101,7 @@ async def test_a_job_says_whether_it_is_paused_and_since_when(beside: tuple[SqlS
 async def test_the_last_run_enqueued_is_the_newest_by_its_making(beside: tuple[SqlStore, Person]) -> None:
     """W2, S1-003: after a backfill that is an older instant; created_at and updated_at are the job's own."""
     store, person = beside
-    id_ = (await store.put(hourly())).job_id
+    id_ = (await put(store, hourly())).job_id
     made = await store.now()
     await store.request(id_, Trigger("now"))
     await plan_once(store)
@@ -113,7 +113,7 @@ async def test_the_last_run_enqueued_is_the_newest_by_its_making(beside: tuple[S
     assert first is not None
     assert newest is not None
     assert first < newest == await person.time("select last_enqueued from jobs")
-    await store.put(hourly(priority=1))
+    await put(store, hourly(priority=1))
     created, updated = [await person.time(f"select {name} from jobs") for name in ("created_at", "updated_at")]
     assert created is not None
     assert updated is not None
@@ -123,7 +123,7 @@ async def test_the_last_run_enqueued_is_the_newest_by_its_making(beside: tuple[S
 async def test_runs_attempts_and_config_are_told_in_words(beside: tuple[SqlStore, Person]) -> None:
     """S0-003, S0-005, S0-006, S0-080: with the times of their making."""
     store, person = beside
-    id_ = (await store.put(hourly(priority=3))).job_id
+    id_ = (await put(store, hourly(priority=3))).job_id
     await store.request(id_, Trigger("k"))
     await plan_once(store)
     await run_one(store, FAILED)
@@ -163,12 +163,12 @@ async def test_enabled_is_written_as_disable_and_enable_do_it(
 ) -> None:
     """C-44, S1-024, the first seed's own way to pause: a new version, the same rows as the verb leaves."""
     store, person = beside
-    by_verb, by_sql = [(await store.put(hourly(name, **policies))).job_id for name in ("verb", "sql")]
+    by_verb, by_sql = [(await put(store, hourly(name, **policies))).job_id for name in ("verb", "sql")]
     for id_ in (by_verb, by_sql):
         await store.request(id_, Trigger("waits"))
     await plan_once(store)
     for enabled in (False, True):
-        await store.put(hourly("verb", **{**policies, "enabled": enabled}))
+        await put(store, hourly("verb", **{**policies, "enabled": enabled}))
         await person.ask(f"update jobs set enabled = {enabled} where name = 'sql'")
         found = await store.get([by_verb, by_sql])
         assert _stood(found[by_sql]) == _stood(found[by_verb])
@@ -178,13 +178,13 @@ async def test_enabled_is_written_as_disable_and_enable_do_it(
         assert bool(shown[0]["enabled"]) is enabled
         taken = await person.ask("select version, status, priority, queue from occurrences order by job")
         assert taken[0] == taken[1]
-    assert (await store.put(hourly("sql", **{**policies, "enabled": True}))).changed is False, "written as we write it"
+    assert (await put(store, hourly("sql", **{**policies, "enabled": True}))).changed is False, "written as we write it"
 
 
 async def test_a_retry_waits_while_its_job_is_disabled_by_sql(beside: tuple[SqlStore, Person]) -> None:
     """C-44, F8: what waits for a retry can be claimed only once the job is enabled again."""
     store, person = beside
-    stored = await store.put(job(retry={"max": None, "interval": "1h"}))
+    stored = await put(store, job(retry={"max": None, "interval": "1h"}))
     await store.request(stored.job_id, Trigger("fails"))
     await plan_once(store)
     await run_one(store, FAILED)
@@ -199,7 +199,7 @@ async def test_a_retry_waits_while_its_job_is_disabled_by_sql(beside: tuple[SqlS
 async def test_paused_is_written_as_pause_and_resume_do_it(beside: tuple[SqlStore, Person]) -> None:
     """C-44, C-18: what the schedule made and no node claimed waits, and goes on afterwards."""
     store, person = beside
-    begun = [await store.put(job(name, "* * * * *", on_create="if_matching_now")) for name in ("verb", "sql")]
+    begun = [await put(store, job(name, "* * * * *", on_create="if_matching_now")) for name in ("verb", "sql")]
     by_verb, by_sql = (each.job_id for each in begun)
     await plan_once(store)
     await store.request(by_verb, Pause())
@@ -236,9 +236,9 @@ async def test_whatever_else_is_written_is_refused_with_a_sentence(
 ) -> None:
     """C-44: never accepted and ignored."""
     store, person = beside
-    await store.put(hourly())
-    await store.remove((await store.put(hourly("gone"))).job_id)
-    await store.request((await store.put(hourly())).job_id, Trigger("k"))
+    await put(store, hourly())
+    await remove(store, (await put(store, hourly("gone"))).job_id)
+    await store.request((await put(store, hourly())).job_id, Trigger("k"))
     await plan_once(store)
     before = [await person.ask(f"select * from {view} order by 1") for view in VIEWS]
     with pytest.raises(Exception, match=sentence):
@@ -249,7 +249,7 @@ async def test_whatever_else_is_written_is_refused_with_a_sentence(
 async def test_writing_what_is_so_already_changes_nothing(beside: tuple[SqlStore, Person]) -> None:
     """C-44: a statement over all jobs makes no version of those that are so already."""
     store, person = beside
-    id_ = (await store.put(hourly())).job_id
+    id_ = (await put(store, hourly())).job_id
     await plan_once(store)
     before = await store.get([id_])
     await person.ask("update jobs set enabled = true, paused = false")
@@ -259,7 +259,7 @@ async def test_writing_what_is_so_already_changes_nothing(beside: tuple[SqlStore
 async def test_too_many_versions_that_wait_are_refused_by_sql_too(beside: tuple[SqlStore, Person]) -> None:
     """S0-115: no node looks here, so every version waits to be decided."""
     store, person = beside
-    await store.put(hourly())
+    await put(store, hourly())
     for _ in range(14):
         await person.ask("update jobs set enabled = not enabled")
     assert await person.one("select version from jobs") == 15
@@ -273,7 +273,7 @@ async def test_too_many_versions_that_wait_are_refused_by_sql_too(beside: tuple[
 async def test_what_is_not_so_cannot_be_stored(beside: tuple[SqlStore, Person]) -> None:
     """S1-004, S0-055: kinds, statuses and causes are checked; the base tables do not lie about enabled either."""
     store, person = beside
-    id_ = (await store.put(hourly())).job_id
+    id_ = (await put(store, hourly())).job_id
     await store.request(id_, Trigger("k"))
     await plan_once(store)
     versions = "job_version" if hasattr(store, "parked") else "definition"
@@ -296,7 +296,7 @@ async def test_what_is_not_so_cannot_be_stored(beside: tuple[SqlStore, Person]) 
 async def test_nothing_is_left_behind_that_belongs_to_nothing(tmp_path: Path) -> None:
     """S0-055: SQLite's foreign keys are declared, switched on, and hold after prune and purge."""
     async with on_sqlite(tmp_path) as (store, person):
-        id_ = (await store.put(hourly())).job_id
+        id_ = (await put(store, hourly())).job_id
         for key in "abc":
             await store.request(id_, Trigger(key))
             await plan_once(store)
@@ -304,7 +304,7 @@ async def test_nothing_is_left_behind_that_belongs_to_nothing(tmp_path: Path) ->
         assert len(await person.ask("pragma foreign_key_list(task_run)")) == 1
         assert await store._writer.write(lambda writing: writing.execute("pragma foreign_keys").fetchone()) == (1,)
         assert await person.ask("pragma foreign_key_check") == []
-        await store.remove(id_)
+        await remove(store, id_)
         await plan_once(store)
         while not await store.purge(id_, 1):
             assert await person.ask("pragma foreign_key_check") == []

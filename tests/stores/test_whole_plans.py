@@ -7,7 +7,7 @@ import pytest
 
 from everytick.domain.facts import Trigger
 from everytick.domain.policies import Overlap
-from tests.stores.acting import claim_one, job, occurrences, plan_once, statuses
+from tests.stores.acting import claim_one, job, occurrences, plan_once, put, statuses
 from tests.stores.people import Person, SqlStore, on_postgres, on_sqlite
 
 # Each half of a plan, and how a server and a file refuse to write it.
@@ -43,7 +43,7 @@ async def test_where_one_half_of_a_plan_is_refused_the_other_is_not_written(
 ) -> None:
     """S1-009, S0-055: creating and moving on are one transaction; afterwards the plan is made again, once."""
     kind, store, person = beside
-    stored = await store.put(job(when="0 0 1 1 *"))
+    stored = await put(store, job(when="0 0 1 1 *"))
     await store.request(stored.job_id, Trigger("now"))
     before = (await store.get([stored.job_id]))[stored.job_id]
     refuse, mend = REFUSALS[kind]
@@ -65,7 +65,7 @@ async def test_a_plan_that_also_changes_what_runs_is_written_whole_or_not_at_all
 ) -> None:
     """S1-009: such a plan is written by several statements."""
     kind, store, person = beside
-    stored = await store.put(job(when="0 0 1 1 *"))
+    stored = await put(store, job(when="0 0 1 1 *"))
     await store.request(stored.job_id, Trigger("first"))
     await plan_once(store)
     claim = await claim_one(store)

@@ -211,9 +211,11 @@ class Opened:
                 return record
         defined = self._definitions.get(id_)
         if found is None and defined is not None and storing:
+            from everytick.domain.changes import Put
+
             # Before it is stored: its first occurrence may begin at once, and its hooks must be known by then.
             self._learned()
-            stored = await store.put(defined.job, by=f"code:{self.name}")
+            [stored] = await store.apply([Put(defined.job)], f"code:{self.name}")
             self._learned()
             return (await store.get([stored.job_id]))[stored.job_id]
         raise NotFound("job", name)

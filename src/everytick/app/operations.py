@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, Unpack
 
 from everytick.app.lookups import future, in_zone, now_or_later, readable, schedule_of
@@ -27,11 +26,12 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from everytick.app.definition import Definition
+    from everytick.domain.changes import Change as Edit
     from everytick.domain.keywords import JobPolicies
     from everytick.domain.schedule import Schedule
     from everytick.node.definers import DefinedNames
     from everytick.stores.addresses import AnyStore
-    from everytick.stores.base import Edits, JobRecord
+    from everytick.stores.base import JobRecord
 
 API = "api"
 """The owner of a job that `update` or `rename` has detached from the code or the file that defined it."""
@@ -261,7 +261,7 @@ class Operations(Requests):
                 # Before they are stored: an occurrence may begin at once, and its job's hooks must be known by then.
                 self._learned()
             try:
-                stored = await store.apply(edits, by=by) if edits.names and not dry_run else ()
+                stored = await store.apply(edits, by) if edits and not dry_run else ()
             except VersionConflict:
                 # Somebody edits the same jobs: another process of this application may be starting too.
                 if not tries_left:
@@ -270,7 +270,7 @@ class Operations(Requests):
             if not dry_run:
                 _say_left_alone(jobs, foreign, self.name)
                 self._learned()
-            versions = {job.name: each.version for job, each in zip(edits.puts, stored, strict=False)}
+            versions = {edit.name: each.version for edit, each in zip(edits, stored, strict=False)}
             return [replace(each, version=versions.get(each.name, each.version)) for each in changes]
         raise AssertionError("the last try returns or raises")
 
@@ -331,6 +331,8 @@ class Operations(Requests):
         *,
         detach: bool = False,
     ) -> int:
+        from everytick.domain.changes import Put
+
         for _ in range(_EDITS_TRIED):
             job = (await self._find(store, name)).job
             if expected is not None and expected != job.version:
@@ -338,7 +340,8 @@ class Operations(Requests):
             try:
                 edited = _edited(job, schedule, policies)
                 edited = replace(edited, owner=API) if detach else edited
-                return (await store.put(edited, expected_version=job.version, by=by)).version
+                [stored] = await store.apply([Put(edited, job.version)], by)
+                return stored.version
             except VersionConflict:
                 if expected is not None:
                     raise
@@ -349,13 +352,14 @@ class Operations(Requests):
 
         A job that code or a file defines is refused, unless `detach` makes it the API's own.
         """
+        from everytick.domain.changes import Put, Rename
+
         checked = checked_name("job", new)
         store = await self._opened()
         job = (await self._find(store, old)).job
         self._refuse_defined_elsewhere(job, detach)
-        if detach and job.owner != API:
-            await store.put(replace(job, owner=API), expected_version=job.version, by=self._by(by))
-        await store.rename(job.id, checked, by=self._by(by))
+        detached = [Put(replace(job, name=checked, owner=API))] if detach and job.owner != API else []
+        await store.apply([Rename(job.name, checked, job.version if detached else None), *detached], self._by(by))
 
     async def remove(self, name: str, *, purge: bool = False, by: str | None = None) -> None:
         """Take the job out of service: what was not claimed is canceled, its history is kept.
@@ -365,12 +369,14 @@ class Operations(Requests):
         moment leaves the job removed and not yet forgotten, and the error says so. One that was
         removed before can still be purged.
         """
+        from everytick.domain.changes import Remove
+
         store = await self._opened()
         record = await self._find(store, name, removed=purge)
         if record.removed_at is None:
             if purge:
                 await _refuse_running(store, record.job)
-            await store.remove(record.job.id, by=self._by(by))
+            await store.apply([Remove(record.job.name)], self._by(by))
         while purge and not await store.purge(record.job.id, _PURGED_AT_ONCE):
             pass
 
@@ -397,12 +403,12 @@ async def _refuse_running(store: AnyStore, job: Job) -> None:
 
 def _drafted(
     jobs: list[Job], known: Mapping[str, Job], owners: set[str], left: frozenset[str], removes: bool
-) -> tuple[list[Change], Edits]:
+) -> tuple[list[Change], list[Edit]]:
     """What is to change so that these are the definitions of their owners, and the transaction that does it.
 
     Only with `removes` the transaction removes what is gone.
     """
-    from everytick.stores.base import Edits
+    from everytick.domain.changes import Put, Remove
 
     wanted = [(job if job.name not in known else _as_enabled(job, known[job.name])) for job in jobs]
     puts = [job for job in wanted if job.name not in known or not _says_the_same(job, known[job.name])]
@@ -412,9 +418,8 @@ def _drafted(
     new = {job.name for job in puts}
     changes = [_change(job, known.get(job.name), job.name in new) for job in wanted]
     changes += [Change(each.name, "removed", each.version) for each in gone]
-    removed = gone if removes else []
-    expected = {job.name: known[job.name].version for job in (*puts, *removed) if job.name in known}
-    return changes, Edits(tuple(puts), expected, removes={each.name: timedelta(0) for each in removed})
+    edits: list[Edit] = [Put(job, known[job.name].version if job.name in known else None) for job in puts]
+    return changes, edits + [Remove(each.name, expected=each.version) for each in gone if removes]
 
 
 def _say_left_alone(jobs: list[Job], foreign: Mapping[str, Job], application: str) -> None:

@@ -128,8 +128,10 @@ async def _on_store(app: Everytick, question: _Question) -> Forecast:
     """What the store holds; while it holds nothing, what the application would bring into it."""
     store = await store_of_app(app)
     if app.definitions and not await store.list():
+        from everytick.domain.changes import Put
+
         fresh = _empty_store()
-        await fresh.put_all([each.job for each in app.definitions])
+        await fresh.apply([Put(each.job) for each in app.definitions])
         return await question.answered(fresh)
     return await question.answered(store)
 

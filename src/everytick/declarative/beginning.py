@@ -20,6 +20,7 @@ from everytick.declarative.names import job_name, prefix_of, task_name
 from everytick.declarative.registrations import Registration
 from everytick.declarative.resolution import Resolution, resolve
 from everytick.declarative.telling import Tasks, Teller
+from everytick.domain.changes import Change, Put, Remove
 from everytick.domain.facts import Trigger
 from everytick.domain.occurrence import Occurrence
 from everytick.errors import DeclarativeError, JobDisabled, StoreUnavailable, TooManyEditions, VersionConflict
@@ -27,7 +28,7 @@ from everytick.node.events import Events
 from everytick.node.node import Node
 from everytick.node.settings import node_settings
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Edits, JobRecord
+from everytick.stores.base import JobRecord
 
 _log = logging.getLogger("everytick.declarative")
 
@@ -272,7 +273,7 @@ class Beginning:
     async def _put(self, resolution: Resolution, records: Mapping[str, JobRecord]) -> None:
         self._ids = {name: record.job.id for name, record in records.items()}
         if resolution.puts:
-            stored = await self._store.apply(resolution.edits, by=self._owner)
+            stored = await self._store.apply(resolution.changes, self._owner)
             self._undo.append(lambda: self._put_back(resolution))
             for job, each in zip(resolution.puts, stored, strict=True):
                 self._ids[self._task(job.name)] = each.job_id
@@ -280,13 +281,13 @@ class Beginning:
 
     async def _put_back(self, resolution: Resolution) -> None:
         """Restore every definition that was overridden and remove what was created, all at once (S2-062)."""
-        created = {job_name(self._scheduler, name): timedelta(0) for name in resolution.created}
-        back = Edits(resolution.before, removes=created)
+        created = [Remove(job_name(self._scheduler, name)) for name in resolution.created]
+        back: list[Change] = [*(Put(job) for job in resolution.before), *created]
         try:
-            await self._store.apply(back, by=self._owner)
+            await self._store.apply(back, self._owner)
         except TooManyEditions:
             await self._decide_what_waits()
-            await self._store.apply(back, by=self._owner)
+            await self._store.apply(back, self._owner)
 
     async def _settle(self, records: Mapping[str, JobRecord], active: Mapping[str, list[Occurrence]]) -> None:
         now = await self._store.now()

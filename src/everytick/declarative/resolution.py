@@ -9,9 +9,10 @@ from enum import StrEnum
 from everytick.declarative.documents import document_of, document_on
 from everytick.declarative.jobs import is_job_of, job_of, unscheduled
 from everytick.declarative.registrations import Registration
+from everytick.domain.changes import Put
 from everytick.domain.job import Job
 from everytick.domain.values import value
-from everytick.stores.base import Edits, JobRecord
+from everytick.stores.base import JobRecord
 
 
 class Kind(StrEnum):
@@ -37,10 +38,10 @@ class Resolution:
     edited: frozenset[str]
 
     @property
-    def edits(self) -> Edits:
-        """All of it as one change. What is new must not be there; of several who change a task the last one wins."""
+    def changes(self) -> list[Put]:
+        """All of it at once. What is new must not be there; of several who change a task the last one wins."""
         known = {job.name for job in self.before}
-        return Edits(self.puts, {job.name: 0 for job in self.puts if job.name not in known})
+        return [Put(job, None if job.name in known else 0) for job in self.puts]
 
 
 def resolve(

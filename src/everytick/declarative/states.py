@@ -12,6 +12,7 @@ from everytick.declarative.names import job_name, prefix_of, task_name
 from everytick.declarative.opening import reading
 from everytick.declarative.registrations import milliseconds, read_registrations
 from everytick.declarative.telling import TaskStatus
+from everytick.domain.changes import Put
 from everytick.domain.ids import job_id
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Occurrence
@@ -96,9 +97,10 @@ async def write_state_document(store: "str | AnyStore", task: str, document: obj
     """
     async with reading(store) as opened:
         if await _is_unreadable(opened, task, name):
-            await opened.put(_made_anew(task, document, name))
+            job = _made_anew(task, document, name)
         else:
-            await opened.put(with_data((await _record(opened, task, name)).job, document))
+            job = with_data((await _record(opened, task, name)).job, document)
+        await opened.apply([Put(job)])
 
 
 async def _record(store: AnyStore, task: str, name: str) -> JobRecord:

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import field, replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
+from everytick.domain.changes import Put, Remove, Tell
+from everytick.domain.facts import Pause, Resume
+from everytick.domain.snapshots import Missed
 from everytick.domain.values import value
 from everytick.errors import Conflict, TooManyEditions, VersionConflict, shown
 from everytick.node.definers import DefinedNames
 from everytick.sources.job_files import FILE
 from everytick.sources.yaml_reader import Mistake
-from everytick.stores.base import Edits
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from everytick.domain.changes import Change as Edit
     from everytick.domain.job import Job
     from everytick.sources.files import Folder
     from everytick.sources.job_files import FileJob
@@ -149,8 +151,8 @@ async def apply_jobs(
 async def _commit(store: JobStore, draft: Draft, by: str) -> Sequence[Change]:
     """Do all of it at once, and return the changes as they came to be."""
     edits = draft.edits()
-    stored = await store.apply(edits, by=by) if edits.names else ()
-    made = {job.name: each for job, each in zip(edits.puts, stored, strict=True)}
+    stored = await store.apply(edits, by) if edits else ()
+    made = {edit.name: each for edit, each in zip(edits, stored, strict=True) if isinstance(edit, Put)}
     return [each.done(made.get(each.change.name)) for each in draft.plans]
 
 
@@ -210,26 +212,25 @@ class Draft:
         if not busy:
             yield replace(self, mistakes=())
 
-    def edits(self) -> Edits:
+    def edits(self) -> list[Edit]:
         """Return all of it as one transaction, on the condition that nobody edits these jobs meanwhile."""
         still = ("unchanged",) if self.removes else ("unchanged", "removed")
         busy = [each for each in self.plans if each.change.kind not in still]
-        return Edits(
-            puts=tuple(each.job for each in busy if each.job is not None),
-            expected={
-                each.change.name: 0 if each.record is None else each.record.job.version
-                for each in busy
-                if each.change.name not in self.unreadable
-            },
-            suspends={
-                each.change.name: f"suspended in {shown(each.wanted.file, 500)}"
-                for each in busy
-                if each.wanted is not None and each.suspends
-            },
-            held_by=self.owner,
-            resumes=frozenset(each.change.name for each in busy if each.resumes),
-            removes={each.change.name: timedelta(0) for each in busy if each.change.kind == "removed"},
-        )
+        return [edit for each in busy for edit in self._edits_of(each)]
+
+    def _edits_of(self, planned: Planned) -> Iterator[Edit]:
+        name, wanted = planned.change.name, planned.wanted
+        expected = 0 if planned.record is None else planned.record.job.version
+        at = None if name in self.unreadable else expected
+        if planned.job is not None:
+            yield Put(planned.job, at)
+        if wanted is not None and planned.suspends:
+            reason = f"suspended in {shown(wanted.file, 500)}"
+            yield Tell(name, Pause(None, Missed.CATCH_UP, reason, self.owner), at)
+        if planned.resumes:
+            yield Tell(name, Resume(self.owner), at)
+        if planned.change.kind == "removed":
+            yield Remove(name, expected=at)
 
 
 async def draft_of(

@@ -1,6 +1,6 @@
 """The values that travel between everytick and a store. The verbs that carry them stand in `stores.protocols`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from datetime import datetime, timedelta
 from enum import Enum
@@ -175,7 +175,7 @@ class JobRecord:
 
 @value
 class Stored:
-    """What came of a `put`: the version in force, and whether anything changed."""
+    """What came of a change: the job's version then, and whether anything changed."""
 
     job_id: str
     version: int
@@ -188,30 +188,6 @@ class Receipt:
 
     id: str
     changed: bool
-
-
-@value
-class Edits:
-    """A change of many jobs at once: definitions to store, schedules to hold or let go, jobs to take out of service.
-
-    `expected` says by name at which version a job was when the change was made up, 0 for one
-    that was not there; what is not in it may be at any. `suspends` holds the schedules of jobs
-    until somebody resumes them, each with the reason, in the name of `held_by`; what comes
-    meanwhile is caught up. `removes` says how long after now a job retires. No definition is
-    named twice.
-    """
-
-    puts: tuple[Job, ...] = ()
-    expected: Mapping[str, int] = field(default_factory=dict)
-    suspends: Mapping[str, str] = field(default_factory=dict)
-    held_by: str = ""
-    resumes: frozenset[str] = frozenset()
-    removes: Mapping[str, timedelta] = field(default_factory=dict)
-
-    @property
-    def names(self) -> list[str]:
-        """Every job that is touched, once."""
-        return list(dict.fromkeys([*(job.name for job in self.puts), *self.suspends, *self.resumes, *self.removes]))
 
 
 @value

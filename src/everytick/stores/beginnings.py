@@ -32,6 +32,11 @@ def refuse_edit(name: str, waiting: int, job: Job) -> None:
         raise TooManyEditions(name, _most(job))
 
 
+def name_taken(name: str) -> str:
+    """Say that a job cannot be given this name."""
+    return f"there is a job named '{shown(name)}' already: remove or rename it first"
+
+
 def _most(job: Job) -> int:
     return MAX_EDITIONS if job.enabled else MAX_EDITIONS - 1
 

@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from everytick.domain.changes import Change
 from everytick.domain.decisions import Plan, Span
 from everytick.domain.definers import Undefined
 from everytick.domain.facts import Fact
 from everytick.domain.fired import Fired
-from everytick.domain.job import Job
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.occurrence import Cause
@@ -29,7 +29,6 @@ from everytick.stores.base import (
     ClaimKey,
     Commit,
     Committed,
-    Edits,
     JobRecord,
     NodeRecord,
     NodeScope,
@@ -124,7 +123,7 @@ class PlanStore(Protocol):
     """What the planner asks."""
 
     async def now(self) -> datetime:
-        """Return the store's time."""
+        """Return the store's time: the verb of `Store`, which a planner that sees only this part asks too."""
         ...
 
     def due(self, scope: NodeScope, limit: int, by: datetime | None = None) -> AbstractAsyncContextManager[Batch]:
@@ -225,18 +224,11 @@ class RunStore(Protocol):
 class JobStore(Protocol):
     """What people and definitions ask of jobs."""
 
-    async def put(self, job: Job, *, expected_version: int | None = None, by: str = "") -> Stored:
-        """Create the job or make this its next version; an equal definition changes nothing."""
-        ...
+    async def apply(self, changes: Sequence[Change], by: str = "") -> list[Stored]:
+        """Do every change in one transaction, or nothing; return what came of each.
 
-    async def put_all(self, jobs: Sequence[Job], *, by: str = "") -> Sequence[Stored]:
-        """Do to each of these, no two of one name, what `put` does, all together or not at all."""
-        ...
-
-    async def apply(self, edits: Edits, *, by: str = "") -> Sequence[Stored]:
-        """Do everything that the edits say in one transaction, or nothing; return what came of each put.
-
-        A job that is at another version than was expected refuses all of it with `VersionConflict`.
+        A job that is at another version than was expected refuses all of it with `VersionConflict`. At most
+        some thousand changes go together: while they are written, these jobs take no plan.
         """
         ...
 
@@ -270,14 +262,6 @@ class JobStore(Protocol):
         the instant stays. A run with an owner is that node's, as if it had claimed it. The job is
         decided as far as it was there if it was decided here up to where that began, and no further.
         """
-        ...
-
-    async def rename(self, job_id: str, name: str, *, by: str = "") -> None:
-        """Give the job another name; its id and history stay."""
-        ...
-
-    async def remove(self, job_id: str, *, retire_after: timedelta = timedelta(0), by: str = "") -> None:
-        """Take the job out of service: nothing new is created, what was not claimed is canceled."""
         ...
 
     async def define(self, names: Collection[str], left_out: Collection[str] = ()) -> None:

@@ -13,6 +13,7 @@ import pytest
 from watchfiles._rust_notify import RustNotify
 
 from everytick.app import Everytick
+from everytick.domain.changes import Change
 from everytick.domain.ids import job_id
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import StoreUnavailable
@@ -20,7 +21,8 @@ from everytick.sources import watching
 from everytick.sources.files import Folder, SourceEvent
 from everytick.sources.watching import FolderWatch
 from everytick.stores.addresses import AnyStore, store_of
-from everytick.stores.base import Edits, Stored
+from everytick.stores.base import Stored
+from tests.stores.acting import remove
 
 if TYPE_CHECKING:
     from everytick.sources.syncing import Synced
@@ -244,10 +246,10 @@ async def test_a_store_that_is_away_is_asked_again(
     (jobs / "a.yaml").write_text(text("a"))
     apply, refusals = store.apply, iter(range(2))
 
-    async def sometimes(edits: Edits, *, by: str = "") -> Sequence[Stored]:
+    async def sometimes(changes: Sequence[Change], by: str = "") -> list[Stored]:
         if next(refusals, None) is not None:
             raise StoreUnavailable("the store", "gone fishing")
-        return await apply(edits, by=by)
+        return await apply(changes, by)
 
     store.apply = sometimes  # type: ignore[method-assign]
     async with watched(store, jobs, OFTEN) as seen:
@@ -261,7 +263,7 @@ async def test_a_watch_whose_folder_rests_does_not_ask_the_store(store: AnyStore
     (jobs / "a.yaml").write_text(text("a"))
     async with watched(store, jobs, OFTEN) as seen:
         await seen.until_live("a")
-        await store.remove(job_id("a"))
+        await remove(store, job_id("a"))
         for _ in range(3):
             assert (await seen._told.get()).changes == ()
 

@@ -12,7 +12,7 @@ from everytick.domain.payload import payload
 from everytick.errors import JobDisabled, NotFound, OccurrenceExists
 from everytick.stores.base import Receipt
 from everytick.stores.postgres.store import PostgresStore
-from tests.stores.acting import job, occurrences, plan_once
+from tests.stores.acting import job, occurrences, plan_once, put, remove
 from tests.stores.clock import ManualClock
 
 ASKED = """
@@ -32,7 +32,7 @@ def ask(clock: ManualClock, key: str, what: object = None) -> Trigger:
 
 async def known(store: PostgresStore, clock: ManualClock) -> str:
     """Make a job that was asked for before, so that the store knows its newest definition."""
-    stored = await store.put(job(overlap="allow"))
+    stored = await put(store, job(overlap="allow"))
     await plan_once(store)
     await store.request(stored.job_id, ask(clock, "first"))
     await plan_once(store)
@@ -62,15 +62,15 @@ async def test_what_is_known_of_a_job_is_not_trusted(
 ) -> None:
     """Another node may have edited or removed it since."""
     job_id = await known(store, clock)
-    await other.put(job(overlap="allow", enabled=False))
+    await put(other, job(overlap="allow", enabled=False))
     with pytest.raises(JobDisabled):
         await store.request(job_id, ask(clock, "second"))
-    await other.put(job(overlap="allow", payload={"x": 1}))
+    await put(other, job(overlap="allow", payload={"x": 1}))
     id_ = (await store.request(job_id, ask(clock, "third", {"x": 1}))).id
     await plan_once(store)
     [made] = [each for each in await occurrences(store) if each.id == id_]
     assert not made.overrides.items, "it is the job's own payload now"
-    await other.remove(job_id)
+    await remove(other, job_id)
     with pytest.raises(NotFound):
         await store.request(job_id, ask(clock, "fourth"))
 
@@ -136,7 +136,7 @@ async def test_a_job_that_a_callers_transaction_asks_for_is_purged_with_that_req
     """The request is seen only once it is committed: the first look fails by it, the next one takes it away."""
     job_id = await known(store, clock)
     own = await asyncpg.connect(store.url)
-    await store.remove(job_id)
+    await remove(store, job_id)
     begun = own.transaction()
     await begun.start()
     seq = await own.fetchval(f"select seq from {store.schema}.job")

@@ -8,7 +8,7 @@ from everytick.domain.job import Job
 from everytick.stores.base import Batch, Claim, Commit, CommitAnswer, Committed, NodeScope, Offer
 from everytick.stores.postgres.due import OwnBatch
 from everytick.stores.postgres.store import PostgresStore
-from tests.stores.acting import began, ended, job, occurrences, plan_once, plans_of, statuses
+from tests.stores.acting import began, ended, job, occurrences, plan_once, plans_of, put, statuses
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.proxy import Cut, Proxy
 
@@ -17,7 +17,7 @@ OFFER = Offer(NodeScope("node-1"), 10)
 
 async def asked_for(store: PostgresStore, *jobs: Job) -> None:
     """Define jobs that are decided up to now, and trigger each."""
-    stored = [await store.put(each) for each in jobs or (job(),)]
+    stored = [await put(store, each) for each in jobs or (job(),)]
     await plan_once(store)
     for each in stored:
         await store.request(each.job_id, Trigger("k"))
@@ -56,7 +56,7 @@ async def test_what_a_plan_makes_is_given_at_once_as_a_claim_would_give_it(
 
 async def test_it_stands_in_line_where_something_else_is_ready(store: PostgresStore, clock: ManualClock) -> None:
     """What is more urgent or has waited longer goes first, and only a claim knows the line."""
-    await store.put(job("first", "* * * * *"))
+    await put(store, job("first", "* * * * *"))
     clock.move(minutes=1)
     await plan_once(store)
     await asked_for(store, job("second", priority=5))
@@ -67,7 +67,7 @@ async def test_it_stands_in_line_where_something_else_is_ready(store: PostgresSt
 async def test_it_stands_in_line_where_the_time_of_an_early_one_has_come(
     store: PostgresStore, clock: ManualClock
 ) -> None:
-    await store.put(job("first", jitter="30m"))
+    await put(store, job("first", jitter="30m"))
     clock.move(hours=1)
     await plan_once(store)
     await asked_for(store, job("second"))
@@ -99,7 +99,7 @@ async def test_a_plan_that_is_stale_gives_nothing(store: PostgresStore) -> None:
 
 
 async def test_what_is_not_ready_yet_is_not_given(store: PostgresStore, clock: ManualClock) -> None:
-    await store.put(job(jitter="30m"))
+    await put(store, job(jitter="30m"))
     clock.move(hours=1)
     assert await commit(store) == ([Commit.COMMITTED], [])
     assert await statuses(store) == ["pending"]
@@ -151,7 +151,7 @@ async def test_a_batch_tells_the_time_and_nothing_where_nothing_is_due(
     store: PostgresStore, clock: ManualClock
 ) -> None:
     assert ((await seen(store)).now, (await seen(store)).snapshots) == (clock.time, [])
-    await store.put(job())
+    await put(store, job())
     await plan_once(store)
     clock.move(minutes=5)
     assert ((await seen(store)).now, (await seen(store)).snapshots) == (clock.time, [])
@@ -160,7 +160,7 @@ async def test_a_batch_tells_the_time_and_nothing_where_nothing_is_due(
 async def test_many_are_held_and_a_few_are_only_read(store: PostgresStore, clock: ManualClock) -> None:
     store.unheld = 2
     for number in range(3):
-        await store.put(job(f"job-{number}"))
+        await put(store, job(f"job-{number}"))
     assert await is_held(store)
     assert await plan_once(store) == [Commit.COMMITTED] * 3
     clock.move(minutes=1)

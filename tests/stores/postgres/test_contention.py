@@ -10,7 +10,7 @@ from everytick.stores.base import Claim, Commit, NodeScope
 from everytick.stores.postgres.door import patiently
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
-from tests.stores.acting import began, ended, job, plan_once
+from tests.stores.acting import began, ended, job, plan_once, put
 from tests.stores.clock import ManualClock
 
 WAITS = "select exists (select from pg_locks where not granted)"
@@ -18,7 +18,7 @@ WAITS = "select exists (select from pg_locks where not granted)"
 
 async def claimed(store: PostgresStore, clock: ManualClock) -> list[Claim]:
     """Return two claims."""
-    await store.put(job(recovery="execute_all", overlap="allow"))
+    await put(store, job(recovery="execute_all", overlap="allow"))
     clock.move(hours=2)
     await plan_once(store)
     return await store.claim(NodeScope("node-1"), 2)

@@ -15,7 +15,7 @@ from everytick.errors import StoreUnavailable
 from everytick.stores.base import Commit, CommitAnswer, NodeScope
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
-from tests.stores.acting import batch_of, job, plan_once, statuses
+from tests.stores.acting import batch_of, job, plan_once, put, remove, statuses
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.proxy import Cut, Proxy, proxied
 
@@ -25,7 +25,7 @@ JOBS = 5
 async def define(store: PostgresStore, clock: ManualClock) -> None:
     """Make jobs that are due."""
     for number in range(JOBS):
-        await store.put(replace(job(f"job-{number}"), reports=True))
+        await put(store, replace(job(f"job-{number}"), reports=True))
     await plan_once(store)
     clock.move(hours=1)
     await store.now()  # by which the tables learn the time, for whoever else looks at them
@@ -73,7 +73,7 @@ async def test_a_plan_that_was_stale_before_the_line_was_cut_is_stale(
     await define(store, clock)
     async with store.due(NodeScope("node-1"), 10) as batch:
         plans = [plan(snapshot, clock.time) for snapshot in batch.snapshots]
-        await store.remove(batch.snapshots[0].job_id)
+        await remove(store, batch.snapshots[0].job_id)
         proxy.arm(Cut.AFTER)
         done = await store.commit_plans(batch, plans)
     assert proxy.cuts == 1

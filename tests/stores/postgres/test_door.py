@@ -11,7 +11,7 @@ from everytick.errors import InvalidName, StoreUnavailable
 from everytick.stores.postgres.door import SESSION, Address, read_address
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
-from tests.stores.acting import claim_one, job, plan_once
+from tests.stores.acting import claim_one, job, plan_once, put
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.proxy import proxied
 
@@ -54,7 +54,7 @@ async def test_statements_are_planned_once_by_index_and_those_of_a_task_by_the_s
     """To plan one takes longer than to carry it out; on tables that are empty yet, a plan would read them whole."""
     async with store._door.connection() as db:
         assert {name: await db.fetchval(f"show {name}") for name in SESSION} == SESSION
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     async with store.transaction(await claim_one(store)) as begun:
@@ -66,7 +66,7 @@ async def test_statements_are_planned_once_by_index_and_those_of_a_task_by_the_s
 
 async def test_work_goes_on_after_every_session_was_cut(store: PostgresStore, db: object) -> None:
     """G2: whoever asks at that moment is told, the next one is answered."""
-    await store.put(job())
+    await put(store, job())
     cut = "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = $1"
     await db.execute(cut, "client backend")  # type: ignore[attr-defined]
     for _ in range(10):
@@ -77,7 +77,7 @@ async def test_work_goes_on_after_every_session_was_cut(store: PostgresStore, db
             continue
     assert len(await store.list()) == 1
     assert await store.bell(20), "the listener was cut too: what it missed is a reason to look"
-    await store.put(job("another"))
+    await put(store, job("another"))
     assert await store.bell(20)
 
 

@@ -8,7 +8,7 @@ from everytick.domain.outcome import Failed
 from everytick.stores.base import Commit, NodeScope
 from everytick.stores.postgres.queries import queries_in
 from everytick.stores.postgres.store import PostgresStore
-from tests.stores.acting import began, ended, job, plan_once
+from tests.stores.acting import began, ended, job, plan_once, put
 from tests.stores.clock import ManualClock
 
 PARKED = """
@@ -33,7 +33,7 @@ async def rows_read(db: Any, store: PostgresStore) -> int:
 
 async def test_a_claim_does_not_walk_past_parked_retries(store: PostgresStore, clock: ManualClock, db: Any) -> None:
     """They are older than anything that is ready, and there are thousands of them."""
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     await db.execute(PARKED)
@@ -45,8 +45,8 @@ async def test_those_whose_time_has_come_stand_in_line_by_priority_and_age(
     store: PostgresStore, clock: ManualClock
 ) -> None:
     """The retry is of higher priority, so it comes before what was ready all the time."""
-    await store.put(job("low", "30 * * * *"))
-    await store.put(job("high", "0 * * * *", priority=5, retry={"max": 1, "interval": "40m"}))
+    await put(store, job("low", "30 * * * *"))
+    await put(store, job("high", "0 * * * *", priority=5, retry={"max": 1, "interval": "40m"}))
     clock.move(hours=1)
     await plan_once(store)
     [claim] = await store.claim(NodeScope("node-1"), 1)
@@ -65,7 +65,7 @@ async def test_claimers_that_find_ripe_ones_at_the_same_moment_leave_none_behind
     store: PostgresStore, other: PostgresStore, clock: ManualClock
 ) -> None:
     """Whoever does not get to put them in line claims them all the same, once they stand there."""
-    await store.put(job(when="* * * * *", recovery="execute_all", overlap="allow", jitter="30s"))
+    await put(store, job(when="* * * * *", recovery="execute_all", overlap="allow", jitter="30s"))
     clock.move(minutes=60)
     await plan_once(store)
     clock.move(seconds=30)
@@ -80,7 +80,7 @@ async def test_what_waits_in_line_and_is_let_in_before_its_time_stays_early(
     store: PostgresStore, clock: ManualClock, db: Any
 ) -> None:
     """A pause puts it back in line; the resume lets it in, and its jitter still holds."""
-    stored = await store.put(job(jitter="30m"))
+    stored = await put(store, job(jitter="30m"))
     clock.move(hours=1)
     await plan_once(store)
     [ready_at] = [row["ready_at"] for row in await db.fetch("select ready_at from occurrences")]

@@ -8,7 +8,7 @@ from everytick.stores.base import NodeScope
 from everytick.stores.postgres.failures import named
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
-from tests.stores.acting import job
+from tests.stores.acting import job, put
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.kit import opened
 
@@ -38,7 +38,7 @@ def test_what_is_wrong_with_one_item_is_not_about_the_store(state: str) -> None:
 async def test_a_table_that_is_missing_is_a_broken_store(postgres: Server, clock: ManualClock) -> None:
     """C-46, W5: told apart from one that is away, and well again once it is there."""
     async with opened(postgres, clock) as store:
-        await store.put(job())
+        await put(store, job())
         await store.check_writable()
         db = await asyncpg.connect(store.url)
         try:

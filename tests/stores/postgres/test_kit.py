@@ -3,7 +3,7 @@
 import asyncpg
 
 from tests.servers.launch import Server
-from tests.stores.acting import job, plan_once, run_one
+from tests.stores.acting import job, plan_once, put, run_one
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.kit import opened
 
@@ -22,7 +22,7 @@ async def contents(server: Server, schema: str) -> dict[str, object]:
 async def test_a_schema_that_is_used_again_is_as_new(postgres: Server, clock: ManualClock) -> None:
     async with opened(postgres, clock) as store:
         schema, new = store.schema, await contents(postgres, store.schema)
-        await store.put(job())
+        await put(store, job())
         clock.move(hours=1)
         await plan_once(store)
         await run_one(store)

@@ -19,7 +19,7 @@ from everytick.node.settings import node_settings
 from everytick.stores.base import Batch, Commit, Committed, NodeScope, Offer
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
-from tests.stores.acting import job, statuses
+from tests.stores.acting import job, put, statuses
 from tests.stores.clock import ManualClock
 from tests.unit.node.parts import EveryJob
 
@@ -70,7 +70,7 @@ async def test_two_batches_are_planned_at_once_and_none_in_vain(
     """One is decided while the other is written: two cores share what very many jobs cost."""
     monkeypatch.setattr(planner, "BATCH", 4)
     for number in range(30):
-        await store.put(job(f"job-{number}"))
+        await put(store, job(f"job-{number}"))
     clock.move(hours=1)
     watched = Watched(postgres.address, schema=store.schema, clock=clock)
     watched.unheld = 0

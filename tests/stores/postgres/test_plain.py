@@ -17,7 +17,7 @@ from everytick.stores.postgres.door import SESSION
 from everytick.stores.postgres.queries import queries_in
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
-from tests.stores.acting import began, ended, job, plan_once
+from tests.stores.acting import began, ended, job, plan_once, put
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.kit import opened
 
@@ -26,11 +26,12 @@ TABLES = ("occurrence", "task_run", "attempt", "wake", "report")
 
 async def lived(store: PostgresStore, clock: ManualClock, flaky: bool) -> None:
     """Let occurrences of all kinds live their lives together, a step of each at a time."""
-    await store.put(job("alone"))
-    await store.put(job("quiet", reports=False, overlap="allow"))
-    await store.put(job("in-order", tasks=("one", "two", "three"), overlap="queue"))
-    await store.put(
-        job("in-line", "*/20 * * * *", overlap="queue", recovery="execute_all", retry={"max": 2, "interval": "5m"})
+    await put(store, job("alone"))
+    await put(store, job("quiet", reports=False, overlap="allow"))
+    await put(store, job("in-order", tasks=("one", "two", "three"), overlap="queue"))
+    await put(
+        store,
+        job("in-line", "*/20 * * * *", overlap="queue", recovery="execute_all", retry={"max": 2, "interval": "5m"}),
     )
     clock.move(hours=1)
     await plan_once(store)
@@ -73,7 +74,7 @@ async def test_both_statements_leave_the_same_behind(postgres: Server, flaky: bo
 
 
 async def one(store: PostgresStore, clock: ManualClock) -> Claim:
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     [claim] = await store.claim(NodeScope("node-1"), 1)

@@ -15,7 +15,7 @@ from everytick.stores.postgres.due import UNHELD
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
 from tests.stores.acting import began as begun
-from tests.stores.acting import claim_one, ended, job, occurrences, plan_once, plans_of, run_one, statuses
+from tests.stores.acting import claim_one, ended, job, occurrences, plan_once, plans_of, put, rename, run_one, statuses
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.kit import schema
 
@@ -26,7 +26,7 @@ async def test_two_planners_share_what_is_due(store: PostgresStore, other: Postg
     """S1-002, S1-007: of many no job is seen twice, so no plan is wasted."""
     store.unheld = other.unheld = 1
     for number in range(6):
-        await store.put(job(f"job-{number}"))
+        await put(store, job(f"job-{number}"))
     async with (
         store.due(SCOPE, 4) as first,
         other.due(SCOPE, 4) as second,
@@ -43,7 +43,7 @@ async def test_what_was_held_is_due_again_when_nothing_was_committed(
     store: PostgresStore, other: PostgresStore, clock: ManualClock
 ) -> None:
     store.unheld = other.unheld = 0
-    await store.put(job())
+    await put(store, job())
     async with store.due(SCOPE, 10), other.due(SCOPE, 10) as batch:
         assert batch.snapshots == []
     async with other.due(SCOPE, 10) as batch:
@@ -54,12 +54,12 @@ async def test_a_planner_that_falls_silent_loses_its_hold_and_its_plan_is_settle
     store: PostgresStore, clock: ManualClock
 ) -> None:
     """A rename waits for the hold; it gets its turn when the server ends the silent session."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     clock.move(hours=1)
     store.held_for, store.unheld = timedelta(milliseconds=50), 0
     async with store.due(SCOPE, 10) as batch:
         plans = plans_of(batch)
-        await store.rename(stored.job_id, "renamed")
+        await rename(store, stored.job_id, "renamed")
         assert (await store.commit_plans(batch, plans)).answers == [Commit.STALE]
     assert await occurrences(store) == []
     assert await plan_once(store) == [Commit.COMMITTED]
@@ -68,7 +68,7 @@ async def test_a_planner_that_falls_silent_loses_its_hold_and_its_plan_is_settle
 
 async def test_an_ending_waits_for_nobody_who_holds_its_job(store: PostgresStore, clock: ManualClock, db: Any) -> None:
     """It appends a fact instead: with a lock on the job's row this test would never end."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
@@ -90,7 +90,7 @@ async def test_a_job_that_one_node_cannot_read_is_planned_by_those_that_can(
     store: PostgresStore, clock: ManualClock, db: Any, unheld: int
 ) -> None:
     """C-21: a newer everytick, or a schedule of somebody's own, must not stop where an older node looks at it."""
-    stored = await store.put(job("bad", overlap="allow"))
+    stored = await put(store, job("bad", overlap="allow"))
     await plan_once(store)
     # Who has read it before goes on with what was read.
     await db.execute("update definition set definition = '{' where job = (select seq from job where name = 'bad')")
@@ -111,11 +111,11 @@ async def test_a_definition_that_cannot_be_read_is_parked_and_shown_and_disturbs
     store: PostgresStore, clock: ManualClock, db: Any
 ) -> None:
     """It is never deleted; the next good definition brings the job back."""
-    bad = await store.put(job("bad"))
+    bad = await put(store, job("bad"))
     clock.move(hours=1)
     await plan_once(store)
     await run_one(store)
-    await store.put(job("good"))
+    await put(store, job("good"))
     await db.execute("update definition set definition = '{' where job = (select seq from job where name = 'bad')")
     clock.move(hours=1)
     fresh = PostgresStore(store.url, schema=store.schema, clock=clock)
@@ -126,7 +126,7 @@ async def test_a_definition_that_cannot_be_read_is_parked_and_shown_and_disturbs
     assert shown["parked"].startswith("version 1 cannot be read: JSONDecodeError")
     assert await plan_once(fresh) == []
 
-    assert (await fresh.put(job("bad", "30 * * * *"))).version == 2
+    assert (await put(fresh, job("bad", "30 * * * *"))).version == 2
     assert await db.fetchval("select parked from jobs where name = 'bad'") is None
     assert (await fresh.get([bad.job_id]))[bad.job_id].last_success is not None, "an end was not answered yet"
     clock.move(minutes=30)
@@ -139,7 +139,7 @@ async def test_a_definition_that_cannot_be_read_is_parked_and_shown_and_disturbs
 async def test_what_was_claimed_under_a_definition_that_cannot_be_read_goes_back_in_line(
     store: PostgresStore, clock: ManualClock, db: Any
 ) -> None:
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     await db.execute("update definition set definition = '{'")
@@ -154,7 +154,7 @@ async def test_definitions_are_compiled_once_and_bounded(store: PostgresStore, c
     few = PostgresStore(store.url, schema=store.schema, clock=clock, definitions_kept=3)
     await few.open()
     for number in range(5):
-        await few.put(job(f"job-{number}"))
+        await put(few, job(f"job-{number}"))
     assert len(await few.list()) == 5
     assert few.definitions_compiled == 3
     await few.close()
@@ -164,14 +164,14 @@ async def test_a_few_are_not_held_and_planned_once_all_the_same(
     store: PostgresStore, other: PostgresStore, clock: ManualClock
 ) -> None:
     """S1-007: where two planners look at the same moment, the revision settles it."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     clock.move(hours=1)
     async with (
         store.due(SCOPE, 10) as first,
         other.due(SCOPE, 10) as second,
     ):
         assert first.snapshots == second.snapshots
-        await store.rename(stored.job_id, "renamed")  # with a hold it would wait for its end
+        await rename(store, stored.job_id, "renamed")  # with a hold it would wait for its end
         assert (await store.commit_plans(first, plans_of(first))).answers == [Commit.STALE]
     async with (
         store.due(SCOPE, 10) as first,
@@ -187,7 +187,7 @@ async def test_as_soon_as_there_are_more_than_a_few_they_are_held(
 ) -> None:
     store.unheld = other.unheld = 2
     for number in range(3):
-        await store.put(job(f"job-{number}"))
+        await put(store, job(f"job-{number}"))
     async with (
         store.due(SCOPE, 2) as first,
         other.due(SCOPE, 10) as second,
@@ -203,7 +203,7 @@ async def test_a_round_goes_on_where_its_last_batch_ended_and_comes_back_for_wha
     """What a batch has planned is not walked past again; one that was given up is not forgotten."""
     store.unheld = 0
     for number in range(5):
-        await store.put(job(f"job-{number}"))
+        await put(store, job(f"job-{number}"))
     await plan_once(store)
     clock.move(hours=1)
     seen = []
@@ -224,7 +224,7 @@ async def test_many_plans_do_not_hide_an_ending_that_came_in_between_either(
     """Architecture 1, `woken`: what one statement does for a few, several do for many."""
     monkeypatch.setattr(planning, "_FEW", 0)
     store.unheld = 0
-    stored = await store.put(job(overlap="queue"))
+    stored = await put(store, job(overlap="queue"))
     for _ in range(2):
         clock.move(hours=1)
         await plan_once(store)
@@ -255,7 +255,7 @@ async def test_one_that_ends_while_a_snapshot_is_read_is_either_busy_or_over(
 ) -> None:
     """S2-011: where a job stands and who is active are two statements; an end between them is told by a third."""
     store.unheld = unheld
-    await store.put(job(overlap="queue"))
+    await put(store, job(overlap="queue"))
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
@@ -282,7 +282,7 @@ async def test_the_databases_clock_decides_what_is_due(postgres: Server) -> None
         await store.open()
         db = await asyncpg.connect(postgres.address, server_settings={"search_path": name})
         try:
-            await store.put(job(when="0 * * * *"))
+            await put(store, job(when="0 * * * *"))
             await plan_once(store)
             [record] = await store.list()
             assert record.next_run is not None

@@ -9,7 +9,7 @@ from everytick.domain.outcome import Failed
 from everytick.domain.payload import payload
 from everytick.stores.postgres.queries import PACKAGE, Queries, in_schema, queries_in
 from everytick.stores.postgres.store import PostgresStore
-from tests.stores.acting import job, occurrences, plan_once, run_one
+from tests.stores.acting import job, occurrences, plan_once, put, run_one
 from tests.stores.clock import ManualClock
 
 
@@ -35,7 +35,7 @@ def test_another_schema_is_named_throughout() -> None:
 
 async def test_people_find_everything_by_name_in_sql(store: PostgresStore, clock: ManualClock, db: Any) -> None:
     """S0-001, S0-080, S1-003, S1-025: jobs with next and last run, occurrences, runs, attempts, spans, the config."""
-    stored = await store.put(job(priority=7))
+    stored = await put(store, job(priority=7))
     clock.move(hours=3, minutes=30)
     await plan_once(store)
     await run_one(store, Failed("boom\x00 \ud800"))

@@ -12,7 +12,7 @@ from everytick.domain.steps import WaitOver
 from everytick.errors import DuplicateDefinition, VersionConflict
 from everytick.stores.base import Commit, NodeScope
 from everytick.stores.postgres.store import PostgresStore
-from tests.stores.acting import FAILED, began, ended, job, occurrences, plan_once, unheard
+from tests.stores.acting import FAILED, began, ended, job, occurrences, plan_once, put, rename, unheard
 from tests.stores.clock import ManualClock
 
 
@@ -20,7 +20,7 @@ async def test_ten_claimers_at_the_same_moment_share_without_sharing_one(
     store: PostgresStore, other: PostgresStore, clock: ManualClock
 ) -> None:
     """S1-031, S0-070: fifty ready, ten claimers on two nodes' connections, nothing given twice."""
-    await store.put(job(recovery="execute_all", overlap="allow"))
+    await put(store, job(recovery="execute_all", overlap="allow"))
     clock.move(hours=50)
     await plan_once(store)
     answers = await asyncio.gather(
@@ -34,7 +34,7 @@ async def test_ten_claimers_and_one_ready_are_one_success(
     store: PostgresStore, other: PostgresStore, clock: ManualClock
 ) -> None:
     """S1-035."""
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     answers = await asyncio.gather(
@@ -47,7 +47,7 @@ async def test_owner_and_reaper_commit_the_same_occurrences_in_opposite_order_wi
     store: PostgresStore, other: PostgresStore, clock: ManualClock, db: Any
 ) -> None:
     """G8, E8: locks are taken by key, whatever the order of the batch; the zombie's steps are stale."""
-    await store.put(job(recovery="execute_all", overlap="allow"))
+    await put(store, job(recovery="execute_all", overlap="allow"))
     clock.move(hours=60)
     await plan_once(store)
     claims = await store.claim(NodeScope("node-1"), 100)
@@ -66,7 +66,7 @@ async def test_nodes_that_define_the_same_job_at_once_make_one(
     store: PostgresStore, other: PostgresStore, db: Any
 ) -> None:
     """C-21: every node of a fleet puts its definitions when it starts."""
-    stored = await asyncio.gather(*((store, other)[number % 2].put(job()) for number in range(8)))
+    stored = await asyncio.gather(*(put((store, other)[number % 2], job()) for number in range(8)))
     assert sorted(each.changed for each in stored) == [False] * 7 + [True]
     assert {(each.job_id, each.version) for each in stored} == {(job().id, 1)}
     assert await db.fetchval("select count(*) from jobs") == 1
@@ -74,8 +74,8 @@ async def test_nodes_that_define_the_same_job_at_once_make_one(
 
 async def test_of_edits_of_the_same_version_exactly_one_wins(store: PostgresStore, other: PostgresStore) -> None:
     """I14."""
-    await store.put(job())
-    edits = [(store, other)[number % 2].put(job(description=str(number)), expected_version=1) for number in range(6)]
+    await put(store, job())
+    edits = [put((store, other)[number % 2], job(description=str(number)), expected=1) for number in range(6)]
     answers = await asyncio.gather(*edits, return_exceptions=True)
     assert sum(isinstance(answer, VersionConflict) for answer in answers) == 5
 
@@ -84,7 +84,7 @@ async def test_the_same_request_from_many_nodes_is_one_occurrence(
     store: PostgresStore, other: PostgresStore, clock: ManualClock
 ) -> None:
     """S0-057: five at once, one occurrence."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     ask = Trigger("k")
     answers = await asyncio.gather(*((store, other)[number % 2].request(stored.job_id, ask) for number in range(5)))
     await plan_once(store)
@@ -94,7 +94,7 @@ async def test_the_same_request_from_many_nodes_is_one_occurrence(
 
 async def test_what_was_claimed_before_the_pause_goes_on(store: PostgresStore, clock: ManualClock, db: Any) -> None:
     """I13: a pause that comes after the claim leaves the occurrence running."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     assert len(await store.claim(NodeScope("node-1"), 1)) == 1
@@ -104,7 +104,7 @@ async def test_what_was_claimed_before_the_pause_goes_on(store: PostgresStore, c
 
 async def test_no_claim_commits_after_the_pause(store: PostgresStore, clock: ManualClock, db: Any) -> None:
     """I13: the pause waits for the row that another connection holds, and the claim passes over that row."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     async with db.transaction():
@@ -118,7 +118,7 @@ async def test_no_claim_commits_after_the_pause(store: PostgresStore, clock: Man
 
 async def test_a_flush_may_hold_two_steps_of_one_occurrence(store: PostgresStore, clock: ManualClock) -> None:
     """One statement cannot write one row twice; the second step follows in a statement of its own."""
-    await store.put(job(retry={"max": 1, "interval": "1s"}))
+    await put(store, job(retry={"max": 1, "interval": "1s"}))
     clock.move(hours=1)
     await plan_once(store)
     [claim] = await store.claim(NodeScope("node-1"), 1)
@@ -136,7 +136,7 @@ async def test_a_take_over_alone_fences_the_old_owner_out(
     store: PostgresStore, other: PostgresStore, clock: ManualClock, db: Any
 ) -> None:
     """E8: the reaper has decided nothing yet, no step has a number, and still the zombie's step is stale."""
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     [claim] = await store.claim(NodeScope("node-1"), 1)
@@ -152,11 +152,11 @@ async def test_a_take_over_alone_fences_the_old_owner_out(
 
 async def test_a_name_that_is_being_taken_is_taken(store: PostgresStore, db: Any) -> None:
     """C-22: the other rename has not committed yet when ours looks, so ours waits, and then is refused."""
-    stored = await store.put(job("one"))
-    await store.put(job("two"))
+    stored = await put(store, job("one"))
+    await put(store, job("two"))
     async with db.transaction():
         await db.execute("update job set name = 'three' where name = 'two'")
-        renaming = asyncio.create_task(store.rename(stored.job_id, "three"))
+        renaming = asyncio.create_task(rename(store, stored.job_id, "three"))
         waits = False
         while not waits:
             waits = await db.fetchval("select exists (select from pg_locks where not granted)")
@@ -170,7 +170,7 @@ async def test_a_retry_that_is_parked_at_the_moment_of_a_disable_is_not_claimed(
 ) -> None:
     """F8, S0-132: the step began before the disable and is written after it, and has seen an enabled job."""
     retry = {"max": None, "interval": "1h"}
-    await store.put(job(retry=retry))
+    await put(store, job(retry=retry))
     clock.move(hours=1)
     await plan_once(store)
     [claim] = await store.claim(NodeScope("node-1"), 1)
@@ -181,10 +181,10 @@ async def test_a_retry_that_is_parked_at_the_moment_of_a_disable_is_not_claimed(
         async with asyncio.timeout(20):
             while not await db.fetchval("select exists (select from pg_locks where not granted)"):
                 pass
-        await other.put(job(retry=retry, enabled=False))
+        await put(other, job(retry=retry, enabled=False))
     assert await writing == [Commit.COMMITTED]
 
     clock.move(hours=2)
     assert await store.claim(NodeScope("node-1"), 10) == []
-    await other.put(job(retry=retry))
+    await put(other, job(retry=retry))
     assert [each.occurrence.id for each in await store.claim(NodeScope("node-1"), 10)] == [claim.occurrence.id]

@@ -11,7 +11,7 @@ from everytick.errors import StoreUnavailable
 from everytick.stores.base import Claim, Commit, NodeScope
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
-from tests.stores.acting import began, ended, job, plan_once, statuses, unheard
+from tests.stores.acting import began, ended, job, plan_once, put, statuses, unheard
 from tests.stores.clock import ManualClock
 from tests.stores.postgres.proxy import Cut, Proxy
 
@@ -26,7 +26,7 @@ async def book(store: PostgresStore, db: Any) -> str:
 @pytest.fixture
 async def running(store: PostgresStore, clock: ManualClock) -> tuple[Claim, Step]:
     """A claim, and the step that ends it well."""
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     [claim] = await store.claim(NodeScope("node-1"), 1)

@@ -15,7 +15,7 @@ from everytick.errors import Conflict, OccurrenceExists
 from everytick.stores.base import Receipt
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
-from tests.stores.acting import job, occurrences, plan_once, statuses
+from tests.stores.acting import job, occurrences, plan_once, put, statuses
 from tests.stores.clock import ManualClock
 
 
@@ -26,7 +26,7 @@ def ask(key: str, what: object = None) -> Trigger:
 @pytest.fixture(params=["known", "new"])
 async def job_id(request: pytest.FixtureRequest, store: PostgresStore) -> str:
     """A job that was asked for before, by one statement, or that was not."""
-    stored = await store.put(job(overlap="allow"))
+    stored = await put(store, job(overlap="allow"))
     await plan_once(store)
     if request.param == "known":
         await store.request(stored.job_id, ask("first"))
@@ -105,7 +105,7 @@ async def another_database(store: PostgresStore, server: Server, how: str) -> As
     address = server.address.rpartition("/")[0] + f"/{name}"
     made = PostgresStore(address, schema=store.schema)
     await made.open()
-    await made.put(job(overlap="allow"))
+    await put(made, job(overlap="allow"))
     await made.close()
     db = await asyncpg.connect(address)
     try:

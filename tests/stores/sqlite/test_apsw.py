@@ -21,17 +21,17 @@ from everytick.stores.sqlite.opening import has_reset_fault, library
 from everytick.stores.sqlite.store import SqliteStore
 from tests.stores import (
     test_ahead,
+    test_apply_put,
     test_beat,
     test_claim,
     test_commit_plans,
     test_commit_steps,
     test_look,
     test_note,
-    test_put,
-    test_requests,
+    test_request,
     test_take,
 )
-from tests.stores.acting import AnyStore, began, claim_one, ended, job, plan_once, statuses
+from tests.stores.acting import AnyStore, began, claim_one, ended, job, plan_once, put, statuses
 from tests.stores.clock import ManualClock
 from tests.stores.sqlite.processes import begin, finished, killed
 
@@ -43,8 +43,8 @@ SUITE: tuple[ModuleType, ...] = (
     test_commit_steps,
     test_look,
     test_note,
-    test_put,
-    test_requests,
+    test_apply_put,
+    test_request,
     test_take,
 )
 for _module in SUITE:
@@ -103,7 +103,7 @@ async def test_it_waits_for_another_process_whatever_its_driver(store: SqliteSto
     other = begin(HOLDING, path)
     assert other.stdout is not None
     assert await asyncio.to_thread(other.stdout.readline) == "holding\n"
-    waiting = asyncio.create_task(store.put(job()))
+    waiting = asyncio.create_task(put(store, job()))
     await store.list()
     assert not waiting.done()
     await asyncio.to_thread(finished, other, "\n")
@@ -111,7 +111,7 @@ async def test_it_waits_for_another_process_whatever_its_driver(store: SqliteSto
 
 
 async def test_a_task_has_its_transaction(store: AnyStore, clock: ManualClock) -> None:
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
@@ -147,7 +147,7 @@ asyncio.run(main())
     store = SqliteStore(path, clock=clock, driver="apsw")
     await store.open()
     assert await store.nodes() == []
-    assert (await store.put(job())).changed
+    assert (await put(store, job())).changed
     await store.close()
 
 
@@ -163,7 +163,7 @@ async def test_an_address_may_name_the_driver(path: Path) -> None:
     assert isinstance(made, SqliteStore)
     assert made.library == f"apsw, SQLite {library('apsw')}"
     await made.open()
-    await made.put(job())
+    await put(made, job())
     await made.close()
     assert store_of(f"sqlite:///{path}?driver=sqlite3").library.startswith("sqlite3, SQLite ")  # type: ignore[attr-defined]
 

@@ -12,7 +12,7 @@ from everytick.domain.payload import payload
 from everytick.stores.base import Commit, NodeScope
 from everytick.stores.sqlite.bulk import Bulk, in_order
 from everytick.stores.sqlite.store import SqliteStore
-from tests.stores.acting import began, ended, job, plan_once
+from tests.stores.acting import began, ended, job, plan_once, put
 from tests.stores.clock import ManualClock
 
 
@@ -51,7 +51,7 @@ def outcome(number: int) -> Outcome:
 
 async def test_steps_of_all_kinds_in_one_batch_are_each_recorded(opened: SqliteStore, clock: ManualClock) -> None:
     """S0-014: what is gathered into long statements is the same as what is written row by row."""
-    names = {(await opened.put(job(f"job-{number:03}"))).job_id: number for number in range(100)}
+    names = {(await put(opened, job(f"job-{number:03}"))).job_id: number for number in range(100)}
     clock.move(hours=1)
     await plan_once(opened, 200)
     claims = await opened.claim(NodeScope("node-1"), 200)
@@ -83,7 +83,7 @@ async def test_one_stale_step_in_a_long_batch_is_the_only_one_that_is_refused(
 ) -> None:
     """Running.md, fences: a batch is written whole but for what its owner has lost."""
     for number in range(30):
-        await opened.put(job(f"job-{number:03}"))
+        await put(opened, job(f"job-{number:03}"))
     clock.move(hours=1)
     await plan_once(opened, 200)
     claims = await opened.claim(NodeScope("node-1"), 200)
@@ -98,7 +98,7 @@ async def test_one_stale_step_in_a_long_batch_is_the_only_one_that_is_refused(
 
 async def test_what_has_ended_says_when_and_nothing_else_does(opened: SqliteStore, sql: sqlite3.Connection) -> None:
     """The index of what is active goes by ended_at, the statements by the status: they must never disagree."""
-    await opened.put(job())
+    await put(opened, job())
     insert = """insert into occurrence (id, job, version, scheduled_for, status, cause, late, ended_at, created_at,
                                         updated_at, priority, needs) values (x'00', 1, 1, 0, ?, 0, 0, ?, 0, 0, 0, '')"""
     for status, ended_at in ((4, None), (1, 5)):
@@ -109,7 +109,7 @@ async def test_what_has_ended_says_when_and_nothing_else_does(opened: SqliteStor
 async def test_what_is_claimed_together_stands_together_in_the_file(opened: SqliteStore, clock: ManualClock) -> None:
     """Their order in line is that of their ids, which say nothing of their jobs: a batch would touch every page."""
     for number in range(40):
-        await opened.put(job(f"job-{number:03}"))
+        await put(opened, job(f"job-{number:03}"))
     clock.move(hours=1)
     await plan_once(opened, 200)
     handles = [claim.handle for _ in range(4) for claim in await opened.claim(NodeScope("node-1"), 10)]

@@ -10,7 +10,7 @@ import pytest
 
 from everytick.stores.sqlite.clock import HostClock, StoreClock
 from everytick.stores.sqlite.store import SqliteStore
-from tests.stores.acting import job
+from tests.stores.acting import job, put
 from tests.stores.clock import START, ManualClock
 
 
@@ -107,7 +107,7 @@ async def test_a_file_of_a_host_that_was_ahead_is_of_this_hosts_time(path: Path,
     clock.move(hours=2)
     first = SqliteStore(path, clock=clock)
     await first.open()
-    await first.put(job())
+    await put(first, job())
     await first.close()
     clock.move(hours=-2)
     again = SqliteStore(path, clock=clock)

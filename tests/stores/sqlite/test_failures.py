@@ -10,7 +10,7 @@ from everytick.errors import StoreBroken, StoreUnavailable
 from everytick.stores.base import NodeScope
 from everytick.stores.sqlite.failures import named
 from everytick.stores.sqlite.store import SqliteStore
-from tests.stores.acting import job
+from tests.stores.acting import job, put
 from tests.stores.clock import ManualClock
 
 AWAY = ("BUSY", "LOCKED", "IOERR", "FULL", "READONLY", "CANTOPEN", "PERM", "NOMEM", "PROTOCOL")
@@ -51,7 +51,7 @@ async def test_a_missing_table_fails_what_needs_it_and_nothing_else(
 
     A beat needs the table as well, to tell which jobs are out of service.
     """
-    stored = await opened.put(job())
+    stored = await put(opened, job())
     await opened.check_writable()
     sql.execute("alter table job_state rename to elsewhere")
     for asked in (
@@ -81,7 +81,7 @@ async def test_a_damaged_file_is_a_broken_store(path: Path, clock: ManualClock) 
     store = SqliteStore(path, clock=clock)
     await store.open()
     for number in range(50):
-        await store.put(job(f"job {number}"))
+        await put(store, job(f"job {number}"))
     await store.close()
     damage(path)
     again = SqliteStore(path, clock=clock)

@@ -7,7 +7,7 @@ import pytest
 from everytick.stores.base import NodeScope
 from everytick.stores.sqlite import history
 from everytick.stores.sqlite.store import SqliteStore
-from tests.stores.acting import FAILED, began, ended, job, occurrences, plan_once
+from tests.stores.acting import FAILED, began, ended, job, occurrences, plan_once, put
 from tests.stores.clock import ManualClock
 
 KEEP = {"success": "1h", "failure": "30d", "keep_last": 2}
@@ -26,7 +26,7 @@ async def _run_for_hours(opened: SqliteStore, clock: ManualClock, *, well: bool 
 
 async def _define(opened: SqliteStore, *names: str) -> None:
     for name in names:
-        await opened.put(job(name, reports=False, retention=KEEP))
+        await put(opened, job(name, reports=False, retention=KEEP))
     await plan_once(opened)
 
 

@@ -8,7 +8,7 @@ from everytick.domain.snapshots import JobSnapshot
 from everytick.stores.base import NodeScope
 from everytick.stores.sqlite import lines
 from everytick.stores.sqlite.store import SqliteStore
-from tests.stores.acting import job, plan_once
+from tests.stores.acting import job, plan_once, put
 from tests.stores.clock import ManualClock
 
 MANY = 150
@@ -25,10 +25,10 @@ async def test_a_crowd_is_seen_as_few_are(
     opened: SqliteStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Busy and waiting beyond what is shown, a line that a pause hides and whom people asked for in it, and nobody."""
-    await opened.put(job("nobody"))
-    await opened.put(job("busy", "* * * * *", overlap="allow", recovery="execute_all"))
-    await opened.put(job("waiting", "* * * * *", overlap="queue", recovery="execute_all"))
-    paused = await opened.put(job("paused", "* * * * *", overlap="queue", recovery="execute_all"))
+    await put(opened, job("nobody"))
+    await put(opened, job("busy", "* * * * *", overlap="allow", recovery="execute_all"))
+    await put(opened, job("waiting", "* * * * *", overlap="queue", recovery="execute_all"))
+    paused = await put(opened, job("paused", "* * * * *", overlap="queue", recovery="execute_all"))
     clock.move(minutes=MANY)
     while await plan_once(opened):
         pass

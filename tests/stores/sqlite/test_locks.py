@@ -8,7 +8,7 @@ import pytest
 
 from everytick.stores.sqlite.opening import Driver
 from everytick.stores.sqlite.store import SqliteStore
-from tests.stores.acting import job
+from tests.stores.acting import job, put
 from tests.stores.clock import ManualClock
 from tests.stores.sqlite.processes import begin, finished
 
@@ -44,7 +44,7 @@ async def test_a_second_store_on_the_file_leaves_the_locks_of_the_first(
     """F4, S0-058: another program that comes and goes afterwards does not delete the log under the first store."""
     store = SqliteStore(path, clock=clock, driver=driver)
     await store.open()
-    await store.put(job("before"))
+    await put(store, job("before"))
 
     await act(path, driver)
     await store.list()
@@ -52,7 +52,7 @@ async def test_a_second_store_on_the_file_leaves_the_locks_of_the_first(
     assert finished(begin(ANOTHER_PROGRAM, path)) == "1\n"
 
     assert log_of(path) == before
-    await store.put(job("after"))
+    await put(store, job("after"))
     assert finished(begin(ANOTHER_PROGRAM, path)) == "2\n"
     await store.close()
     connection = sqlite3.connect(path)

@@ -15,7 +15,7 @@ from everytick.errors import SchemaMismatch, StoreUnavailable
 from everytick.stores.queries import Migration, load_migrations
 from everytick.stores.sqlite.opening import prepare, statements
 from everytick.stores.sqlite.store import SqliteStore
-from tests.stores.acting import job
+from tests.stores.acting import job, put
 from tests.stores.clock import ManualClock
 from tests.stores.sqlite.processes import begin, finished, killed
 
@@ -33,7 +33,7 @@ def files_of(path: Path) -> list[str]:
 
 
 async def test_the_file_and_its_log_are_readable_by_their_owner_alone(opened: SqliteStore, path: Path) -> None:
-    await opened.put(job())
+    await put(opened, job())
     for made in (path, Path(f"{path}-wal"), Path(f"{path}-shm"), Path(f"{path}-turn")):
         assert stat.S_IMODE(made.stat().st_mode) == 0o600, made.name
 
@@ -42,7 +42,7 @@ async def test_what_was_stored_is_there_after_closing_and_opening(path: Path, cl
     """S0-058: and the log has been moved into the file, which can then be copied alone."""
     first = SqliteStore(path, clock=clock)
     await first.open()
-    stored = await first.put(job())
+    stored = await put(first, job())
     await first.close()
     await first.close()
     assert files_of(path) == ["store.db", "store.db-turn"]
@@ -69,7 +69,7 @@ async def test_a_store_opens_and_closes_while_the_pool_of_the_loop_is_held_up(pa
         try:
             async with asyncio.timeout(20):
                 await store.open()
-                await store.put(job())
+                await put(store, job())
                 await store.close()
         finally:
             may_end.set()
@@ -112,7 +112,7 @@ def test_a_folder_that_is_not_there_is_an_unavailable_store(path: Path) -> None:
 
 async def test_verbs_of_a_closed_store_say_so(path: Path, clock: ManualClock) -> None:
     store = SqliteStore(path, clock=clock)
-    for verb in (lambda: store.put(job()), store.list):
+    for verb in (lambda: put(store, job()), store.list):
         with pytest.raises(StoreUnavailable, match="not open"):
             await verb()
 
@@ -135,7 +135,7 @@ opening.prepare(path)
     assert tables(path) == 0
     store = SqliteStore(path, clock=clock)
     await store.open()
-    assert (await store.put(job())).changed
+    assert (await put(store, job())).changed
     await store.close()
 
 

@@ -7,7 +7,7 @@ import pytest
 from everytick.domain.facts import Cancel
 from everytick.stores.base import NodeScope
 from everytick.stores.sqlite.store import SqliteStore
-from tests.stores.acting import job, occurrences, plan_once, run_one
+from tests.stores.acting import job, occurrences, plan_once, put, run_one
 from tests.stores.clock import ManualClock
 
 KEEP = {"success": "1h", "failure": "1h", "keep_last": 0}
@@ -18,7 +18,7 @@ async def test_a_report_is_owed_where_somebody_waits_for_it(
     opened: SqliteStore, clock: ManualClock, awaited: bool
 ) -> None:
     """By an end of the owner's as by a cancel of what nobody claimed; what is owed is not forgotten."""
-    await opened.put(replace(job(retention=KEEP), reports=awaited))
+    await put(opened, replace(job(retention=KEEP), reports=awaited))
     clock.move(hours=1)
     await plan_once(opened)
     await run_one(opened)
@@ -39,13 +39,13 @@ async def test_a_report_is_owed_where_somebody_waits_for_it(
 async def test_what_a_version_says_of_reports_holds_for_its_own_occurrences(
     opened: SqliteStore, clock: ManualClock
 ) -> None:
-    await opened.put(replace(job(overlap="queue", recovery="execute_all"), reports=True))
+    await put(opened, replace(job(overlap="queue", recovery="execute_all"), reports=True))
     clock.move(hours=1)
     await plan_once(opened)
     [claim] = await opened.claim(NodeScope("node-1"), 1)
     clock.move(hours=1)
     await plan_once(opened)
-    await opened.put(job(reports=False, overlap="queue", recovery="execute_all"))
+    await put(opened, job(reports=False, overlap="queue", recovery="execute_all"))
     first, second = await occurrences(opened)
     assert (first.id, first.version, second.version) == (claim.occurrence.id, 1, 2)
     assert (await opened.request(second.id, Cancel())).changed

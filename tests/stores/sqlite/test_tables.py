@@ -16,7 +16,7 @@ from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.queries import Q, Queries
 from everytick.stores.sqlite.store import SqliteStore
 from everytick.stores.sqlite.writer import Transaction
-from tests.stores.acting import FAILED, job, occurrences, plan_once, run_one
+from tests.stores.acting import FAILED, job, occurrences, plan_once, put, run_one
 from tests.stores.clock import ManualClock
 
 
@@ -43,7 +43,7 @@ def test_every_status_has_a_number() -> None:
 
 async def test_people_read_views_in_words(opened: SqliteStore, sql: sqlite3.Connection, clock: ManualClock) -> None:
     """S0-001, S1-003, S1-025, S0-080."""
-    stored = await opened.put(job(payload={"x": 1}))
+    stored = await put(opened, job(payload={"x": 1}))
     clock.move(hours=3)
     await plan_once(opened)
     claim = await run_one(opened, FAILED)
@@ -94,7 +94,7 @@ async def test_an_attempt_that_has_ended_is_never_overwritten(
     opened: SqliteStore, sql: sqlite3.Connection, clock: ManualClock
 ) -> None:
     """E5: running may become failed, and failed nothing else."""
-    await opened.put(job())
+    await put(opened, job())
     clock.move(hours=1)
     await plan_once(opened)
     [handle] = sql.execute("select seq from occurrence").fetchone()
@@ -114,7 +114,7 @@ async def test_a_definition_that_cannot_be_read_is_parked_and_harms_no_other(
 ) -> None:
     """It is shown and kept; the other jobs are planned and claimed as if it were not there."""
     for name in ("bad", "good"):
-        await opened.put(job(name))
+        await put(opened, job(name))
     clock.move(hours=1)
     await plan_once(opened)
     await opened.close()
@@ -134,7 +134,7 @@ async def test_a_definition_that_cannot_be_read_is_parked_and_harms_no_other(
     assert shown.startswith("version 1: JSONDecodeError")
     assert sql.execute("select definition from job_version where definition = '{'").fetchall() == [("{",)]
 
-    assert (await fresh.put(job("bad", "30 * * * *"))).version == 2
+    assert (await put(fresh, job("bad", "30 * * * *"))).version == 2
     assert await fresh.parked() == []
     assert await plan_once(fresh) == [Commit.COMMITTED]
     assert [record.job.name for record in await fresh.list()] == ["bad", "good"]
@@ -143,7 +143,7 @@ async def test_a_definition_that_cannot_be_read_is_parked_and_harms_no_other(
 
 
 async def test_an_amended_occurrence_keeps_its_own_policies(opened: SqliteStore, clock: ManualClock) -> None:
-    stored = await opened.put(job())
+    stored = await put(opened, job())
     await plan_once(opened)
     set_ = overrides(Level.OCCURRENCE, {"priority": 7, "payload": {"x": 3}, "task_timeout": "9s"})
     amend = Amend(clock.time.replace(hour=10), set_)

@@ -11,7 +11,7 @@ from everytick.domain.steps import Step
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import Claim, Commit
 from everytick.stores.sqlite.store import SqliteStore
-from tests.stores.acting import began, claim_one, ended, job, plan_once, statuses
+from tests.stores.acting import began, claim_one, ended, job, plan_once, put, statuses
 from tests.stores.clock import ManualClock
 from tests.stores.sqlite.processes import begin, killed
 
@@ -20,7 +20,7 @@ from tests.stores.sqlite.processes import begin, killed
 async def running(opened: SqliteStore, sql: sqlite3.Connection, clock: ManualClock) -> tuple[Claim, Step]:
     """A claim, and the step that its success would be; beside the store's tables there is one of the user's."""
     sql.execute("create table ledger (job text primary key)")
-    await opened.put(job())
+    await put(opened, job())
     clock.move(hours=1)
     await plan_once(opened)
     claim = await claim_one(opened)
@@ -125,7 +125,7 @@ async def test_a_transaction_that_is_open_for_too_long_is_taken_back(
     opened._sessions.longest = 0.05
     async with opened.transaction(claim) as own:
         await own.execute("insert into ledger values ('paid')")
-        assert (await opened.put(job("another"))).changed
+        assert (await put(opened, job("another"))).changed
         with pytest.raises(TimeoutError, match=r"open for more than 0\.05 s.*all of it was taken back"):
             await own.fetch("select 1")
         with pytest.raises(TimeoutError):
@@ -140,7 +140,7 @@ async def test_a_statement_that_takes_too_long_is_broken_off(opened: SqliteStore
     async with opened.transaction(running[0]) as own:
         with pytest.raises(TimeoutError):
             await own.fetch(endless)
-    assert (await opened.put(job("another"))).changed
+    assert (await put(opened, job("another"))).changed
 
 
 async def test_a_statement_that_takes_everything_back_ends_it(
@@ -262,7 +262,7 @@ asyncio.run(main())
     await store.open()
     both = moment == "after"
     assert await statuses(store) == (["completed"] if both else ["running"])
-    assert (await store.put(job("another"))).changed
+    assert (await put(store, job("another"))).changed
     await store.close()
     connection = sqlite3.connect(path)
     assert len(connection.execute("select * from sqlite_schema where name = 'ledger'").fetchall()) == both

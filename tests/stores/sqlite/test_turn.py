@@ -12,7 +12,7 @@ import pytest
 from everytick.stores.sqlite import turn
 from everytick.stores.sqlite.store import SqliteStore
 from everytick.stores.sqlite.turn import Turn
-from tests.stores.acting import job
+from tests.stores.acting import job, put
 from tests.stores.sqlite.processes import begin, finished, killed
 
 LONG = 60.0
@@ -79,7 +79,7 @@ async def test_the_place_of_a_process_that_was_killed_is_free(opened: SqliteStor
     other = begin(IN_LINE, path, "die")
     assert other.stdout is not None
     assert await asyncio.to_thread(other.stdout.readline) == "first\n"
-    waiting = asyncio.create_task(opened.put(job()))
+    waiting = asyncio.create_task(put(opened, job()))
     await asyncio.to_thread(killed, other, "\n")
     assert (await waiting).changed
 
@@ -93,10 +93,10 @@ async def test_whoever_is_frozen_in_line_is_passed(
     assert other.stdout is not None
     assert await asyncio.to_thread(other.stdout.readline) == "first\n"
     for name in ("a", "b"):
-        assert (await opened.put(job(name))).changed
+        assert (await put(opened, job(name))).changed
     await asyncio.to_thread(finished, other, "\n")
     monkeypatch.setattr(turn, "IN_LINE", LONG)
-    assert (await opened.put(job("c"))).changed
+    assert (await put(opened, job("c"))).changed
 
 
 class _Unlockable:
@@ -116,7 +116,7 @@ async def test_without_a_line_writers_take_turns_as_before_and_it_is_said_once(
     monkeypatch.setattr(turn, "fcntl", locks)
     with caplog.at_level(logging.WARNING):
         for name in ("a", "b"):
-            assert (await opened.put(job(name))).changed
+            assert (await put(opened, job(name))).changed
     [said] = caplog.records
     assert "store.db-turn cannot be locked" in said.getMessage()
     assert "take turns at random" in said.getMessage()

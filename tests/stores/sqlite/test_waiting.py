@@ -7,7 +7,7 @@ from everytick.domain.facts import Move
 from everytick.stores.base import NodeScope
 from everytick.stores.sqlite.store import SqliteStore
 from everytick.stores.sqlite.writer import Transaction
-from tests.stores.acting import claim_one, job, plan_once
+from tests.stores.acting import claim_one, job, plan_once, put
 from tests.stores.clock import ManualClock
 
 PARKED = 3_000
@@ -15,7 +15,7 @@ PARKED = 3_000
 
 async def _ready_beside_parked(opened: SqliteStore, sql: sqlite3.Connection, clock: ManualClock) -> None:
     """One occurrence is ready; before it in line stand thousands whose retry is an hour away."""
-    await opened.put(job())
+    await put(opened, job())
     clock.move(hours=1)
     await plan_once(opened)
     [(ready_at, columns)] = sql.execute(
@@ -70,7 +70,7 @@ async def test_what_was_parked_is_claimed_in_its_place_once_its_time_has_come(
 
 async def test_a_move_to_its_own_time_is_forgotten_with_the_others(opened: SqliteStore, clock: ManualClock) -> None:
     """It vacates nothing, so nothing is left to wait for once its instant is decided."""
-    stored = await opened.put(job())
+    stored = await put(opened, job())
     await plan_once(opened)
     for hours in (1, 2):
         at = clock.time + timedelta(hours=hours)
@@ -84,7 +84,7 @@ async def test_a_move_to_its_own_time_is_forgotten_with_the_others(opened: Sqlit
 
 async def test_of_what_others_hold_only_what_was_named_is_taken(opened: SqliteStore, clock: ManualClock) -> None:
     for name in ("a", "b"):
-        await opened.put(job(name))
+        await put(opened, job(name))
     clock.move(hours=1)
     await plan_once(opened)
     one, other = await opened.claim(NodeScope("node-1"), 2)

@@ -13,7 +13,7 @@ from everytick.errors import NotFound, StoreUnavailable
 from everytick.stores.base import Stored
 from everytick.stores.sqlite.store import SqliteStore
 from everytick.stores.sqlite.writer import Transaction
-from tests.stores.acting import job, occurrences, plan_once
+from tests.stores.acting import job, occurrences, plan_once, put
 from tests.stores.clock import ManualClock
 from tests.stores.sqlite.processes import begin, finished, killed
 
@@ -21,9 +21,9 @@ from tests.stores.sqlite.processes import begin, finished, killed
 async def test_a_call_that_fails_does_not_undo_its_neighbours(opened: SqliteStore, clock: ManualClock) -> None:
     """All are queued before the writer looks, so they share one commit."""
     answers = await asyncio.gather(
-        opened.put(job("a")),
+        put(opened, job("a")),
         opened.request("job_none", Trigger("k")),
-        opened.put(job("b")),
+        put(opened, job("b")),
         return_exceptions=True,
     )
     assert [type(answer) for answer in answers] == [Stored, NotFound, Stored]
@@ -45,7 +45,7 @@ async def test_a_writer_waits_for_another_process_and_loses_nothing(
 ) -> None:
     """G6: "database is locked" is nobody's answer."""
     sql.execute("begin immediate")
-    waiting = asyncio.create_task(opened.put(job()))
+    waiting = asyncio.create_task(put(opened, job()))
     await opened.list()
     assert not waiting.done()
     sql.execute("commit")
@@ -62,7 +62,7 @@ async def test_an_error_of_the_disk_is_told_and_the_next_call_is_served(opened: 
 
     with pytest.raises(StoreUnavailable, match=r"store\.db.*disk is full"):
         await opened._write(full)
-    assert (await opened.put(job())).changed
+    assert (await put(opened, job())).changed
 
 
 async def test_two_processes_on_one_file_lose_no_write(opened: SqliteStore, path: Path) -> None:
@@ -78,7 +78,7 @@ asyncio.run(main())
 """
     others = [begin(code, path, name) for name in ("a", "b")]
     for number in range(100):
-        await opened.put(job(f"own-{number}"))
+        await put(opened, job(f"own-{number}"))
     for other in others:
         await asyncio.to_thread(finished, other)
     assert len(await opened.list()) == 300
@@ -87,7 +87,7 @@ asyncio.run(main())
 async def test_of_two_processes_one_gets_each_occurrence(opened: SqliteStore, path: Path, clock: ManualClock) -> None:
     """S0-070: claims from several processes share the work and never a piece of it."""
     for number in range(60):
-        await opened.put(job(f"job-{number}"))
+        await put(opened, job(f"job-{number}"))
     clock.move(hours=1)
     await plan_once(opened)
     code = """
@@ -132,14 +132,14 @@ asyncio.run(main())
     store = SqliteStore(path, clock=clock)
     await store.open()
     assert len(await store.nodes()) == (0 if moment == "before" else 1000)
-    assert (await store.put(job())).changed
+    assert (await put(store, job())).changed
     await store.close()
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("pragma integrity_check").fetchone() == ("ok",)
 
 
 async def test_the_log_is_moved_into_the_file_when_nobody_writes(opened: SqliteStore, path: Path) -> None:
-    await opened.put(job())
+    await put(opened, job())
     async with asyncio.timeout(10):
         while os.stat(f"{path}-wal").st_size:
             await opened.bell(0.02)
@@ -166,6 +166,6 @@ async def test_what_another_process_writes_rings_here(opened: SqliteStore, path:
     await other.open()
     waiting = asyncio.create_task(opened.bell(30))
     await asyncio.sleep(0)
-    await other.put(job())
+    await put(other, job())
     assert await waiting
     await other.close()

@@ -16,7 +16,7 @@ from everytick.domain.statuses import ENDED
 from everytick.domain.steps import Step
 from everytick.errors import EverytickError
 from everytick.stores.base import Batch, Claim, CommitAnswer, NodeScope, Orders
-from tests.stores.acting import FAILED, AnyStore, began, ended, job, occurrences, plan_once, reap
+from tests.stores.acting import FAILED, AnyStore, began, ended, job, occurrences, plan_once, put, reap, remove
 from tests.stores.clock import ManualClock
 
 POLICIES: Mapping[str, Any] = {
@@ -45,7 +45,7 @@ class Scene:
 
 async def set_up(store: AnyStore, clock: ManualClock) -> Scene:
     """Bring a job to where two parties may meet; the clock has moved four hours."""
-    stored = await store.put(job(**POLICIES))
+    stored = await put(store, job(**POLICIES))
     clock.move(hours=1)
     await plan_once(store)
     [claim] = await store.claim(NodeScope("node-1"), 5)
@@ -85,9 +85,9 @@ DEEDS: Mapping[str, Deed] = {
     "overdue": lambda store, scene: store.orphans("node-2", 10, {}, [scene.claim.key]),
     "leave": lambda store, scene: store.leave("node-1"),
     "take": lambda store, scene: store.take("node-2", [scene.job_id], 10),
-    "edit": lambda store, scene: store.put(job(**POLICIES, priority=5)),
+    "edit": lambda store, scene: put(store, job(**POLICIES, priority=5)),
     "pause": lambda store, scene: store.request(scene.job_id, Pause()),
-    "remove": lambda store, scene: store.remove(scene.job_id),
+    "remove": lambda store, scene: remove(store, scene.job_id),
     "cancel_running": lambda store, scene: store.request(scene.claim.occurrence.id, Cancel("by hand")),
     "cancel_pending": lambda store, scene: store.request(scene.pending_id, Cancel("by hand")),
     "request": lambda store, scene: store.request(

@@ -8,6 +8,7 @@ import pytest
 
 from everytick.app import Everytick
 from everytick.deciding.advance import advance
+from everytick.domain.changes import Change
 from everytick.domain.config import UNSET
 from everytick.domain.occurrence import Cause
 from everytick.domain.outcome import Succeeded
@@ -32,7 +33,7 @@ from everytick.errors import (
 from everytick.schedules.cron import cron
 from everytick.schedules.interval import every
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Edits, Stored
+from everytick.stores.base import Stored
 from tests.stores.acting import FAILED, began, claim_one, ended, occurrences, plan_once, run_one, statuses
 from tests.stores.clock import START, ManualClock
 
@@ -523,10 +524,10 @@ async def test_a_sync_that_another_process_crosses_reads_again(
     changed.job("30 * * * *", name=hourly)(work)
     apply = store.apply
 
-    async def crossed(edits: Edits, *, by: str = "") -> Sequence[Stored]:
+    async def crossed(changes: Sequence[Change], by: str = "") -> list[Stored]:
         monkeypatch.undo()
         await tick.disable(hourly)
-        return await apply(edits, by=by)
+        return await apply(changes, by)
 
     monkeypatch.setattr(store, "apply", crossed)
 

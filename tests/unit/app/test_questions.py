@@ -13,7 +13,7 @@ from everytick.schedules.cron import cron
 from everytick.schedules.interval import every
 from everytick.schedules.once import after_completion, once
 from everytick.stores.addresses import AnyStore
-from tests.stores.acting import began, claim_one, ended, everything, plan_once, run_one
+from tests.stores.acting import began, claim_one, ended, everything, plan_once, remove, run_one
 from tests.stores.clock import START, ManualClock
 
 
@@ -180,7 +180,7 @@ async def test_a_removed_job_has_no_next_run(tick: Everytick, store: AnyStore) -
     await stored(tick)
     Everytick(store, name="shop").define("other", every("1h")).task(work)
     job_id = (await tick.job("report")).job.id
-    await store.remove(job_id, retire_after=timedelta(minutes=10))
+    await remove(store, job_id, retire_after=timedelta(minutes=10))
     with pytest.raises(NotFound):
         await tick.next_runs("report")
 

@@ -24,7 +24,7 @@ from everytick.runners.context import current
 from everytick.schedules.interval import every
 from everytick.stores.base import NodeScope
 from everytick.stores.memory import MemoryStore
-from tests.stores.acting import plan_once
+from tests.stores.acting import plan_once, put
 from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import NOON, Function, World, living, passing, pause
 
@@ -32,7 +32,7 @@ from tests.unit.node.worlds import NOON, Function, World, living, passing, pause
 async def _reporting(world: World, body: Function, **policies: object) -> Job:
     written = [define_task("hooked", "a")]
     job = define_job("hooked", every("P1Y", start=NOON), policies=policies, tasks=written, reports=True)
-    await world.store.put(job)
+    await put(world.store, job)
     world.functions[job.id] = {"a": body}
     return job
 
@@ -115,7 +115,7 @@ def test_the_tasks_and_the_report_of_a_missed_occurrence_know_that_it_is_a_recov
         job = define_job("hooked", every("1h", start=NOON), tasks=written, reports=True)
         world.functions[job.id] = {"a": body, "b": body}
         world.hooks[job.id] = {"on_complete": on_complete}
-        await world.store.put(job)
+        await put(world.store, job)
         await pause("2h30m")
         node = world.node()
         await node.start()
@@ -225,7 +225,7 @@ async def _owed(world: World, name: str, count: int) -> list[str]:
     """Leave so many reports that nobody has delivered: of requests that are planned and then called off."""
     tasks = [define_task(name, "a")]
     job = define_job(name, every("P1Y", start=NOON), policies={"overlap": "allow"}, tasks=tasks, reports=True)
-    await world.store.put(job)
+    await put(world.store, job)
     asked = [await world.trigger(job, f"k{number}") for number in range(count)]
     while await plan_once(world.store):
         pass
@@ -358,7 +358,7 @@ def test_hooks_that_hang_in_threads_keep_neither_the_node_nor_others_from_their_
 
         tasks = [define_task("hooked", "a")]
         job = define_job("hooked", every("P1Y"), policies={"overlap": "allow"}, tasks=tasks, reports=True)
-        await store.put(job)
+        await put(store, job)
         catalogue, settings = Catalogue({job.id: {"a": body}}), node_settings(grace_period="100ms")
         node = Node(store, catalogue, settings, hooks=HookTable(on_complete={job.id: hangs}))
         await node.start()

@@ -17,7 +17,7 @@ from everytick.node.settings import node_settings
 from everytick.node.slots import Slots
 from everytick.stores.base import Batch, Claim, ClaimKey, Committed, NodeScope, Offer
 from everytick.stores.memory.store import MemoryStore
-from tests.stores.acting import job, plan_once
+from tests.stores.acting import job, plan_once, put
 from tests.stores.clock import ManualClock
 from tests.unit.node.parts import EveryJob, inbox
 
@@ -63,7 +63,7 @@ def made(desk: Desk, store: MemoryStore) -> Claimer:
 
 
 async def claimed(store: MemoryStore, name: str) -> Claim:
-    stored = await store.put(job(name, on_create="immediately"))
+    stored = await put(store, job(name, on_create="immediately"))
     await plan_once(store)
     [claim] = [each for each in await store.claim(NodeScope("node-1"), 10) if each.job.id == stored.job_id]
     return claim
@@ -88,7 +88,7 @@ async def test_a_plan_brings_along_what_there_are_free_slots_for(
 
 async def test_no_claim_takes_the_slots_that_were_offered(claimer: Claimer, desk: Desk, store: MemoryStore) -> None:
     first = await claimed(store, "one")
-    await store.put(job("two", on_create="immediately"))
+    await put(store, job("two", on_create="immediately"))
     await plan_once(store)
     with claimer.offer(True) as taking:
         assert await claimer.claim() == 0
@@ -122,7 +122,7 @@ class Slow(MemoryStore):
 async def test_a_planner_that_is_told_to_stop_waits_for_what_was_claimed_along(desk: Desk) -> None:
     """Else it would be the node's own for good, and be counted as lost by the others."""
     store = Slow(ManualClock())
-    await store.put(job("one", on_create="immediately"))
+    await put(store, job("one", on_create="immediately"))
     claimer = made(desk, store)
     scope = Scope("node-1", "", node_settings(), EveryJob())
     planner = Planner(store, NodeClock(), Events(), scope=scope, claimer=claimer, reporter=claimer)

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from everytick.domain.job import Job
 from everytick.domain.retry import Retry
 from everytick.node.node import Node
+from tests.stores.acting import remove
 from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import World, passing
 
@@ -35,7 +36,7 @@ def test_a_removed_job_retries_no_more_however_short_its_waits(live: Live) -> No
         tries: list[int] = []
         _, node, job, asked = await _retrying(world, tries)
         assert len(tries) > 2
-        await world.store.remove(job.id)
+        await remove(world.store, job.id)
         ended = await world.ended(asked)
         known = len(tries)
         await passing(60)
@@ -51,7 +52,7 @@ def test_what_runs_when_its_job_is_removed_fails_once(live: Live) -> None:
     async def story(world: World) -> None:
         tries: list[int] = []
         _, node, job, asked = await _retrying(world, tries, seconds=20)
-        await world.store.remove(job.id)
+        await remove(world.store, job.id)
         ended = await world.ended(asked)
         await passing(60)
         assert (ended.status, len(tries)) == ("canceled", 1)

@@ -11,6 +11,7 @@ from everytick.node.node import Node
 from everytick.schedules.interval import every
 from everytick.stores.base import Whole
 from everytick.stores.memory import MemoryStore
+from tests.stores.acting import put
 from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import NOON, Function, World, living, passing, pause
 
@@ -26,7 +27,7 @@ async def _reporting(world: World, **functions: Function) -> tuple[Job, list[Rep
 
     tasks = [define_task("told", name, policies={"retry": Retry(1, "1m")}) for name in functions]
     job = define_job("told", every("P1Y", start=NOON), policies={"on_orphan": "resume"}, tasks=tasks, reports=True)
-    await world.store.put(job)
+    await put(world.store, job)
     world.functions[job.id] = functions
     world.hooks[job.id] = {"on_complete": on_complete}
     return job, told

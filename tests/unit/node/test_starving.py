@@ -10,6 +10,7 @@ from everytick.domain.decisions import Plan
 from everytick.domain.job import Job, define_job, define_task
 from everytick.domain.schedule import Schedule
 from everytick.stores.base import Batch, Offer
+from tests.stores.acting import put_all
 from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import NOON, World, pause
 
@@ -47,7 +48,7 @@ async def _with_many_bad(world: World, count: int, good: Any, schedule: Schedule
     for first in range(0, count, 100):
         named = [f"bad {number}" for number in range(first, first + 100)]
         bad = [define_job(name, schedule, policies={}, tasks=[define_task(name, "a")]) for name in named]
-        await world.store.put_all(bad)
+        await put_all(world.store, bad)
         world.functions.update({job.id: {"a": never} for job in bad})
     await pause("1s")
     made = await world.define("good", good, schedule)

@@ -19,6 +19,7 @@ from everytick.runners.context import Context
 from everytick.schedules.interval import every
 from everytick.stores.base import Claim, Commit, Whole
 from everytick.stores.sqlite.store import SqliteStore
+from tests.stores.acting import put
 from tests.unit.node.worlds import NOON, Function, World, living
 
 
@@ -32,7 +33,7 @@ class Bench:
     async def define(self, tasks: dict[str, Function], **policies: object) -> Job:
         written = [define_task("bank", name) for name in tasks]
         job = define_job("bank", every("P1Y", start=NOON), policies=policies, tasks=written)
-        await self.store.put(job)
+        await put(self.store, job)
         self.functions[job.id] = tasks
         return job
 

@@ -22,6 +22,7 @@ from everytick.schedules.interval import every
 from everytick.stores.memory import MemoryStore
 from everytick.testing.virtual import VirtualLoop, run_virtually
 from tests.patient import Opened, Patient
+from tests.stores.acting import put
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 Function = Callable[..., Awaitable[Any]]
@@ -57,7 +58,7 @@ class World:
             settings = dict((own or {}).get(task, {}))
             written.append(define_task(name, task, after=settings.pop("after", ()), policies=settings))
         job = define_job(name, schedule or every("P1Y", start=NOON), policies=policies, tasks=written)
-        await self.store.put(job)
+        await put(self.store, job)
         self.functions[job.id] = dict(named)
         return job
 

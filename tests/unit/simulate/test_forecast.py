@@ -14,6 +14,7 @@ from everytick.simulate.forecast import foresee
 from everytick.simulate.record import JobTally
 from everytick.stores.memory import MemoryStore
 from everytick.testing import ManualClock
+from tests.stores.acting import put, put_all
 from tests.unit.node.worlds import World, living, passing
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -46,7 +47,7 @@ async def one(
 
 
 async def test_nothing_is_changed_in_the_store(store: MemoryStore) -> None:
-    await store.put(hourly())
+    await put(store, hourly())
     before = await store.list()
 
     await one(store)
@@ -56,7 +57,7 @@ async def test_nothing_is_changed_in_the_store(store: MemoryStore) -> None:
 
 
 async def test_a_pause_is_seen(store: MemoryStore) -> None:
-    stored = await store.put(hourly())
+    stored = await put(store, hourly())
     await store.request(stored.job_id, Pause(until=NOON + 6 * HOUR, missed=Missed.SKIP))
 
     tally = await one(store)
@@ -65,21 +66,21 @@ async def test_a_pause_is_seen(store: MemoryStore) -> None:
 
 
 async def test_what_people_have_asked_for_is_run_too(store: MemoryStore) -> None:
-    stored = await store.put(hourly())
+    stored = await put(store, hourly())
     await store.request(stored.job_id, Trigger("k"))
 
     assert (await one(store)).runs == 25
 
 
 async def test_after_a_completion_the_next_run_follows_the_end(store: MemoryStore) -> None:
-    await store.put(hourly(rule="after: 50m"))
+    await put(store, hourly(rule="after: 50m"))
 
     # 50 minutes after creation, and then every hour: ten minutes of work and 50 of rest.
     assert (await one(store, takes=timedelta(minutes=10))).runs == 24
 
 
 async def test_a_run_over_its_time_is_cut_and_counted(store: MemoryStore) -> None:
-    await store.put(hourly(execution_timeout="30m"))
+    await put(store, hourly(execution_timeout="30m"))
 
     tally = await one(store, takes=90 * timedelta(minutes=1))
 
@@ -91,7 +92,7 @@ async def test_an_outage_ends_what_runs_or_lets_it_begin_anew(
     store: MemoryStore, on_orphan: str, starts: int, canceled: int
 ) -> None:
     """From 15:10 to 20:40; the run of 20:00 is the one that recovery keeps of five."""
-    await store.put(hourly(on_orphan=on_orphan, overlap="queue"))
+    await put(store, hourly(on_orphan=on_orphan, overlap="queue"))
     outage = (NOON + timedelta(hours=3, minutes=10), NOON + timedelta(hours=8, minutes=40))
 
     tally = await one(store, takes=timedelta(minutes=20), outages=[outage])
@@ -101,7 +102,7 @@ async def test_an_outage_ends_what_runs_or_lets_it_begin_anew(
 
 
 async def test_time_is_laid_over_the_hours_it_touches(store: MemoryStore) -> None:
-    await store.put(hourly(rule="30 6 * * mon; tz=UTC"))
+    await put(store, hourly(rule="30 6 * * mon; tz=UTC"))
 
     found = await foresee(store, 14 * DAY, slots=1, given={"hourly": timedelta(minutes=75)})
 
@@ -113,7 +114,7 @@ async def test_time_is_laid_over_the_hours_it_touches(store: MemoryStore) -> Non
 
 
 async def test_jobs_that_share_instants_are_told_by_group(store: MemoryStore) -> None:
-    await store.put_all([hourly("a"), hourly("b"), hourly("c", "0 0 * * *; tz=UTC")])
+    await put_all(store, [hourly("a"), hourly("b"), hourly("c", "0 0 * * *; tz=UTC")])
 
     found = await foresee(store, DAY, slots=9)
 
@@ -122,7 +123,7 @@ async def test_jobs_that_share_instants_are_told_by_group(store: MemoryStore) ->
 
 
 async def test_slots_are_given_by_priority(store: MemoryStore) -> None:
-    await store.put_all([hourly("a"), hourly("b", priority=5)])
+    await put_all(store, [hourly("a"), hourly("b", priority=5)])
 
     found = await foresee(store, DAY, slots=1, given={"a": HOUR / 4, "b": HOUR / 4})
 

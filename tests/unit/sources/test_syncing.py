@@ -6,6 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from everytick.domain.changes import Change as Edit
+from everytick.domain.changes import Put
 from everytick.domain.facts import Pause
 from everytick.domain.ids import job_id
 from everytick.domain.job import Job
@@ -15,9 +17,9 @@ from everytick.node.definers import DefinedNames
 from everytick.sources.files import Folder
 from everytick.sources.syncing import Change, Synced, apply_jobs, draft_of, sync_folder, sync_jobs
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Edits, JobRecord, Stored
+from everytick.stores.base import JobRecord, Stored
 from everytick.stores.memory import MemoryStore
-from tests.stores.acting import job
+from tests.stores.acting import job, put
 from tests.stores.clock import START, ManualClock
 from tests.unit.sources.writing import JobFolder
 
@@ -122,8 +124,8 @@ async def test_a_restart_with_a_broken_file_removes_nothing(store: AnyStore, fol
 
 async def test_a_sync_touches_only_what_files_own(store: AnyStore, folder: JobFolder) -> None:
     """C-21."""
-    await store.put(job("report"))
-    await store.put(job("other"))
+    await put(store, job("report"))
+    await put(store, job("other"))
     folder.write("a.yaml", report="", a="")
 
     synced = await sync_folder(store, folder.folder)
@@ -149,7 +151,7 @@ async def test_two_folders_with_owners_of_their_own_leave_each_other_alone(store
 async def test_a_job_that_was_disabled_by_hand_stays_so(store: AnyStore, folder: JobFolder) -> None:
     folder.write("a.yaml", a="spread: 5m")
     await sync_folder(store, folder.folder)
-    await store.put(folder.folder.jobs["a"].written.job(enabled=False))
+    await put(store, folder.folder.jobs["a"].written.job(enabled=False))
 
     folder.write("a.yaml", a="spread: 5m, priority: 1")
     await sync_folder(store, folder.folder)
@@ -227,7 +229,7 @@ async def test_what_one_job_is_refused_for_does_not_hold_up_the_others(store: An
 
 async def test_a_store_that_is_away_is_told_to_the_caller(folder: JobFolder, clock: ManualClock) -> None:
     class Away(MemoryStore):
-        async def apply(self, edits: Edits, *, by: str = "") -> Sequence[Stored]:
+        async def apply(self, changes: Sequence[Edit], by: str = "") -> list[Stored]:
             raise StoreUnavailable("the store", "gone fishing")
 
     folder.write("a.yaml", a="")
@@ -263,10 +265,10 @@ class Meddled(MemoryStore):
         super().__init__(clock)
         self._edits_to_come = edits
 
-    async def apply(self, edits: Edits, *, by: str = "") -> Sequence[Stored]:
+    async def apply(self, changes: Sequence[Edit], by: str = "") -> list[Stored]:
         if self._edits_to_come:
-            await self.put(self._edits_to_come.pop(0), by="somebody")
-        return await super().apply(edits, by=by)
+            await super().apply([Put(self._edits_to_come.pop(0))], "somebody")
+        return await super().apply(changes, by)
 
 
 async def test_what_somebody_edits_between_reading_and_writing_is_read_again(
@@ -298,7 +300,7 @@ async def test_a_job_that_is_edited_again_and_again_is_left_for_later(folder: Jo
 
 async def test_apply_stores_all_or_nothing(store: AnyStore, folder: JobFolder) -> None:
     """A job of another owner, and a job with too many edits, keep all of them out."""
-    await store.put(job("report"))
+    await put(store, job("report"))
     folder.write("a.yaml", a="", report="")
     folder.load()
 
@@ -322,7 +324,7 @@ async def test_apply_a_second_time_changes_nothing_and_prunes_only_its_owner(
     store: AnyStore, folder: JobFolder
 ) -> None:
     """C-21."""
-    await store.put(job("report"))
+    await put(store, job("report"))
     folder.write("a.yaml", a="", b="suspended: true")
     folder.load()
     assert told(await apply_jobs(store, folder.folder.jobs, prune=True)) == {"a": "added", "b": "added"}
@@ -347,6 +349,6 @@ async def test_a_definition_that_nobody_can_read_gives_way_to_its_file(folder: J
     folder.load()
     for sync in (sync_jobs, apply_jobs):
         store = Unreadable(clock)
-        await store.put(folder.folder.jobs["a"].written.job(priority=9))
+        await put(store, folder.folder.jobs["a"].written.job(priority=9))
         await sync(store, folder.folder.jobs)
         assert (await record(store, "a")).job.version == 2

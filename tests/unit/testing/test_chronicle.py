@@ -8,7 +8,7 @@ from everytick.domain.decisions import Plan, Span, Why
 from everytick.domain.outcome import Failed
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.testing import Chronicle, Entry, ManualClock, MemoryStore, chronicle_of
-from tests.stores.acting import FAILED, AnyStore, everything, job, plan_once, run_one
+from tests.stores.acting import FAILED, AnyStore, everything, job, plan_once, put, remove, run_one
 
 NINE = datetime(2026, 11, 16, 9, tzinfo=UTC)
 
@@ -117,8 +117,8 @@ def clock() -> ManualClock:
 
 async def test_a_store_tells_all_it_knows(store: AnyStore, clock: ManualClock) -> None:
     """S0-093, S0-094, C-36: what was skipped is shown as single entries."""
-    await store.put(job("hourly"))
-    await store.put(job("lax", recovery="mark_as_missed"))
+    await put(store, job("hourly"))
+    await put(store, job("lax", recovery="mark_as_missed"))
     clock.advance("3h30m")
     await plan_once(store)
     await run_one(store, FAILED)
@@ -136,13 +136,13 @@ async def test_a_store_tells_all_it_knows(store: AnyStore, clock: ManualClock) -
 
 
 async def test_removed_and_changed_jobs_are_told_too(store: AnyStore, clock: ManualClock) -> None:
-    gone = await store.put(job("gone"))
-    changed = await store.put(job("changed", recovery="mark_as_missed"))
+    gone = await put(store, job("gone"))
+    changed = await put(store, job("changed", recovery="mark_as_missed"))
     clock.advance("2h30m")
     await plan_once(store)
     await run_one(store, Failed("x"))
-    await store.remove(gone.job_id)
-    await store.put(job("changed", "*/15 * * * *", recovery="mark_as_missed"))
+    await remove(store, gone.job_id)
+    await put(store, job("changed", "*/15 * * * *", recovery="mark_as_missed"))
     assert changed.changed
 
     told = await chronicle_of(store)
@@ -153,7 +153,7 @@ async def test_removed_and_changed_jobs_are_told_too(store: AnyStore, clock: Man
 
 
 async def test_a_long_past_is_read_page_by_page(store: AnyStore, clock: ManualClock) -> None:
-    await store.put(job("often", "every 1s", recovery="execute_all", overlap="allow"))
+    await put(store, job("often", "every 1s", recovery="execute_all", overlap="allow"))
     await plan_once(store)
     for _ in range(12):
         clock.advance(timedelta(seconds=100))
@@ -164,7 +164,7 @@ async def test_a_long_past_is_read_page_by_page(store: AnyStore, clock: ManualCl
 
 async def test_a_span_whose_instants_the_schedule_does_not_name_is_one_entry(everytick_store: MemoryStore) -> None:
     """Of seven that were counted the schedule names three: which they were cannot be told."""
-    stored = await everytick_store.put(job("hourly"))
+    stored = await put(everytick_store, job("hourly"))
     begun = await everytick_store.now()
     span = Span(OccurrenceStatus.MISSED, Why.MISSED, "", begun, begun + timedelta(hours=3), 1, 7)
     async with everytick_store.due(await everything(everytick_store), 1) as batch:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
+from everytick.domain.changes import Remove
 from everytick.domain.definers import NameSet, Undefined, UndefinedJob, hash_of
 from everytick.stores.memory.jobs import Jobs
 
@@ -34,6 +35,5 @@ class Definers(Jobs):
         """Remove each of these jobs, by id, if it still has the mark that was seen; return those that were removed."""
         found = [self._tables.jobs[id_] for id_ in marks if id_ in self._tables.jobs]
         taken = [row for row in found if row.removed_at is None and row.undefined_since == marks[row.id]]
-        for row in taken:
-            await self.remove(row.id, retire_after=after, by=by)
+        await self.apply([Remove(row.name, after) for row in taken], by)
         return frozenset(row.id for row in taken)

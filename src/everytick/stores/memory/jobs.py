@@ -2,17 +2,18 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
 from everytick.domain import facts, ids
+from everytick.domain.changes import Change, Put, Remove, Rename, Tell, in_order, refuse_unexpected
 from everytick.domain.facts import ASKS, REVISES, Fact, adjustment_of, request_of
 from everytick.domain.job import Job, dated
 from everytick.domain.needs import RETIRED, needs_in
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
-from everytick.domain.snapshots import Edition, Missed, Pause, Request, Reschedule
+from everytick.domain.snapshots import Edition, Pause, Request, Reschedule
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.steps import bounded, rules_of
 from everytick.errors import (
@@ -20,9 +21,8 @@ from everytick.errors import (
     JobDisabled,
     NotFound,
     TransactionsUnsupported,
-    VersionConflict,
 )
-from everytick.stores.base import REMEMBERED, Edits, JobRecord, Receipt, Stored
+from everytick.stores.base import REMEMBERED, JobRecord, Receipt, Stored
 from everytick.stores.beginnings import (
     as_named,
     as_stored,
@@ -31,6 +31,7 @@ from everytick.stores.beginnings import (
     forgettable,
     has_room,
     in_force_at,
+    name_taken,
     refuse_edit,
     refuse_purge,
     shown_next_run,
@@ -54,56 +55,64 @@ _S = OccurrenceStatus
 class Jobs(Planning):
     """Definitions, and what was said about them."""
 
-    async def put(self, job: Job, *, expected_version: int | None = None, by: str = "") -> Stored:
-        """Create the job or make this its next version; an equal definition changes nothing."""
+    async def apply(self, changes: Sequence[Change], by: str = "") -> list[Stored]:
+        """Do every change in one transaction, or nothing; return what came of each."""
+        self._check(changes)
         now = self._now()
+        stored = {place: self._change(change, by, now) for place, change in in_order(changes)}
+        return [stored[place] for place in range(len(changes))]
+
+    def _check(self, changes: Sequence[Change]) -> None:
+        """Refuse whatever could be refused half-way through."""
+        named = {change.name: self._tables.names.get(change.name) for change in changes}
+        there = {name: row for name, row in named.items() if row is not None and row.removed_at is None}
+        refuse_unexpected(changes, {name: row.job.version for name, row in there.items()})
+        known, renamed, freed = {*there}, dict[str, JobRow](), set[str]()
+        for _, change in in_order(changes):
+            if isinstance(change, Put):
+                row = renamed.get(change.name) or named[change.name]
+                if row is not None and not self._is_forgotten(row) and not _is_stored(row, change.job):
+                    self._refuse_edit(row, change.job, 1 if change.name in renamed else 0)
+                known.add(change.name)
+            elif change.name not in known:
+                raise NotFound("job", change.name)
+            elif isinstance(change, Rename):
+                if change.to != change.name and change.to in self._tables.names and change.to not in freed:
+                    raise DuplicateDefinition(name_taken(change.to))
+                row = there[change.to] = renamed[change.to] = there[change.name]
+                self._refuse_edit(row, row.job)
+                freed.add(change.name)
+                known.discard(change.name)
+                known.add(change.to)
+
+    def _change(self, change: Change, by: str, now: datetime) -> Stored:
+        if isinstance(change, Put):
+            return self._put(change.job, now)
+        row, changed = self._tables.names[change.name], True
+        match change:
+            case Rename():
+                stored = self._edit(row, replace(row.job, name=change.to), now)
+                self._tables.rename(row, change.to)
+                return stored
+            case Tell():
+                changed = self._write(row, change.fact, now).changed
+            case Remove():
+                row.removed_at, row.removed_by, row.retire_at = now, by, now + change.retire_after
+                self._tables.need(row, RETIRED)
+        if changed:
+            self._revise(row, now)
+        return Stored(row.id, row.job.version, changed)
+
+    def _put(self, job: Job, now: datetime) -> Stored:
         row = self._tables.names.get(job.name)
-        gone = row is not None and row.removed_at is not None and now - row.removed_at > REMEMBERED
-        if row is None or gone:
-            if expected_version not in (None, 0):
-                raise NotFound("job", job.name)
-            if row is not None:
-                self._forget(row)
+        if row is not None and self._is_forgotten(row):
+            self._forget(row)
+            row = None
+        if row is None:
             return self._create_job(job, now)
-        if expected_version is not None and expected_version != row.job.version:
-            raise VersionConflict(job.name, expected_version, row.job.version)
-        if row.removed_at is None and _same(row.job, job):
+        if _is_stored(row, job):
             return Stored(row.id, row.job.version, changed=False)
         return self._edit(row, job, now)
-
-    async def put_all(self, jobs: Sequence[Job], *, by: str = "") -> Sequence[Stored]:
-        """Do to each of these, no two of one name, what `put` does, all together or not at all."""
-        return await self.apply(Edits(tuple(jobs)), by=by)
-
-    async def apply(self, edits: Edits, *, by: str = "") -> Sequence[Stored]:
-        """Do everything that the edits say in one transaction, or nothing; return what came of each put."""
-        self._check(edits)
-        stored = [await self.put(job, by=by) for job in edits.puts]
-        for name, reason in edits.suspends.items():
-            id_ = self._tables.names[name].id
-            await self.request(id_, facts.Pause(None, Missed.CATCH_UP, reason, edits.held_by))
-        for name in edits.resumes:
-            await self.request(self._tables.names[name].id, facts.Resume(edits.held_by))
-        for name, retire_after in edits.removes.items():
-            await self.remove(self._tables.names[name].id, retire_after=retire_after, by=by)
-        return stored
-
-    def _check(self, edits: Edits) -> None:
-        """Refuse whatever could be refused half-way through."""
-        known = {name: row for name, row in self._tables.names.items() if row.removed_at is None}
-        for name, expected in edits.expected.items():
-            version = known[name].job.version if name in known else 0
-            if version != expected:
-                raise VersionConflict(name, expected, version)
-        for job in edits.puts:
-            row = self._tables.names.get(job.name)
-            if row is not None and not _same(row.job, job):
-                self._make_room(row, job)
-                refuse_edit(row.name, len(row.editions), job)
-        made = {job.name for job in edits.puts}
-        for name in (*edits.suspends, *edits.resumes, *edits.removes):
-            if name not in known and name not in made:
-                raise NotFound("job", name)
 
     async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
         """Return those of the jobs that exist."""
@@ -122,21 +131,6 @@ class Jobs(Planning):
         known = [row.edition(version) for version in sorted(row.versions)]
         wanted = {*versions, *([] if at is None else [in_force_at(known, at).job.version])}
         return [each for each in known if each.job.version in wanted]
-
-    async def rename(self, job_id: str, name: str, *, by: str = "") -> None:
-        """Give the job another name; its id and history stay."""
-        row, now = self._job(job_id), self._now()
-        if name != row.name and name in self._tables.names:
-            raise DuplicateDefinition(f"there is a job named '{name}' already: remove or rename it first")
-        self._edit(row, replace(row.job, name=name), now)
-        self._tables.rename(row, name)
-
-    async def remove(self, job_id: str, *, retire_after: timedelta = timedelta(0), by: str = "") -> None:
-        """Take the job out of service: nothing new is created, what was not claimed is canceled."""
-        row, now = self._job(job_id), self._now()
-        row.removed_at, row.removed_by, row.retire_at = now, by, now + retire_after
-        self._tables.need(row, RETIRED)
-        self._revise(row, now)
 
     async def purge(self, job_id: str, limit: int = 1000) -> bool:
         """Forget up to `limit` occurrences of a removed job for good, and the job once none is left."""
@@ -306,8 +300,7 @@ class Jobs(Planning):
 
     def _edit(self, row: JobRow, job: Job, now: datetime) -> Stored:
         """A new version, in force after now; what was not claimed takes it, what has started keeps its own."""
-        self._make_room(row, job)
-        refuse_edit(row.name, len(row.editions), job)
+        self._refuse_edit(row, job)
         version = row.job.version + 1
         made = replace(dated(under_id(job, row.id), row.created_at, now), version=version)
         if row.job.settings.recovery != made.settings.recovery:
@@ -330,14 +323,27 @@ class Jobs(Planning):
         self._revise(row, now)
         return Stored(row.id, version, changed=True)
 
-    def _make_room(self, row: JobRow, job: Job) -> None:
-        """Forget the oldest versions that nobody needs, if there is no room for one more."""
-        if not has_room(len(row.editions), job):
+    def _refuse_edit(self, row: JobRow, job: Job, before: int = 0) -> None:
+        """Return if the job has room for one more version after so many that are not there yet.
+
+        Where it has none, the oldest versions that no decision needs are forgotten.
+        """
+        if not has_room(len(row.editions) + before, job):
             del row.editions[: forgettable([each.job for each in row.editions])]
+        refuse_edit(row.name, len(row.editions) + before, job)
+
+    def _is_forgotten(self, row: JobRow) -> bool:
+        """Whether it was removed so long ago that its name is free for a new job."""
+        return row.removed_at is not None and self._now() - row.removed_at > REMEMBERED
 
     def _forget(self, row: JobRow) -> None:
         """Let a job that was removed long ago make room for a new one of its name; its history stays."""
         self._tables.rename(row, f"{row.name} (removed {row.removed_at})")
+
+
+def _is_stored(row: JobRow, job: Job) -> bool:
+    """Whether the job is in service and its newest version says the same."""
+    return row.removed_at is None and _same(row.job, job)
 
 
 def _same(one: Job, other: Job) -> bool:

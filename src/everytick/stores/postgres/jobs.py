@@ -9,25 +9,26 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count, takewhile
 
-from everytick.domain import facts, ids
+from everytick.domain import ids
+from everytick.domain.changes import Change, Put, Remove, Rename, Tell, refuse_unexpected
 from everytick.domain.job import Job
 from everytick.domain.needs import RETIRED
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
-from everytick.domain.snapshots import Missed, Request
+from everytick.domain.snapshots import Request
 from everytick.errors import (
     Contended,
     DuplicateDefinition,
     NotFound,
-    VersionConflict,
 )
-from everytick.stores.base import REMEMBERED, Edits, JobRecord, Stored
+from everytick.stores.base import REMEMBERED, JobRecord, Stored
 from everytick.stores.beginnings import (
     as_named,
     first_run,
     first_watermark,
     forgettable,
     has_room,
+    name_taken,
     refuse_edit,
     under_id,
 )
@@ -45,35 +46,106 @@ class Jobs(Facts):
     # ------------------------------------------------------------------------------------------------ definitions
 
     @patiently
-    async def put(self, job: Job, *, expected_version: int | None = None, by: str = "") -> Stored:
-        """Create the job or make this its next version; an equal definition changes nothing."""
-        while True:
-            async with self._door.transaction() as db:
-                await db.execute(self._sql.add_needs, [job.needs])
-                stored = await self._put(db, job, expected_version, by)
-                if stored is not None and _is_changed(stored):
-                    await self._foretell(db, [stored.job_id])
-            if stored is not None:
-                return stored
+    async def apply(self, changes: Sequence[Change], by: str = "") -> list[Stored]:
+        """Do every change in one transaction, or nothing; return what came of each."""
+        async with self._door.transaction() as db:
+            await db.execute(self._sql.add_needs, _needs(changes))
+            known = await self._hold_names(db, changes)
+            stored = await self._rename_held(db, changes, known, by)
+            stored |= await self._put_held(db, changes, known, by)
+            made = {changes[place].name: each for place, each in stored.items()}
+            for place, change in enumerate(changes):
+                if isinstance(change, (Tell, Remove)):
+                    stored[place] = await self._tell_or_remove(db, change, known, made.get(change.name), by)
+            await self._foretell(db, _moved(changes, stored))
+        return [stored[place] for place in range(len(changes))]
 
-    async def _put(self, db: Connection, job: Job, expected: int | None, by: str) -> Stored | None:
-        """Return None where another node made a job of this name at the same moment: then it is there to edit."""
-        if old := await db.fetchrow(self._sql.forgotten, job.name, REMEMBERED):
+    async def _hold_names(self, db: Connection, changes: Sequence[Change]) -> dict[str, Row]:
+        """Give jobs their new names, lock where each job stands, and return the jobs by the names they have then.
+
+        Names come before the locks: a planner, too, locks the job before the row where it stands.
+        """
+        renamed = {change.name: change.to for change in changes if isinstance(change, Rename)}
+        for name, to in renamed.items():
+            await self._rename(db, name, to)
+        puts = [change.name for change in changes if isinstance(change, Put)]
+        for old in await db.fetch(self._sql.forgotten, puts, REMEMBERED):
             # A job that was removed long ago makes room for a new one of its name; its history stays.
-            await db.execute(self._sql.rename_job, old["job"], f"{job.name} (removed {old['removed_at']})")
-        row = await db.fetchrow(self._sql.hold_name, job.name)
-        if row is None:
-            if expected not in (None, 0):
-                raise NotFound("job", job.name)
-            return await self._create(db, job, by)
-        newest = await db.fetchrow(self._sql.newest, row["job"])
-        if expected is not None and expected != newest["version"]:
-            raise VersionConflict(job.name, expected, newest["version"])
-        if row["removed_at"] is None and newest["definition"] == write_definition(job):
-            return Stored(newest["id"], newest["version"], changed=False)
-        return await self._edit(db, row["job"], newest, job, row["now"], by)
+            await db.execute(self._sql.rename_job, old["job"], f"{old['name']} (removed {old['removed_at']})")
+        names = [*{renamed.get(change.name, change.name) for change in changes}]
+        await db.fetch(self._sql.lock_names, names)
+        known = {row["name"]: row for row in await db.fetch(self._sql.hold_names, names)}
+        there = {name: row["version"] for name, row in known.items() if row["removed_at"] is None}
+        refuse_unexpected(changes, there | {name: there.get(to, 0) for name, to in renamed.items()})
+        return known
 
-    async def _create(self, db: Connection, job: Job, by: str) -> Stored | None:
+    async def _rename(self, db: Connection, name: str, to: str) -> None:
+        seq = await db.fetchval(self._sql.job_named, name)
+        if seq is None:
+            raise NotFound("job", name)
+        try:
+            renamed = await db.fetchval(self._sql.rename_job, seq, to)
+        except Taken:
+            renamed = None
+        if renamed is None:
+            raise DuplicateDefinition(name_taken(to))
+
+    async def _rename_held(
+        self, db: Connection, changes: Sequence[Change], known: dict[str, Row], by: str
+    ) -> dict[int, Stored]:
+        """Give each job that was renamed a version that says so."""
+        stored = {}
+        for place, change in enumerate(changes):
+            if isinstance(change, Rename):
+                row = known[change.to]
+                if row["removed_at"] is not None:
+                    raise NotFound("job", change.name)
+                kept = (await self._definition(db, row["job"], row["version"])).job
+                stored[place] = await self._edit(db, row["job"], row, replace(kept, name=change.to), row["now"], by)
+        if stored:
+            renamed = [change.to for change in changes if isinstance(change, Rename)]
+            known |= {row["name"]: row for row in await db.fetch(self._sql.hold_names, renamed)}
+        return stored
+
+    async def _put_held(
+        self, db: Connection, changes: Sequence[Change], known: Mapping[str, Row], by: str
+    ) -> dict[int, Stored]:
+        puts = [(place, change.job) for place, change in enumerate(changes) if isinstance(change, Put)]
+        edits = sorted((known[job.name]["job"], place, job) for place, job in puts if job.name in known)
+        stored = {place: await self._put_known(db, known[job.name], job, by) for _, place, job in edits}
+        new = {job.name: place for place, job in puts if job.name not in known}
+        if new:
+            created = await self._create_all(db, [job for _, job in puts if job.name in new], by)
+            stored |= {new[name]: each for name, each in created.items()}
+        return stored
+
+    async def _put_known(self, db: Connection, row: Row, job: Job, by: str) -> Stored:
+        if row["removed_at"] is None and row["definition"] == write_definition(job):
+            return Stored(row["id"], row["version"], changed=False)
+        return await self._edit(db, row["job"], row, job, row["now"], by)
+
+    async def _tell_or_remove(
+        self, db: Connection, change: Tell | Remove, known: Mapping[str, Row], made: Stored | None, by: str
+    ) -> Stored:
+        """Do the change to a job that is held, or that this transaction has made or brought back."""
+        row, changed = known.get(change.name), True
+        if made is not None:
+            id_, version, row = made.job_id, made.version, await self._hold(db, made.job_id)
+        elif row is not None and row["removed_at"] is None:
+            id_, version = row["id"], row["version"]
+        else:
+            raise NotFound("job", change.name)
+        match change:
+            case Tell():
+                changed = await self._write_fact(db, row, change.fact)
+                if changed:
+                    await self._revise(db, row["job"], row["now"])
+            case Remove():
+                await self._remove_held(db, row, change.retire_after, by)
+        return Stored(id_, version, changed)
+
+    async def _create(self, db: Connection, job: Job, by: str) -> Stored:
+        """Create one job under the first id of its name that is free."""
         now = await db.fetchval(self._sql.now)
         for nth in count(1):
             id_ = ids.job_id(job.name, nth)
@@ -81,7 +153,7 @@ class Jobs(Facts):
                 break
         seq = await db.fetchval(self._sql.add_job, id_, job.name, now)
         if seq is None:
-            return None
+            raise Contended(str(self._door.address), f"another node made job '{job.name}' at the same moment")
         made = under_id(job, id_)
         keep = made.settings.retention
         await db.execute(self._sql.add_definition, *definition_row(seq, made, 1, None, now, by))
@@ -129,72 +201,6 @@ class Jobs(Facts):
         await db.execute(self._sql.forget_editions, seq, forgotten)
         return forgotten
 
-    async def put_all(self, jobs: Sequence[Job], *, by: str = "") -> Sequence[Stored]:
-        """Do to each of these, no two of one name, what `put` does, all together or not at all."""
-        return await self.apply(Edits(tuple(jobs)), by=by)
-
-    @patiently
-    async def apply(self, edits: Edits, *, by: str = "") -> Sequence[Stored]:
-        """Do everything that the edits say in one transaction, or nothing; return what came of each put."""
-        async with self._door.transaction() as db:
-            texts = {*(job.needs for job in edits.puts), *([RETIRED] if edits.removes else ())}
-            await db.execute(self._sql.add_needs, list(texts))
-            names = [*{*edits.names, *edits.expected}]
-            await db.fetch(self._sql.lock_names, names)
-            known = {row["name"]: row for row in await db.fetch(self._sql.hold_names, names)}
-            _expect(edits, known)
-            stored = await self._put_held(db, known, edits.puts, by)
-            held = await self._hold_schedules(db, edits, known, stored)
-            for name, retire_after in edits.removes.items():
-                await self._remove_held(db, await self._in_service(db, name, known, stored), retire_after, by)
-            changed = [known[name]["id"] for name in {*held, *edits.removes} if name not in stored]
-            # A new job has its first run already, unless it is held at once.
-            changed += [each.job_id for name, each in stored.items() if _is_changed(each) or name in held]
-            await self._foretell(db, changed)
-        return [stored[job.name] for job in edits.puts]
-
-    async def _put_held(
-        self, db: Connection, known: Mapping[str, Row], jobs: Sequence[Job], by: str
-    ) -> dict[str, Stored]:
-        stored: dict[str, Stored] = {}
-        for row, job in sorted(((known[job.name], job) for job in jobs if job.name in known), key=_key):
-            stored[job.name] = await self._put_known(db, row, job, by)
-        new = [job for job in jobs if job.name not in known]
-        return stored | (await self._create_all(db, new, by) if new else {})
-
-    async def _hold_schedules(
-        self, db: Connection, edits: Edits, known: Mapping[str, Row], stored: Mapping[str, Stored]
-    ) -> set[str]:
-        """Return the names of the jobs whose schedules were held or let go."""
-        changed = {*edits.suspends}
-        for name, reason in edits.suspends.items():
-            row = await self._in_service(db, name, known, stored)
-            await self._pause(db, row, facts.Pause(None, Missed.CATCH_UP, reason, edits.held_by))
-            await self._revise(db, row["job"], row["now"])
-        for name in sorted(edits.resumes):
-            row = await self._in_service(db, name, known, stored)
-            if await self._resume(db, row, facts.Resume(edits.held_by)):
-                await self._revise(db, row["job"], row["now"])
-                changed.add(name)
-        return changed
-
-    async def _in_service(
-        self, db: Connection, name: str, known: Mapping[str, Row], stored: Mapping[str, Stored]
-    ) -> Row:
-        """The job of this name, which is held or was made or brought back by this transaction itself."""
-        if name in stored:
-            return await self._hold(db, stored[name].job_id)
-        if name not in known or known[name]["removed_at"] is not None:
-            raise NotFound("job", name)
-        return known[name]
-
-    async def _put_known(self, db: Connection, row: Row, job: Job, by: str) -> Stored:
-        if row["removed_at"] is not None:
-            return self._surely(await self._put(db, job, None, by), job)
-        if row["definition"] == write_definition(job):
-            return Stored(row["id"], row["version"], changed=False)
-        return await self._edit(db, row["job"], row, job, row["now"], by)
-
     async def _create_all(self, db: Connection, jobs: Sequence[Job], by: str) -> dict[str, Stored]:
         """Create many jobs by a few statements; one whose id a renamed job has is created alone."""
         now = await db.fetchval(self._sql.now)
@@ -206,9 +212,7 @@ class Jobs(Facts):
             raise Contended(str(self._door.address), "another node made one of these jobs at the same moment")
         await self._begin_all(db, [(row["seq"], free[row["id"]]) for row in made], now, by)
         alone = {job.name: await self._create(db, job, by) for id_, job in ids_.items() if id_ in taken}
-        return {job.name: Stored(id_, 1, changed=True) for id_, job in free.items()} | {
-            job.name: self._surely(alone[job.name], job) for job in jobs if job.name in alone
-        }
+        return {job.name: Stored(id_, 1, changed=True) for id_, job in free.items()} | alone
 
     async def _begin_all(self, db: Connection, made: Sequence[tuple[int, Job]], now: datetime, by: str) -> None:
         definitions = [definition_row(seq, job, 1, None, now, by) for seq, job in made]
@@ -234,33 +238,6 @@ class Jobs(Facts):
             await db.executemany(self._sql.add_request, [rows.request_row(*each, request) for each in asked])
         await db.executemany(self._sql.wake, [(seq, now) for seq, _ in made])
         await db.execute(self._sql.ring)
-
-    def _surely(self, stored: Stored | None, job: Job) -> Stored:
-        if stored is None:
-            raise Contended(str(self._door.address), f"another node made job '{job.name}' at the same moment")
-        return stored
-
-    @patiently
-    async def rename(self, job_id: str, name: str, *, by: str = "") -> None:
-        """Give the job another name; its id and history stay."""
-        async with self._door.transaction() as db:
-            seq = await db.fetchval(self._sql.job_key, job_id)
-            if seq is None:
-                raise NotFound("job", job_id)
-            await self._rename(db, seq, name)
-            row = await self._hold(db, job_id)
-            newest = await db.fetchrow(self._sql.newest, seq)
-            kept = await self._definition(db, seq, newest["version"])
-            await self._edit(db, seq, newest, replace(kept.job, name=name), row["now"], by)
-            await self._foretell(db, [job_id])
-
-    async def _rename(self, db: Connection, seq: int, name: str) -> None:
-        try:
-            renamed = await db.fetchval(self._sql.rename_job, seq, name)
-        except Taken:
-            renamed = None
-        if renamed is None:
-            raise DuplicateDefinition(f"there is a job named '{name}' already: remove or rename it first")
 
     @patiently
     async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
@@ -299,14 +276,6 @@ class Jobs(Facts):
             if (row["job"], row["version"]) in definitions
         ]
 
-    @patiently
-    async def remove(self, job_id: str, *, retire_after: timedelta = timedelta(0), by: str = "") -> None:
-        """Take the job out of service: nothing new is created, what was not claimed is canceled."""
-        async with self._door.transaction() as db:
-            await db.execute(self._sql.add_needs, [RETIRED])
-            await self._remove_held(db, await self._hold(db, job_id), retire_after, by)
-            await self._foretell(db, [job_id])
-
     async def _remove_held(self, db: Connection, row: Row, retire_after: timedelta, by: str) -> None:
         retire_at = row["now"] + retire_after
         await db.execute(self._sql.remove_job, row["job"], row["now"], retire_at, rows.text(by), RETIRED)
@@ -314,21 +283,22 @@ class Jobs(Facts):
         await self._wake(db, row["job"], row["now"])
 
 
-def _expect(edits: Edits, known: Mapping[str, Row]) -> None:
-    """Refuse the edits where a job is at another version than they were made up for."""
-    for name, expected in edits.expected.items():
-        row = known.get(name)
-        version = 0 if row is None or row["removed_at"] is not None else row["version"]
-        if version != expected:
-            raise VersionConflict(name, expected, version)
+def _needs(changes: Sequence[Change]) -> list[str]:
+    """Return the texts of needs that jobs have after these changes."""
+    texts = {change.job.needs if isinstance(change, Put) else RETIRED for change in changes if not _is_silent(change)}
+    return list(texts)
 
 
-def _is_changed(stored: Stored) -> bool:
-    """Whether a job that was there before is another now."""
-    return stored.changed and stored.version > 1
+def _is_silent(change: Change) -> bool:
+    """Whether the job needs after it what it needed before."""
+    return isinstance(change, (Rename, Tell))
 
 
-def _key(pair: tuple[Row, Job]) -> int:
-    """Where the job stands, which is the order in which everybody locks."""
-    key: int = pair[0]["job"]
-    return key
+def _moved(changes: Sequence[Change], stored: Mapping[int, Stored]) -> list[str]:
+    """Return the jobs whose next run may be another now: a new job has its first one already, unless it is held."""
+    found = {
+        each.job_id
+        for place, each in stored.items()
+        if each.changed and not (isinstance(changes[place], Put) and each.version == 1)
+    }
+    return list(found)

@@ -79,7 +79,6 @@ class Queries:
     hold_job: str
     stand_within: str
     identity: str
-    hold_name: str
     forgotten: str
     newest: str
     lock_names: str
@@ -138,6 +137,7 @@ class Queries:
     spans: str
     last_failures: str
     job_key: str
+    job_named: str
     past_versions: str
     version_at: str
     nodes: str

@@ -1067,18 +1067,11 @@ select everytick.identity() as identity, current_database()::text as database, s
   from (values (1)) one
   left join (everytick.job j join everytick.job_state s on s.job = j.seq) on j.id = $1;
 
--- hold_name --
--- Locks where the job of this name stands.
-select s.job, s.removed_at, everytick.everytick_now() as now
-  from everytick.job j join everytick.job_state s on s.job = j.seq
- where j.name = $1
-   for no key update of s;
-
 -- forgotten --
--- Returns the job that has this name and was removed longer ago than is remembered.
-select s.job, s.removed_at
+-- Returns the jobs that have one of these names and were removed longer ago than is remembered.
+select s.job, s.removed_at, j.name
   from everytick.job j join everytick.job_state s on s.job = j.seq
- where j.name = $1 and everytick.everytick_now() - s.removed_at > $2;
+ where j.name = any($1::text[]) and everytick.everytick_now() - s.removed_at > $2;
 
 -- newest --
 -- Returns the newest definition of a job as it was written, and how many wait to be decided.
@@ -1468,6 +1461,10 @@ select j.id, greatest(f.at, g.at) as at
 -- job_key --
 -- Returns the inner key of a job.
 select seq from everytick.job where id = $1;
+
+-- job_named --
+-- Returns the inner key of the job in service that has this name.
+select j.seq from everytick.job j join everytick.job_state s on s.job = j.seq where j.name = $1 and s.removed_at is null;
 
 -- past_versions --
 -- Returns for each backfill, by its place in the list, the versions of its job before $3, from that in force right

@@ -5,10 +5,10 @@ import sqlite3
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
+from everytick.domain.changes import Remove
 from everytick.domain.definers import NameSet, Undefined, UndefinedJob, hash_of
 from everytick.stores.sqlite import jobs, rows
 from everytick.stores.sqlite.compiled import Definitions
-from everytick.stores.sqlite.job_rows import foretell
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import micros
 from everytick.stores.sqlite.writer import Transaction
@@ -38,9 +38,7 @@ def retire(
     transaction: Transaction, definitions: Definitions, marks: Mapping[str, datetime], after: timedelta, by: str
 ) -> frozenset[str]:
     """Remove each of these jobs, by id, if it still has the mark that was seen; return those that were removed."""
-    marked = {id_: since for id_, _, since in transaction.execute(Q.undefined_jobs)}
-    taken = [id_ for id_, since in marks.items() if marked.get(id_) == micros(since)]
-    for id_ in taken:
-        jobs.remove(transaction, id_, after, by)
-    foretell(transaction, definitions, taken)
+    marked = {id_: (name, since) for id_, name, since in transaction.execute(Q.undefined_jobs)}
+    taken = {id_: marked[id_][0] for id_, since in marks.items() if id_ in marked and marked[id_][1] == micros(since)}
+    jobs.apply(transaction, definitions, [Remove(name, after) for name in taken.values()], by)
     return frozenset(taken)

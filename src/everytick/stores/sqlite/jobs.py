@@ -8,25 +8,26 @@ from datetime import timedelta
 from itertools import takewhile
 
 from everytick.domain import facts, ids
+from everytick.domain.changes import Change, Put, Remove, Rename, Tell, in_order, refuse_unexpected
 from everytick.domain.job import Job
 from everytick.domain.needs import RETIRED
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
-from everytick.domain.snapshots import Missed, Request
+from everytick.domain.snapshots import Request
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
 from everytick.errors import (
     DuplicateDefinition,
     NotFound,
-    VersionConflict,
 )
-from everytick.stores.base import REMEMBERED, Edits, JobRecord, Stored
+from everytick.stores.base import REMEMBERED, JobRecord, Stored
 from everytick.stores.beginnings import (
     as_named,
     first_run,
     first_watermark,
     forgettable,
     has_room,
+    name_taken,
     refuse_edit,
     under_id,
 )
@@ -34,7 +35,7 @@ from everytick.stores.definitions import effective_config, write_definition
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.asking import pause, resume
 from everytick.stores.sqlite.compiled import Definitions, Unreadable
-from everytick.stores.sqlite.job_rows import JobRow, definition_of, foretell, named, wake, with_id
+from everytick.stores.sqlite.job_rows import JobRow, definition_of, foretell, named, wake
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import (
     STATUS_CODE,
@@ -51,69 +52,65 @@ _RUNNING = STATUS_CODE[OccurrenceStatus.RUNNING]
 # ------------------------------------------------------------------------------------------------- the definitions
 
 
-def put(transaction: Transaction, definitions: Definitions, job: Job, expected_version: int | None, by: str) -> Stored:
-    """Create the job or make this its next version; an equal definition changes nothing."""
-    stored = _put(transaction, definitions, job, expected_version, by)
-    if stored.changed and stored.version > 1:
-        foretell(transaction, definitions, [stored.job_id])
-    return stored
+def apply(transaction: Transaction, definitions: Definitions, changes: Sequence[Change], by: str) -> list[Stored]:
+    """Do every change; one that is refused undoes the others, for they are one call."""
+    named_versions = (change.name for change in changes if change.expected is not None)
+    refuse_unexpected(changes, {name: _version_in_service(transaction, name) for name in named_versions})
+    stored = {place: _change(transaction, definitions, change, by) for place, change in in_order(changes)}
+    # A new job has its first run already, unless it is held at once.
+    told = {
+        stored[place].job_id
+        for place, change in enumerate(changes)
+        if stored[place].changed and not (isinstance(change, Put) and stored[place].version == 1)
+    }
+    foretell(transaction, definitions, told)
+    return [stored[place] for place in range(len(changes))]
 
 
-def _put(transaction: Transaction, definitions: Definitions, job: Job, expected_version: int | None, by: str) -> Stored:
+def _version_in_service(transaction: Transaction, name: str) -> int:
+    row = named(transaction, name)
+    if row is None or row.removed_at is not None:
+        return 0
+    version: int = transaction.execute(Q.newest_version, (row.key,)).fetchone()[0]
+    return version
+
+
+def _change(transaction: Transaction, definitions: Definitions, change: Change, by: str) -> Stored:
+    if isinstance(change, Put):
+        return _put(transaction, definitions, change.job, by)
+    row, changed = named(transaction, change.name), True
+    if row is None or row.removed_at is not None:
+        raise NotFound("job", change.name)
+    version: int = transaction.execute(Q.newest_version, (row.key,)).fetchone()[0]
+    match change:
+        case Rename():
+            if change.to != row.name and named(transaction, change.to) is not None:
+                raise DuplicateDefinition(name_taken(change.to))
+            renamed = replace(definition_of(transaction, definitions, row, version), name=change.to)
+            return _edit(transaction, definitions, row, renamed, by)
+        case Tell(fact=facts.Pause() as fact):
+            pause(transaction, row, fact)
+        case Tell(fact=facts.Resume() as fact):
+            changed = resume(transaction, row, fact)
+        case Remove():
+            _retire(transaction, row, change.retire_after, by)
+    if changed:
+        wake(transaction, row.key, revise=True)
+    return Stored(row.id, version, changed)
+
+
+def _put(transaction: Transaction, definitions: Definitions, job: Job, by: str) -> Stored:
     row = named(transaction, job.name)
     if row is not None and row.removed_at is not None and transaction.now - row.removed_at > rows.length(REMEMBERED):
         # A job that was removed long ago makes room for a new one of its name; its history stays.
         transaction.execute(Q.rename_job, (f"{row.name} (removed {rows.moment(row.removed_at)})", row.key))
         row = None
     if row is None:
-        if expected_version not in (None, 0):
-            raise NotFound("job", job.name)
         return _create(transaction, job, by)
     version, definition, _ = transaction.execute(Q.newest_version, (row.key,)).fetchone()
-    if expected_version is not None and expected_version != version:
-        raise VersionConflict(job.name, expected_version, version)
     if row.removed_at is None and definition == write_definition(job):
         return Stored(row.id, version, changed=False)
     return _edit(transaction, definitions, row, job, by)
-
-
-def apply(transaction: Transaction, definitions: Definitions, edits: Edits, by: str) -> Sequence[Stored]:
-    """Do everything that the edits say; one that is refused undoes the others, for they are one call."""
-    for name, expected in edits.expected.items():
-        _expect(transaction, name, expected)
-    stored = [_put(transaction, definitions, job, None, by) for job in edits.puts]
-    # A new job has its first run already.
-    changed = {each.job_id for each in stored if each.changed and each.version > 1}
-    for name, reason in edits.suspends.items():
-        row = _in_service(transaction, name)
-        pause(transaction, row, facts.Pause(None, Missed.CATCH_UP, reason, edits.held_by))
-        wake(transaction, row.key, revise=True)
-        changed.add(row.id)
-    for name in edits.resumes:
-        row = _in_service(transaction, name)
-        if resume(transaction, row, facts.Resume(edits.held_by)):
-            wake(transaction, row.key, revise=True)
-            changed.add(row.id)
-    for name, retire_after in edits.removes.items():
-        changed.add(id_ := _in_service(transaction, name).id)
-        remove(transaction, id_, retire_after, by)
-    foretell(transaction, definitions, changed)
-    return stored
-
-
-def _expect(transaction: Transaction, name: str, expected: int) -> None:
-    row, version = named(transaction, name), 0
-    if row is not None and row.removed_at is None:
-        version = transaction.execute(Q.newest_version, (row.key,)).fetchone()[0]
-    if version != expected:
-        raise VersionConflict(name, expected, version)
-
-
-def _in_service(transaction: Transaction, name: str) -> JobRow:
-    row = named(transaction, name)
-    if row is None or row.removed_at is not None:
-        raise NotFound("job", name)
-    return row
 
 
 def _create(transaction: Transaction, job: Job, by: str) -> Stored:
@@ -186,22 +183,11 @@ def _version(key: int, job: Job, version: int, in_force_after: int | None, now: 
     return key, version, *said, in_force_after, now, by
 
 
-def rename(transaction: Transaction, definitions: Definitions, job_id: str, name: str, by: str) -> None:
-    """Give the job another name; its id and history stay."""
-    row = with_id(transaction.connection, job_id)
-    if name != row.name and named(transaction, name) is not None:
-        raise DuplicateDefinition(f"there is a job named '{name}' already: remove or rename it first")
-    version, _, _ = transaction.execute(Q.newest_version, (row.key,)).fetchone()
-    _edit(transaction, definitions, row, replace(definition_of(transaction, definitions, row, version), name=name), by)
-
-
-def remove(transaction: Transaction, job_id: str, retire_after: timedelta, by: str) -> None:
-    """Take the job out of service: nothing new is created, what was not claimed is canceled."""
-    row, now = with_id(transaction.connection, job_id), transaction.now
+def _retire(transaction: Transaction, row: JobRow, retire_after: timedelta, by: str) -> None:
+    now = transaction.now
     transaction.execute(Q.remove_job, (now, by, row.key))
     transaction.execute(Q.add_needs, (RETIRED,))
     transaction.execute(Q.retire_job, (now + rows.length(retire_after), RETIRED, row.key))
-    wake(transaction, row.key, revise=True)
 
 
 # --------------------------------------------------------------------------------------------------- the questions

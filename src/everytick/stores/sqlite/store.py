@@ -16,11 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from everytick.domain.changes import Change
 from everytick.domain.decisions import Plan, Span
 from everytick.domain.definers import Undefined
 from everytick.domain.facts import Fact
 from everytick.domain.fired import Fired
-from everytick.domain.job import Job
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.occurrence import Cause
@@ -36,7 +36,6 @@ from everytick.stores.base import (
     Commit,
     CommitAnswer,
     Committed,
-    Edits,
     JobRecord,
     NodeRecord,
     NodeScope,
@@ -57,7 +56,6 @@ from everytick.stores.sqlite import (
     asking,
     definers,
     history,
-    job_rows,
     jobs,
     lending,
     nodes,
@@ -207,17 +205,6 @@ class SqliteStore:
         await self._show_parked()
         return result
 
-    async def _change(self, job_id: str, work: Callable[[Transaction], T]) -> T:
-        """Do the work and, unless it answers that nothing changed, write down when the job runs next."""
-
-        def changing(writing: Transaction) -> T:
-            answer = work(writing)
-            if answer is not False:
-                job_rows.foretell(writing, self._definitions, [job_id])
-            return answer
-
-        return await self._write(changing)
-
     async def _show_parked(self) -> None:
         if found := self._definitions.unshown():
             await self._writer.write(lambda transaction: jobs.show_parked(transaction, found))
@@ -324,17 +311,9 @@ class SqliteStore:
 
     # -------------------------------------------------------------------------------------------------- the jobs
 
-    async def put(self, job: Job, *, expected_version: int | None = None, by: str = "") -> Stored:
-        """Create the job or make this its next version; an equal definition changes nothing."""
-        return await self._write(lambda writing: jobs.put(writing, self._definitions, job, expected_version, by))
-
-    async def put_all(self, jobs: Sequence[Job], *, by: str = "") -> Sequence[Stored]:
-        """Do to each of these, no two of one name, what `put` does, all together or not at all."""
-        return await self.apply(Edits(tuple(jobs)), by=by)
-
-    async def apply(self, edits: Edits, *, by: str = "") -> Sequence[Stored]:
-        """Do everything that the edits say in one transaction, or nothing; return what came of each put."""
-        return await self._write(lambda writing: jobs.apply(writing, self._definitions, edits, by))
+    async def apply(self, changes: Sequence[Change], by: str = "") -> list[Stored]:
+        """Do every change in one transaction, or nothing; return what came of each."""
+        return await self._write(lambda writing: jobs.apply(writing, self._definitions, changes, by))
 
     async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
         """Return those of the jobs that exist; one whose definition cannot be read is among `parked`."""
@@ -364,14 +343,6 @@ class SqliteStore:
     async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
         """Write down what was fired without this store; return for each run whether it is new here."""
         return await self._write(lambda writing: recording.record(writing, job_id, fired))
-
-    async def rename(self, job_id: str, name: str, *, by: str = "") -> None:
-        """Give the job another name; its id and history stay."""
-        await self._change(job_id, lambda writing: jobs.rename(writing, self._definitions, job_id, name, by))
-
-    async def remove(self, job_id: str, *, retire_after: timedelta = timedelta(0), by: str = "") -> None:
-        """Take the job out of service: nothing new is created, what was not claimed is canceled."""
-        await self._change(job_id, lambda writing: jobs.remove(writing, job_id, retire_after, by))
 
     async def define(self, names: Collection[str], left_out: Collection[str] = ()) -> None:
         """Keep the names that a start defines, once under their hash, and mark the jobs that it leaves out."""

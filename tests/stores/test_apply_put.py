@@ -1,4 +1,4 @@
-"""put: create a job or make a new version of it."""
+"""apply with Put: create a job or make a new version of it."""
 
 from datetime import timedelta
 from itertools import pairwise
@@ -9,17 +9,17 @@ from everytick.domain.config import Level, overrides
 from everytick.domain.facts import Amend, Pause, Resume, Trigger
 from everytick.domain.ids import job_id
 from everytick.domain.snapshots import Edition, Missed
-from everytick.errors import DuplicateDefinition, NotFound, TooManyEditions, VersionConflict
+from everytick.errors import DuplicateDefinition, TooManyEditions, VersionConflict
 from everytick.schedules import codec
 from everytick.stores.base import NodeScope, Stored
-from tests.stores.acting import AnyStore, job, occurrences, plan_once, run_one, statuses
+from tests.stores.acting import AnyStore, job, occurrences, plan_once, put, remove, rename, run_one, statuses
 from tests.stores.clock import ManualClock
 from tests.unit.schedules import tides
 
 
 async def test_a_new_job_begins_now_and_is_due_at_once_to_be_looked_at(store: AnyStore, clock: ManualClock) -> None:
     """S1-005, S4-028, S0-002, C-08: the watermark is the store's now, so nothing of the past is made up for."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     record = (await store.get([stored.job_id]))[stored.job_id]
 
     assert stored == Stored(job().id, 1, changed=True)
@@ -38,7 +38,7 @@ async def test_a_job_record_holds_all_that_is_asked_of_it(
 ) -> None:
     """S0-002: id, name, kind of schedule and its text, config, version, switches, the last run, and its times."""
     made = clock.time
-    stored = await store.put(job("report", when, priority=3))
+    stored = await put(store, job("report", when, priority=3))
     record = (await store.get([stored.job_id]))[stored.job_id]
     assert (record.job.id, record.job.name, record.job.version) == (job_id("report"), "report", 1)
     assert record.job.schedule_type == kind
@@ -54,7 +54,7 @@ async def test_a_job_record_holds_all_that_is_asked_of_it(
     await store.request(stored.job_id, Pause(by="ops"))
     ran = clock.time
     clock.move(minutes=1)
-    await store.put(job("report", when, priority=4, enabled=False))
+    await put(store, job("report", when, priority=4, enabled=False))
     record = (await store.get([stored.job_id]))[stored.job_id]
     assert (record.job.version, record.job.enabled) == (2, False)
     assert (record.job.created_at, record.job.updated_at) == (made, clock.time)
@@ -65,20 +65,20 @@ async def test_a_job_record_holds_all_that_is_asked_of_it(
 
 async def test_an_equal_definition_changes_nothing(store: AnyStore) -> None:
     """C-21, F10: repeated start-ups leave watermark, revision and pause alone."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     await plan_once(store)
     before = await store.get([stored.job_id])
 
-    assert await store.put(job()) == Stored(stored.job_id, 1, changed=False)
+    assert await put(store, job()) == Stored(stored.job_id, 1, changed=False)
     assert await store.get([stored.job_id]) == before
 
 
 async def test_an_edit_is_a_new_version_in_force_after_now(store: AnyStore, clock: ManualClock) -> None:
     """S0-115, C-23: earlier instants belong to the old definition, later ones to the new."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     await plan_once(store)
     clock.move(minutes=30)
-    edited = await store.put(job(when="30 * * * *"), expected_version=1)
+    edited = await put(store, job(when="30 * * * *"), expected=1)
     async with store.due(NodeScope("node-1"), 10) as batch:
         [snapshot] = batch.snapshots
         moments = [(each.job.version, each.in_force_after) for each in snapshot.editions]
@@ -90,10 +90,10 @@ async def test_an_edit_is_a_new_version_in_force_after_now(store: AnyStore, cloc
 
 async def test_editing_never_fires_a_job(store: AnyStore, clock: ManualClock) -> None:
     """F7, F9: the new rule's instants before the edit are not made up for, and it does not wait for the old one's."""
-    await store.put(job())
+    await put(store, job())
     await plan_once(store)
     clock.move(minutes=30)
-    await store.put(job(when="15,45 * * * *"))
+    await put(store, job(when="15,45 * * * *"))
     await plan_once(store)
     assert await occurrences(store) == []
 
@@ -106,26 +106,27 @@ async def test_editing_never_fires_a_job(store: AnyStore, clock: ManualClock) ->
 
 async def test_an_edit_of_an_older_version_is_refused_and_changes_nothing(store: AnyStore) -> None:
     """S0-115, I14: of two edits of the same version exactly one wins."""
-    stored = await store.put(job())
-    await store.put(job(when="30 * * * *"), expected_version=1)
+    stored = await put(store, job())
+    await put(store, job(when="30 * * * *"), expected=1)
     before = await store.get([stored.job_id])
 
     with pytest.raises(VersionConflict) as caught:
-        await store.put(job(when="45 * * * *"), expected_version=1)
+        await put(store, job(when="45 * * * *"), expected=1)
     assert (caught.value.expected, caught.value.found) == (1, 2)
     assert await store.get([stored.job_id]) == before
 
 
 async def test_an_edit_of_a_job_that_is_not_there_is_refused(store: AnyStore) -> None:
-    with pytest.raises(NotFound):
-        await store.put(job(), expected_version=3)
+    with pytest.raises(VersionConflict) as refused:
+        await put(store, job(), expected=3)
+    assert (refused.value.expected, refused.value.found) == (3, 0)
 
 
 async def test_what_was_not_claimed_takes_the_new_version_and_what_has_started_keeps_its_own(
     store: AnyStore, clock: ManualClock
 ) -> None:
     """S0-116: a running occurrence finishes under the version it started with."""
-    await store.put(job(overlap="queue"))
+    await put(store, job(overlap="queue"))
     clock.move(hours=1)
     await plan_once(store)
     await store.claim(NodeScope("node-1"), 1)
@@ -133,48 +134,48 @@ async def test_what_was_not_claimed_takes_the_new_version_and_what_has_started_k
     await plan_once(store)
     assert await statuses(store) == ["running", "queued"]
 
-    await store.put(job(overlap="queue", description="edited"))
+    await put(store, job(overlap="queue", description="edited"))
     assert [each.version for each in await occurrences(store)] == [1, 2]
 
 
 async def test_edits_that_nobody_looks_at_are_bounded(store: AnyStore, clock: ManualClock) -> None:
-    await store.put(job())
+    await put(store, job())
     for number in range(1, 16):
         clock.move(seconds=1)
-        await store.put(job(when=f"{number} * * * *"))
+        await put(store, job(when=f"{number} * * * *"))
     with pytest.raises(TooManyEditions):
-        await store.put(job(description="one too many"))
+        await put(store, job(description="one too many"))
 
     clock.move(seconds=1)
     await plan_once(store)
-    assert (await store.put(job(description="one more"))).version == 17
+    assert (await put(store, job(description="one more"))).version == 17
 
 
 async def test_a_disabled_job_that_was_edited_as_often_as_it_may_be_can_still_be_enabled(
     store: AnyStore, clock: ManualClock
 ) -> None:
     """No node looks, so that nothing makes room for another edit."""
-    await store.put(job())
+    await put(store, job())
     for number in range(1, 15):
         clock.move(seconds=1)
-        await store.put(job(when=f"{number} * * * *", enabled=False))
+        await put(store, job(when=f"{number} * * * *", enabled=False))
     with pytest.raises(TooManyEditions):
-        await store.put(job(enabled=False, description="one too many"))
+        await put(store, job(enabled=False, description="one too many"))
 
     clock.move(seconds=1)
-    assert (await store.put(job(enabled=True))).changed
+    assert (await put(store, job(enabled=True))).changed
     clock.move(seconds=1)
     await plan_once(store)
-    assert (await store.put(job(enabled=False))).changed
+    assert (await put(store, job(enabled=False))).changed
 
 
 async def test_edits_that_change_nothing_of_the_schedule_never_run_out(store: AnyStore, clock: ManualClock) -> None:
     """C-18, C-23: though no node looks, for what is due is named by the newest as by those before it."""
-    stored = await store.put(job(when="30 * * * *", overlap="allow", recovery="execute_all"))
+    stored = await put(store, job(when="30 * * * *", overlap="allow", recovery="execute_all"))
     for number in range(40):
         clock.move(minutes=10)
         edited = job(when="30 * * * *", overlap="allow", recovery="execute_all", description=str(number))
-        assert (await store.put(edited)).version == number + 2
+        assert (await put(store, edited)).version == number + 2
     assert len((await store.look([stored.job_id]))[stored.job_id].editions) <= 16
     await plan_once(store)
     due = [each.scheduled_for.minute for each in await occurrences(store)]
@@ -186,20 +187,20 @@ async def test_edits_of_a_job_whose_schedule_is_held_never_run_out(
     store: AnyStore, clock: ManualClock, held: str
 ) -> None:
     """C-18, C-19: what is past and cannot run is written down, by the definition that named it, each instant once."""
-    stored = await store.put(job(overlap="allow", recovery="execute_all"))
+    stored = await put(store, job(overlap="allow", recovery="execute_all"))
     await plan_once(store)
     begun = clock.time
     if held == "paused":
         await store.request(stored.job_id, Pause(by="ann"))
     for number in range(40):
         when = f"{number % 7} * * * *"
-        await store.put(job(when=when, overlap="allow", recovery="execute_all", enabled=held == "paused"))
+        await put(store, job(when=when, overlap="allow", recovery="execute_all", enabled=held == "paused"))
         await plan_once(store)
         clock.move(hours=1)
     if held == "paused":
         await store.request(stored.job_id, Resume())
     else:
-        await store.put(job(overlap="allow", recovery="execute_all"))
+        await put(store, job(overlap="allow", recovery="execute_all"))
     await plan_once(store)
     spans = await store.spans(stored.job_id, begun, clock.time)
     assert {str(span.why) for span in spans} == {held}
@@ -214,51 +215,51 @@ async def test_a_pause_that_is_caught_up_keeps_what_its_instants_are_named_by(
     store: AnyStore, clock: ManualClock
 ) -> None:
     """C-18: nothing of it is decided before it ends, so that as many schedules are kept as may be, and no more."""
-    stored = await store.put(job(overlap="allow", recovery="execute_all"))
+    stored = await put(store, job(overlap="allow", recovery="execute_all"))
     await plan_once(store)
     await store.request(stored.job_id, Pause(missed=Missed.CATCH_UP))
     for number in range(1, 16):
         clock.move(hours=1)
-        await store.put(job(when=f"{number} * * * *", overlap="allow", recovery="execute_all"))
+        await put(store, job(when=f"{number} * * * *", overlap="allow", recovery="execute_all"))
         await plan_once(store)
     with pytest.raises(TooManyEditions):
-        await store.put(job())
+        await put(store, job())
     clock.move(hours=1)
     await store.request(stored.job_id, Resume())
     await plan_once(store)
     due = [each.scheduled_for.minute for each in await occurrences(store)]
     assert due == list(range(16))
-    assert (await store.put(job())).changed
+    assert (await put(store, job())).changed
 
 
 async def test_a_rename_keeps_id_watermark_and_history(store: AnyStore, clock: ManualClock) -> None:
     """C-22, C-25: the name is new, the id is not, and the old name is free for another job."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     before = (await store.get([stored.job_id]))[stored.job_id]
-    await store.rename(stored.job_id, "summary")
+    await rename(store, stored.job_id, "summary")
     after = (await store.get([stored.job_id]))[stored.job_id]
 
     assert after.job.name == "summary"
     assert after.job.id == stored.job_id
     assert after.watermark == before.watermark
     assert len(await occurrences(store, stored.job_id)) == 1
-    other = await store.put(job())
+    other = await put(store, job())
     assert other.job_id != stored.job_id
     with pytest.raises(DuplicateDefinition):
-        await store.rename(other.job_id, "summary")
+        await rename(store, other.job_id, "summary")
 
 
 async def test_removing_cancels_what_waits_and_lets_run_what_runs(store: AnyStore, clock: ManualClock) -> None:
     """S0-133, C-22: history stays, running ones finish, unclaimed ones are canceled."""
-    stored = await store.put(job(overlap="queue"))
+    stored = await put(store, job(overlap="queue"))
     clock.move(hours=1)
     await plan_once(store)
     await store.claim(NodeScope("node-1"), 1)
     clock.move(hours=1)
     await plan_once(store)
-    await store.remove(stored.job_id)
+    await remove(store, stored.job_id)
     await plan_once(store)
 
     assert await statuses(store) == ["running", "canceled"]
@@ -273,12 +274,12 @@ async def test_a_job_that_comes_back_in_time_keeps_its_watermark(
     store: AnyStore, clock: ManualClock, minutes: int, kept: bool
 ) -> None:
     """C-22: within ten minutes it is the same job, later a new one that begins now."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     await plan_once(store)
     begun = (await store.get([stored.job_id]))[stored.job_id].watermark
-    await store.remove(stored.job_id, retire_after=timedelta(minutes=10))
+    await remove(store, stored.job_id, retire_after=timedelta(minutes=10))
     clock.move(minutes=minutes)
-    again = await store.put(job())
+    again = await put(store, job())
     record = (await store.get([again.job_id]))[again.job_id]
 
     assert (again.job_id == stored.job_id) is kept
@@ -297,7 +298,7 @@ async def test_a_job_that_comes_back_in_time_keeps_its_watermark(
 async def test_where_a_new_job_begins(store: AnyStore, clock: ManualClock, begin: object, expected: list[str]) -> None:
     """C-08, S2-012, S0-091."""
     clock.move(seconds=20)
-    await store.put(job(on_create=begin, recovery="execute_all", overlap="allow"))
+    await put(store, job(on_create=begin, recovery="execute_all", overlap="allow"))
     await plan_once(store)
     assert [f"{each.scheduled_for:%Y-%m-%dT%H:%M}" for each in await occurrences(store)] == expected
 
@@ -305,7 +306,7 @@ async def test_where_a_new_job_begins(store: AnyStore, clock: ManualClock, begin
 async def test_immediately_is_a_request_of_its_own(store: AnyStore, clock: ManualClock) -> None:
     """C-08, S3-013: it runs at once and the schedule is not moved."""
     clock.move(minutes=10)
-    await store.put(job(on_create="immediately"))
+    await put(store, job(on_create="immediately"))
     await plan_once(store)
     [made] = await occurrences(store)
     assert (made.cause, made.scheduled_for, made.status) == ("create", clock.time, "pending")
@@ -313,7 +314,7 @@ async def test_immediately_is_a_request_of_its_own(store: AnyStore, clock: Manua
 
 async def test_an_edit_leaves_alone_what_an_occurrence_sets_itself(store: AnyStore, clock: ManualClock) -> None:
     """S0-080: its own overrides come last, whatever version it takes."""
-    stored = await store.put(job(overlap="allow"))
+    stored = await put(store, job(overlap="allow"))
     await plan_once(store)
     for hour, own in ((10, {"queue": "slow"}), (11, {"priority": 7})):
         set_ = overrides(Level.OCCURRENCE, own)
@@ -322,7 +323,7 @@ async def test_an_edit_leaves_alone_what_an_occurrence_sets_itself(store: AnySto
     for _ in range(2):
         clock.move(hours=1)
         await plan_once(store)
-    await store.put(job(overlap="allow", queue="fast", priority=9))
+    await put(store, job(overlap="allow", queue="fast", priority=9))
     clock.move(hours=1)
     await plan_once(store)
 
@@ -338,9 +339,9 @@ async def test_a_schedule_of_ones_own_is_kept_and_read_back(store: AnyStore, mon
     """S0-037: an equal one changes nothing."""
     monkeypatch.setattr(codec, "_registered", {"tide": tides.read})
     written = job(when="tide: 2026-11-15T00:00:00+00:00")
-    stored = await store.put(written)
+    stored = await put(store, written)
     record = (await store.get([stored.job_id]))[stored.job_id]
 
     assert record.job.schedule == written.schedule
-    assert not (await store.put(written)).changed
+    assert not (await put(store, written)).changed
     await plan_once(store)

@@ -1,4 +1,4 @@
-"""request, pause, resume and cancel: people act on a job."""
+"""request: people act on a job by facts."""
 
 import pytest
 
@@ -8,13 +8,13 @@ from everytick.domain.payload import payload
 from everytick.domain.snapshots import Missed
 from everytick.errors import JobDisabled, NotFound, OccurrenceExists
 from everytick.stores.base import NodeScope
-from tests.stores.acting import AnyStore, claim_one, job, occurrences, plan_once, run_one, statuses
+from tests.stores.acting import AnyStore, claim_one, job, occurrences, plan_once, put, run_one, statuses
 from tests.stores.clock import ManualClock
 
 
 async def test_a_trigger_runs_at_once_and_does_not_move_the_schedule(store: AnyStore, clock: ManualClock) -> None:
     """S1-022."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     await plan_once(store)
     clock.move(minutes=10)
     before = (await store.get([stored.job_id]))[stored.job_id].wake_at
@@ -32,7 +32,7 @@ async def test_a_request_takes_the_time_of_the_store_and_is_never_from_the_futur
     store: AnyStore, clock: ManualClock, known: bool
 ) -> None:
     """C-05: nobody needs to know the time to ask for something now."""
-    stored = await store.put(job(overlap="allow"))
+    stored = await put(store, job(overlap="allow"))
     if known:
         await store.request(stored.job_id, Trigger("before"))
         await plan_once(store)
@@ -46,7 +46,7 @@ async def test_a_request_takes_the_time_of_the_store_and_is_never_from_the_futur
 
 async def test_the_same_key_is_the_same_occurrence(store: AnyStore, clock: ManualClock) -> None:
     """S0-057: with another payload it is refused, before and after it was planned."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     ask = Trigger("k", payload(1))
     id_ = (await store.request(stored.job_id, ask)).id
     for _ in range(2):
@@ -59,7 +59,7 @@ async def test_the_same_key_is_the_same_occurrence(store: AnyStore, clock: Manua
 
 async def test_a_disabled_job_takes_no_requests_and_creates_nothing(store: AnyStore, clock: ManualClock) -> None:
     """S0-132, S1-024."""
-    stored = await store.put(job(enabled=False))
+    stored = await put(store, job(enabled=False))
     clock.move(hours=3)
     await plan_once(store)
     with pytest.raises(JobDisabled):
@@ -78,7 +78,7 @@ async def test_what_is_not_there_is_not_found(store: AnyStore, clock: ManualCloc
 
 async def test_a_pause_across_three_ticks_is_three_skipped_entries(store: AnyStore, clock: ManualClock) -> None:
     """S1-036, S0-043, S0-044, F6: resuming fires only what is still to come."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     await plan_once(store)
     await store.request(stored.job_id, Pause(reason="maintenance", by="ada"))
     begun = clock.time
@@ -100,7 +100,7 @@ async def test_a_pause_across_three_ticks_is_three_skipped_entries(store: AnySto
 
 async def test_a_pause_that_catches_up_follows_the_recovery(store: AnyStore, clock: ManualClock) -> None:
     """C-18, F5."""
-    stored = await store.put(job(recovery="execute_all"))
+    stored = await put(store, job(recovery="execute_all"))
     await store.request(stored.job_id, Pause(missed=Missed.CATCH_UP))
     clock.move(hours=3, minutes=10)
     await plan_once(store)
@@ -111,7 +111,7 @@ async def test_a_pause_that_catches_up_follows_the_recovery(store: AnyStore, clo
 
 
 async def test_a_pause_ends_by_itself(store: AnyStore, clock: ManualClock) -> None:
-    stored = await store.put(job())
+    stored = await put(store, job())
     await plan_once(store)
     until = clock.time.replace(hour=10, minute=30)
     await store.request(stored.job_id, Pause(until=until))
@@ -126,7 +126,7 @@ async def test_a_pause_ends_by_itself(store: AnyStore, clock: ManualClock) -> No
 
 async def test_a_pause_puts_back_what_nobody_claimed_and_honours_requests(store: AnyStore, clock: ManualClock) -> None:
     """I13, S4-024: no claim commits after the pause; what people ask for is not held."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     assert await statuses(store) == ["pending"]
@@ -145,7 +145,7 @@ async def test_a_pause_puts_back_what_nobody_claimed_and_honours_requests(store:
 
 
 async def test_canceling_ends_what_waits_and_asks_what_runs(store: AnyStore, clock: ManualClock) -> None:
-    await store.put(job(overlap="queue"))
+    await put(store, job(overlap="queue"))
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
@@ -162,7 +162,7 @@ async def test_canceling_ends_what_waits_and_asks_what_runs(store: AnyStore, clo
 
 
 async def test_a_bell_rings_for_what_somebody_may_wait_for(store: AnyStore, clock: ManualClock) -> None:
-    stored = await store.put(job())
+    stored = await put(store, job())
     assert await store.bell(20)
     assert not await store.bell(0)
     await store.request(stored.job_id, Trigger("k"))
@@ -173,7 +173,7 @@ async def test_a_backfill_fills_what_is_missing_and_leaves_alone_what_is_there(
     store: AnyStore, clock: ManualClock
 ) -> None:
     """Planning.md, ids: the id is made of job and instant, so an instant that ran is not run again."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     await run_one(store)
@@ -186,7 +186,7 @@ async def test_a_backfill_fills_what_is_missing_and_leaves_alone_what_is_there(
 
 async def test_a_payload_that_is_the_jobs_own_says_nothing_new(store: AnyStore, clock: ManualClock) -> None:
     """The same key with the job's own payload is the same request, before and after it was planned."""
-    stored = await store.put(job(payload={"x": 1}))
+    stored = await put(store, job(payload={"x": 1}))
     ask = Trigger("k", payload({"x": 1}))
     id_ = (await store.request(stored.job_id, ask)).id
     await plan_once(store)
@@ -196,7 +196,7 @@ async def test_a_payload_that_is_the_jobs_own_says_nothing_new(store: AnyStore, 
 
 async def test_one_occurrence_can_be_amended(store: AnyStore, clock: ManualClock) -> None:
     """S0-080: it runs with overrides of its own, which are kept with it; the next one is as usual."""
-    stored = await store.put(job())
+    stored = await put(store, job())
     await plan_once(store)
     instant = clock.time.replace(hour=10)
     own = overrides(Level.OCCURRENCE, {"priority": 7, "payload": {"x": 2}})

@@ -1,0 +1,73 @@
+"""Changes of definitions: `apply` of a store does all that it is given in one transaction, or nothing.
+
+Each names one job. `expected` is the version the job was at when the change was made up, 0 for one that was not in
+service; None takes any. It is compared with what is there before the first change.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TypeAlias
+
+from everytick.domain.facts import Pause, Resume
+from everytick.domain.job import Job
+from everytick.domain.values import value
+from everytick.errors import VersionConflict
+
+
+@value
+class Rename:
+    """Give the job another name; its id and history stay."""
+
+    name: str
+    to: str
+    expected: int | None = None
+
+
+@value
+class Put:
+    """Create the job or make this its next version; an equal definition changes nothing."""
+
+    job: Job
+    expected: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the job."""
+        return self.job.name
+
+
+@value
+class Tell:
+    """Hold the schedule of the job, or let it go."""
+
+    name: str
+    fact: Pause | Resume
+    expected: int | None = None
+
+
+@value
+class Remove:
+    """Take the job out of service: nothing new is created, and `retire_after` from now the unclaimed is canceled."""
+
+    name: str
+    retire_after: timedelta = timedelta(0)
+    expected: int | None = None
+
+
+Change: TypeAlias = Rename | Put | Tell | Remove
+
+ORDER: tuple[type[Change], ...] = (Rename, Put, Tell, Remove)
+"""Renames come first, so that what follows names each job as it is called then; no job is put twice."""
+
+
+def in_order(changes: Sequence[Change]) -> list[tuple[int, Change]]:
+    """Return the changes in the order in which they are done, each with its place in the answer."""
+    return sorted(enumerate(changes), key=lambda each: ORDER.index(type(each[1])))
+
+
+def refuse_unexpected(changes: Sequence[Change], versions: Mapping[str, int]) -> None:
+    """Return if every job is at the version its change expects, by these versions of the jobs in service."""
+    for change in changes:
+        found = versions.get(change.name, 0)
+        if change.expected is not None and change.expected != found:
+            raise VersionConflict(change.name, change.expected, found)
