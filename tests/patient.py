@@ -18,8 +18,8 @@ from everytick.testing.virtual import VirtualLoop
 
 _WRITES = frozenset(
     {
-        *("put", "put_all", "rename", "remove", "pause", "resume", "request", "adjust", "reschedule", "cancel"),
-        *("commit_plans", "commit_steps", "take", "orphans", "record", "apply"),
+        *("apply", "request", "retire"),
+        *("commit_plans", "commit_steps", "take", "orphans", "record"),
     }
 )
 

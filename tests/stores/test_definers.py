@@ -102,8 +102,8 @@ async def test_a_set_is_forgotten_a_day_after_the_last_node_that_names_it(store:
     await put(store, job("a"))
     await store.define(["b"])
     await store.define(["c"])
-    await store.register("node-1", replace(FACTS, defines=(hash_of("b"),)))
+    await store.beat("node-1", [], replace(FACTS, defines=(hash_of("b"),)))
     clock.move(hours=25)
-    await store.register("node-1", replace(FACTS, defines=(hash_of("b"),), pid=1))
+    await store.beat("node-1", [], replace(FACTS, defines=(hash_of("b"),), pid=1))
     await store.define([], left_out=["a"])
     assert {each.hash for each in (await store.undefined()).sets} == {hash_of("b"), hash_of("")}

@@ -24,14 +24,14 @@ FACTS = NodeFacts(
 
 
 async def test_what_a_node_says_of_itself_reads_back_equal(store: AnyStore, clock: ManualClock) -> None:
-    await store.register("node-1", FACTS)
+    await store.beat("node-1", [], FACTS)
     [found] = await store.nodes()
     assert (found.id, found.beat_at, found.holds) == ("node-1", clock.time, 0)
     assert found.facts == FACTS
 
 
 async def test_neither_a_beat_nor_a_claim_forgets_what_a_node_said(store: AnyStore, clock: ManualClock) -> None:
-    await store.register("node-1", FACTS)
+    await store.beat("node-1", [], FACTS)
     await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
@@ -42,9 +42,9 @@ async def test_neither_a_beat_nor_a_claim_forgets_what_a_node_said(store: AnySto
 
 
 async def test_a_node_may_say_something_else_later(store: AnyStore, clock: ManualClock) -> None:
-    await store.register("node-1", FACTS)
+    await store.beat("node-1", [], FACTS)
     now = replace(FACTS, broken_files=())
-    await store.register("node-1", now)
+    await store.beat("node-1", [], now)
     assert [each.facts for each in await store.nodes()] == [now]
 
 
@@ -54,15 +54,15 @@ async def test_one_that_only_beats_is_known_without_facts(store: AnyStore, clock
 
 
 async def test_long_gone_nodes_are_forgotten_unless_they_hold_something(store: AnyStore, clock: ManualClock) -> None:
-    await store.register("gone", FACTS)
-    await store.register("node-1", FACTS)
+    await store.beat("gone", [], FACTS)
+    await store.beat("node-1", [], FACTS)
     await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     await claim_one(store)
     clock.move(days=6)
-    await store.register("new", FACTS)
+    await store.beat("new", [], FACTS)
     assert [each.id for each in await store.nodes()] == ["gone", "new", "node-1"]
     clock.move(days=2)
-    await store.register("new", FACTS)
+    await store.beat("new", [], FACTS)
     assert [each.id for each in await store.nodes()] == ["new", "node-1"]

@@ -12,9 +12,10 @@ from everytick.domain.nodes import NodeFacts, bounded_files, bounded_jobs
 from everytick.node.clock import NodeClock
 from everytick.node.definers import DefinedNames
 from everytick.node.offset import Offset
+from everytick.node.owned_keys import OwnedKeys
 from everytick.node.settings import NodeSettings
 from everytick.schedules.timezones import zone_data
-from everytick.stores.addresses import AnyStore
+from everytick.stores.protocols import RunStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,16 +26,17 @@ class Facts:
 
     def __init__(
         self,
-        store: AnyStore,
+        store: RunStore,
         node: str,
         settings: NodeSettings,
         application: str,
         clock: NodeClock,
         offset: Offset,
         defined: DefinedNames,
+        owned: OwnedKeys,
     ) -> None:
         self._store, self._node, self._settings, self._application = store, node, settings, application
-        self._clock, self._offset, self._defined = clock, offset, defined
+        self._clock, self._offset, self._defined, self._owned = clock, offset, defined, owned
         self._told: NodeFacts | None = None
         self.broken_files: Mapping[str, str] = {}
         self.stale_jobs: Mapping[str, str] = {}
@@ -59,7 +61,8 @@ class Facts:
             defines=self._defined.hashes,
         )
         if facts != self._told:
-            await self._store.register(self._node, facts)
+            # The next beat obeys what this one is told: before the start nothing may be adopted.
+            await self._store.beat(self._node, self._owned.named(), facts)
             self._told = facts
 
 

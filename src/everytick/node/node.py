@@ -94,8 +94,8 @@ class Node:
         self.health = Health(self.inbox, monotonic, settings.node_timeout.total_seconds(), bound.total_seconds())
         self.clock = NodeClock(monotonic)
         self.offset = offset or Offset()
-        names = defined or DefinedNames()
-        self._facts = Facts(store, self.name, settings, application, self.clock, self.offset, names)
+        self._owned, names = OwnedKeys(), defined or DefinedNames()
+        self._facts = Facts(store, self.name, settings, application, self.clock, self.offset, names, self._owned)
         self._store, self._settings, self._catalogue, self._application = store, settings, catalogue, application
         self._labels = OwnLabels(application, settings) if labels is None else labels
         self.scope = Scope(self.name, application, settings, catalogue, self._labels)
@@ -103,7 +103,6 @@ class Node:
         self._logs = Logs(settings.log_folder, self.name)
         patience = settings.hook_timeout.total_seconds()
         self.reporter = Reporter(store, store, store, self.scope, hooks or HookTable(), self.health, patience)
-        self._owned = OwnedKeys()
         tools = Tools(
             settings,
             catalogue,

@@ -158,18 +158,18 @@ class RunStore(Protocol):
         """Write each step, on the condition that the claim's fence and token are still the occurrence's."""
         ...
 
-    async def register(self, node: str, facts: NodeFacts) -> None:
-        """Keep what the node says of itself, which is a sign of life; nodes that are long gone are forgotten."""
-        ...
+    async def beat(self, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:
+        """Say that the node lives and what it holds; the answer says what the store knows better.
 
-    async def beat(self, node: str, keys: Collection[ClaimKey]) -> Orders:
-        """Say that the node lives and what it holds; the answer says what the store knows better."""
+        It raises the node's `beats` by one. `facts` are what the node says of itself from now on; with
+        them, nodes that are long gone are forgotten.
+        """
         ...
 
     async def leave(self, node: str) -> None:
         """Say that the node beats no more: its beats are 0, and what it still holds is an orphan at once.
 
-        That is the last that is heard of it.
+        This is no beat: a beat raises `beats`, and only a goodbye says that no process has this name.
         """
         ...
 

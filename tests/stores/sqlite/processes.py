@@ -13,7 +13,7 @@ from pathlib import Path
 from everytick.stores.sqlite import opening
 from everytick.stores.base import NodeScope
 from everytick.stores.sqlite.store import SqliteStore
-from tests.stores.acting import job
+from tests.stores.acting import job, put
 from tests.stores.clock import ManualClock
 path = Path(sys.argv[1])
 def die(): os.kill(os.getpid(), signal.SIGKILL)

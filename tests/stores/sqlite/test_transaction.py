@@ -239,12 +239,12 @@ async def test_a_kill_around_the_commit_of_a_transaction_leaves_both_or_neither(
 ) -> None:
     """The task's rows and its success: never one without the other."""
     code = """
-from tests.stores.acting import began, claim_one, ended, plan_once
+from tests.stores.acting import began, claim_one, ended, plan_once, put
 async def main():
     clock = ManualClock()
     store = SqliteStore(path, clock=clock)
     await store.open()
-    await store.put(job())
+    await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)

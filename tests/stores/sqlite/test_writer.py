@@ -72,7 +72,7 @@ async def main():
     store = SqliteStore(path)
     await store.open()
     for number in range(100):
-        await store.put(job(f"{sys.argv[2]}-{number}"))
+        await put(store, job(f"{sys.argv[2]}-{number}"))
     await store.close()
 asyncio.run(main())
 """

@@ -71,13 +71,13 @@ async def test_what_no_living_node_can_run_is_told_with_the_reason(told: Told) -
     await told.until(at(10))
     [record] = await told.tick.jobs()
     facts = NodeFacts("1.0", "3.11.4", "2025b (system)", "h", 7, 50, ("default",), START)
-    await told.store.register("one", replace(facts, unknown_targets=((record.job.id, "there is no module x"),)))
+    await told.store.beat("one", [], replace(facts, unknown_targets=((record.job.id, "there is no module x"),)))
 
     found = await told.asked(at(10))
     assert found.verdict is Verdict.UNKNOWN_TARGET
     assert "it is pending, and no living node can run it: there is no module x" in found.text
 
-    await told.store.register("two", replace(facts, met=(record.needs,)))
+    await told.store.beat("two", [], replace(facts, met=(record.needs,)))
     assert (await told.asked(at(10))).verdict is Verdict.WAITING_FOR_A_SLOT
 
 
@@ -86,13 +86,13 @@ async def test_what_no_node_that_is_up_can_run_is_told_so(told: Told) -> None:
     await told.define()
     told.clock.move(hours=3)
     facts = NodeFacts("1.0", "3.11.4", "2025b (system)", "h", 7, 50, ("default",), START, met=("", "code:other"))
-    await told.store.register("other", facts)
+    await told.store.beat("other", [], facts)
     found = await told.asked(at(10))
     assert found.verdict is Verdict.NOT_DECIDED_YET
     assert "no node that can run it is up" in found.text
 
     [record] = await told.tick.jobs()
-    await told.store.register("own", replace(facts, met=(record.needs,)))
+    await told.store.beat("own", [], replace(facts, met=(record.needs,)))
     assert "no node that can run it is up" not in (await told.asked(at(10))).text
 
 

@@ -1,6 +1,7 @@
 """An application with a folder of job files: watched from its start to its stop, mistakes told through its node."""
 
 import asyncio
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from everytick.domain.nodes import NodeFacts
 from everytick.errors import InvalidSetting, StoreUnavailable
 from everytick.node.events import Event, Happening
 from everytick.stores.addresses import store_of
+from everytick.stores.base import ClaimKey, Orders
 
 WITHIN = 30
 
@@ -119,14 +121,14 @@ async def test_a_store_that_is_away_for_a_moment_does_not_keep_a_node_from_start
     """What could not be told is told with the node's facts, once the store answers."""
     write(jobs, "nightly", more=", overlap: skp")
     store = store_of("memory://")
-    register, errors = store.register, [StoreUnavailable("the store", "gone fishing")]
+    beat, errors = store.beat, [StoreUnavailable("the store", "gone fishing")]
 
-    async def sometimes(node: str, facts: NodeFacts) -> None:
-        if facts.broken_files and errors:
+    async def sometimes(node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:
+        if facts is not None and facts.broken_files and errors:
             raise errors.pop()
-        await register(node, facts)
+        return await beat(node, keys, facts)
 
-    store.register = sometimes  # type: ignore[method-assign]
+    store.beat = sometimes  # type: ignore[method-assign]
     async with Everytick(store, jobs=jobs) as tick:
         assert errors == []
         assert tick.node is not None

@@ -199,7 +199,7 @@ def test_nodes_shows_what_each_said_of_itself(cli: Cli, shop: Everytick, address
     async def register() -> None:
         store = store_of(address)
         await store.open()
-        await store.register("host-1", facts)
+        await store.beat("host-1", [], facts)
         await store.close()
 
     asyncio.run(register())
@@ -227,7 +227,7 @@ def test_a_broken_file_is_shown_with_the_jobs_that_go_on(cli: Cli, shop: Everyti
     async def register(facts: NodeFacts) -> None:
         store = store_of(address)
         await store.open()
-        await store.register("host-1", facts)
+        await store.beat("host-1", [], facts)
         await store.close()
 
     assert {row[6] for row in cli("list").rows} == {""}
@@ -264,7 +264,7 @@ def test_what_a_silent_node_said_of_its_files_is_not_shown(cli: Cli, shop: Every
     async def fall_silent() -> None:
         store = store_of(address)
         await store.open()
-        await store.register("host-1", replace(facts, broken_files=(("jobs/n.yaml", "bad"),)))
+        await store.beat("host-1", [], replace(facts, broken_files=(("jobs/n.yaml", "bad"),)))
         begun = await store.now()
         while await store.now() - begun < timedelta(milliseconds=100):
             await store.bell(0.02)
@@ -289,7 +289,7 @@ def test_a_job_that_no_living_node_can_run_is_shown_as_an_unknown_target(
         store = store_of(address)
         await store.open()
         for node, facts in nodes.items():
-            await store.register(node, facts)
+            await store.beat(node, [], facts)
         await store.close()
 
     asyncio.run(register(one=ignorant, other=replace(facts, application="other", met=("", "code:other"))))

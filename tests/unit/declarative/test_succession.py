@@ -78,7 +78,7 @@ class Life:
 @pytest.fixture
 async def life() -> Life:
     made = Life()
-    await made.store.register("it", facts(at("11:00")))
+    await made.store.beat("it", [], facts(at("11:00")))
     return made
 
 
@@ -114,7 +114,7 @@ async def test_one_that_said_goodbye_is_dead_at_once(life: Life) -> None:
     """C-43: and lives again if it comes back."""
     await life.store.leave("it")
     assert not await life.lives()
-    await life.store.register("it", facts(at("11:00")))
+    await life.store.beat("it", [], facts(at("11:00")))
     assert await life.lives()
 
 
@@ -128,7 +128,7 @@ async def test_one_whose_process_is_gone_is_dead_at_once(life: Life) -> None:
 
 async def test_instances_are_the_nodes_of_one_scheduler(life: Life) -> None:
     """C-43."""
-    await life.store.register("another", facts(at("11:00"), "declarative:nightly"))
+    await life.store.beat("another", [], facts(at("11:00"), "declarative:nightly"))
     await life.store.beat("unknown", ())
 
     assert await life.instances.all() == [instance("it", at("11:00"))]

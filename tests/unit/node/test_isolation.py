@@ -10,6 +10,7 @@ import pytest
 from everytick import Context, Everytick, every
 from everytick.domain.decisions import Plan
 from everytick.domain.facts import Cancel
+from everytick.domain.nodes import NodeFacts
 from everytick.domain.retry import Retry
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import Step
@@ -236,10 +237,10 @@ class Deaf(MemoryStore):
 
     is_deaf = False
 
-    async def beat(self, node: str, keys: Collection[ClaimKey]) -> Orders:
+    async def beat(self, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:
         if self.is_deaf:
             await asyncio.Event().wait()
-        return await super().beat(node, keys)
+        return await super().beat(node, keys, facts)
 
 
 def test_a_node_that_was_not_heard_of_for_too_long_begins_nothing_it_had_claimed_ahead() -> None:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from everytick.domain.nodes import NodeFacts
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus
 from everytick.domain.steps import Step
 from everytick.errors import StoreUnavailable
@@ -67,9 +68,9 @@ class Unsteady(MemoryStore):
             raise StoreUnavailable("the store", "the reply was lost")
         return found
 
-    async def beat(self, node: str, keys: Collection[ClaimKey]):  # type: ignore[no-untyped-def]
+    async def beat(self, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:
         self._answer()
-        return await super().beat(node, keys)
+        return await super().beat(node, keys, facts)
 
 
 async def _silence(node: Node) -> None:
@@ -458,10 +459,10 @@ def test_a_store_that_hangs_turns_readiness_red_within_fifteen_seconds() -> None
                 await passing(10_000)
             return await super().ahead(scope)
 
-        async def beat(self, node: str, keys: Collection[ClaimKey]) -> Orders:
+        async def beat(self, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:
             if self.hangs:
                 await passing(10_000)
-            return await super().beat(node, keys)
+            return await super().beat(node, keys, facts)
 
     async def story(world: World) -> None:
         store = world.store

@@ -15,6 +15,7 @@ from datetime import datetime
 from everytick.domain.decisions import Plan, Why
 from everytick.domain.fired import Fired, FiredRun
 from everytick.domain.needs import RETIRED
+from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import ENDED
@@ -224,12 +225,12 @@ class LocalStore(MemoryStore):
         own = {claim.handle for claim, _ in ours}
         return [next(here if claim.handle in own else there) for claim, _ in steps]
 
-    async def beat(self, node: str, keys: Collection[ClaimKey]) -> Orders:
+    async def beat(self, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:
         """Say that the node lives; what is the home's and the node has let go of is forgotten."""
         held = {key.handle for key in keys}
         for handle in [each for each in self._keys if each not in held]:
             self._drop(self._tables.handles[handle])
-        return await super().beat(node, keys)
+        return await super().beat(node, keys, facts)
 
     async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
         """Show people what is running, where they look for it; while the home is away nobody looks."""

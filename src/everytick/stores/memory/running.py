@@ -43,22 +43,13 @@ class Running(Base):
         now = self._now()
         return [self._commit_step(claim, step, now) for claim, step in steps]
 
-    async def register(self, node: str, facts: NodeFacts) -> None:
-        """Keep what the node says of itself, which is a sign of life; nodes that are long gone are forgotten."""
-        now = self._now()
-        self._hear(node, now).facts = facts
-        for gone in [each for each, known in self._nodes.items() if now - known.beat_at > NODES_KEPT]:
-            if not self._tables.held.get(gone):
-                del self._nodes[gone]
-        named = {each for known in self._nodes.values() if known.facts is not None for each in known.facts.defines}
-        for each in list(self._name_sets.values()):
-            if each.hash not in named and now - each.stored_at > NAME_SETS_KEPT:
-                del self._name_sets[each.hash]
-
-    async def beat(self, node: str, keys: Collection[ClaimKey]) -> Orders:
+    async def beat(self, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:
         """Say that the node lives and what it holds; the answer says what the store knows better."""
         now = self._now()
-        self._hear(node, now)
+        row = self._hear(node, now)
+        if facts is not None:
+            row.facts = facts
+            self._forget_nodes(now)
         named, own = set(keys), {_key(row): row for row in self._tables.held[node].values()}
         return Orders(
             cancel=tuple((key, row.cancel) for key, row in own.items() if row.cancel is not None and key in named),
@@ -66,6 +57,16 @@ class Running(Base):
             adopt=tuple(self._claim_of(row) for key, row in own.items() if key not in named),
             parks=tuple(key for key, row in own.items() if key in named and row.job.is_out_of_service(now)),
         )
+
+    def _forget_nodes(self, now: datetime) -> None:
+        """Forget nodes that are long gone, and the sets of names that only they told of."""
+        for gone in [each for each, known in self._nodes.items() if now - known.beat_at > NODES_KEPT]:
+            if not self._tables.held.get(gone):
+                del self._nodes[gone]
+        named = {each for known in self._nodes.values() if known.facts is not None for each in known.facts.defines}
+        for each in list(self._name_sets.values()):
+            if each.hash not in named and now - each.stored_at > NAME_SETS_KEPT:
+                del self._name_sets[each.hash]
 
     async def leave(self, node: str) -> None:
         """Say that the node beats no more: its beats are 0, and what it still holds is an orphan at once."""

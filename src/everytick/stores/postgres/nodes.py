@@ -1,24 +1,16 @@
-"""register and nodes: what nodes say of themselves, and who asks."""
+"""leave and nodes: which nodes there are, and what they said of themselves."""
 
 import json
 from collections.abc import Sequence
 
-from everytick.domain.nodes import NodeFacts, facts_from
-from everytick.stores.base import NAME_SETS_KEPT, NODES_KEPT, ClaimKey, NodeRecord
+from everytick.domain.nodes import facts_from
+from everytick.stores.base import ClaimKey, NodeRecord
 from everytick.stores.postgres.base import Base
 from everytick.stores.postgres.door import patiently
 
 
 class Nodes(Base):
     """What nodes say of themselves."""
-
-    @patiently
-    async def register(self, node: str, facts: NodeFacts) -> None:
-        """Keep what the node says of itself, which is a sign of life; nodes that are long gone are forgotten."""
-        async with self._door.connection() as db:
-            await db.execute(self._sql.register_node, node, json.dumps(facts.as_data()))
-            await db.execute(self._sql.forget_nodes, NODES_KEPT)
-            await db.execute(self._sql.forget_name_sets, NAME_SETS_KEPT)
 
     @patiently
     async def leave(self, node: str) -> None:

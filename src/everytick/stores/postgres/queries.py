@@ -153,7 +153,6 @@ class Queries:
     purge_occurrences: str
     purge_job: str
     keep_runs: str
-    register_node: str
     forget_nodes: str
     add_name_set: str
     name_sets: str

@@ -888,11 +888,12 @@ select seq, fence, claim_token, number, status from everytick.occurrence where s
 select seq, fence, claim_token, number, status from everytick.occurrence where seq = $1 for no key update;
 
 -- beat --
--- Notes that the node lives and returns what the store counts as its own, why it shall stop, and whether its job is
--- disabled or removed for good.
+-- Notes that the node lives, and what it says of itself where it says anything. Returns what the store counts as its
+-- own, why it shall stop, and whether its job is disabled or removed for good.
 with heard as (
-    insert into everytick.node as n (id, beat_at, beats) values ($1, everytick.everytick_now(), 1)
-    on conflict (id) do update set beat_at = excluded.beat_at, beats = n.beats + 1
+    insert into everytick.node as n (id, beat_at, facts, beats) values ($1, everytick.everytick_now(), $2, 1)
+    on conflict (id) do update
+       set beat_at = excluded.beat_at, facts = coalesce(excluded.facts, n.facts), beats = n.beats + 1
 )
 select o.seq, o.fence, o.claim_token, o.cancel,
        «disabled» or exists (select from everytick.job_state s
@@ -1617,11 +1618,6 @@ with made as (
     returning task
 )
 select count(*)::int from kept having exists (select from made);
-
--- register_node --
--- Notes that the node lives and what it says of itself.
-insert into everytick.node as n (id, beat_at, facts, beats) values ($1, everytick.everytick_now(), $2, 1)
-on conflict (id) do update set beat_at = excluded.beat_at, facts = excluded.facts, beats = n.beats + 1;
 
 -- forget_nodes --
 -- Forgets nodes that have been silent for so long and hold nothing; what another forgets at this moment is passed over.

@@ -48,7 +48,7 @@ class Recording(Purging):
                 await db.execute(self._sql.record_success, job, *_end(run))
             for owner in {run.owner for run in fired.runs if run.owner is not None}:
                 # Like a claim it is a sign of life: others must not take its owner for dead at once.
-                await db.execute(self._sql.beat, owner)
+                await db.execute(self._sql.beat, owner, None)
             await self._wake(db, job, now)
         return handles
 

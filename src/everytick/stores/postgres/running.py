@@ -1,16 +1,18 @@
 """claim, commit_steps, beat, orphans and their kin: one owner at a time, and nothing recorded without its fence."""
 
+import json
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from operator import itemgetter
 
 from everytick.domain.decisions import Why
+from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.domain.steps import Row as Written
-from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Orders, new_token
+from everytick.stores.base import NAME_SETS_KEPT, NODES_KEPT, Claim, ClaimKey, Commit, NodeScope, Orders, new_token
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, columns, lean_columns, occurrence_key
 from everytick.stores.postgres.claims import RIPE, place_in_line
@@ -62,11 +64,14 @@ class Running(Base):
         return [answers[place] for place in range(len(steps))]
 
     @patiently
-    async def beat(self, node: str, keys: Collection[ClaimKey]) -> Orders:
+    async def beat(self, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:
         """Say that the node lives and what it holds; the answer says what the store knows better."""
         named = set(keys)
         async with self._door.connection() as db:
-            held = await db.fetch(self._sql.beat, node)
+            held = await db.fetch(self._sql.beat, node, None if facts is None else json.dumps(facts.as_data()))
+            if facts is not None:
+                await db.execute(self._sql.forget_nodes, NODES_KEPT)
+                await db.execute(self._sql.forget_name_sets, NAME_SETS_KEPT)
             own = {ClaimKey(*key): cancel for *key, cancel, _ in held}
             unnamed = [key.handle for key in own if key not in named]
             adopted: list[Claim] = []

@@ -1,4 +1,4 @@
-"""register and nodes: what nodes say of themselves, and who asks."""
+"""Nodes: that they live, what they say of themselves, and who asks."""
 
 import json
 import sqlite3
@@ -10,8 +10,11 @@ from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.writer import Transaction
 
 
-def register(transaction: Transaction, node: str, facts: NodeFacts) -> None:
-    """Keep what the node says of itself, which is a sign of life; nodes that are long gone are forgotten."""
+def hear(transaction: Transaction, node: str, facts: NodeFacts | None) -> None:
+    """Note that the node lives and what it says of itself; then nodes that are long gone are forgotten."""
+    if facts is None:
+        transaction.execute(Q.beat, (node, transaction.now))
+        return
     transaction.execute(Q.register_node, (node, transaction.now, json.dumps(facts.as_data())))
     transaction.execute(Q.forget_nodes, (transaction.now - rows.length(NODES_KEPT),))
     transaction.execute(Q.forget_name_sets, (transaction.now - rows.length(NAME_SETS_KEPT),))

@@ -10,12 +10,13 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from everytick.domain.decisions import Why
+from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus, may_move
 from everytick.domain.steps import OccurrenceSnapshot, Row, RunState, Step, rules_of, runs_of
 from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Orders
-from everytick.stores.sqlite import rows
+from everytick.stores.sqlite import nodes, rows
 from everytick.stores.sqlite.bulk import Bulk, in_order
 from everytick.stores.sqlite.compiled import Compiled, Definitions
 from everytick.stores.sqlite.planning import end
@@ -451,9 +452,15 @@ def _ended(claim: Claim, step: Step, ended_at: int, reports: int, now: int) -> C
 # ------------------------------------------------------------------------------------------- beats, orphans, reports
 
 
-def beat(transaction: Transaction, definitions: Definitions, node: str, keys: Collection[ClaimKey]) -> Orders:
+def beat(
+    transaction: Transaction,
+    definitions: Definitions,
+    node: str,
+    keys: Collection[ClaimKey],
+    facts: NodeFacts | None,
+) -> Orders:
     """Say that the node lives and what it holds; the answer says what the store knows better."""
-    transaction.execute(Q.beat, (node, transaction.now))
+    nodes.hear(transaction, node, facts)
     held = transaction.execute(Q.held_by, (transaction.now, node)).fetchall()
     own = {ClaimKey(*key): cancel for *key, cancel, _ in held}
     named = set(keys)

@@ -250,13 +250,9 @@ class SqliteStore:
         """Write each step, on the condition that the claim's fence and token are still the occurrence's."""
         return await self._write(lambda writing: running.commit_steps(writing, self._definitions, steps))
 
-    async def register(self, node: str, facts: NodeFacts) -> None:
-        """Keep what the node says of itself, which is a sign of life; nodes that are long gone are forgotten."""
-        await self._write(lambda writing: nodes.register(writing, node, facts))
-
-    async def beat(self, node: str, keys: Collection[ClaimKey]) -> Orders:
+    async def beat(self, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:
         """Say that the node lives and what it holds; the answer says what the store knows better."""
-        return await self._write(lambda writing: running.beat(writing, self._definitions, node, keys))
+        return await self._write(lambda writing: running.beat(writing, self._definitions, node, keys, facts))
 
     async def leave(self, node: str) -> None:
         """Say that the node beats no more: its beats are 0, and what it still holds is an orphan at once."""
