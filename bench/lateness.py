@@ -34,6 +34,7 @@ from bench._beside import (
 )
 from bench._node import hourly, opened, running
 from everytick.domain.changes import Put
+from everytick.stores.base import HistoryFilter
 
 MANY, SOME = 10_000, 1_000
 HALF = 0.5
@@ -114,7 +115,7 @@ async def everytick(count: int, address: str) -> Figures:
         assert time.time() < due.timestamp() - 0.5, "defining them took too long"
         async with running(store, body, slots=SLOTS):
             await starts.all()
-        page = await store.history(limit=1)
+        page = await store.history(HistoryFilter(limit=1))
         assert page.occurrences[0].scheduled_for == due, "the newest occurrence is not of the instant"
     return starts.figures(due)
 

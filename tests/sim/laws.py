@@ -7,6 +7,7 @@ from typing import TypeVar
 from everytick.domain import ids
 from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import ATTEMPT_ENDED, ENDED
+from everytick.stores.base import HistoryFilter
 from tests.sim.chance import passing
 from tests.sim.world import World, run_world
 
@@ -51,7 +52,7 @@ async def settle(world: World) -> None:
     busy = True
     while busy and world.loop.time() < deadline:
         await passing(60.0)
-        found = (await world.store.history(limit=100_000)).occurrences
+        found = (await world.store.history(HistoryFilter(limit=100_000))).occurrences
         busy = any(each.status not in ENDED for each in found)
 
 
@@ -60,7 +61,7 @@ async def require_nothing_lost(world: World) -> None:
     for record in await world.store.list():
         if record.job.name not in world.words:
             continue
-        made = (await world.store.history(job_id=record.job.id, limit=100_000)).occurrences
+        made = (await world.store.history(HistoryFilter(job_id=record.job.id, limit=100_000))).occurrences
         scheduled = {each.id for each in made if each.cause is Cause.SCHEDULE}
         rule = world.defined(record.job.name).bound(None)
         first = record.job.created_at
@@ -98,7 +99,7 @@ def local_jobs(world: World) -> set[str]:
 async def unwaiting(world: World) -> set[str]:
     """The occurrences of jobs that do not wait for the store; those of a node that died the store does not know."""
     names = local_jobs(world)
-    known = (await world.store.history(limit=100_000)).occurrences
+    known = (await world.store.history(HistoryFilter(limit=100_000))).occurrences
     ids_ = {record.job.id for record in await world.store.list() if record.job.name in names}
     recorded = {each.id for each in known if each.job_id in ids_}
     return recorded | {deed.occurrence_id for deed in world.deeds if deed.job in names}
@@ -109,7 +110,7 @@ async def require_everything_over(world: World) -> None:
     carried_out = {(deed.occurrence_id, deed.task, deed.attempt) for deed in world.deeds if deed.ended}
     begun = {(deed.occurrence_id, deed.task, deed.attempt) for deed in world.deeds}
     known = set()
-    for each in (await world.store.history(limit=100_000)).occurrences:
+    for each in (await world.store.history(HistoryFilter(limit=100_000))).occurrences:
         assert each.status in ENDED, each
         whole = await world.store.whole(each.id)
         for task, attempt in whole.attempts:

@@ -7,6 +7,7 @@ import pytest
 from everytick import Everytick, schedule
 from everytick.domain.facts import Trigger
 from everytick.domain.job import Job
+from everytick.stores.base import HistoryFilter
 from tests.sim.chance import passing
 from tests.sim.jobs import NEVER, Words, defined
 from tests.sim.laws import lived, seeds
@@ -147,7 +148,7 @@ class Applications(World):
         for record in await self.store.list():
             job = record.job
             assert job.code == self.owners.get(job.name, ""), f"{job.name} is now the job of '{job.code}'"
-            made = (await self.store.history(job_id=job.id, limit=100_000)).occurrences
+            made = (await self.store.history(HistoryFilter(job_id=job.id, limit=100_000))).occurrences
             stands = record.watermark, frozenset(each.id for each in made)
             if job.code in deserted & self.deserted:
                 assert stands == self.stands[job.name], f"{job.name} was planned though {job.code} has no node"

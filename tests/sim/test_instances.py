@@ -12,6 +12,7 @@ from everytick import current
 from everytick.declarative import DeclarativeScheduler, presence
 from everytick.declarative.errors import UnexpectedError
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.stores.base import HistoryFilter
 from tests.sim.chance import passing
 from tests.sim.faults import FaultyStore, Wire, heal
 from tests.sim.laws import seeds
@@ -209,7 +210,7 @@ class Deploys(World):
 
     async def require_nothing_left_running(self) -> None:
         """What is not over waits for an instance that registers its task."""
-        for each in (await self.store.history(limit=100_000)).occurrences:
+        for each in (await self.store.history(HistoryFilter(limit=100_000))).occurrences:
             assert each.status is not OccurrenceStatus.RUNNING, f"{each} has no owner that lives"
 
 

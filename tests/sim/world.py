@@ -17,6 +17,7 @@ from everytick.errors import EverytickError
 from everytick.node.node import Node
 from everytick.node.offset import Offset
 from everytick.node.settings import node_settings
+from everytick.stores.base import HistoryFilter
 from everytick.stores.memory import MemoryStore
 from tests.sim.bodies import Bodies, Deed
 from tests.sim.chance import ChanceLoop, passing
@@ -216,7 +217,7 @@ class World:
                 key = f"key-{self.chance.randrange(1000)}"
                 await self.store.request(job_id, Trigger(key))
             case "cancel":
-                found = (await self.store.history(job_id=job_id, limit=3)).occurrences
+                found = (await self.store.history(HistoryFilter(job_id=job_id, limit=3))).occurrences
                 if found:
                     await self.store.request(self.chance.choice(found).id, Cancel("by hand"))
             case _:
@@ -246,7 +247,7 @@ class World:
     async def look(self) -> None:
         """Hold the store to what it showed before."""
         busy: Counter[str] = Counter()
-        for each in (await self.store.history(limit=100_000)).occurrences:
+        for each in (await self.store.history(HistoryFilter(limit=100_000))).occurrences:
             if each.status in ENDED:
                 known = self.ended.setdefault(each.id, each)
                 assert known == each, f"{each.id} had ended {known.status} and is now {each.status}"

@@ -14,7 +14,7 @@ from everytick.domain.occurrence import Occurrence
 from everytick.domain.outcome import Failed, Lost, Outcome, Succeeded
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.steps import AttemptEnded, Claimed, Step
-from everytick.stores.base import Batch, Claim, Commit, CommitAnswer, NodeScope, Stored, new_token
+from everytick.stores.base import Batch, Claim, Commit, CommitAnswer, HistoryFilter, NodeScope, Stored, new_token
 from everytick.stores.protocols import HistoryStore, JobStore, PlanStore, RunStore, Store
 
 QUEUES = ("default",)
@@ -61,7 +61,7 @@ def batch_of(now: datetime, *snapshots: JobSnapshot) -> Batch:
 
 async def occurrences(store: AnyStore, job_id: str | None = None) -> list[Occurrence]:
     """Return what exists, oldest first."""
-    return list(reversed((await store.history(job_id=job_id, limit=1000)).occurrences))
+    return list(reversed((await store.history(HistoryFilter(job_id=job_id, limit=1000))).occurrences))
 
 
 async def statuses(store: AnyStore, job_id: str | None = None) -> list[str]:

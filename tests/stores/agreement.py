@@ -33,7 +33,17 @@ from everytick.domain.payload import payload
 from everytick.domain.snapshots import Missed
 from everytick.domain.steps import AttemptEnded, Claimed, Released, Step, Stopping, WaitOver
 from everytick.errors import EverytickError
-from everytick.stores.base import Batch, Claim, Commit, CommitAnswer, NodeRecord, NodeScope, Page, Receipt
+from everytick.stores.base import (
+    Batch,
+    Claim,
+    Commit,
+    CommitAnswer,
+    HistoryFilter,
+    NodeRecord,
+    NodeScope,
+    Page,
+    Receipt,
+)
 from tests.stores.acting import AnyStore, job, plans_of
 from tests.stores.clock import ManualClock
 
@@ -198,7 +208,7 @@ class Pair:
         await self.both("request", await self.job_id(), Reschedule(to, "ada"))
 
     async def do_cancel(self) -> None:
-        found = (await self.both("history", limit=20)).occurrences
+        found = (await self.both("history", HistoryFilter())).occurrences
         known = [each.id for each in found] + self.asked[-3:]
         await self.both("request", self.random.choice(known) if known else "occ_none", Cancel("by hand"))
 
@@ -408,7 +418,7 @@ class Pair:
         await self.both("last_failures", [record.job.id for record in records])
         await self.both("ahead", NodeScope("node-1", NEEDS))
         await self.both("undefined")
-        found = (await self.both("history", limit=1000)).occurrences
+        found = (await self.both("history", HistoryFilter())).occurrences
         for id_ in [each.id for each in found] + self.asked:
             await self.both("whole", id_)
         await self.both("existing", [each.id for each in found] + self.asked)

@@ -8,7 +8,7 @@ from everytick.domain.facts import Cancel
 from everytick.domain.outcome import Failed
 from everytick.domain.retry import Retry
 from everytick.domain.statuses import RunStatus
-from everytick.stores.base import Claim, NodeScope
+from everytick.stores.base import Claim, HistoryFilter, NodeScope
 from tests.stores.acting import AnyStore, began, claim_one, ended, job, plan_once, put, remove
 from tests.stores.clock import ManualClock
 
@@ -61,7 +61,7 @@ async def test_the_report_of_what_never_began_says_so(store: AnyStore, clock: Ma
     await put(store, job(tasks=TASKS))
     clock.move(hours=1)
     await plan_once(store)
-    [made] = (await store.history(limit=1)).occurrences
+    [made] = (await store.history(HistoryFilter(limit=1))).occurrences
 
     await store.request(made.id, Cancel())
 

@@ -3,6 +3,7 @@
 from everytick.domain.ids import occurrence_id
 from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.stores.base import HistoryFilter
 from tests.stores.acting import FAILED, AnyStore, deliver, job, occurrences, plan_once, put, run_one
 from tests.stores.clock import ManualClock
 
@@ -19,9 +20,9 @@ async def hours(store: AnyStore, clock: ManualClock, count: int) -> None:
 async def test_history_is_read_in_pages_newest_first(store: AnyStore, clock: ManualClock) -> None:
     stored = await put(store, job())
     await hours(store, clock, 5)
-    first = await store.history(job_id=stored.job_id, limit=2)
-    second = await store.history(job_id=stored.job_id, limit=2, cursor=first.cursor)
-    third = await store.history(job_id=stored.job_id, limit=2, cursor=second.cursor)
+    first = await store.history(HistoryFilter(job_id=stored.job_id, limit=2))
+    second = await store.history(HistoryFilter(job_id=stored.job_id, limit=2, cursor=first.cursor))
+    third = await store.history(HistoryFilter(job_id=stored.job_id, limit=2, cursor=second.cursor))
     found = [each.scheduled_for.hour for page in (first, second, third) for each in page.occurrences]
     assert found == [14, 13, 12, 11, 10]
     assert third.cursor is None
@@ -35,7 +36,7 @@ async def test_history_is_filtered(store: AnyStore, clock: ManualClock) -> None:
     await run_one(store, FAILED)
 
     async def count(**asked: object) -> int:
-        return len((await store.history(**asked)).occurrences)  # type: ignore[arg-type]
+        return len((await store.history(HistoryFilter(**asked))).occurrences)  # type: ignore[arg-type]
 
     assert await count(job_id=one.job_id) == 4
     assert await count(job_id=other.job_id) == 0

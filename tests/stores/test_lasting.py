@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from everytick.domain.facts import Cancel, Trigger
 from everytick.domain.outcome import Failed
-from everytick.stores.base import JobRecord, NodeScope
+from everytick.stores.base import HistoryFilter, JobRecord, NodeScope
 from tests.stores.acting import FAILED, AnyStore, began, deliver, ended, job, plan_once, put, run_one
 from tests.stores.clock import ManualClock
 
@@ -30,7 +30,7 @@ async def test_runs_are_counted_and_the_last_error_is_kept_beyond_retention(
     await deliver(store)
     while await store.prune():
         pass
-    assert (await store.history()).occurrences == ()
+    assert (await store.history(HistoryFilter())).occurrences == ()
     found = await _record(store)
     assert (found.run_count, found.last_error) == (7, "later")
     assert found.last_success is not None

@@ -2,6 +2,7 @@
 
 from everytick.domain.policies import bounded_window
 from everytick.domain.snapshots import JobSnapshot
+from everytick.stores.base import HistoryFilter
 from tests.stores.acting import AnyStore, job, plan_once, put, run_one, statuses
 from tests.stores.clock import ManualClock
 
@@ -22,7 +23,7 @@ async def test_closing_the_window_cancels_what_waits(store: AnyStore, clock: Man
     await plan_once(store)
 
     assert await statuses(store) == ["pending", *["canceled"] * 4]
-    found = (await store.history(job_id=stored.job_id, limit=10)).occurrences
+    found = (await store.history(HistoryFilter(job_id=stored.job_id, limit=10))).occurrences
     assert {each.error for each in found if each.status == "canceled"} == {"recovery changed"}
     assert (await seen(store, stored.job_id)).narrowed_at is None
     await run_one(store)

@@ -5,7 +5,7 @@ from datetime import timedelta
 from everytick.domain.facts import Cancel, Trigger
 from everytick.domain.outcome import Failed
 from everytick.domain.snapshots import JobSnapshot
-from everytick.stores.base import NodeScope
+from everytick.stores.base import HistoryFilter, NodeScope
 from tests.stores.acting import AnyStore, began, ended, job, plan_once, put, run_one, statuses
 from tests.stores.clock import ManualClock
 
@@ -106,7 +106,7 @@ async def test_what_ends_without_a_run_is_the_last_end_by_its_id(store: AnyStore
     await tick(store, clock)
     await run_one(store)
     await tick(store, clock)
-    claimed = (await store.history(job_id=stored.job_id, limit=1)).occurrences[0]
+    claimed = (await store.history(HistoryFilter(job_id=stored.job_id, limit=1))).occurrences[0]
     await store.request(claimed.id, Cancel())
 
     found = await seen(store, stored.job_id)

@@ -25,8 +25,10 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
 
     A node that was not heard of for `node_timeout` is not asked what it can run.
     """
+    from everytick.stores.base import HistoryFilter
+
     job_id = record.job.id
-    page = await store.history(job_id=job_id, after=at - _TICK, through=at, limit=100)
+    page = await store.history(HistoryFilter(job_id=job_id, after=at - _TICK, through=at, limit=100))
     found = list(page.occurrences)
     try:
         own = (await store.whole(occurrence_id(job_id, at))).occurrence

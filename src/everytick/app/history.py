@@ -127,15 +127,19 @@ class History:
 
 async def read_history(store: AnyStore, asked: Asked, cursor: str | None) -> History:
     """Return the page that begins where the cursor says."""
+    from everytick.stores.base import HistoryFilter
+
     place, job_id = read_place(cursor), None if asked.record is None else asked.record.job.id
     page = await store.history(
-        job_id=job_id,
-        statuses=asked.statuses,
-        cause=asked.cause,
-        after=asked.after,
-        through=asked.through,
-        limit=asked.limit + place.given,
-        cursor=place.cursor,
+        HistoryFilter(
+            job_id=job_id,
+            statuses=asked.statuses,
+            cause=asked.cause,
+            after=asked.after,
+            through=asked.through,
+            limit=asked.limit + place.given,
+            cursor=place.cursor,
+        )
     )
     rows = page.occurrences[place.given :]
     # As long as the store has more, its part fills the page: nothing older than its last needs to be looked for.

@@ -390,9 +390,10 @@ async def _is_moved_away(store: AnyStore, job_id: str, instant: datetime) -> boo
 async def _refuse_running(store: AnyStore, job: Job) -> None:
     """Return if no node holds anything of the job, which has not been touched yet."""
     from everytick.domain.statuses import OccurrenceStatus
+    from everytick.stores.base import HistoryFilter
 
     busy = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
-    found = (await store.history(job_id=job.id, statuses=busy, limit=_SHOWN_RUNNING)).occurrences
+    found = (await store.history(HistoryFilter(job_id=job.id, statuses=busy, limit=_SHOWN_RUNNING))).occurrences
     held = sum(each.owner is not None for each in found)
     if held:
         raise Conflict(

@@ -61,12 +61,13 @@ class Questions(Opened):
     async def status(self, name: str) -> JobStatus:
         """Say how the job stands: active, paused, enabled, running, and when it runs next."""
         from everytick.domain.statuses import OccurrenceStatus
+        from everytick.stores.base import HistoryFilter
 
         store = await self._opened()
         record = await self._find(store, name)
         snapshot = (await store.look([record.job.id]))[record.job.id]
         started = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
-        running = await store.history(job_id=record.job.id, statuses=started, limit=1)
+        running = await store.history(HistoryFilter(job_id=record.job.id, statuses=started, limit=1))
         return _status(record, snapshot, await store.now(), is_running=bool(running.occurrences))
 
     async def _statuses(self, records: Sequence[JobRecord]) -> dict[str, JobStatus]:

@@ -87,10 +87,11 @@ async def _status(app: Everytick) -> dict[str, Any]:
 
 async def _contents(app: Everytick, place: Place) -> dict[str, Any]:
     from everytick.domain.statuses import ACTIVE
+    from everytick.stores.base import HistoryFilter
 
     store = await store_of_app(app)
     now = await store.now()
-    active = (await store.history(statuses=tuple(ACTIVE), limit=_AT_ONCE)).occurrences
+    active = (await store.history(HistoryFilter(statuses=tuple(ACTIVE), limit=_AT_ONCE))).occurrences
     alive = [each for each in await store.nodes() if each.is_alive(now, app.settings.node_timeout)]
     found: dict[str, Any] = {
         "time": now,

@@ -109,6 +109,7 @@ async def _is_left(app: Everytick, now: datetime) -> bool:
     """Tell whether anything of this application that was due then waits or runs; long retries are not waited for."""
     from everytick.cli.session import store_of_app
     from everytick.domain.statuses import OccurrenceStatus as Status
+    from everytick.stores.base import HistoryFilter
 
     store = await store_of_app(app)
     names = {definition.name for definition in app.definitions}
@@ -117,7 +118,7 @@ async def _is_left(app: Everytick, now: datetime) -> bool:
     if any(each.wake_at is not None and each.wake_at <= now for each in records.values()):
         return True
     statuses = (Status.PENDING, Status.RUNNING, Status.QUEUED)
-    page = await store.history(statuses=statuses, through=now, limit=1000)
+    page = await store.history(HistoryFilter(statuses=statuses, through=now, limit=1000))
     for found in page.occurrences:
         record = records.get(found.job_id)
         if record is None or record.job.settings.queue not in app.settings.queues:

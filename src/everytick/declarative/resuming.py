@@ -17,7 +17,7 @@ from everytick.domain.statuses import ACTIVE, AttemptStatus, OccurrenceStatus
 from everytick.domain.values import value
 from everytick.node.reaper import Reaper
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import JobRecord
+from everytick.stores.base import HistoryFilter, JobRecord
 
 MINUTE = timedelta(minutes=1)
 SUPERSEDED = "a later run of this task stands for it"
@@ -40,7 +40,7 @@ async def active_of(store: AnyStore, job_ids: Collection[str]) -> dict[str, list
     found: dict[str, list[Occurrence]] = {}
     cursor = None
     while True:
-        page = await store.history(statuses=ACTIVE, limit=1000, cursor=cursor)
+        page = await store.history(HistoryFilter(statuses=ACTIVE, limit=1000, cursor=cursor))
         for each in page.occurrences:
             if each.job_id in job_ids:
                 found.setdefault(each.job_id, []).append(each)
@@ -149,7 +149,7 @@ async def last_attempt_at(store: AnyStore, record: JobRecord) -> datetime | None
     cursor = None
     while True:
         # A callback that takes long has any number of minutes behind it that never ran.
-        page = await store.history(job_id=record.job.id, limit=_LOOKED_AT, cursor=cursor)
+        page = await store.history(HistoryFilter(job_id=record.job.id, limit=_LOOKED_AT, cursor=cursor))
         for each in page.occurrences:
             if await was_attempted(store, each):
                 return await _attempted_at(store, each)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
+from everytick.stores.base import HistoryFilter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -45,7 +46,7 @@ async def known_lengths(store: HistoryStore, jobs: Iterable[Job], given: Mapping
 
 
 async def _seen(store: HistoryStore, job_id: str) -> Length:
-    page = await store.history(job_id=job_id, statuses=(OccurrenceStatus.COMPLETED,), limit=_SEEN)
+    page = await store.history(HistoryFilter(job_id=job_id, statuses=(OccurrenceStatus.COMPLETED,), limit=_SEEN))
     seconds = [
         (each.ended_at - each.started_at).total_seconds()
         for each in page.occurrences

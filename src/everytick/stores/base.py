@@ -1,6 +1,6 @@
 """The values that travel between everytick and a store. The verbs that carry them stand in `stores.protocols`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import field, replace
 from datetime import datetime, timedelta
 from enum import Enum
@@ -9,8 +9,9 @@ from typing import NamedTuple, TypeAlias
 
 from everytick.domain.job import Job
 from everytick.domain.nodes import NodeFacts
-from everytick.domain.occurrence import Attempt, Occurrence, TaskRun
+from everytick.domain.occurrence import Attempt, Cause, Occurrence, TaskRun
 from everytick.domain.snapshots import Ended, JobSnapshot, Pause
+from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import OccurrenceSnapshot
 from everytick.domain.values import value
 
@@ -217,6 +218,22 @@ def whole_of(occurrence: Occurrence, runs: Sequence[TaskRun], attempts: Sequence
     changed = [max(filter(None, (made, run.started_at, run.ended_at, *moments.get(run.id, ())))) for run in runs]
     told = [replace(run, created_at=made, updated_at=at) for run, at in zip(runs, changed, strict=True)]
     return Whole(occurrence, tuple(told), tuple(dated))
+
+
+@value
+class HistoryFilter:
+    """Which occurrences a page of the history holds: those of `(after, through]` by the time they are scheduled for.
+
+    `cursor` is that of the page before; it holds whatever is inserted meanwhile.
+    """
+
+    job_id: str | None = None
+    statuses: Collection[OccurrenceStatus] = ()
+    cause: Cause | None = None
+    after: datetime | None = None
+    through: datetime | None = None
+    limit: int = 100
+    cursor: str | None = None
 
 
 @value

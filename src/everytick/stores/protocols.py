@@ -18,9 +18,7 @@ from everytick.domain.facts import Fact
 from everytick.domain.fired import Fired
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
-from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import Edition, JobSnapshot
-from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.stores.base import (
     Ahead,
@@ -29,6 +27,7 @@ from everytick.stores.base import (
     ClaimKey,
     Commit,
     Committed,
+    HistoryFilter,
     JobRecord,
     NodeRecord,
     NodeScope,
@@ -305,17 +304,7 @@ class JobStore(Protocol):
 class HistoryStore(Protocol):
     """What people ask of the past."""
 
-    async def history(
-        self,
-        *,
-        job_id: str | None = None,
-        statuses: Collection[OccurrenceStatus] = (),
-        cause: Cause | None = None,
-        after: datetime | None = None,
-        through: datetime | None = None,
-        limit: int = 100,
-        cursor: str | None = None,
-    ) -> Page:
+    async def history(self, filter: HistoryFilter) -> Page:
         """Return a page of occurrences, newest first."""
         ...
 

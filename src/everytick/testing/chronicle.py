@@ -12,7 +12,7 @@ from everytick.domain.names import did_you_mean
 from everytick.domain.occurrence import Occurrence
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
-from everytick.stores.base import JobRecord
+from everytick.stores.base import HistoryFilter, JobRecord
 from everytick.stores.protocols import HistoryStore, JobStore
 
 _BEGIN, _END = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
@@ -163,7 +163,7 @@ async def chronicle_of(store: Readable) -> Chronicle:
 async def _occurrences(store: HistoryStore) -> AsyncIterator[Occurrence]:
     cursor = None
     while True:
-        page = await store.history(limit=1000, cursor=cursor)
+        page = await store.history(HistoryFilter(limit=1000, cursor=cursor))
         for each in page.occurrences:
             yield each
         cursor = page.cursor

@@ -19,6 +19,7 @@ from everytick.node.inbox import OrdersCame
 from everytick.node.node import Node
 from everytick.runners.base import Repertoire
 from everytick.stores.addresses import AnyStore
+from everytick.stores.base import HistoryFilter
 
 _SOON = 0.02
 """Seconds of the wall between two looks, while something runs that may ring no bell."""
@@ -132,7 +133,7 @@ class DrivenNode:
     async def _runs(self) -> bool:
         """Say whether anything of this engine runs, by what the store knows."""
         await self._engine.writer.flushed()
-        page = await self._store.history(statuses=(OccurrenceStatus.RUNNING,), limit=1000)
+        page = await self._store.history(HistoryFilter(statuses=(OccurrenceStatus.RUNNING,), limit=1000))
         return any(each.owner == self._node.name for each in page.occurrences)
 
     async def _reports(self) -> int:

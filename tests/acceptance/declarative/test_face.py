@@ -19,7 +19,7 @@ from everytick.declarative import (
     write_state_document,
 )
 from everytick.errors import NotFound, StoreUnavailable
-from everytick.stores.base import Claim
+from everytick.stores.base import Claim, HistoryFilter
 from everytick.testing import ManualClock, MemoryStore
 from tests.acceptance.declarative.world import PATIENCE, Counting, World
 
@@ -43,7 +43,7 @@ async def test_a_task_runs_in_its_minute_and_is_a_job_of_the_core(world: World) 
     ]  # fmt: skip
     [job] = await world.store.list()
     assert (job.job.name, job.job.owner) == ("declarative:default:mail", "declarative:default")
-    [occurrence] = (await world.store.history()).occurrences
+    [occurrence] = (await world.store.history(HistoryFilter())).occurrences
     assert (occurrence.scheduled_for, occurrence.status) == (minute, "completed")
 
 
@@ -99,7 +99,7 @@ async def test_no_other_node_of_the_store_claims_a_task(world: World) -> None:
             await ticks.wait()
         await world.until("TaskRunCompleted a", 3)
         await scheduler.stop()
-    found = (await world.store.history()).occurrences
+    found = (await world.store.history(HistoryFilter())).occurrences
     jobs = {record.job.id: record.job.name for record in await world.store.list()}
     assert {jobs[each.job_id] for each in found} == {"tick", "declarative:default:a"}
     assert "cannot run here" not in " ".join(str(each.error) for each in found)
@@ -154,7 +154,7 @@ async def test_a_newer_instance_restarts_what_a_dead_one_ran(world: World) -> No
 
     assert first.identifier != second.identifier
     assert (callback.calls, world.names.count("TaskRunCompleted a")) == (2, 1)
-    [occurrence] = (await world.store.history()).occurrences
+    [occurrence] = (await world.store.history(HistoryFilter())).occurrences
     attempts = (await world.store.whole(occurrence.id)).attempts
     assert [str(attempt.status) for _, attempt in attempts] == ["lost", "success"]
 
@@ -230,7 +230,10 @@ async def test_what_was_in_flight_and_whose_minute_came_meanwhile_runs_once(worl
     await world.until("TaskRunCompleted a")
     await first.stop()
     await second.stop()
-    found = {str(each.scheduled_for.time()): str(each.status) for each in (await world.store.history()).occurrences}
+    found = {
+        str(each.scheduled_for.time()): str(each.status)
+        for each in (await world.store.history(HistoryFilter())).occurrences
+    }
     assert (callback.calls, found) == (2, {"12:00:00": "canceled", "12:30:00": "completed"})
 
 

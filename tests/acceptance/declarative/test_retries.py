@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from everytick import GiveUp
 from everytick.declarative import task_states
+from everytick.stores.base import HistoryFilter
 from tests.acceptance.declarative.world import Counting, World
 
 
@@ -78,7 +79,7 @@ async def test_minutes_that_come_late_take_the_place_of_the_one_that_waits(world
     for time, decided in (("12:01:10", "12:01"), ("12:07:00", "12:05"), ("12:30:00", "12:09")):
         world.at(time)
         # The node looks too, and one look that began before the clock moved may take the place of this one.
-        while f"{(await world.store.history(limit=1)).occurrences[0].scheduled_for:%H:%M}" != decided:
+        while f"{(await world.store.history(HistoryFilter(limit=1))).occurrences[0].scheduled_for:%H:%M}" != decided:
             await scheduler.node.planner.round()
     callback.go_on.set()
     await world.until("TaskRunCompleted a", 2)

@@ -7,7 +7,7 @@ from typing import Any
 import asyncpg
 
 from everytick.stores.addresses import store_of
-from everytick.stores.base import Whole
+from everytick.stores.base import HistoryFilter, Whole
 
 
 def all_records(address: str) -> list[Whole]:
@@ -21,7 +21,7 @@ async def _all_records(address: str) -> list[Whole]:
     try:
         found, cursor = [], None
         while True:
-            page = await store.history(limit=100, cursor=cursor)
+            page = await store.history(HistoryFilter(limit=100, cursor=cursor))
             found += [await store.whole(each.id) for each in page.occurrences]
             if (cursor := page.cursor) is None:
                 return found[::-1]

@@ -19,6 +19,7 @@ from everytick.node.offset import Offset
 from everytick.node.settings import node_settings
 from everytick.runners.catalogue import Catalogue
 from everytick.schedules.interval import every
+from everytick.stores.base import HistoryFilter
 from everytick.stores.memory import MemoryStore
 from everytick.testing.virtual import VirtualLoop, run_virtually
 from tests.patient import Opened, Patient
@@ -106,7 +107,7 @@ class World:
 
     async def history(self, job: Job) -> list[Occurrence]:
         """The job's occurrences, oldest first."""
-        return list(reversed((await self.store.history(job_id=job.id, limit=10_000)).occurrences))
+        return list(reversed((await self.store.history(HistoryFilter(job_id=job.id, limit=10_000))).occurrences))
 
 
 async def has_run_short_bodies(node: Node) -> None:

@@ -12,6 +12,7 @@ from everytick.schedules.codec import schedule
 from everytick.simulate.durations import Origin
 from everytick.simulate.forecast import foresee
 from everytick.simulate.record import JobTally
+from everytick.stores.base import HistoryFilter
 from everytick.stores.memory import MemoryStore
 from everytick.testing import ManualClock
 from tests.stores.acting import put, put_all
@@ -53,7 +54,7 @@ async def test_nothing_is_changed_in_the_store(store: MemoryStore) -> None:
     await one(store)
 
     assert await store.list() == before
-    assert (await store.history()).occurrences == ()
+    assert (await store.history(HistoryFilter())).occurrences == ()
 
 
 async def test_a_pause_is_seen(store: MemoryStore) -> None:

@@ -7,10 +7,10 @@ from itertools import islice, takewhile
 
 from everytick.domain import ids
 from everytick.domain.decisions import Span
-from everytick.domain.occurrence import Cause, TaskRun
+from everytick.domain.occurrence import TaskRun
 from everytick.domain.snapshots import Request
 from everytick.domain.statuses import ENDED, AttemptStatus, OccurrenceStatus
-from everytick.stores.base import ClaimKey, NodeRecord, Page, Whole, whole_of
+from everytick.stores.base import ClaimKey, HistoryFilter, NodeRecord, Page, Whole, whole_of
 from everytick.stores.memory.base import Base
 from everytick.stores.memory.ordered import Place
 from everytick.stores.memory.tables import JobRow, NodeRow, OccurrenceRow
@@ -25,24 +25,16 @@ _TICK = timedelta(microseconds=1)
 class History(Base):
     """Occurrences, spans and nodes as they are shown."""
 
-    async def history(
-        self,
-        *,
-        job_id: str | None = None,
-        statuses: Collection[OccurrenceStatus] = (),
-        cause: Cause | None = None,
-        after: datetime | None = None,
-        through: datetime | None = None,
-        limit: int = 100,
-        cursor: str | None = None,
-    ) -> Page:
+    async def history(self, filter: HistoryFilter) -> Page:
         """Return a page of occurrences, newest first."""
-        jobs = self._tables.jobs.values() if job_id is None else filter(None, [self._tables.jobs.get(job_id)])
+        tables, after = self._tables, filter.after
+        ids_ = tables.jobs if filter.job_id is None else {filter.job_id} & tables.jobs.keys()
+        jobs = [tables.jobs[id_] for id_ in ids_]
         bounds: list[Place] = []
-        if through is not None:
-            bounds.append((through + _TICK,))
-        if cursor is not None:
-            bounds.append(_read_cursor(cursor))
+        if filter.through is not None:
+            bounds.append((filter.through + _TICK,))
+        if filter.cursor is not None:
+            bounds.append(_read_cursor(filter.cursor))
         lines = [job.history.before(min(bounds)) if bounds else reversed(job.history) for job in jobs]
         newest_first: Iterator[OccurrenceRow] = merge(*lines, key=_place, reverse=True)
         if after is not None:
@@ -50,9 +42,10 @@ class History(Base):
         found = (
             row
             for row in newest_first
-            if (not statuses or row.status in statuses) and (cause is None or row.made.cause is cause)
+            if (not filter.statuses or row.status in filter.statuses)
+            and (filter.cause is None or row.made.cause is filter.cause)
         )
-        page = list(islice(found, limit))
+        page = list(islice(found, filter.limit))
         more = bool(page) and next(found, None) is not None
         return Page(tuple(row.record() for row in page), _cursor(page[-1]) if more else None)
 

@@ -5,11 +5,10 @@ from datetime import datetime
 
 from everytick.domain import ids
 from everytick.domain.decisions import Span
-from everytick.domain.occurrence import Cause, Occurrence, TaskRun
+from everytick.domain.occurrence import Occurrence, TaskRun
 from everytick.domain.snapshots import Edition
-from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
-from everytick.stores.base import Page, Whole, whole_of
+from everytick.stores.base import HistoryFilter, Page, Whole, whole_of
 from everytick.stores.open_requests import as_asked
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, occurrence_key
@@ -21,27 +20,17 @@ class History(Base):
     """What people ask of the past."""
 
     @patiently
-    async def history(
-        self,
-        *,
-        job_id: str | None = None,
-        statuses: Collection[OccurrenceStatus] = (),
-        cause: Cause | None = None,
-        after: datetime | None = None,
-        through: datetime | None = None,
-        limit: int = 100,
-        cursor: str | None = None,
-    ) -> Page:
+    async def history(self, filter: HistoryFilter) -> Page:
         """Return a page of occurrences, newest first."""
-        at, id_ = (None, None) if cursor is None else _read_cursor(cursor)
-        codes = [STATUS_CODE[status] for status in statuses]
-        kind = None if cause is None else CAUSE_CODE[cause]
+        at, id_ = (None, None) if filter.cursor is None else _read_cursor(filter.cursor)
+        codes, limit = [STATUS_CODE[status] for status in filter.statuses], filter.limit
+        kind = None if filter.cause is None else CAUSE_CODE[filter.cause]
         async with self._door.connection() as db:
-            asked = codes, kind, after, through, at, id_, limit + 1
-            if job_id is None:
+            asked = codes, kind, filter.after, filter.through, at, id_, limit + 1
+            if filter.job_id is None:
                 found = await db.fetch(self._sql.history, *asked)
             else:
-                found = await db.fetch(self._sql.history_of, *asked, job_id)
+                found = await db.fetch(self._sql.history_of, *asked, filter.job_id)
         page = tuple(map(rows.occurrence, found[:limit]))
         return Page(page, _cursor(page[-1]) if page and len(found) > limit else None)
 

@@ -7,11 +7,11 @@ from datetime import datetime
 
 from everytick.domain import ids
 from everytick.domain.decisions import Span
-from everytick.domain.occurrence import Attempt, Cause, TaskRun
+from everytick.domain.occurrence import Attempt, TaskRun
 from everytick.domain.snapshots import Edition
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
-from everytick.stores.base import Page, Whole, whole_of
+from everytick.stores.base import HistoryFilter, Page, Whole, whole_of
 from everytick.stores.open_requests import as_asked
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import Definitions
@@ -28,26 +28,19 @@ _WELL = frozenset(STATUS_CODE[status] for status in (_S.COMPLETED, _S.COMPLETED_
 _FIRST, _LAST = -(2**63), 2**63 - 1
 
 
-def history(
-    connection: sqlite3.Connection,
-    job_id: str | None,
-    statuses: Collection[OccurrenceStatus],
-    cause: Cause | None,
-    after: datetime | None,
-    through: datetime | None,
-    limit: int,
-    cursor: str | None,
-) -> Page:
+def history(connection: sqlite3.Connection, filter: HistoryFilter) -> Page:
     """Return a page of occurrences, newest first."""
-    codes = json.dumps([STATUS_CODE[status] for status in statuses])
-    because = None if cause is None else CAUSE_CODE[cause]
-    bounds = (_FIRST if after is None else micros(after), _LAST if through is None else micros(through))
-    asked: Columns = (*_read_cursor(cursor), *bounds, codes, codes, because, because, max(limit, 0) + 1)
-    if job_id is None:
+    codes = json.dumps([STATUS_CODE[status] for status in filter.statuses])
+    because = None if filter.cause is None else CAUSE_CODE[filter.cause]
+    after = _FIRST if filter.after is None else micros(filter.after)
+    through = _LAST if filter.through is None else micros(filter.through)
+    limit, place = max(filter.limit, 0), _read_cursor(filter.cursor)
+    asked: Columns = (*place, after, through, codes, codes, because, because, limit + 1)
+    if filter.job_id is None:
         found = connection.execute(Q.history, asked).fetchall()
     else:
-        found = connection.execute(Q.history_of_job, (job_id, *asked)).fetchall()
-    page = found[: max(limit, 0)]
+        found = connection.execute(Q.history_of_job, (filter.job_id, *asked)).fetchall()
+    page = found[:limit]
     more = len(found) > len(page) and bool(page)
     cursor = f"{page[-1][4]} {rows.id_text(page[-1][1])}" if more else None
     return Page(tuple(rows.occurrence(row) for row in page), cursor)

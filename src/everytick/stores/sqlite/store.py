@@ -23,9 +23,7 @@ from everytick.domain.facts import Fact
 from everytick.domain.fired import Fired
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
-from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import Edition, JobSnapshot
-from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import (
@@ -36,6 +34,7 @@ from everytick.stores.base import (
     Commit,
     CommitAnswer,
     Committed,
+    HistoryFilter,
     JobRecord,
     NodeRecord,
     NodeScope,
@@ -369,22 +368,9 @@ class SqliteStore:
 
     # ------------------------------------------------------------------------------------------------ the history
 
-    async def history(
-        self,
-        *,
-        job_id: str | None = None,
-        statuses: Collection[OccurrenceStatus] = (),
-        cause: Cause | None = None,
-        after: datetime | None = None,
-        through: datetime | None = None,
-        limit: int = 100,
-        cursor: str | None = None,
-    ) -> Page:
+    async def history(self, filter: HistoryFilter) -> Page:
         """Return a page of occurrences, newest first."""
-        return await self._ask(
-            self._people,
-            lambda reading: history.history(reading, job_id, statuses, cause, after, through, limit, cursor),
-        )
+        return await self._ask(self._people, lambda reading: history.history(reading, filter))
 
     async def whole(self, occurrence_id: str) -> Whole:
         """Return one occurrence with its runs and attempts."""
