@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from everytick import schedule
 from everytick.deciding.advance import advance
@@ -14,14 +14,10 @@ from everytick.domain.occurrence import Occurrence
 from everytick.domain.outcome import Failed, Lost, Outcome, Succeeded
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.steps import AttemptEnded, Claimed, Step
+from everytick.stores.addresses import AnyStore as AnyStore
 from everytick.stores.base import Batch, Claim, Commit, CommitAnswer, HistoryFilter, NodeScope, Stored, new_token
-from everytick.stores.protocols import HistoryStore, JobStore, PlanStore, RunStore, Store
 
 QUEUES = ("default",)
-
-
-class AnyStore(Store, PlanStore, RunStore, JobStore, HistoryStore, Protocol):
-    """Whatever keeps all five parts of the seam."""
 
 
 def job(
