@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from everytick.domain.texts import RECOVERY_FAILED, STARTED, STOPPING
 from everytick.errors import RecoveryFailed, StoreBroken, StoreUnavailable
 from everytick.node.alarms import Alarms
-from everytick.node.alertness import Alertness
 from everytick.node.beat import Beat
 from everytick.node.clock import NodeClock
 from everytick.node.definers import DefinedNames
@@ -37,6 +36,7 @@ from everytick.node.reporter import Reporter
 from everytick.node.scope import Labels, OwnLabels, Scope
 from everytick.node.settings import NodeSettings
 from everytick.node.stopping import LAST_WORDS_SECONDS, StopMode, WindDown
+from everytick.node.waking import Waking
 from everytick.node.writer import Writer
 from everytick.runners.base import Repertoire
 from everytick.stores.addresses import AnyStore
@@ -115,6 +115,7 @@ class Node:
             self.inbox if beside is None else beside.inbox,
         )
         self.engine = Engine(store, tools, self.scope, self._owned, Writer if beside is None else beside.writing)
+        self.local = local = self._made_local(monotonic) if falls_back else None
         self.planner = Planner(
             store,
             self.clock,
@@ -122,18 +123,15 @@ class Node:
             scope=self.scope,
             claimer=self.engine.claimer,
             reporter=self.reporter,
+            local=local,
             limit=settings.plan_limit,
         )
         self.reaper = Reaper(store, self.name, self.clock, self.events, settings)
         self.janitor = Janitor(store, self.name, self.clock, self._logs, self.reaper.lives)
         self._beat = Beat(store, self.name, settings.heartbeat.total_seconds(), self.health, self.inbox, self._owned)
-        self.local = local = self._made_local(monotonic) if falls_back else None
-        if local is not None:
-            # A question that hung through an outage is answered with all that was fired meanwhile.
-            self.planner.is_held = lambda: local.has_news
         self._loops = Loops(self.clock, self.health)
         self._wind_down = WindDown(self._loops, self.planner, self.engine, self.reporter, self.health, local)
-        self._alertness = Alertness(
+        self._waking = Waking(
             store,
             settings,
             self.clock,
@@ -141,7 +139,7 @@ class Node:
             self.health,
             scope=self.scope,
             planner=self.planner,
-            executor=self.engine,
+            engine=self.engine,
             beat=self._beat,
             local=local,
         )
@@ -195,7 +193,7 @@ class Node:
             await self._beat.stop()
             raise
         self._begin_loops()
-        self._alertness.wake()
+        self._waking.wake()
         _log.info(STARTED, extra=self._about() | {"interval": self._settings.poll.total_seconds()})
 
     async def look_around(self) -> None:
@@ -206,8 +204,8 @@ class Node:
         loops = self._loops
         loops.begin("writer", self.engine.writer.run)
         loops.begin("claims", self.engine.claimer.run)
-        loops.begin("planner", self._alertness.plan)
-        loops.begin("bell", self._alertness.listen)
+        loops.begin("planner", self._waking.plan)
+        loops.begin("bell", self._waking.listen)
         loops.begin("reports", self.reporter.run)
         loops.begin_every(self._settings.reaper_interval.total_seconds(), "reaper", self._reap)
         loops.begin_every(_JANITOR_EVERY, "janitor", self.janitor.round)
@@ -250,7 +248,7 @@ class Node:
         """Plan once; only a store that is away is waited for."""
         try:
             await self._store.check_writable()
-            await self._alertness.settle_clock()
+            await self._waking.settle_clock()
             await self.planner.round()
         except StoreBroken as error:
             raise RecoveryFailed(RECOVERY_FAILED.format(cause=error)) from error
@@ -339,7 +337,7 @@ class Node:
         if self.local is not None:
             self.local.learn(hooks)
         self.scope.learn_again()
-        self._alertness.wake()
+        self._waking.wake()
 
     async def _learn_again(self) -> int:
         self.scope.learn_again()

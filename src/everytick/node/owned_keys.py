@@ -66,9 +66,10 @@ class OwnedKeys:
     def remove(self, occurrence: OwnedOccurrence) -> None:
         """Own the occurrence no more."""
         handle = occurrence.claim.handle
-        for owned in (self._occurrences, self._behind):
-            if owned.get(handle) is occurrence:
-                del owned[handle]
+        if self._occurrences.get(handle) is occurrence:
+            del self._occurrences[handle]
+        if self._behind and self._behind.get(handle) is occurrence:
+            del self._behind[handle]
         self._look_if_empty()
 
     async def emptied(self) -> None:

@@ -1,4 +1,4 @@
-"""Alertness: a node sleeps until something may be due, and then plans first and claims next."""
+"""Waking: a node sleeps until something may be due, and then plans first and claims next."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ _STEP = timedelta(seconds=1)
 _NAMED = 20
 
 
-class Alertness:
+class Waking:
     """Knows when to look again: `listen` sleeps and wakes, `plan` does the rounds that it is woken for."""
 
     def __init__(
@@ -41,13 +41,13 @@ class Alertness:
         *,
         scope: Scope,
         planner: Planner,
-        executor: Engine,
+        engine: Engine,
         beat: Beat,
         local: Local | None,
     ) -> None:
         self._scope = scope
         self._store, self._settings, self._clock, self._offset, self._health = store, settings, clock, offset, health
-        self._planner, self._executor, self._beat, self._local = planner, executor, beat, local
+        self._planner, self._engine, self._beat, self._local = planner, engine, beat, local
         self._plan_now, self._is_waiting = asyncio.Event(), False
         self._told: datetime | None = None
 
@@ -58,7 +58,7 @@ class Alertness:
         """
         self._plan_now.set()
         if not self._is_waiting:
-            self._executor.claimer.wake()
+            self._engine.claimer.wake()
 
     async def plan(self) -> None:
         """Plan whenever something may be due; endings that come by the thousand are answered together."""
@@ -71,7 +71,7 @@ class Alertness:
             try:
                 planned = await self._round()
             finally:
-                self._executor.claimer.wake()
+                self._engine.claimer.wake()
             self._health.answered()
             if planned.jobs >= _MANY:
                 is_in_vain = planned.useful * 10 < planned.jobs
@@ -123,10 +123,10 @@ class Alertness:
         """Decide in an idle moment what the next instant brings, where no other node can; return how long to sleep."""
         if until > LEAD:
             return until - LEAD
-        if not self._executor.is_calm:
+        if not self._engine.is_calm:
             return min(until, LEAD / 4)
         began = self._clock.monotonic()
-        await self._planner.foresight.look(at, lambda: self._executor.is_calm)
+        await self._planner.foresight.look(at, lambda: self._engine.is_calm)
         return max(0.0, until - (self._clock.monotonic() - began))
 
     async def _ahead(self) -> Ahead:
