@@ -137,3 +137,30 @@ async def test_setting_right_brings_back_what_was_said_of_the_job_ahead(store: A
     await plan_once(store)
     [record] = (await store.get([early.job_id])).values()
     assert record.wake_at == START + timedelta(minutes=5)
+
+
+async def test_what_was_said_of_a_job_ahead_is_in_force_once_the_clock_is_set_right(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """C-45: by a command, while no node ran: nothing else tells that the clock was ahead."""
+    edited = await store.put(job("edited", "*/10 * * * *", overlap="allow"))
+    paused = await store.put(job("paused", "*/10 * * * *"))
+    await plan_once(store)
+    clock.move(hours=1)
+    await store.put(job("edited", "*/5 * * * *", overlap="allow"))
+    await store.request(paused.job_id, Pause())
+    clock.move(hours=-1)
+    assert await store.settle_clock() == []
+
+    seen = await store.look([edited.job_id, paused.job_id])
+    assert [each.job.version for each in seen[edited.job_id].editions] == [2]
+    assert [pause.since for pause in seen[paused.job_id].pauses] == [START]
+    clock.move(minutes=5)
+    await plan_once(store)
+    assert [each.scheduled_for for each in await occurrences(store)] == [clock.time]
+
+    await store.put(job("edited", "*/7 * * * *", overlap="allow"))
+    clock.move(minutes=2)
+    await plan_once(store)
+    assert [each.scheduled_for for each in await occurrences(store)][1:] == [clock.time]
+    assert [each.job.version for each in (await store.look([edited.job_id]))[edited.job_id].editions] == [3]

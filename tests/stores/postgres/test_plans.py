@@ -66,6 +66,7 @@ WHOLE = {
     "jobs_ahead": "every job is looked at, at a start and after a clock was set back",
     "wake_jobs_ahead": "as jobs_ahead",
     "was_ahead": "as jobs_ahead",
+    "told_ahead": "as jobs_ahead",
     "relabel_wakes": "once a minute, and it finds nothing unless an edit and an ending have met",
 }
 """Queries that read a whole table by their nature."""

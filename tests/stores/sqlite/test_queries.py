@@ -44,7 +44,7 @@ INDEXES = {
         note_attempt note_end note_good_end note_last_ends note_last_good_ends note_last_successes own_occurrences
         purge_failure purge_job purge_occurrences purge_state remove_job rename_job reschedule retire_job take_over
         decided_through free_wait rewind wake_and_revise_job forget_claims hold_given_back retired_of
-        mark_undefined record_watermark wake_job wake_job_of wake_jobs_of watermark_of""",
+        bring_told_back mark_undefined record_watermark wake_job wake_job_of wake_jobs_of watermark_of""",
     "PRIMARY KEY": """
         attempts definition purge_versions version_at forget_attempts forget_parked forget_parked_job
         forget_runs key_use leave past_versions purge_keys remember_failures runs""",
@@ -79,7 +79,7 @@ INDEXES = {
         continue_backfill forget_request open_request purge_requests requests_of_jobs""",
     "": """
         add_name_set forget_name_sets name_sets
-        add_needs all_needs count_needs wake_jobs_ahead
+        add_needs all_needs count_needs told_ahead wake_jobs_ahead
         add_job add_job_state add_pause add_request add_span add_version beat count_moved_request create_occurrence
         parked_definitions put_adjustment record_occurrence register_node show_parked
         use_key was_ahead write_first_attempts write_first_successes write_attempt write_run""",
@@ -94,6 +94,7 @@ SMALL = {
     "all_needs": "needs",
     "count_needs": "needs",
     "wake_jobs_ahead": "job_state",
+    "told_ahead": "s",
     "name_sets": "name_set",
     "forget_name_sets": "name_set node",
     "nodes": "n",

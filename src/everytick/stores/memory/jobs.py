@@ -240,13 +240,17 @@ class Jobs(Planning):
         undone = [span for span in row.spans if span.through > now]
         row.spans = [span for span in row.spans if span.through <= now]
         row.watermark = min([now, *(span.after for span in undone)])
+        self._bring_back(row, now)
+        if row.last_end is not None:
+            row.last_end = replace(row.last_end, ended_at=min(row.last_end.ended_at, now))
+        return True
+
+    def _bring_back(self, row: JobRow, now: datetime) -> None:
+        """Let the newest version be in force, and a pause and a reschedule of the time ahead hold from now on."""
         row.editions = row.editions[-1:]
         row.pauses = [replace(pause, since=min(pause.since, now)) for pause in row.pauses]
         if row.reschedule is not None:
             row.reschedule = replace(row.reschedule, made_at=min(row.reschedule.made_at, now))
-        if row.last_end is not None:
-            row.last_end = replace(row.last_end, ended_at=min(row.last_end.ended_at, now))
-        return True
 
     def _revise(self, row: JobRow, now: datetime) -> None:
         """Make older snapshots stale, let the job be looked at, and say when it runs next by what is true now."""

@@ -250,5 +250,6 @@ def _settle_facts(row: JobRow, plan: Plan) -> None:
     if row.pauses:
         row.pauses = [pause for pause in row.pauses if pause.until is None or pause.until > plan.watermark]
     if len(row.editions) > 1:
-        later = [each for each in row.editions if each.in_force_after and each.in_force_after > plan.watermark]
+        # The first is in force whatever it says: it may have been written while the clock was ahead.
+        later = [each for each in row.editions[1:] if each.in_force_after and each.in_force_after > plan.watermark]
         row.editions = [*row.editions[: len(row.editions) - len(later)][-1:], *later]

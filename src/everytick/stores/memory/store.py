@@ -52,6 +52,10 @@ class MemoryStore(Recording, Definers, History):
                 }
                 self._tables.change(parked, ready_at=parked.ready_at - back, updated_at=now)
         jobs = self._tables.jobs.values()
+        for row in jobs:
+            if row.watermark <= now + STEP and row.was_told_after(now + STEP):
+                self._bring_back(row, now)
+                self._revise(row, now)
         if any(
             each > now + STEP
             for each in (*(each.beat_at for each in self._nodes.values()), *(row.watermark for row in jobs))

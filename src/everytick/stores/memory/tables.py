@@ -110,6 +110,13 @@ class JobRow:
         """Return the pause that holds the schedule now."""
         return next((pause for pause in self.pauses if pause.holds(now)), None)
 
+    def was_told_after(self, moment: datetime) -> bool:
+        """Whether its newest version, a pause or a reschedule was written at a later time than this."""
+        told = [self.editions[-1].in_force_after, *(pause.since for pause in self.pauses)]
+        if self.reschedule is not None:
+            told.append(self.reschedule.made_at)
+        return any(each is not None and each > moment for each in told)
+
     def is_out_of_service(self, now: datetime) -> bool:
         """Whether it is disabled, or removed for good: nothing of it is retried."""
         return not self.job.enabled or (self.retire_at is not None and self.retire_at <= now)

@@ -14,8 +14,9 @@ v.job, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.first_version, v.ver
 -- What a plan `p` says of where its job `s` stands, besides the watermark: the versions that are still to be decided, and
 -- whether the next run was set for the last time.
 first_version = case when s.first_version = s.version then s.version else
-           (select max(d.version) from everytick.definition d
-             where d.job = s.job and (d.in_force_after is null or d.in_force_after <= p.watermark)) end,
+           coalesce((select max(d.version) from everytick.definition d
+                      where d.job = s.job and d.version >= s.first_version
+                        and (d.in_force_after is null or d.in_force_after <= p.watermark)), s.first_version) end,
        reschedule_made_at = case when p.rescheduled then null else s.reschedule_made_at end,
        reschedule_to = case when p.rescheduled then null else s.reschedule_to end,
        reschedule_by = case when p.rescheduled then null else s.reschedule_by end,

@@ -129,6 +129,8 @@ class Queries:
     was_ahead: str
     bring_wakes_back: str
     wake_jobs_ahead: str
+    told_ahead: str
+    bring_told_back: str
     jobs_ahead: str
     undo_spans: str
     rewind_wakes: str

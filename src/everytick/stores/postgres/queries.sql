@@ -1734,6 +1734,26 @@ select exists (select from everytick.node where beat_at > $1)
 -- What was to be looked at while the clock was ahead is to be looked at now.
 update everytick.wake set at = $1 where wakes and at > $1;
 
+-- told_ahead --
+-- Locks and returns the jobs that do not lie ahead and whose newest version, a pause or a reschedule was written while
+-- the clock was.
+select s.job, s.id
+  from everytick.job_state s
+ where s.watermark <= $1
+   and (exists (select from everytick.definition d
+                 where d.job = s.job and d.version = s.version and d.in_force_after > $1)
+        or s.reschedule_made_at > $1
+        or exists (select from everytick.pause p where p.job = s.job and p.since > $1))
+ order by s.job
+   for no key update of s;
+
+-- bring_told_back --
+-- Lets the newest version of a job be in force now, and a reschedule hold from now on.
+update everytick.job_state
+   set first_version = version,
+       reschedule_made_at = case when reschedule_made_at > $2 then $2 else reschedule_made_at end
+ where job = $1;
+
 -- wake_jobs_ahead --
 -- Makes every job worth a look now that would be only later.
 insert into everytick.wake (job, at, needs) select s.job, $1, s.needs from everytick.job_state s where s.wake_at > $1;

@@ -107,6 +107,12 @@ class PostgresStore(Planning, Running, Recording, Definers, Nodes, History):
             now: datetime = await db.fetchval(self._sql.now)
             await db.execute(self._sql.bring_runs_back, now, now + STEP)
             await db.execute(self._sql.bring_retries_back, now, now + STEP)
+            told = await db.fetch(self._sql.told_ahead, now + STEP)
+            for row in told:
+                await db.execute(self._sql.rewind_pauses, row["job"], now)
+                await db.execute(self._sql.bring_told_back, row["job"], now)
+                await self._revise(db, row["job"], now)
+            await self._foretell(db, [row["id"] for row in told])
             if await db.fetchval(self._sql.was_ahead, now + STEP):
                 await db.execute(self._sql.bring_wakes_back, now)
                 await db.execute(self._sql.wake_jobs_ahead, now)

@@ -4,16 +4,24 @@ from datetime import datetime
 
 from everytick.stores.base import AHEAD, STEP
 from everytick.stores.sqlite import rows
+from everytick.stores.sqlite.compiled import Definitions
+from everytick.stores.sqlite.job_rows import foretell, wake
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.writer import Transaction
 
 
-def settle_clock(transaction: Transaction) -> list[tuple[str, datetime]]:
-    """Bring retries back and let jobs be looked at; return the jobs whose watermark lies ahead."""
+def settle_clock(transaction: Transaction, definitions: Definitions) -> list[tuple[str, datetime]]:
+    """Bring retries and edits back and let jobs be looked at; return the jobs whose watermark lies ahead."""
     now = transaction.now
     step = now + rows.length(STEP)
     transaction.execute(Q.bring_runs_back, (now, step))
     transaction.execute(Q.bring_retries_back, (now, now, step))
+    told = transaction.execute(Q.told_ahead, (step, step, step, step)).fetchall()
+    for key, _ in told:
+        transaction.execute(Q.rewind_pauses, (now, key, now))
+        transaction.execute(Q.bring_told_back, (now, key))
+        wake(transaction, key, revise=True)
+    foretell(transaction, definitions, [id_ for _, id_ in told])
     if transaction.execute(Q.was_ahead, (step, step)).fetchone()[0]:
         transaction.execute(Q.wake_jobs_ahead, (now, now))
         transaction.rang = True

@@ -10,6 +10,8 @@ class Queries:
     bring_runs_back: str
     was_ahead: str
     wake_jobs_ahead: str
+    told_ahead: str
+    bring_told_back: str
     jobs_ahead: str
     decided_through: str
     undo_spans: str

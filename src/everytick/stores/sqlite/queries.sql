@@ -22,6 +22,18 @@ update task_run
 -- Whether anything was written while the clock was ahead.
 select exists (select 1 from node where beat_at > ?) or exists (select 1 from job_state where watermark > ?);
 
+-- told_ahead --
+-- The jobs that do not lie ahead and whose newest version, a pause or a reschedule was written while the clock was.
+select s.job, s.id from job_state s
+ where s.watermark <= ?
+   and (exists (select 1 from job_version v where v.job = s.job and v.version = s.version and v.in_force_after > ?)
+        or s.rescheduled_at > ?
+        or exists (select 1 from pause p where p.job = s.job and p.since_at > ?));
+
+-- bring_told_back --
+-- The newest version is in force now, and a reschedule holds from now on.
+update job_state set oldest_edition = version, rescheduled_at = min(rescheduled_at, ?) where job = ?;
+
 -- wake_jobs_ahead --
 -- Jobs that would be looked at only later are looked at now.
 update job_state set woken = woken + 1, wake_at = ? where wake_at > ?;

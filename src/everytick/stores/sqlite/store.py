@@ -162,7 +162,7 @@ class SqliteStore:
 
     async def settle_clock(self) -> list[tuple[str, datetime]]:
         """Let everything go on that was written while the clock was ahead; return the jobs that lie ahead."""
-        return await self._write(ahead.settle_clock)
+        return await self._write(lambda writing: ahead.settle_clock(writing, self._definitions))
 
     async def check_writable(self) -> None:
         """Return if every table is there and takes writes; nothing is changed."""
