@@ -71,7 +71,7 @@ INDEXES = {
     "INDEX sqlite_autoindex_job_1": "job_by_id jobs_by_id",
     "INDEX sqlite_autoindex_job_2": "job_by_name jobs_ahead jobs_by_name",
     "INDEX sqlite_autoindex_job_state_1": """
-        count_runs foretell look_at_jobs note_failure states_of_jobs""",
+        count_runs foretell look_at_jobs note_failure park_plan states_of_jobs""",
     "INDEX sqlite_autoindex_occurrence_1": """
         ask_to_cancel begin_kept end_occurrence is_there keep_runs payload_of record_of_id recorded_before
         release_occurrence report_delivered status_of""",
