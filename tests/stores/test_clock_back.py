@@ -143,11 +143,11 @@ async def test_what_was_said_of_a_job_ahead_is_in_force_once_the_clock_is_set_ri
     store: AnyStore, clock: ManualClock
 ) -> None:
     """C-45: by a command, while no node ran: nothing else tells that the clock was ahead."""
-    edited = await store.put(job("edited", "*/10 * * * *", overlap="allow"))
-    paused = await store.put(job("paused", "*/10 * * * *"))
+    edited = await put(store, job("edited", "*/10 * * * *", overlap="allow"))
+    paused = await put(store, job("paused", "*/10 * * * *"))
     await plan_once(store)
     clock.move(hours=1)
-    await store.put(job("edited", "*/5 * * * *", overlap="allow"))
+    await put(store, job("edited", "*/5 * * * *", overlap="allow"))
     await store.request(paused.job_id, Pause())
     clock.move(hours=-1)
     assert await store.settle_clock() == []
@@ -159,7 +159,7 @@ async def test_what_was_said_of_a_job_ahead_is_in_force_once_the_clock_is_set_ri
     await plan_once(store)
     assert [each.scheduled_for for each in await occurrences(store)] == [clock.time]
 
-    await store.put(job("edited", "*/7 * * * *", overlap="allow"))
+    await put(store, job("edited", "*/7 * * * *", overlap="allow"))
     clock.move(minutes=2)
     await plan_once(store)
     assert [each.scheduled_for for each in await occurrences(store)][1:] == [clock.time]
