@@ -204,7 +204,8 @@ class Claimer:
         """Take what was claimed in our name and never arrived, once no call under way can still bring it.
 
         The beat before told of it too, it has not arrived since, and whatever call is under
-        way began after that: so its reply was lost.
+        way began after that: so its reply was lost. Its age counts from the arrival of this beat's
+        answer, not from the lost call: the store has just said that the claim is still this node's.
         """
         if all(call > self._calls_when_missing for call in self._under_way):
             self._arrived([each for each in claims if each.key in self._missing])

@@ -88,7 +88,12 @@ class OwnedKeys:
         return claim.handle in self._lingering
 
     def wait_behind(self, occurrence: OwnedOccurrence) -> None:
-        """Let the occurrence begin once the body of its older claim has ended."""
+        """Let the occurrence begin once the body of its older claim has ended.
+
+        It is not given back after 250 ms like one that waits for a slot: another node would begin it beside the older
+        body (S2-007), and this node would only claim it again. It waits for the grace period at most: then the
+        older body is left behind.
+        """
         self._behind[occurrence.claim.handle] = occurrence
 
     def linger_no_more(self, occurrence: OwnedOccurrence) -> OwnedOccurrence | None:
