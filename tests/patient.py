@@ -19,7 +19,7 @@ from everytick.testing.virtual import VirtualLoop
 _WRITES = frozenset(
     {
         *("apply", "request", "retire"),
-        *("commit_plans", "commit_steps", "take", "orphans", "record"),
+        *("commit_plans", "commit_steps", "orphans", "record"),
     }
 )
 

@@ -365,16 +365,6 @@ class Pair:
     async def do_leave(self) -> None:
         await self.both("leave", self.random.choice(NODES))
 
-    async def do_take(self) -> None:
-        """One node takes over what others hold of a job, and decides about it only now and then."""
-        node, job_ids = self.random.choice(NODES), [await self.job_id()]
-        taken = [await store.take(node, job_ids, 1000) for store in self.stores]
-        assert sorted(map(_plain, taken[0]), key=str) == sorted(map(_plain, taken[1]), key=str), self.done[-12:]
-        decides = self.random.random() < 0.5
-        for store, claims in zip(self.stores, taken, strict=True):
-            steps = [(claim, advance(claim.snapshot, Lost(), self.now())) for claim in claims if decides]
-            await store.commit_steps(steps)
-
     async def do_note(self) -> None:
         """Note something of an attempt of any claim there ever was, whether it is the owner's still or not."""
         if not self.claims:

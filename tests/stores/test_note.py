@@ -95,7 +95,7 @@ async def test_a_note_whose_fence_is_gone_is_dropped(store: AnyStore, clock: Man
     note = Note("main", 1, clock.time, HALF, LOG)
     clock.move(seconds=30)
     await store.beat("reaper", [])
-    [taken] = await store.take("reaper", [claim.occurrence.job_id], 1)
+    [taken] = await store.orphans("reaper", 1, {}, [claim.key])
     await store.note([(claim, note)])
     assert await attempts(store, taken) == []
     clock.move(seconds=30)

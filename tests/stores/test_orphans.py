@@ -193,3 +193,18 @@ async def test_the_reaper_ends_only_what_still_runs_and_the_job_goes_on(store: A
     await plan_once(store)
     await run_one(store)
     assert sorted(await statuses(store)) == ["completed", "completed", "failed_stale"]
+
+
+async def test_of_two_takers_both_get_it_in_turn_and_only_the_last_may_write(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """C-43: each names the claim as it was; the first is fenced out by the second."""
+    await put(store, job())
+    clock.move(hours=1)
+    await plan_once(store)
+    claim = await claim_one(store)
+    [first] = await store.orphans("node-2", 1, {}, [claim.key])
+    assert await store.orphans("node-3", 1, {}, [claim.key]) == []
+    [last] = await store.orphans("node-3", 1, {}, [first.key])
+    lost = [(each, advance(each.snapshot, Lost(), clock.time)) for each in (first, last)]
+    assert await store.commit_steps(lost) == [Commit.STALE, Commit.COMMITTED]

@@ -116,7 +116,7 @@ async def test_an_occurrence_goes_on_after_the_transaction_of_its_first_task(
 async def test_fenced_out_nothing_is_written(store: AnyStore, clock: ManualClock, ledger: Ledger) -> None:
     """E8: the zombie's own writes go the way of its step."""
     claim, success = await running(store, clock)
-    [taken] = await store.take("node-2", [claim.occurrence.job_id], 1)
+    [taken] = await store.orphans("node-2", 1, {}, [claim.key])
     before = await store.whole(claim.occurrence.id)
     async with store.transaction(claim) as own:
         await own.execute(ledger.insert, "paid twice")
@@ -206,7 +206,7 @@ async def test_a_take_over_beside_an_open_transaction_comes_before_or_after_it(
     claim, success = await running(store, clock)
     async with store.transaction(claim) as own:
         await own.execute(ledger.insert, "paid")
-        taking = asyncio.create_task(store.take("node-2", [claim.occurrence.job_id], 1))
+        taking = asyncio.create_task(store.orphans("node-2", 1, {}, [claim.key]))
         for _ in range(100):
             await asyncio.sleep(0)
         answer = await own.commit(success)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from everytick.declarative import resuming
@@ -301,7 +302,7 @@ class Beginning:
             resuming.leftovers(records[name], found, now, has_run=await self._has_run(records[name], found))
             for name, found in mine.items()
         ]
-        await resuming.settle(self._store, self.node.reaper, decided, [self._ids[name] for name in mine])
+        await resuming.settle(self._store, self.node.reaper, decided, chain.from_iterable(mine.values()))
 
     async def _has_run(self, record: JobRecord, active: list[Occurrence]) -> bool:
         """Whether a callback of the task was ever called, as far as the store can know."""

@@ -117,18 +117,20 @@ def owed(
     return missed if was_away and attempted is not None and missed is not None and attempted < missed else None
 
 
-async def settle(store: AnyStore, reaper: Reaper, found: Iterable[Leftovers], job_ids: Collection[str]) -> None:
-    """Do what was decided. What is ended or restarted is taken from whoever held it, silent or not."""
+async def settle(store: AnyStore, reaper: Reaper, found: Iterable[Leftovers], active: Iterable[Occurrence]) -> None:
+    """Do what was decided about what is active, which no living instance runs.
+
+    What is ended or restarted is taken over from the dead instance that held it, with all else it held.
+    """
     decided = list(found)
     await cancel(store, [id_ for each in decided for id_ in each.cancel], SUPERSEDED)
     ends = {id_ for each in decided for id_ in each.end}
     restarts = {id_ for each in decided for id_ in each.restart}
-    if ends:
-        await reaper.take_over(job_ids, ends, end=SUPERSEDED)
-        # The reaper of another node may have been quicker, and would have them restarted.
-        await cancel(store, sorted(ends), SUPERSEDED)
-    if restarts:
-        await reaper.take_over(job_ids, restarts)
+    dead = {each.owner for each in active if each.owner is not None and each.id in ends | restarts}
+    if dead:
+        await reaper.take_over(dead, ends, SUPERSEDED)
+    # The reaper of another node may have been quicker, and would have them restarted.
+    await cancel(store, sorted(ends), SUPERSEDED)
 
 
 async def cancel(store: AnyStore, ids: Sequence[str], reason: str) -> None:

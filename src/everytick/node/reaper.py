@@ -65,14 +65,16 @@ class Reaper:
             self._unwritable.difference_update(unwritable)
         return await self.settle(claims, {key.handle for key in overdue})
 
-    async def take_over(self, job_ids: Collection[str], occurrence_ids: Collection[str], *, end: str = "") -> int:
-        """Take what other nodes hold of these, silent or not, and settle each; return how many there were.
+    async def take_over(self, dead: Collection[str], ends: Collection[str] = (), reason: str = "") -> int:
+        """Settle what these nodes hold without waiting for their silence: they are known to be dead.
 
-        With a reason to `end` them they are canceled; else `on_orphan` says what becomes of them.
+        One that beats meanwhile keeps what it holds. The occurrences in `ends` are canceled with the
+        reason; `on_orphan` says what becomes of the others. Return how many there were.
         """
-        found = 0
-        while claims := await self._store.take(self._name, job_ids, _AT_ONCE, occurrence_ids):
-            found += await self.settle([_asked_to_stop(claim, end) for claim in claims] if end else claims)
+        beats, found = {node.id: node.beats for node in await self._store.nodes() if node.id in dead}, 0
+        while beats and (claims := await self._store.orphans(self._name, _AT_ONCE, beats)):
+            ended = [_asked_to_stop(claim, reason) if claim.occurrence.id in ends else claim for claim in claims]
+            found += await self.settle(ended)
             if len(claims) < _AT_ONCE:
                 break
         return found

@@ -183,15 +183,6 @@ class RunStore(Protocol):
         """
         ...
 
-    async def take(
-        self, node: str, job_ids: Collection[str], limit: int, occurrence_ids: Collection[str] | None = None
-    ) -> list[Claim]:
-        """Take over what other nodes hold of these jobs, silent or not, as `orphans` does for the silent.
-
-        With `occurrence_ids` only these.
-        """
-        ...
-
     async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
         """Show people what is running: make or change the attempt's row, under the claim's fence.
 

@@ -29,7 +29,6 @@ from tests.stores import (
     test_look,
     test_note,
     test_request,
-    test_take,
 )
 from tests.stores.acting import AnyStore, began, claim_one, ended, job, plan_once, put, statuses
 from tests.stores.clock import ManualClock
@@ -45,7 +44,6 @@ SUITE: tuple[ModuleType, ...] = (
     test_note,
     test_apply_put,
     test_request,
-    test_take,
 )
 for _module in SUITE:
     for _name, _test in list(vars(_module).items()):

@@ -89,7 +89,7 @@ async def test_one_stale_step_in_a_long_batch_is_the_only_one_that_is_refused(
     claims = await opened.claim(NodeScope("node-1"), 200)
     steps = [(claim, ended(began(claim, clock.time), clock.time, Succeeded())) for claim in claims]
     lost = claims[17]
-    await opened.take("node-2", [lost.occurrence.job_id], 1)
+    await opened.orphans("node-2", 1, {}, [lost.key])
     answers = await opened.commit_steps(steps)
     assert [number for number, answer in enumerate(answers) if answer is Commit.STALE] == [17]
     assert (await opened.whole(lost.occurrence.id)).attempts == ()

@@ -54,7 +54,7 @@ INDEXES = {
     "INDEX job_due": "due_jobs next_wake",
     "INDEX job_undefined": "take_marks undefined_jobs",
     "INDEX occurrence_active": """
-        active_counts active_of_jobs ask_all_to_cancel await_ends crowds_of_jobs give_new_version held_by_others
+        active_counts active_of_jobs ask_all_to_cancel await_ends crowds_of_jobs give_new_version
         held_of_job hold_waits let_waits_go put_all_back_in_line put_back_in_line add_needs_of_active""",
     "INDEX occurrence_by_time": "history",
     "INDEX occurrence_ended (job=? AND status=? AND ended_at<?)": "aged_of_job jobs_with_aged",

@@ -80,17 +80,3 @@ async def test_a_move_to_its_own_time_is_forgotten_with_the_others(opened: Sqlit
     await plan_once(opened)
     [seen] = (await opened.look([stored.job_id])).values()
     assert [each.to for each in seen.adjustments] == [to]
-
-
-async def test_of_what_others_hold_only_what_was_named_is_taken(opened: SqliteStore, clock: ManualClock) -> None:
-    for name in ("a", "b"):
-        await put(opened, job(name))
-    clock.move(hours=1)
-    await plan_once(opened)
-    one, other = await opened.claim(NodeScope("node-1"), 2)
-    ids = [one.occurrence.job_id, other.occurrence.job_id]
-    assert await opened.take("node-2", ids, 9, []) == []
-    assert await opened.take("node-2", ids[:1], 9, [other.occurrence.id]) == []
-    [taken] = await opened.take("node-2", ids, 9, [other.occurrence.id, "occ_none"])
-    assert (taken.handle, taken.fence) == (other.handle, other.fence + 1)
-    assert [claim.handle for claim in await opened.take("node-2", ids, 9)] == [one.handle]

@@ -84,7 +84,6 @@ DEEDS: Mapping[str, Deed] = {
     "orphans": lambda store, scene: store.orphans("node-2", 10, {"node-1": scene.beats}),
     "overdue": lambda store, scene: store.orphans("node-2", 10, {}, [scene.claim.key]),
     "leave": lambda store, scene: store.leave("node-1"),
-    "take": lambda store, scene: store.take("node-2", [scene.job_id], 10),
     "edit": lambda store, scene: put(store, job(**POLICIES, priority=5)),
     "pause": lambda store, scene: store.request(scene.job_id, Pause()),
     "remove": lambda store, scene: remove(store, scene.job_id),

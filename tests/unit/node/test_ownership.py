@@ -496,8 +496,9 @@ def test_what_was_taken_away_before_it_began_takes_no_slot(live: Live) -> None:
         asked = [await world.trigger(job) for job in jobs]
         await pause("100ms")
         assert node.engine.waiting > 0
-        taken = node.engine.slots._backlog[0].claim.occurrence
-        await world.store.take("other", [taken.job_id], 1, [taken.id])
+        claim = node.engine.slots._backlog[0].claim
+        taken = claim.occurrence
+        await world.store.orphans("other", 1, {}, [claim.key])
         for id_ in set(asked) - {taken.id}:
             assert (await world.ended(id_, "10m")).status is OccurrenceStatus.COMPLETED
         assert node.engine.slots.busy == 0

@@ -1,4 +1,4 @@
-"""Taking over from a node that lives, and leaving jobs alone for good, as the declarative scheduler asks."""
+"""Taking over from a node that is said to be dead, and leaving jobs alone, as the declarative scheduler asks."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import World, passing, pause
 
 
-def test_what_a_living_node_runs_can_be_taken_and_restarted(live: Live) -> None:
+def test_what_a_node_runs_that_is_said_to_be_dead_is_restarted(live: Live) -> None:
     """S2-059: its attempt is lost, it is told to stop, and another one succeeds."""
 
     async def story(world: World) -> None:
@@ -26,7 +26,7 @@ def test_what_a_living_node_runs_can_be_taken_and_restarted(live: Live) -> None:
         asked = await world.trigger(job)
         await pause("2s")
         taker.clock.learn(await world.store.now())
-        assert await taker.reaper.take_over([job.id], [asked]) == 1
+        assert await taker.reaper.take_over([owner.name]) == 1
         await taker.start()
         assert (await world.ended(asked)).status is OccurrenceStatus.COMPLETED
         whole = await world.store.whole(asked)
@@ -37,7 +37,7 @@ def test_what_a_living_node_runs_can_be_taken_and_restarted(live: Live) -> None:
     live(story)
 
 
-def test_what_a_living_node_runs_can_be_taken_and_ended(live: Live) -> None:
+def test_what_a_node_runs_that_is_said_to_be_dead_can_be_ended(live: Live) -> None:
     """S2-011: with a reason it does not come back, though its job would restart it."""
 
     async def story(world: World) -> None:
@@ -55,7 +55,7 @@ def test_what_a_living_node_runs_can_be_taken_and_ended(live: Live) -> None:
         asked = await world.trigger(job)
         await pause("2s")
         taker.clock.learn(await world.store.now())
-        assert await taker.reaper.take_over([job.id], [asked], end="another stands for it") == 1
+        assert await taker.reaper.take_over([owner.name], [asked], "another stands for it") == 1
         ended = await world.ended(asked)
         assert (ended.status, ended.error) == (OccurrenceStatus.CANCELED, "another stands for it")
         whole = await world.store.whole(asked)
@@ -96,7 +96,7 @@ def test_a_node_that_claims_anew_what_it_still_runs_lets_that_end_first(live: Li
         asked = await world.trigger(job)
         await pause("2s")
         taker.clock.learn(await world.store.now())
-        assert await taker.reaper.take_over([job.id], [asked]) == 1
+        assert await taker.reaper.take_over([owner.name]) == 1
         ended = await world.ended(asked)
         assert ended.status is OccurrenceStatus.COMPLETED
         is_left_behind = takes > 30
@@ -130,7 +130,7 @@ def test_a_node_that_stops_gives_back_what_waits_for_its_own_older_body(live: Li
         asked = await world.trigger(job)
         await pause("2s")
         taker.clock.learn(await world.store.now())
-        assert await taker.reaper.take_over([job.id], [asked]) == 1
+        assert await taker.reaper.take_over([owner.name]) == 1
         await pause("1s")
         await owner.stop("drain")
         assert await world.status(asked) is OccurrenceStatus.PENDING

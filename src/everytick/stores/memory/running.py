@@ -85,15 +85,6 @@ class Running(Base):
                 found[key.handle] = row
         return self._take_over(found.values(), reaper, limit, self._now())
 
-    async def take(
-        self, node: str, job_ids: Collection[str], limit: int, occurrence_ids: Collection[str] | None = None
-    ) -> list[Claim]:
-        """Take over what other nodes hold of these jobs, silent or not; with `occurrence_ids` only these."""
-        busy = [row for id_ in set(job_ids) if id_ in self._tables.jobs for row in self._tables.jobs[id_].busy]
-        others = [row for row in busy if row.owner not in (None, node)]
-        named = [row for row in others if occurrence_ids is None or row.id in occurrence_ids]
-        return self._take_over(named, node, limit, self._now())
-
     def _take_over(self, rows: Iterable[OccurrenceRow], node: str, limit: int, now: datetime) -> list[Claim]:
         """Fence the owners of these out, oldest first; a wait that one of them kept lost nothing and is only freed."""
         found, token = sorted(rows, key=lambda row: row.handle), self._tokens()

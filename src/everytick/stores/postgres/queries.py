@@ -71,8 +71,6 @@ class Queries:
     leave: str
     claims_of: str
     orphans: str
-    release_waits_of: str
-    take: str
     note: str
     reports: str
     reported: str

@@ -100,22 +100,6 @@ class Running(Base):
         return claims
 
     @patiently
-    async def take(
-        self, node: str, job_ids: Collection[str], limit: int, occurrence_ids: Collection[str] | None = None
-    ) -> list[Claim]:
-        """Take over what other nodes hold of these jobs, silent or not, as `orphans` does for the silent."""
-        jobs, only = list(job_ids), None if occurrence_ids is None else [occurrence_key(id_) for id_ in occurrence_ids]
-        token = new_token()
-        async with self._door.connection() as db:
-            if await db.fetch(self._sql.release_waits_of, node, jobs, only, token):
-                await db.execute(self._sql.ring)
-            taken = [row["seq"] for row in await db.fetch(self._sql.take, node, jobs, limit, only, token)]
-            if not taken:
-                return []
-            claims, _ = await self._claims(db, await db.fetch(self._sql.claims_of, taken, node))
-        return claims
-
-    @patiently
     async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
         """Show people what is running: make or change the attempt's row, under the claim's fence."""
         if notes:

@@ -90,7 +90,6 @@ class Queries:
     held_by: str
     held_by_silent: str
     held_under: str
-    held_by_others: str
     take_over: str
     free_wait: str
     owed_reports: str

@@ -555,14 +555,6 @@ select o.seq, o.status, o.job, o.version
   cross join occurrence o on o.seq = k.seq and o.fence = k.fence and o.claim_token = k.token
  where o.owner is not null and o.status < 4;
 
--- held_by_others --
--- What other nodes hold of these jobs.
-select o.seq, o.status, o.job, o.version, o.id
-  from occurrence o indexed by occurrence_active
- where o.job in (select j.job from job j where j.id in (select value from json_each(?)))
-   and o.ended_at is null and o.owner is not null and o.owner <> ?
- order by o.seq;
-
 -- take_over --
 -- Owner and fence in one statement: the old owner is fenced out before anything is decided.
 update occurrence set owner = ?, fence = fence + 1, claim_token = ?, updated_at = ? where seq = ?;

@@ -489,22 +489,6 @@ def orphans(
     return _take_over(transaction, definitions, reaper, sorted(set(held)), limit, token)
 
 
-def take(
-    transaction: Transaction,
-    definitions: Definitions,
-    node: str,
-    job_ids: Collection[str],
-    limit: int,
-    occurrence_ids: Collection[str] | None,
-    token: int,
-) -> list[Claim]:
-    """Take over what other nodes hold of these jobs, silent or not; with `occurrence_ids` only these."""
-    wanted = None if occurrence_ids is None else {rows.id_bytes(id_) for id_ in occurrence_ids}
-    found = transaction.execute(Q.held_by_others, (json.dumps(list(job_ids)), node)).fetchall()
-    held = [row[:4] for row in found if wanted is None or row[4] in wanted]
-    return _take_over(transaction, definitions, node, held, limit, token)
-
-
 def _take_over(
     transaction: Transaction, definitions: Definitions, node: str, held: Sequence[Columns], limit: int, token: int
 ) -> list[Claim]:

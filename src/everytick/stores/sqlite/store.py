@@ -266,15 +266,6 @@ class SqliteStore:
             lambda writing: running.orphans(writing, self._definitions, reaper, limit, silent, keys, token)
         )
 
-    async def take(
-        self, node: str, job_ids: Collection[str], limit: int, occurrence_ids: Collection[str] | None = None
-    ) -> list[Claim]:
-        """Take over what other nodes hold of these jobs, silent or not, as `orphans` does for the silent."""
-        token = new_token()
-        return await self._write(
-            lambda writing: running.take(writing, self._definitions, node, job_ids, limit, occurrence_ids, token)
-        )
-
     async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
         """Show people what is running: make or change the attempt's row, under the claim's fence."""
         await self._write(lambda writing: running.note(writing, notes))
