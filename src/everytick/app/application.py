@@ -228,7 +228,9 @@ def _store_maker(given: object, module: Mapping[str, Any]) -> tuple[Callable[[],
 
 def _is_in_memory(store: object) -> bool:
     """Whether definitions are kept as they are, and not as texts."""
-    return store.startswith("memory:") if isinstance(store, str) else bool(getattr(store, "is_in_memory", False))
+    if isinstance(store, str):
+        return store.startswith("memory:")
+    return bool(getattr(getattr(store, "address", None), "is_in_memory", False))
 
 
 def _folder(given: object) -> Path:

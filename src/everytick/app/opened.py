@@ -130,7 +130,7 @@ class Opened:
         with self._moving:
             left = self._home
             if left is not None and left.loop is not here and left.loop.is_running():
-                if not self._store_is_ours and _is_bound(left.store):
+                if not self._store_is_ours and left.store.address.is_remote:
                     raise RuntimeError("the store was opened on another loop: start the application there")
                 self._home = self._new_home(left, here)
         return await self._opened()
@@ -139,13 +139,13 @@ class Opened:
         """The store on this loop; what another had opened is made anew, unless it lives in memory or is given."""
         if not self._store_is_ours:
             store = self._make_store()
-            if self._is_copy and not store.is_in_memory:
+            if self._is_copy and not store.address.is_in_memory:
                 raise RuntimeError(
                     "the store was opened before this process was forked: "
                     "give the application an address, and each process opens its own"
                 )
             return Home(store, here, None)
-        if left is not None and left.store.is_in_memory:
+        if left is not None and left.store.address.is_in_memory:
             return Home(left.store, here, None)
         store = self._make_store()
 
@@ -266,12 +266,5 @@ async def _left_behind(home: Home) -> None:
 
     if home.loop is not asyncio.get_running_loop() and home.loop.is_running():
         await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(home.store.close(), home.loop))
-    elif not home.loop.is_closed() or not _is_bound(home.store):
+    elif not home.loop.is_closed() or not home.store.address.is_remote:
         await home.store.close()
-
-
-def _is_bound(store: AnyStore) -> bool:
-    """Whether the store has connections that belong to the loop which opened them."""
-    from everytick.stores.sqlite.store import SqliteStore
-
-    return not store.is_in_memory and not isinstance(store, SqliteStore)

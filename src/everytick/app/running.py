@@ -350,9 +350,10 @@ def _log_folder(store: AnyStore) -> Path | None:
     import os
     from pathlib import Path
 
-    if store.is_in_memory:
+    address = store.address
+    if address.is_in_memory:
         return None
-    if store.file is not None:
-        return store.file.with_name(f"{store.file.stem}-logs")
+    if address.file is not None:
+        return address.file.with_name(f"{address.file.stem}-logs")
     state = os.environ.get("XDG_STATE_HOME")
     return (Path(state) if state else Path.home() / ".local/state") / "everytick/logs"

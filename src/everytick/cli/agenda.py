@@ -96,7 +96,7 @@ def _agenda(job: str | None, count: int) -> tuple[list[tuple[datetime, Job]], da
     app = application(make=True)
     if not app.definitions and app.jobs_folder is None:
         return ask(asked)
-    file = app._make_store().file
+    file = app._make_store().address.file
     if file is not None and not file.exists():
         say(f"there is no store {file} yet: this is what the definitions say")
         return _defined(app, job, count)

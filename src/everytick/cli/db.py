@@ -71,11 +71,12 @@ def status(as_json: bool, utc: bool) -> int:
 async def _status(app: Everytick) -> dict[str, Any]:
     """What can be said of the store; of one whose tables are older, only that: opening it would migrate it."""
     from everytick.cli.stores import newest_schema, place_of
+    from everytick.stores.addresses import migration_of
 
     place = place_of(app._make_store())
     if place.file is not None and not place.file.exists():
         raise Refused(f"there is no file {shown(str(place.file))}: everytick db migrate makes it", Exit.NOT_FOUND)
-    newest, schema = newest_schema(place.kind), await app._make_store().migrated()
+    newest, schema = newest_schema(place.kind), await migration_of(app._make_store().address)
     found: dict[str, Any] = {
         "kind": place.kind,
         "store": place.where,

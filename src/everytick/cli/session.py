@@ -158,7 +158,7 @@ def _on_store(address: str, *, make: bool, in_memory: bool = False) -> Everytick
 
     if checked_address(address).startswith("memory:") and not in_memory:
         raise Refused("a store in memory ends with the process that has it: name one that others can reach")
-    file = None if make or not address.startswith("sqlite:") else store_of(address).file
+    file = None if make or not address.startswith("sqlite:") else store_of(address).address.file
     if file is not None and not file.exists():
         text = f"there is no file {shown(str(file))}: correct the address, or make it with everytick db migrate"
         raise Refused(text, Exit.NOT_FOUND)

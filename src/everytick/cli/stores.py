@@ -23,12 +23,12 @@ def place_of(store: AnyStore) -> Place:
     """Return where a store is; of an address, without its password."""
     from everytick.config.settings import without_password
 
-    if store.file is not None:
-        return Place("sqlite", str(store.file), store.file)
-    if store.is_in_memory:
-        return Place("memory", "memory")
-    url = str(getattr(store, "url", ""))
-    return Place("postgres", f"{without_password(url)}, schema {getattr(store, 'schema', 'everytick')}")
+    address = store.address
+    if address.file is not None:
+        return Place(address.kind, str(address.file), address.file)
+    if address.is_in_memory:
+        return Place(address.kind, "memory")
+    return Place(address.kind, f"{without_password(address.url)}, schema {address.schema}")
 
 
 def newest_schema(kind: str) -> int | None:

@@ -58,10 +58,10 @@ _here: dict[str, Presence | None] = {}
 
 def folder_of(store: AnyStore) -> Path | None:
     """Return where instances on this store leave their files; None where all of them share one process."""
-    if store.is_in_memory:
+    if store.address.is_in_memory:
         return None
-    if store.file is not None:
-        return Path(f"{store.file}-instances")
+    if store.address.file is not None:
+        return Path(f"{store.address.file}-instances")
     user = os.getuid() if hasattr(os, "getuid") else 0
     return Path(tempfile.gettempdir()) / f"everytick-{user}"
 

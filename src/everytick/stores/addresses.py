@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from everytick.stores.base import StoreAddress
+
 ADDRESSES = "sqlite:///path, memory:// or postgresql://user@host/database"
 
 
@@ -50,6 +52,27 @@ def store_of(address: str, folder: str | None = None, *, clock: Callable[[], dat
     from everytick.stores.postgres.store import PostgresStore
 
     return PostgresStore(address, clock=clock)
+
+
+async def migration_of(address: StoreAddress) -> int:
+    """Return the number of the newest migration that was applied there, without opening or changing anything.
+
+    It is 0 where there is nothing yet, and in memory.
+    """
+    if address.file is not None:
+        from functools import partial
+
+        from everytick.stores.sqlite.calls import in_own_thread
+        from everytick.stores.sqlite.opening import applied as applied_to_file
+
+        file = address.file
+        return await in_own_thread(partial(applied_to_file, file, address.driver), f"everytick looking at {file.name}")
+    if address.is_in_memory:
+        return 0
+    from everytick.stores.postgres.door import Address, Door
+    from everytick.stores.postgres.migrate import applied
+
+    return await applied(Door(Address(address.url, address.schema, address.is_pooled)))
 
 
 class _SqliteParts(NamedTuple):

@@ -4,8 +4,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import field, replace
 from datetime import datetime, timedelta
 from enum import Enum
+from pathlib import Path
 from random import SystemRandom
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from everytick.domain.job import Job
 from everytick.domain.nodes import NodeFacts
@@ -147,6 +148,31 @@ class Ahead:
     ready_at: datetime | None = None
     needs: tuple[str, ...] = ()
     alone: bool = field(default=False, compare=False)
+
+
+@value
+class StoreAddress:
+    """Where a store is: in this process, in a file, or in one schema of a server.
+
+    `url` is the server's, with the password if it has one, and is never shown.
+    """
+
+    kind: Literal["memory", "sqlite", "postgres"]
+    file: Path | None = None
+    driver: Literal["sqlite3", "apsw"] = "sqlite3"
+    url: str = field(default="", repr=False)
+    schema: str = ""
+    is_pooled: bool = False
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether everything is forgotten with the process."""
+        return self.kind == "memory"
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is reached by connections, which belong to the loop that opened them."""
+        return self.kind == "postgres"
 
 
 @value

@@ -8,8 +8,7 @@ travel stand in `stores.base`.
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from everytick.domain.changes import Change
 from everytick.domain.decisions import Plan, Span
@@ -35,6 +34,7 @@ from everytick.stores.base import (
     Orders,
     Page,
     Receipt,
+    StoreAddress,
     Stored,
     Whole,
 )
@@ -64,23 +64,13 @@ class Transaction(Protocol):
 class Store(Protocol):
     """A place with a clock of its own: the store's clock is the clock."""
 
-    is_in_memory: ClassVar[bool]
-    """Whether it is forgotten with the process."""
-
     @property
-    def file(self) -> Path | None:
-        """The file that holds everything, where one does."""
+    def address(self) -> StoreAddress:
+        """Where the store is."""
         ...
 
     async def open(self) -> None:
         """Make the store ready: migrate it, or refuse it with a reason."""
-        ...
-
-    async def migrated(self) -> int:
-        """Return the number of the newest migration that was applied, without opening or changing anything.
-
-        It is 0 where there is nothing yet, and in memory.
-        """
         ...
 
     async def close(self) -> None:

@@ -35,7 +35,7 @@ DOCUMENT = {
 def address(store: SqliteStore | PostgresStore, request: pytest.FixtureRequest) -> str:
     """Where the store is, for whoever opens it anew and has not read anything of it yet."""
     if isinstance(store, SqliteStore):
-        return f"sqlite:///{store.file}"
+        return f"sqlite:///{store.address.file}"
     return f"{request.getfixturevalue('postgres').address}?schema={store.schema}"
 
 

@@ -93,7 +93,7 @@ class EverytickScheduler(Forwarding):
     def __init__(self, line: Line, listener: Callable[[Told], None] | None) -> None:
         self._line, self._listener = line, listener
         self.heard = []
-        self.own = declarative.DeclarativeScheduler(store=line, listener=self._hear)  # type: ignore[arg-type]
+        self.own = declarative.DeclarativeScheduler(store=line, listener=self._hear)
 
     def _hear(self, event: declarative.DeclarativeEvent) -> None:
         if self._line.is_cut:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from everytick.stores.addresses import migration_of
 from everytick.stores.sqlite.opening import Driver
 from everytick.stores.sqlite.store import SqliteStore
 from tests.stores.acting import job, put
@@ -33,7 +34,7 @@ async def open_another(path: Path, driver: Driver) -> None:
 
 
 async def ask_which_tables(path: Path, driver: Driver) -> None:
-    assert await SqliteStore(path, driver=driver).migrated() == 1
+    assert await migration_of(SqliteStore(path, driver=driver).address) == 1
 
 
 @pytest.mark.parametrize("driver", ["sqlite3", "apsw"])

@@ -206,7 +206,7 @@ async def test_a_bridge_carries_verbs_and_facts_and_refuses_the_rest(tmp_path: P
     await asyncio.to_thread(shop.tick.start_background)
     try:
         store = await shop.tick._opened()
-        assert (store.is_in_memory, store.file) == (False, tmp_path / "e.db")
+        assert (store.address.is_in_memory, store.address.file) == (False, tmp_path / "e.db")
         with pytest.raises(TypeError, match="due can only be asked on the loop that opened the store"):
             store.due(NodeScope("node-1"), 1)
     finally:

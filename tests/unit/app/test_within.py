@@ -35,7 +35,7 @@ async def own(store: AnyStore) -> AsyncIterator[Own]:
         yield Own(db, db.execute)
         await db.close()
     elif isinstance(store, SqliteStore):
-        plain = sqlite3.connect(store.file, isolation_level=None)
+        plain = sqlite3.connect(str(store.address.file), isolation_level=None)
         plain.execute("create table orders (id integer)")
 
         async def execute(sql: str) -> object:

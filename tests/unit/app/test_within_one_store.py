@@ -43,7 +43,7 @@ async def test_a_connection_as_python_makes_it_leaves_the_commit_to_its_owner(
 ) -> None:
     """On SQLite: by default any write begins a transaction, and the owner may have a row factory."""
     await plan_once(store)
-    legacy = sqlite3.connect(store.file)
+    legacy = sqlite3.connect(str(store.address.file))
     legacy.row_factory = lambda _, row: {"row": row}
     await tick.trigger(yearly, within=legacy)
     assert legacy.in_transaction

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import ClassVar
 
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.stores.base import AHEAD, STEP, Ahead, NodeScope
+from everytick.stores.base import AHEAD, STEP, Ahead, NodeScope, StoreAddress
 from everytick.stores.memory.definers import Definers
 from everytick.stores.memory.history import History
 from everytick.stores.memory.recording import Recording
@@ -23,12 +23,7 @@ _TICK = timedelta(microseconds=1)
 class MemoryStore(Recording, Definers, History):
     """Everything in this process, for tests and for scripts that may forget."""
 
-    is_in_memory: ClassVar[bool] = True
-    file: ClassVar[None] = None
-
-    async def migrated(self) -> int:
-        """Return 0: nothing is kept that could be of another version."""
-        return 0
+    address: ClassVar[StoreAddress] = StoreAddress("memory")
 
     async def open(self) -> None:
         """Return: there is nothing to make ready."""

@@ -10,14 +10,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
-from typing import ClassVar
 
-from everytick.stores.base import AHEAD, STEP, Ahead, NodeScope
+from everytick.stores.base import AHEAD, STEP, Ahead, NodeScope, StoreAddress
 from everytick.stores.postgres.bell import Bell
 from everytick.stores.postgres.definers import Definers
 from everytick.stores.postgres.door import Door, patiently, read_address
 from everytick.stores.postgres.history import History
-from everytick.stores.postgres.migrate import applied, migrate
+from everytick.stores.postgres.migrate import migrate
 from everytick.stores.postgres.nodes import Nodes
 from everytick.stores.postgres.planning import Planning
 from everytick.stores.postgres.queries import in_schema, migrations
@@ -50,9 +49,6 @@ class PostgresStore(Planning, Running, Recording, Definers, Nodes, History):
         self._again = partial(PostgresStore, url, schema=schema, pooling=pooling, clock=clock, settings=settings)
         self._bell = Bell(self._door)
 
-    is_in_memory: ClassVar[bool] = False
-    file: ClassVar[None] = None
-
     @property
     def url(self) -> str:
         """The server's address, without what is ours in it."""
@@ -68,9 +64,10 @@ class PostgresStore(Planning, Running, Recording, Definers, Nodes, History):
         """How many definitions are kept ready for use."""
         return len(self._compiled)
 
-    async def migrated(self) -> int:
-        """Return the number of the newest migration that was applied, without opening or changing anything."""
-        return await applied(self._door)
+    @property
+    def address(self) -> StoreAddress:
+        """Where the store is: in one schema of a server."""
+        return StoreAddress("postgres", url=self.url, schema=self.schema, is_pooled=self._door.address.pooling)
 
     async def open(self) -> None:
         """Make the tables ready, or refuse them with a reason; then connect."""

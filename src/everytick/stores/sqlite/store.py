@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from everytick.domain.changes import Change
 from everytick.domain.decisions import Plan, Span
@@ -42,6 +42,7 @@ from everytick.stores.base import (
     Orders,
     Page,
     Receipt,
+    StoreAddress,
     Stored,
     Whole,
     new_token,
@@ -68,7 +69,7 @@ from everytick.stores.sqlite.calls import in_own_thread
 from everytick.stores.sqlite.clock import HostClock, StoreClock
 from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.jobs import Parked
-from everytick.stores.sqlite.opening import MIGRATIONS, Driver, Synchronous, applied, connect, library, prepare
+from everytick.stores.sqlite.opening import MIGRATIONS, Driver, Synchronous, connect, library, prepare
 from everytick.stores.sqlite.place import Place
 from everytick.stores.sqlite.rows import moment
 from everytick.stores.sqlite.transaction import Sessions, TaskTransaction
@@ -112,25 +113,17 @@ class SqliteStore:
         self._pruned_through = 0
         self._open_batches = OpenBatches[str]()
 
-    is_in_memory: ClassVar[bool] = False
-
     @property
     def library(self) -> str:
         """Which SQLite opens the file."""
         return f"{self._driver}, SQLite {library(self._driver)}"
 
     @property
-    def file(self) -> Path:
-        """The file that holds everything."""
-        return self._path
+    def address(self) -> StoreAddress:
+        """Where the store is: in one file."""
+        return StoreAddress("sqlite", self._path, self._driver)
 
     # ------------------------------------------------------------------------------------------------ the store
-
-    async def migrated(self) -> int:
-        """Return the number of the newest migration that was applied, without opening or changing anything."""
-        return await in_own_thread(
-            partial(applied, self._path, self._driver), f"everytick looking at {self._path.name}"
-        )
 
     async def open(self) -> None:
         """Make the file if it is not there, migrate it, or refuse it with a reason."""

@@ -1,4 +1,4 @@
-"""migrated: which tables a store has, without opening it."""
+"""migration_of: which tables a store has, without opening it."""
 
 import os
 import sqlite3
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from everytick.errors import SchemaMismatch
+from everytick.stores.addresses import migration_of
 from everytick.stores.postgres.store import PostgresStore
 from everytick.stores.sqlite.store import SqliteStore
 from tests.servers.launch import Server
@@ -15,16 +16,16 @@ from tests.stores.acting import AnyStore
 
 
 async def test_an_open_store_has_the_newest(store: AnyStore) -> None:
-    assert await store.migrated() == (0 if store.is_in_memory else 1)
+    assert await migration_of(store.address) == (0 if store.address.is_in_memory else 1)
 
 
 async def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "new.db")
 
-    assert await store.migrated() == 0
+    assert await migration_of(store.address) == 0
     assert os.listdir(tmp_path) == []
     (tmp_path / "new.db").touch()
-    assert await store.migrated() == 0
+    assert await migration_of(store.address) == 0
     assert (tmp_path / "new.db").stat().st_size == 0
 
 
@@ -33,11 +34,11 @@ async def test_a_file_of_another_program_is_refused(tmp_path: Path) -> None:
         connection.execute("create table theirs (x)")
 
     with pytest.raises(SchemaMismatch, match="tables of another program"):
-        await SqliteStore(tmp_path / "other.db").migrated()
+        await migration_of(SqliteStore(tmp_path / "other.db").address)
 
 
 async def test_a_schema_that_is_not_there_is_not_made(postgres: Server) -> None:
     store = PostgresStore(postgres.address, schema="never_made")
 
-    assert await store.migrated() == 0
-    assert await store.migrated() == 0
+    assert await migration_of(store.address) == 0
+    assert await migration_of(store.address) == 0
