@@ -197,7 +197,10 @@ class RunStore(Protocol):
         ...
 
     def apart(self) -> "AbstractAsyncContextManager[RunStore] | None":
-        """Give the same store for another thread's loop, with a connection of its own; None if it lives in one loop."""
+        """Give the same store for another thread's loop, with a connection of its own; None if it lives in one loop.
+
+        It is a context, since a connection is closed on the loop that opened it.
+        """
         ...
 
 
@@ -294,7 +297,10 @@ class HistoryStore(Protocol):
         ...
 
     async def existing(self, occurrence_ids: Collection[str]) -> frozenset[str]:
-        """Return those of these ids that an occurrence has, whatever became of it."""
+        """Return those of these ids that an occurrence has, whatever became of it.
+
+        A page of the history cannot tell: an instant that was moved keeps its id, and not its time.
+        """
         ...
 
     async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
@@ -304,7 +310,8 @@ class HistoryStore(Protocol):
     async def last_failures(self, job_ids: Collection[str]) -> Mapping[str, datetime]:
         """Return when an attempt of each of these jobs last failed or timed out, if one ever did.
 
-        That is known also once retention has forgotten the occurrence.
+        That is known also once retention has forgotten the occurrence. No record of a job holds it: an attempt
+        that is tried again writes nothing on its job.
         """
         ...
 
