@@ -36,7 +36,7 @@ from everytick.domain.outcome import Succeeded
 from everytick.domain.steps import AttemptEnded, Claimed, Step
 from everytick.domain.values import value
 from everytick.schedules.interval import every
-from everytick.stores.base import Claim, Commit, NodeScope
+from everytick.stores.base import Claim, Commit, CommitAnswer, NodeScope
 from everytick.stores.postgres.store import PostgresStore
 from tests.servers import keeper
 from tests.servers.installations import postgres_installations
@@ -250,7 +250,7 @@ async def drain(store: PostgresStore, batch: int) -> Rate:
     """Return how fast the store claims and finishes, each with its whole record."""
     now, done, meter = await store.now(), 0, Meter(store.url)
     await meter.start()
-    writing: asyncio.Task[list[Commit]] | None = None
+    writing: asyncio.Task[Sequence[CommitAnswer]] | None = None
     while True:
         claims = await store.claim(NodeScope("node"), batch)
         steps = finished(claims, now)

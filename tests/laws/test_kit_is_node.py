@@ -203,9 +203,12 @@ class Late:
         await passing(LATE_BY)
         return await self._store.claim(*given, **named)
 
-    async def commit_plans(self, *given: Any, **named: Any) -> Any:
+    @asynccontextmanager
+    async def due(self, *given: Any, **named: Any) -> AsyncIterator[Any]:
+        # Claims come along with the commit of a batch. Inside of one the virtual clock stands still.
         await passing(LATE_BY)
-        return await self._store.commit_plans(*given, **named)
+        async with self._store.due(*given, **named) as batch:
+            yield batch
 
 
 def agree(lives: Lives, job: Job, deeds: list[Deed], outage: Outage) -> None:

@@ -136,19 +136,26 @@ class FaultyStore:
             done = await wire.store.commit_plans(replace(batch, token=-batch.token), [aside])
             return CommitFailed(reason) if Commit.COMMITTED in done.answers else done.answers[0]
 
-        answers = await each_alone(plans, write, "plans", set_aside)
+        async def check_writable() -> None:
+            wire.database.require("check_writable")
+
+        answers = await each_alone(plans, write, "plans", set_aside, check_writable)
         written = {plan.job_id for plan, answer in zip(plans, answers, strict=True) if answer is Commit.COMMITTED}
         wire.planned |= {each.editions[-1].job.name for each in batch.snapshots if each.job_id in written}
         await wire.way()
         wire.note_claims(claims, asked_at)
         return Committed(answers, tuple(claims))
 
-    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
+    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
         """Write, and hold the answer to what the store says of each occurrence in this very moment."""
         await self._wire.way()
         self._wire.database.require("commit_steps")
-        self._wire.database.require_writable_steps(steps)
-        answers = await self._wire.store.commit_steps(steps)
+
+        async def write(some: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
+            self._wire.database.require_writable_steps(some)
+            return await self._wire.store.commit_steps(some)
+
+        answers = await each_alone(steps, write, "steps")
         for (claim, step), answer in zip(steps, answers, strict=True):
             await self._require_true(claim, step, answer)
         await self._wire.way()
@@ -162,7 +169,9 @@ class FaultyStore:
         await self._wire.way()
         return handles
 
-    async def _require_true(self, claim: Claim, step: Step, answer: Commit) -> None:
+    async def _require_true(self, claim: Claim, step: Step, answer: CommitAnswer) -> None:
+        if not isinstance(answer, Commit):
+            return  # nothing of it was written
         record = (await self._wire.store.whole(claim.occurrence.id)).occurrence
         key = claim.handle, claim.fence, step.number
         if answer is Commit.COMMITTED:

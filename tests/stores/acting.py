@@ -98,7 +98,7 @@ async def unheard(store: AnyStore, silence: timedelta = timedelta(seconds=20)) -
     return {each.id: each.beats for each in await store.nodes() if not each.is_alive(now, silence)}
 
 
-async def reap(store: AnyStore, node: str = "reaper") -> list[Commit]:
+async def reap(store: AnyStore, node: str = "reaper") -> Sequence[CommitAnswer]:
     """Report `Lost` for everything that silent nodes held."""
     now = await store.now()
     claims = await store.orphans(node, 100, await unheard(store))

@@ -9,13 +9,12 @@ from everytick.deciding.advance import advance
 from everytick.domain.outcome import Lost
 from everytick.domain.steps import Step
 from everytick.domain.texts import SILENT_NODE
-from everytick.errors import Contended, StoreUnavailable
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
 from everytick.node.settings import NodeSettings
 from everytick.node.silence import Silence
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Claim, ClaimKey, Commit, NodeRecord
+from everytick.stores.base import Claim, ClaimKey, Commit, CommitAnswer, CommitAway, CommitFailed, NodeRecord
 
 _log = logging.getLogger("everytick.reaper")
 
@@ -122,24 +121,15 @@ class Reaper:
             _log.exception("what becomes of occurrence %s cannot be decided", claim.occurrence.id)
             return None
 
-    async def _committed(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[Commit | None]:
-        """Return what became of each step, None where it cannot be written: it is an orphan again at once."""
-        if not steps:
-            return []
-        try:
-            return await self._store.commit_steps(steps)
-        except Contended as error:
-            if len(steps) == 1:
-                _log.warning("the loss of occurrence %s is written later: %s", steps[0][0].occurrence.id, error)
-                return [None]
-            return [each for step in steps for each in await self._committed([step])]
-        except StoreUnavailable:
-            raise
-        except Exception:  # noqa: BLE001, whatever a driver raises about one of them
-            if len(steps) == 1:
-                _log.exception("the loss of occurrence %s cannot be written", steps[0][0].occurrence.id)
-                return [None]
-            return [each for step in steps for each in await self._committed([step])]
+    async def _committed(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
+        """Return what became of each step; an occurrence whose loss cannot be written is an orphan again at once."""
+        answers = await self._store.commit_steps(steps) if steps else []
+        for (claim, _), answer in zip(steps, answers, strict=True):
+            if isinstance(answer, CommitAway):
+                _log.warning("the loss of occurrence %s is written later: %s", claim.occurrence.id, answer.reason)
+            elif isinstance(answer, CommitFailed):
+                _log.error("the loss of occurrence %s cannot be written: %s", claim.occurrence.id, answer.reason)
+        return answers
 
 
 def _no_earlier(claim: Claim, now: datetime) -> datetime:

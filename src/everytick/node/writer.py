@@ -4,29 +4,20 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
-from typing import TypeAlias
 
 from everytick.domain.steps import Step
-from everytick.errors import Contended, StoreGone, StoreUnavailable
+from everytick.errors import StoreGone, StoreUnavailable
 from everytick.node.backoff import Backoff
 from everytick.node.health import Health
 from everytick.node.inbox import Inbox, StepWritten
 from everytick.node.occurrence import OwnedOccurrence
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Claim, Commit
+from everytick.stores.base import Claim, Commit, CommitAnswer, CommitAway, CommitFailed
 
 _log = logging.getLogger("everytick.executor")
 
 BATCH = 500
 """So many steps are committed together at most."""
-
-
-class _Later:
-    """Another session is in the way of this step: the others go on, and it is written after them."""
-
-
-_LATER = _Later()
-_Answer: TypeAlias = Commit | _Later | None
 
 
 class Writer:
@@ -83,7 +74,7 @@ class Writer:
         steps = [(occurrence.claim, occurrence.steps[0]) for occurrence in batch]
         commits = await self._commit(steps)
         for occurrence, (_, step), commit in zip(batch, steps, commits, strict=True):
-            if isinstance(commit, _Later):
+            if isinstance(commit, CommitAway):
                 self._queue.append(occurrence)
                 continue
             occurrence.steps = occurrence.steps[1:]
@@ -92,39 +83,32 @@ class Writer:
             else:
                 occurrence.is_queued = False
                 occurrence.steps = ()
-            self._inbox.put(StepWritten(occurrence, step, commit))
-        if all(commit is _LATER for commit in commits):
+            self._inbox.put(StepWritten(occurrence, step, commit if isinstance(commit, Commit) else None))
+        if all(isinstance(commit, CommitAway) for commit in commits):
             await asyncio.sleep(self._in_the_way.failed())
         else:
             self._in_the_way.succeeded()
 
-    async def _commit(self, steps: list[tuple[Claim, Step]]) -> Sequence[_Answer]:
-        """Return what became of each step, None where it cannot be written; a silent store is asked again."""
+    async def _commit(self, steps: list[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
+        """Return what became of each step; a store that is away is asked again."""
         backoff = Backoff()
         while True:
             try:
-                commits = await self._store.commit_steps(steps)
+                answers = await self._store.commit_steps(steps)
             except StoreGone as error:
                 self._health.failed(error)
-                return [None] * len(steps)
-            except Contended as error:
-                self._health.failed(error)
-                if len(steps) == 1:
-                    return [_LATER]
-                return [(await self._commit([step]))[0] for step in steps]
+                return [CommitFailed(str(error))] * len(steps)
             except StoreUnavailable as error:
                 self._health.failed(error)
                 await asyncio.sleep(backoff.failed(error))
-            except Exception:  # noqa: BLE001, whatever a driver raises
-                if len(steps) == 1:
-                    self._tell_of_unwritable(*steps[0])
-                    return [None]
-                _log.exception("%d steps could not be written together: each is written alone", len(steps))
-                return [(await self._commit([step]))[0] for step in steps]
             else:
                 self._health.answered()
-                return commits
+                _log_refused(steps, answers)
+                return answers
 
-    def _tell_of_unwritable(self, claim: Claim, step: Step) -> None:
-        """One occurrence must not end the writing of all others: it stands still until its node is gone."""
-        _log.exception("step %d of occurrence %s cannot be written", step.number, claim.snapshot.id)
+
+def _log_refused(steps: Sequence[tuple[Claim, Step]], answers: Sequence[CommitAnswer]) -> None:
+    for (claim, step), answer in zip(steps, answers, strict=True):
+        if isinstance(answer, CommitFailed):
+            text = "step %d of occurrence %s cannot be written: %s; the occurrence is settled as lost"
+            _log.error(text, step.number, claim.snapshot.id, answer.reason)

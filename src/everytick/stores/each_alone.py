@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias, TypeVar
 
-from everytick.errors import Contended, StoreBroken, StoreUnavailable
+from everytick.errors import Contended, StoreUnavailable
 from everytick.stores.base import CommitAnswer, CommitAway, CommitFailed
 
 _log = logging.getLogger("everytick.store")
@@ -22,14 +22,26 @@ async def _leave(item: object, reason: str) -> CommitAnswer:
     return CommitFailed(reason)
 
 
+async def _assume_writable() -> None:
+    """Return: nothing is known to be wrong with the store."""
+
+
+class _NotAside(Exception):
+    """An item was refused, and could not be set aside either."""
+
+
 async def each_alone(
-    items: Sequence[T], write: Writes[T], what: str, set_aside: SetsAside[T] = _leave
+    items: Sequence[T],
+    write: Writes[T],
+    what: str,
+    set_aside: SetsAside[T] = _leave,
+    check_writable: Callable[[], Awaitable[None]] = _assume_writable,
 ) -> Sequence[CommitAnswer]:
     """Write the items together; if the store refuses that, each alone. Return what became of each.
 
-    An item that is refused alone too is set aside. One that another session is in the way of is
-    `CommitAway`. What is about the store and not about an item is raised: a store that is away,
-    and `StoreBroken` if an item cannot even be set aside. Then all others are written.
+    An item that is refused alone too is set aside. One that another session is in the way of, or
+    that cannot be set aside though the store can be written, is `CommitAway`. What is about the
+    store and not about an item is raised, after all items were tried.
     """
     try:
         return await write(items)
@@ -41,14 +53,15 @@ async def each_alone(
         if len(items) > 1:
             _log.warning("%d %s could not be written together: each is written alone", len(items), what, exc_info=True)
     answers: list[CommitAnswer] = []
-    broken: StoreBroken | None = None
+    is_in_doubt = False
     for item in items:
         try:
             answers.append(await _alone(item, write, what, set_aside))
-        except StoreBroken as error:
-            broken = error
-    if broken is not None:
-        raise broken
+        except _NotAside as error:
+            is_in_doubt = True
+            answers.append(CommitAway(str(error)))
+    if is_in_doubt:
+        await check_writable()
     return answers
 
 
@@ -75,4 +88,4 @@ async def _set_aside(item: T, refusal: Exception, set_aside: SetsAside[T]) -> Co
     except StoreUnavailable:
         raise
     except Exception as error:
-        raise StoreBroken("the store", reason) from error
+        raise _NotAside(reason) from error

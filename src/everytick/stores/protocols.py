@@ -25,6 +25,7 @@ from everytick.stores.base import (
     Claim,
     ClaimKey,
     Commit,
+    CommitAnswer,
     Committed,
     HistoryFilter,
     JobRecord,
@@ -143,8 +144,11 @@ class RunStore(Protocol):
         """
         ...
 
-    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
-        """Write each step, on the condition that the claim's fence and token are still the occurrence's."""
+    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
+        """Write each step, on the condition that the claim's fence and token are still the occurrence's.
+
+        Of a refused step nothing is written, and no other step waits for it.
+        """
         ...
 
     async def beat(self, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:

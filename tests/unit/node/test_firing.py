@@ -12,6 +12,7 @@ from everytick.domain.facts import Pause
 from everytick.domain.job import Job
 from everytick.domain.policies import Overlap
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.errors import StoreBroken
 from everytick.runners.catalogue import Catalogue
 from everytick.schedules.interval import every
 from everytick.stores.base import Batch, Commit, Committed, Offer
@@ -345,6 +346,9 @@ def test_a_first_look_that_fails_ends_the_start() -> None:
     class Broken(MemoryStore):
         def _commit_plan(self, plan: Plan, token: int, now: datetime) -> Commit:
             raise ValueError("no such table")
+
+        async def check_writable(self) -> None:
+            raise StoreBroken("the store", "no such table")
 
     async def story(world: World) -> None:
         async def body() -> None:

@@ -1,7 +1,7 @@
 """One that goes wrong disturbs no other: an alarm, an orphan, an end that cannot be written, a cancel, old output."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -49,12 +49,11 @@ class Picky(MemoryStore):
     refused = ""
     refuses_loss = False
 
-    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
-        for claim, step in steps:
-            lost = any(row.attempt == "lost" for row in step.rows)
-            if claim.job.name == self.refused and (self.refuses_loss or not lost):
-                raise ValueError("a text that no database takes")
-        return await super().commit_steps(steps)
+    def _commit_step(self, claim: Claim, step: Step, now: datetime) -> Commit:
+        lost = any(row.attempt == "lost" for row in step.rows)
+        if claim.job.name == self.refused and (self.refuses_loss or not lost):
+            raise ValueError("a text that no database takes")
+        return super()._commit_step(claim, step, now)
 
 
 def test_an_end_that_cannot_be_written_is_settled_as_a_loss_and_holds_up_no_drain() -> None:
@@ -130,10 +129,10 @@ class InTheWay(MemoryStore):
             raise Contended("the store", "canceling statement due to lock timeout")
         return super()._commit_plan(plan, token, now)
 
-    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
-        if any(claim.job.name == self.steps_of for claim, _ in steps):
+    def _commit_step(self, claim: Claim, step: Step, now: datetime) -> Commit:
+        if claim.job.name == self.steps_of:
             raise Contended("the store", "canceling statement due to lock timeout")
-        return await super().commit_steps(steps)
+        return super()._commit_step(claim, step, now)
 
 
 async def _free_one_ends(world: World, steps_of: str = "", plans_of: str = "") -> str:

@@ -14,7 +14,7 @@ from everytick.node.inbox import OrdersCame
 from everytick.node.node import Node
 from everytick.node.stopping import StopMode
 from everytick.schedules.interval import every
-from everytick.stores.base import Ahead, Claim, ClaimKey, Commit, NodeScope, Orders
+from everytick.stores.base import Ahead, Claim, ClaimKey, CommitAnswer, NodeScope, Orders
 from everytick.stores.memory import MemoryStore
 from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import NOON, World, has_run_short_bodies, living, passing, pause
@@ -50,7 +50,7 @@ class Unsteady(MemoryStore):
             raise StoreUnavailable("the store", "the reply was lost")
         return found
 
-    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
+    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
         self._answer()
         found = await super().commit_steps(steps)
         if self.loses_next_commit:

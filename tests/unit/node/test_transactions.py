@@ -17,7 +17,7 @@ from everytick.node.settings import node_settings
 from everytick.runners.catalogue import Catalogue
 from everytick.runners.context import Context
 from everytick.schedules.interval import every
-from everytick.stores.base import Claim, Commit, Whole
+from everytick.stores.base import Claim, CommitAnswer, Whole
 from everytick.stores.sqlite.store import SqliteStore
 from tests.stores.acting import put
 from tests.unit.node.worlds import NOON, Function, World, living
@@ -238,7 +238,7 @@ async def test_a_task_that_is_canceled_before_its_transaction_began_harms_nobody
         waiting = asyncio.Event()
         commit = world.store.commit_steps
 
-        async def slow(steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
+        async def slow(steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
             await gate.wait()
             return await commit(steps)
 

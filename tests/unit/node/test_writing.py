@@ -1,11 +1,12 @@
 """What is written when: an end is written at once, also while thousands wait to start."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from everytick.domain.policies import Overlap
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import Step
-from everytick.stores.base import Claim, Commit
+from everytick.stores.base import Claim, CommitAnswer
 from everytick.stores.memory import MemoryStore
 from tests.unit.node.worlds import World, living
 
@@ -21,7 +22,7 @@ class Timed(MemoryStore):
         self.ends: list[timedelta] = []
         self.others: list[timedelta] = []
 
-    async def commit_steps(self, steps: list[tuple[Claim, Step]]) -> list[Commit]:  # type: ignore[override]
+    async def commit_steps(self, steps: list[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:  # type: ignore[override]
         for _, step in steps:
             ended_at = step.rows[0].ended_at
             assert isinstance(ended_at, datetime)

@@ -47,6 +47,9 @@ class Base:
             self._tables.pass_time(now)
         return now
 
+    async def check_writable(self) -> None:
+        """Return: what is in memory can be written."""
+
     def _hear(self, node: str, now: datetime) -> NodeRow:
         """Note a sign of life of the node."""
         row = self._nodes.setdefault(node, NodeRow(now))

@@ -22,7 +22,18 @@ from everytick.domain.statuses import ENDED
 from everytick.domain.steps import Row, Step, rules_of
 from everytick.errors import StoreUnavailable
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Batch, Claim, ClaimKey, Commit, Committed, NodeScope, Offer, Orders, Whole
+from everytick.stores.base import (
+    Batch,
+    Claim,
+    ClaimKey,
+    Commit,
+    CommitAnswer,
+    Committed,
+    NodeScope,
+    Offer,
+    Orders,
+    Whole,
+)
 from everytick.stores.memory.store import MemoryStore
 from everytick.stores.memory.tables import JobRow, OccurrenceRow
 from everytick.stores.protocols import Transaction
@@ -214,7 +225,7 @@ class LocalStore(MemoryStore):
         if row is not None:
             row.cancel = reason
 
-    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
+    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
         """Write each step, here or at home; as long as that is in doubt, wait."""
         while any(claim.handle in self._in_doubt for claim, _ in steps):
             await self._is_known.wait()

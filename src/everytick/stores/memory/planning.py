@@ -68,7 +68,7 @@ class Planning(Running):
                 return CommitFailed(reason)
             return answer
 
-        answers = await each_alone(plans, write, "plans", set_aside)
+        answers = await each_alone(plans, write, "plans", set_aside, self.check_writable)
         if Commit.COMMITTED in answers:
             self._ring()
         return Committed(answers, () if offer is None else tuple(self._claimed(offer.scope, offer.limit)))

@@ -12,7 +12,8 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import ATTEMPT_ENDED, ENDED, AttemptStatus, OccurrenceStatus, may_move
 from everytick.domain.steps import OccurrenceSnapshot, Step, rules_of, runs_of
 from everytick.errors import TransactionsUnsupported
-from everytick.stores.base import NAME_SETS_KEPT, NODES_KEPT, Claim, ClaimKey, Commit, NodeScope, Orders
+from everytick.stores.base import NAME_SETS_KEPT, NODES_KEPT, Claim, ClaimKey, Commit, CommitAnswer, NodeScope, Orders
+from everytick.stores.each_alone import each_alone
 from everytick.stores.memory.base import Base, together
 from everytick.stores.memory.tables import AttemptRow, OccurrenceRow
 from everytick.stores.protocols import Transaction
@@ -38,10 +39,14 @@ class Running(Base):
         token = self._tokens()
         return [self._own(row, scope.node, token, now) for row in taken]
 
-    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
+    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
         """Write each step, on the condition that the claim's fence and token are still the occurrence's."""
         now = self._now()
-        return [self._commit_step(claim, step, now) for claim, step in steps]
+
+        async def write(some: Sequence[tuple[Claim, Step]]) -> Sequence[Commit]:
+            return [self._commit_step(claim, step, now) for claim, step in some]
+
+        return await each_alone(steps, write, "steps")
 
     async def beat(self, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:
         """Say that the node lives and what it holds; the answer says what the store knows better."""

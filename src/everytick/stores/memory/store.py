@@ -61,9 +61,6 @@ class MemoryStore(Recording, Definers, History):
         ahead = [(row.name, row.watermark) for row in jobs if row.removed_at is None and row.watermark > now + AHEAD]
         return sorted(ahead)
 
-    async def check_writable(self) -> None:
-        """Return: what is in memory can be written."""
-
     async def bell(self, seconds: float) -> bool:
         """Wait for a hint that something changed, at most so many seconds; return whether one came."""
         try:

@@ -24,8 +24,10 @@ from everytick.stores.postgres.base import columns, lean_columns
 from everytick.stores.postgres.claims import place_in_line
 from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.postgres.due import IN_THE_WAY, Due, OwnBatch, Secrets
+from everytick.stores.postgres.queries import in_schema, migrations
 from everytick.stores.postgres.rows import CAUSE_CODE, STATUS_CODE, Row, text
 from everytick.stores.postgres.settling import Ends, Held, Settling, created_row, keeping, settled_row
+from everytick.stores.queries import tables_of
 
 _NOBODY = -1
 _FEW = 50
@@ -59,7 +61,7 @@ class Planning(Due, Settling):
         async def set_aside(plan: Plan, reason: str) -> CommitAnswer:
             return await self._set_aside(batch, plan, reason)
 
-        answers = await each_alone(plans, write, "plans", set_aside)
+        answers = await each_alone(plans, write, "plans", set_aside, self.check_writable)
         self._leave_out(batch, plans, answers)
         return Committed(answers, tuple(claims))
 
@@ -81,6 +83,13 @@ class Planning(Due, Settling):
                 return answer
             await db.execute(self._sql.park_plan, plan.job_id, text(reason))
         return CommitFailed(reason)
+
+    @patiently
+    async def check_writable(self) -> None:
+        """Return if every table is there and takes writes; nothing is changed."""
+        touches = "; ".join(f"delete from {table} where false" for table in tables_of(migrations()))
+        async with self._door.connection() as db:
+            await db.execute(in_schema(touches, self._door.address.schema))
 
     async def _time(self) -> datetime:
         async with self._door.connection() as db:

@@ -12,7 +12,18 @@ from everytick.domain.notes import Note
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.domain.steps import OccurrenceSnapshot, Step
 from everytick.domain.steps import Row as Written
-from everytick.stores.base import NAME_SETS_KEPT, NODES_KEPT, Claim, ClaimKey, Commit, NodeScope, Orders, new_token
+from everytick.stores.base import (
+    NAME_SETS_KEPT,
+    NODES_KEPT,
+    Claim,
+    ClaimKey,
+    Commit,
+    CommitAnswer,
+    NodeScope,
+    Orders,
+    new_token,
+)
+from everytick.stores.each_alone import each_alone
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, columns, lean_columns, occurrence_key
 from everytick.stores.postgres.claims import RIPE, place_in_line
@@ -52,9 +63,12 @@ class Running(Base):
             found = await db.fetch(self._sql.claim, *asked, True, token)
         return [] if found[0][0] is None else list(found)
 
-    @patiently
-    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
+    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
         """Write each step, on the condition that the claim's fence and token are still the occurrence's."""
+        return await each_alone(steps, self._commit_steps, "steps")
+
+    @patiently
+    async def _commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
         answers: dict[int, Commit] = {}
         async with self._door.connection() as db:
             for places in _rounds(steps):

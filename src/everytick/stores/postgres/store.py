@@ -19,10 +19,8 @@ from everytick.stores.postgres.history import History
 from everytick.stores.postgres.migrate import migrate
 from everytick.stores.postgres.nodes import Nodes
 from everytick.stores.postgres.planning import Planning
-from everytick.stores.postgres.queries import in_schema, migrations
 from everytick.stores.postgres.recording import Recording
 from everytick.stores.postgres.running import Running
-from everytick.stores.queries import tables_of
 
 
 class PostgresStore(Planning, Running, Recording, Definers, Nodes, History):
@@ -116,13 +114,6 @@ class PostgresStore(Planning, Running, Recording, Definers, Nodes, History):
                 await db.execute(self._sql.ring)
             found = await db.fetch(self._sql.jobs_ahead, now + AHEAD)
         return [(row["name"], row["watermark"]) for row in found]
-
-    @patiently
-    async def check_writable(self) -> None:
-        """Return if every table is there and takes writes; nothing is changed."""
-        touches = "; ".join(f"delete from {table} where false" for table in tables_of(migrations()))
-        async with self._door.connection() as db:
-            await db.execute(in_schema(touches, self.schema))
 
     async def ahead(self, scope: NodeScope) -> Ahead:
         """Return what is next in this scope, so that a node sleeps until then and not longer."""

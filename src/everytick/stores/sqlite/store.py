@@ -229,7 +229,7 @@ class SqliteStore:
             aside = seen[plan.job_id]
             return await self._write(lambda writing: planning.set_aside(writing, self._definitions, aside, reason))
 
-        return Committed(await each_alone(plans, write, "plans", set_aside))
+        return Committed(await each_alone(plans, write, "plans", set_aside, self.check_writable))
 
     # ---------------------------------------------------------------------------------------------- the executor
 
@@ -238,9 +238,13 @@ class SqliteStore:
         token = new_token()
         return await self._write(lambda writing: running.claim(writing, self._definitions, scope, limit, token))
 
-    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> list[Commit]:
+    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
         """Write each step, on the condition that the claim's fence and token are still the occurrence's."""
-        return await self._write(lambda writing: running.commit_steps(writing, self._definitions, steps))
+
+        async def write(some: Sequence[tuple[Claim, Step]]) -> Sequence[Commit]:
+            return await self._write(lambda writing: running.commit_steps(writing, self._definitions, some))
+
+        return await each_alone(steps, write, "steps")
 
     async def beat(self, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:
         """Say that the node lives and what it holds; the answer says what the store knows better."""
