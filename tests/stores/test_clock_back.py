@@ -6,7 +6,7 @@ from everytick.domain.facts import Pause, Resume, Rewind, Trigger
 from everytick.domain.outcome import Failed
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.stores.base import NodeScope
-from tests.stores.acting import AnyStore, began, claim_one, job, occurrences, plan_once, put, run_one
+from tests.stores.acting import AnyStore, began, claim_one, ended, job, occurrences, plan_once, put, run_one
 from tests.stores.clock import START, ManualClock
 
 HOUR = timedelta(hours=1)
@@ -164,3 +164,35 @@ async def test_what_was_said_of_a_job_ahead_is_in_force_once_the_clock_is_set_ri
     await plan_once(store)
     assert [each.scheduled_for for each in await occurrences(store)][1:] == [clock.time]
     assert [each.job.version for each in (await store.look([edited.job_id]))[edited.job_id].editions] == [3]
+
+
+async def test_what_was_queued_ahead_is_ready_when_its_turn_comes(store: AnyStore, clock: ManualClock) -> None:
+    """C-45: everything goes on at once that was not decided, not when the clock is there again."""
+    line = await put(store, job("line", "0 0 1 1 *", overlap="queue"))
+    await plan_once(store)
+    clock.move(hours=1)
+    for key in ("first", "second"):
+        await store.request(line.job_id, Trigger(key))
+    await plan_once(store)
+    first = await claim_one(store)
+    clock.move(hours=-1)
+    await store.settle_clock()
+    await store.commit_steps([(first, ended(began(first, clock.time), clock.time))])
+    await plan_once(store)
+    second = await claim_one(store)
+    assert second.snapshot.id != first.snapshot.id
+
+
+async def test_an_edit_after_the_clock_was_set_back_is_the_newest(store: AnyStore, clock: ManualClock) -> None:
+    """C-45, S0-012: also if the definition before it came into force while the clock was ahead."""
+    stored = await put(store, job("edited", "*/10 * * * *"))
+    clock.move(minutes=30)
+    await plan_once(store)
+    clock.move(hours=1)
+    await put(store, job("edited", "*/20 * * * *"))
+    clock.move(minutes=-80)
+    await put(store, job("edited", "*/15 * * * *"))
+    await store.settle_clock()
+    await plan_once(store)
+    record = (await store.get([stored.job_id]))[stored.job_id]
+    assert (record.job.version, str(record.job.schedule)) == (3, "cron: */15 * * * *")

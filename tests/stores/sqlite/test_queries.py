@@ -55,7 +55,8 @@ INDEXES = {
     "INDEX job_undefined": "take_marks undefined_jobs",
     "INDEX occurrence_active": """
         active_counts active_of_jobs ask_all_to_cancel await_ends crowds_of_jobs give_new_version
-        held_of_job hold_waits let_waits_go put_all_back_in_line put_back_in_line add_needs_of_active""",
+        held_of_job hold_waits let_waits_go put_all_back_in_line put_back_in_line add_needs_of_active
+        bring_waiting_back""",
     "INDEX occurrence_by_time": "history",
     "INDEX occurrence_ended (job=? AND status=? AND ended_at<?)": "aged_of_job jobs_with_aged",
     "INDEX occurrence_deadline": "overdue",
@@ -111,6 +112,7 @@ SMALL = {
     "wake_jobs_of": "e",
     "bring_retries_back": "occurrence",
     "bring_runs_back": "occurrence",
+    "bring_waiting_back": "occurrence",
     "was_ahead": "node job_state",
     "jobs_ahead": "j",
 }

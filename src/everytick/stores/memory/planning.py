@@ -11,7 +11,7 @@ from everytick.domain.config import Level, Overrides
 from everytick.domain.decisions import Answer, Creation, Plan, put_off
 from everytick.domain.needs import needs_in
 from everytick.domain.occurrence import Cause
-from everytick.domain.snapshots import PLAN_LIMIT, Active, AdjustmentKind, JobSnapshot, Past, Request
+from everytick.domain.snapshots import PLAN_LIMIT, Active, AdjustmentKind, Edition, JobSnapshot, Past, Request
 from everytick.domain.statuses import ACTIVE, ENDED, OccurrenceStatus, RunStatus
 from everytick.domain.steps import bounded
 from everytick.stores.base import Batch, Commit, CommitAnswer, CommitFailed, Committed, NodeScope, Offer
@@ -250,6 +250,10 @@ def _settle_facts(row: JobRow, plan: Plan) -> None:
     if row.pauses:
         row.pauses = [pause for pause in row.pauses if pause.until is None or pause.until > plan.watermark]
     if len(row.editions) > 1:
-        # The first is in force whatever it says: it may have been written while the clock was ahead.
-        later = [each for each in row.editions[1:] if each.in_force_after and each.in_force_after > plan.watermark]
-        row.editions = [*row.editions[: len(row.editions) - len(later)][-1:], *later]
+        # Not sorted by time where the clock was set back: the newest that is in force ends all before it.
+        begun = [place for place, each in enumerate(row.editions) if _is_in_force(each, plan.watermark)]
+        row.editions = row.editions[max(begun, default=0) :]
+
+
+def _is_in_force(edition: Edition, at: datetime) -> bool:
+    return edition.in_force_after is None or edition.in_force_after <= at

@@ -51,6 +51,10 @@ class MemoryStore(Recording, Definers, History):
             if row.watermark <= now + STEP and row.was_told_after(now + STEP):
                 self._bring_back(row, now)
                 self._revise(row, now)
+        for waiting in [each for row in jobs for each in (*row.busy, *row.waiting)]:
+            is_unbegun = waiting.status in (OccurrenceStatus.PENDING, OccurrenceStatus.QUEUED)
+            if is_unbegun and waiting.created_at > now + STEP and waiting.ready_at > now:
+                self._tables.change(waiting, ready_at=now)
         if any(
             each > now + STEP
             for each in (*(each.beat_at for each in self._nodes.values()), *(row.watermark for row in jobs))

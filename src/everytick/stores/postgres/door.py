@@ -277,6 +277,8 @@ class Door:
                 await db.execute(in_schema(_CLOCK, self.address.schema))
                 fill = "insert into everytick.clock select $1 where not exists (select from everytick.clock)"
                 await db.execute(in_schema(fill, self.address.schema), self._clock())
+                # From here on, an earlier time is a clock that was set back.
+                await self.tell_time(db)
 
     async def keep_time(self) -> None:
         """Tell the time on a connection of its own, for whoever is in a transaction that may be taken back."""

@@ -123,6 +123,7 @@ class Queries:
     existing: str
     attempts: str
     bring_retries_back: str
+    bring_waiting_back: str
     bring_runs_back: str
     was_ahead: str
     bring_wakes_back: str

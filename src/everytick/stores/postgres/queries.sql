@@ -1681,6 +1681,12 @@ update everytick.task_run r set resume_at = $1::timestamptz + (r.resume_at - o.u
  where o.early and (o.status = 0 or (o.status = 3 and o.owner is null)) and o.status = 3 and o.updated_at > $2
    and r.occurrence = o.seq and r.resume_at is not null;
 
+-- bring_waiting_back --
+-- What was planned while the clock was ahead and waits for a claim or for its turn is ready now. Reads all that are
+-- active: asked at a start, and when the clock was set back.
+update everytick.occurrence set ready_at = $1, early = case when early then false else early end
+ where status < 4 and status in (0, 1) and created_at > $2 and ready_at > $1;
+
 -- was_ahead --
 -- Says whether anything was written while the clock was ahead.
 select exists (select from everytick.node where beat_at > $1)

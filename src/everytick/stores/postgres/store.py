@@ -108,6 +108,7 @@ class PostgresStore(Planning, Running, Recording, Definers, Nodes, History):
                 await db.execute(self._sql.bring_told_back, row["job"], now)
                 await self._revise(db, row["job"], now)
             await self._foretell(db, [row["id"] for row in told])
+            await db.execute(self._sql.bring_waiting_back, now, now + STEP)
             if await db.fetchval(self._sql.was_ahead, now + STEP):
                 await db.execute(self._sql.bring_wakes_back, now)
                 await db.execute(self._sql.wake_jobs_ahead, now)

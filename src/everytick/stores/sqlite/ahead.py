@@ -11,7 +11,7 @@ from everytick.stores.sqlite.writer import Transaction
 
 
 def settle_clock(transaction: Transaction, definitions: Definitions) -> list[tuple[str, datetime]]:
-    """Bring retries and edits back and let jobs be looked at; return the jobs whose watermark lies ahead."""
+    """Bring retries, edits and what waits back, and wake jobs; return the jobs whose watermark lies ahead."""
     now = transaction.now
     step = now + rows.length(STEP)
     transaction.execute(Q.bring_runs_back, (now, step))
@@ -22,6 +22,7 @@ def settle_clock(transaction: Transaction, definitions: Definitions) -> list[tup
         transaction.execute(Q.bring_told_back, (now, key))
         wake(transaction, key, revise=True)
     foretell(transaction, definitions, [id_ for _, id_ in told])
+    transaction.execute(Q.bring_waiting_back, (now, step, now))
     if transaction.execute(Q.was_ahead, (step, step)).fetchone()[0]:
         transaction.execute(Q.wake_jobs_ahead, (now, now))
         transaction.rang = True

@@ -297,7 +297,7 @@ class _Writing:
         """Release, end and cancel what existed before, and answer what was asked."""
         execute, now = self._transaction.execute, self._transaction.now
         for id_ in plan.releases:
-            execute(Q.release_occurrence, (now, rows.id_bytes(id_)))
+            execute(Q.release_occurrence, (now, now, rows.id_bytes(id_)))
         for ending in plan.endings:
             reason = f"{ending.why} {ending.detail}".strip()
             end(self._transaction, self._definitions, rows.id_bytes(ending.id), ending.status, reason)

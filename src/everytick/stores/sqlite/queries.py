@@ -7,6 +7,7 @@ class Queries:
     """Every query of `queries.sql`: a name too many or too few on either side is an error at import."""
 
     bring_retries_back: str
+    bring_waiting_back: str
     bring_runs_back: str
     was_ahead: str
     wake_jobs_ahead: str

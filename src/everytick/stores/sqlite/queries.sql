@@ -18,6 +18,12 @@ update task_run
        select seq from occurrence indexed by occurrence_later
         where later = 1 and status = 2 and owner is null and updated_at > ?);
 
+-- bring_waiting_back --
+-- What was planned while the clock was ahead and waits for a claim or for its turn is ready now. Reads all that are
+-- active: asked at a start, and when the clock was set back.
+update occurrence indexed by occurrence_active set ready_at = ?, later = iif(later = 1, 0, later)
+ where ended_at is null and status in (0, 3) and created_at > ? and ready_at > ?;
+
 -- was_ahead --
 -- Whether anything was written while the clock was ahead.
 select exists (select 1 from node where beat_at > ?) or exists (select 1 from job_state where watermark > ?);
@@ -231,7 +237,7 @@ on conflict (id) do nothing;
 
 -- release_occurrence --
 -- What still stands in line has a place now; what was canceled meanwhile stays so.
-update occurrence set status = 0, updated_at = ? where id = ? and status = 3;
+update occurrence set status = 0, updated_at = ?, later = iif(later = 2, 2, ready_at > ?) where id = ? and status = 3;
 
 -- end_occurrence --
 -- Ends what nobody runs, and fences out an owner that kept it waiting; what somebody claimed meanwhile, or ended, stays.
