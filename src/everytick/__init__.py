@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from everytick.app.definition import Definition, JobFunction
     from everytick.app.handle import Handle
     from everytick.app.history import History
-    from everytick.app.operations import Change
     from everytick.app.questions import JobStatus
     from everytick.app.requests import Backfill
     from everytick.deciding.explain import Explanation, Verdict
@@ -67,6 +66,7 @@ if TYPE_CHECKING:
     from everytick.schedules.interval import every, repeat
     from everytick.schedules.once import after_completion, once
     from everytick.schedules.timezones import zone_data
+    from everytick.sources.drafting import Change
     from everytick.stores.base import JobRecord, NodeRecord
 
 __version__ = "0.1.0.dev0"
@@ -79,7 +79,6 @@ _HOMES = {
     ),
     "app.handle": ("Handle",),
     "app.history": ("History",),
-    "app.operations": ("Change",),
     "app.questions": ("JobStatus",),
     "app.requests": ("Backfill",),
     "deciding.explain": (
@@ -162,6 +161,7 @@ _HOMES = {
         "once",
     ),
     "schedules.timezones": ("zone_data",),
+    "sources.drafting": ("Change",),
     "stores.base": (
         "JobRecord",
         "NodeRecord",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from everytick.deciding.revise import Revision, resumed, revise, suspended, with_edit
+from everytick.domain.facts import Pause
 from everytick.domain.upcoming import upcoming
 from everytick.stores.beginnings import under_id
 
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
 
     from everytick.domain.job import Job
     from everytick.domain.snapshots import JobSnapshot
-    from everytick.sources.syncing import Draft, Planned
+    from everytick.sources.drafting import Drafted
+    from everytick.sources.syncing import Draft
     from everytick.stores.addresses import AnyStore
 
 __all__ = ["Revision", "coming", "revisions"]
@@ -27,23 +29,23 @@ def coming(job: Job, now: datetime, n: int) -> list[datetime]:
 async def revisions(store: AnyStore, draft: Draft) -> dict[str, Revision]:
     """Return what the draft means for the runs to come of each job that it changes."""
     now = await store.now()
-    changing = [each for each in draft.plans if each.change.kind != "unchanged"]
-    seen = await store.look([each.record.job.id for each in changing if each.record is not None])
+    changing = [each for each in draft.jobs if each.change.kind != "unchanged"]
+    seen = await store.look([each.before.id for each in changing if each.before is not None])
     found = {}
-    for plan in changing:
-        before = None if plan.record is None else seen.get(plan.record.job.id)
-        found[plan.change.name] = revise(before, _after(plan, before, now), now)
+    for drafted in changing:
+        before = None if drafted.before is None else seen.get(drafted.before.id)
+        found[drafted.change.name] = revise(before, _after(drafted, before, now), now)
     return found
 
 
-def _after(plan: Planned, before: JobSnapshot | None, now: datetime) -> JobSnapshot | None:
-    """What a plan would see of the job afterwards."""
-    if plan.change.kind == "removed":
+def _after(drafted: Drafted, before: JobSnapshot | None, now: datetime) -> JobSnapshot | None:
+    """Return what a plan would see of the job afterwards."""
+    if drafted.change.kind == "removed":
         return None
     after = before
-    if plan.job is not None:
-        job = plan.job if plan.record is None else under_id(plan.job, plan.record.job.id)
+    if drafted.job is not None:
+        job = drafted.job if drafted.before is None else under_id(drafted.job, drafted.before.id)
         after = with_edit(before, job, now)
-    if after is not None and plan.suspends:
-        after = suspended(after, now)
-    return resumed(after, now) if after is not None and plan.resumes else after
+    if after is None or drafted.fact is None:
+        return after
+    return suspended(after, now) if isinstance(drafted.fact, Pause) else resumed(after, now)

@@ -51,7 +51,7 @@ class Running(Opened):
 
     if TYPE_CHECKING:
 
-        async def _sync_what_can_be(self) -> Mapping[str, TooManyEditions]:
+        async def _sync_skipping_refused(self) -> Mapping[str, TooManyEditions]:
             """Bring the definitions of this application into the store; operations know how."""
 
     @property
@@ -103,7 +103,7 @@ class Running(Opened):
         import asyncio
 
         store = await self._at_home()
-        refused = await self._sync_what_can_be()
+        refused = await self._sync_skipping_refused()
         if self.jobs_folder is not None:
             from everytick.app.folder import JobsFolder
 
@@ -133,7 +133,7 @@ class Running(Opened):
         import logging
 
         with suppress(StoreUnavailable):
-            refused = await self._sync_what_can_be()
+            refused = await self._sync_skipping_refused()
         for name, error in refused.items():
             text = "job '%s' goes on as it is stored, and not as this program defines it: %s"
             logging.getLogger("everytick.app").error(text, name, error)

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     from everytick.app import Everytick
     from everytick.app.foretelling import Revision
+    from everytick.sources.drafting import Change
     from everytick.sources.job_files import FileJob, JobFile
-    from everytick.sources.syncing import Change, Synced
+    from everytick.sources.syncing import Synced
     from everytick.sources.yaml_reader import Mistake
 
 F = TypeVar("F", bound="Callable[..., Any]")

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from everytick.domain.schedule import Schedule
 
 FILE = "file"
 """The owner of jobs that files define."""
@@ -48,31 +47,6 @@ class FileJob:
     suspended: bool
     file: str
     place: Position
-    written: Written
-
-
-@value
-class Written:
-    """The parts a definition was made of."""
-
-    name: str
-    schedule: Schedule
-    policies: tuple[tuple[str, object], ...]
-    tasks: tuple[TaskDefinition, ...]
-    application: Overrides
-    owner: str
-
-    def job(self, **more: object) -> Job:
-        """Return the definition, with further policies if any are given; contradictions are refused as from code."""
-        return define_job(
-            self.name,
-            self.schedule,
-            policies={**dict(self.policies), **more},
-            tasks=self.tasks,
-            application=self.application,
-            owner=self.owner,
-            in_zone=lambda each, name: in_zone(each, zone(name)),
-        )
 
 
 @value
@@ -151,10 +125,16 @@ class _Reader:
         tasks = tuple(filter(None, self._tasks(name, model)))
         if len(self.mistakes) > before:
             return None
-        said = tuple(sorted(models.said_by(model, Level.JOB).items()))
-        written = Written(name, model.schedule, said, tasks, application, self._owner)
         try:
-            job = written.job()
+            job = define_job(
+                name,
+                model.schedule,
+                policies=models.said_by(model, Level.JOB),
+                tasks=tasks,
+                application=application,
+                owner=self._owner,
+                in_zone=lambda schedule, zone_name: in_zone(schedule, zone(zone_name)),
+            )
         except InvalidSchedule as error:
             self._note((*path, "schedule"), models.sentence(error))
             return None
@@ -164,7 +144,7 @@ class _Reader:
         place = self._root.place_of(path, key=True)
         for surprise in surprises(job.settings):
             self.warnings.append(Mistake(self._file, *place, f"job '{shown(name)}': {surprise}", is_warning=True))
-        return FileJob(job, bool(model.suspended), self._file, place, written)
+        return FileJob(job, bool(model.suspended), self._file, place)
 
     def _tasks(self, name: str, model: Any) -> Iterator[TaskDefinition | None]:
         """Give the tasks of a job: those it lists, or the one thing it does itself, named as the job is."""

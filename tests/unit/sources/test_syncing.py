@@ -14,8 +14,9 @@ from everytick.domain.job import Job
 from everytick.domain.snapshots import Missed
 from everytick.errors import Conflict, StoreUnavailable, TooManyEditions, VersionConflict
 from everytick.node.definers import DefinedNames
+from everytick.sources.drafting import Change, edited
 from everytick.sources.files import Folder
-from everytick.sources.syncing import Change, Synced, apply_jobs, draft_of, sync_folder, sync_jobs
+from everytick.sources.syncing import Synced, apply_jobs, draft_of, sync_folder, sync_jobs
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import JobRecord, Stored
 from everytick.stores.memory import MemoryStore
@@ -151,7 +152,7 @@ async def test_two_folders_with_owners_of_their_own_leave_each_other_alone(store
 async def test_a_job_that_was_disabled_by_hand_stays_so(store: AnyStore, folder: JobFolder) -> None:
     folder.write("a.yaml", a="spread: 5m")
     await sync_folder(store, folder.folder)
-    await put(store, folder.folder.jobs["a"].written.job(enabled=False))
+    await put(store, edited(folder.folder.jobs["a"].job, None, {"enabled": False}))
 
     folder.write("a.yaml", a="spread: 5m, priority: 1")
     await sync_folder(store, folder.folder)
@@ -277,7 +278,7 @@ async def test_what_somebody_edits_between_reading_and_writing_is_read_again(
     """Two nodes see a change at once, or an operation disables the job just then: it stays disabled."""
     folder.write("a.yaml", a="", b="")
     folder.load()
-    disabled = folder.folder.jobs["a"].written.job(enabled=False)
+    disabled = edited(folder.folder.jobs["a"].job, None, {"enabled": False})
     store = Meddled(clock, [folder.folder.jobs["b"].job, disabled])
 
     synced = await sync_folder(store, folder.folder)
@@ -290,7 +291,7 @@ async def test_what_somebody_edits_between_reading_and_writing_is_read_again(
 async def test_a_job_that_is_edited_again_and_again_is_left_for_later(folder: JobFolder, clock: ManualClock) -> None:
     folder.write("a.yaml", a="")
     folder.load()
-    edits = [folder.folder.jobs["a"].written.job(priority=number) for number in range(5)]
+    edits = [edited(folder.folder.jobs["a"].job, None, {"priority": number}) for number in range(5)]
 
     with pytest.raises(VersionConflict):
         await sync_folder(Meddled(clock, list(edits)), folder.folder)
@@ -340,15 +341,19 @@ async def test_apply_a_second_time_changes_nothing_and_prunes_only_its_owner(
     assert gone.retire_at == gone.removed_at
 
 
-async def test_a_definition_that_nobody_can_read_gives_way_to_its_file(folder: JobFolder, clock: ManualClock) -> None:
+async def test_definitions_that_cannot_be_read_give_way_to_their_files(folder: JobFolder, clock: ManualClock) -> None:
+    """However many there are: each is told by a conflict of its own."""
+
     class Unreadable(MemoryStore):
         async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
             return []
 
-    folder.write("a.yaml", a="priority: 1")
+    names = "abcdefgh"
+    folder.write("a.yaml", **dict.fromkeys(names, "priority: 1"))
     folder.load()
     for sync in (sync_jobs, apply_jobs):
         store = Unreadable(clock)
-        await put(store, folder.folder.jobs["a"].written.job(priority=9))
+        for name in names:
+            await put(store, edited(folder.folder.jobs[name].job, None, {"priority": 9}))
         await sync(store, folder.folder.jobs)
-        assert (await record(store, "a")).job.version == 2
+        assert [(await record(store, name)).job.version for name in names] == [2] * 8

@@ -1,0 +1,322 @@
+"""The stored definitions: apply and sync those of this program; update, disable, rename and remove single jobs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Unpack
+
+from everytick.app.lookups import readable, schedule_of
+from everytick.app.schedule_requests import ScheduleRequests
+from everytick.domain.job import Job
+from everytick.domain.names import checked_name
+from everytick.errors import (
+    Conflict,
+    DuplicateDefinition,
+    InvalidPolicies,
+    TooManyEditions,
+    VersionConflict,
+    shown,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from everytick.app.definition import Definition
+    from everytick.domain.keywords import JobPolicies
+    from everytick.domain.schedule import Schedule
+    from everytick.node.definers import DefinedNames
+    from everytick.sources.drafting import Change, Drafted
+    from everytick.stores.addresses import AnyStore
+
+API = "api"
+"""The owner of a job that `update` or `rename` has detached from the code or the file that defined it."""
+
+_EDITS_TRIED = 5
+_PURGED_AT_ONCE = 1000
+_SHOWN_RUNNING = 1000
+
+
+class StoredJobs(ScheduleRequests):
+    """Changes of definitions; `by` says who asks, which is stored with the version: by default this application."""
+
+    formerly: str | None
+    jobs_owner: str
+
+    if TYPE_CHECKING:
+
+        def _defined_names(self) -> DefinedNames:
+            """Return what the store was told that this process defines; what runs the node keeps it."""
+
+    async def apply(
+        self,
+        definitions: Iterable[Definition | Job],
+        *,
+        prune: bool = False,
+        dry_run: bool = False,
+        by: str | None = None,
+    ) -> list[Change]:
+        """Store these definitions, each as a new version where it says anything new; return what that changed.
+
+        With `prune`, jobs of the same owners that are not among them are removed. All of it is
+        one transaction: if one is refused, nothing is stored.
+        """
+        jobs = [each if isinstance(each, Job) else each.job for each in definitions]
+        for job in jobs:
+            _refuse_idle(job)
+        if twice := [name for name, count in Counter(job.name for job in jobs).items() if count > 1]:
+            raise DuplicateDefinition(f"two definitions are named '{shown(twice[0])}': give one of them another name")
+        owners = {job.owner for job in jobs} or {f"code:{self.name}"}
+        pruned = owners if prune else set()
+        return await self._apply(jobs, pruned, dry_run=dry_run, by=self._by(by))
+
+    async def sync(self) -> list[Change]:
+        """Store every definition of this application and return what that changed; equal ones change nothing.
+
+        Those that its code no longer names are removed, ten minutes later, unless another living
+        node defines them: then they are kept, with a warning, until it is gone. A job that was
+        disabled by an operation stays so, unless the code itself says whether it is enabled.
+        A job of another application is left alone, and so is one that `update` has detached.
+        """
+        return await self._sync(frozenset())
+
+    async def _sync(self, left: frozenset[str]) -> list[Change]:
+        """Store every definition but those that are left as they are."""
+        jobs = [definition.job for definition in self._definitions.values()]
+        for job in jobs:
+            _refuse_idle(job)
+        own = f"code:{self.name}"
+        owners = {own} if self.formerly is None else {own, f"code:{self.formerly}"}
+        changes = await self._apply(jobs, owners, dry_run=False, by=own, left=left, removes=False)
+        gone = frozenset(each.name for each in changes if each.kind == "removed")
+        names = [each.name for each in changes if each.kind != "removed"]
+        removed = await self._defined_names().tell(await self._opened(), own, names, gone)
+        kept = gone - removed
+        return [replace(each, kind="kept") if each.name in kept else each for each in changes]
+
+    async def _sync_skipping_refused(self) -> dict[str, TooManyEditions]:
+        """Store every definition, and return why some were left as they are: one must not keep the others out."""
+        refused: dict[str, TooManyEditions] = {}
+        while True:
+            try:
+                await self._sync(frozenset(refused))
+                return refused
+            except TooManyEditions as error:
+                refused[error.job] = error
+
+    async def _apply(
+        self,
+        jobs: list[Job],
+        owners: set[str],
+        *,
+        dry_run: bool,
+        by: str,
+        left: frozenset[str] = frozenset(),
+        removes: bool = True,
+    ) -> list[Change]:
+        """Store these definitions, and tell what their owners define no longer; only with `removes` it is removed.
+
+        Those `left` are not stored.
+        """
+        from everytick.sources.drafting import done, draft, edits_of, removal, unreadable_job
+
+        store, unreadable, tries_left = await self._opened(), frozenset[str](), _EDITS_TRIED
+        named = {job.name for job in jobs}
+        while True:
+            known = {record.job.name: record.job for record in await store.list()}
+            foreign = self._foreign(jobs, known)
+            drafts = [draft(job, known.get(job.name)) for job in jobs if job.name not in foreign]
+            drafts = [_left_as_it_is(each) if each.change.name in left else each for each in drafts]
+            drafts += [removal(job) for job in known.values() if job.owner in owners and job.name not in named]
+            edits = [] if dry_run else edits_of(drafts, unreadable=unreadable, removes=removes)
+            if not dry_run:
+                # Before they are stored: an occurrence may begin at once, and its job's hooks must be known by then.
+                self._learned()
+            try:
+                stored = await store.apply(edits, by) if edits else []
+            except VersionConflict as conflict:
+                # The same jobs are edited elsewhere: another process of this application may be starting too.
+                hidden = await unreadable_job(store, conflict)
+                tries_left -= not hidden - unreadable
+                if not tries_left:
+                    raise
+                unreadable |= hidden
+                continue
+            if not dry_run:
+                _say_left_alone(jobs, foreign, self.name)
+                self._learned()
+            return done(drafts, edits, stored)
+
+    def _foreign(self, jobs: list[Job], known: Mapping[str, Job]) -> dict[str, Job]:
+        """Return those of the stored jobs that have one of these names and are not this application's to change."""
+        ours = {f"code:{self.name}", f"code:{self.formerly}"}
+        found = {job.name: known[job.name] for job in jobs if job.name in known and known[job.name].owner != job.owner}
+        return {
+            name: stored
+            for name, stored in found.items()
+            if stored.owner == API or (stored.owner not in ours and stored.code != self.name)
+        }
+
+    async def update(
+        self,
+        name: str,
+        schedule: Schedule | str | None = None,
+        *,
+        expected_version: int | None = None,
+        detach: bool = False,
+        by: str | None = None,
+        **policies: Unpack[JobPolicies],
+    ) -> int:
+        """Change the schedule or single policies of a stored job and return its version then.
+
+        What is not named stays; UNSET takes a policy back. If the job is at another version
+        than `expected_version`, nothing is changed. A job that code or a file defines is refused,
+        unless `detach` makes it the API's own: from then on a sync leaves it alone.
+        """
+        store = await self._opened()
+        found = None if schedule is None else schedule_of(schedule)
+        self._refuse_defined_elsewhere((await self._find(store, name)).job, detach)
+        return await self._edit(store, name, found, expected_version, policies, self._by(by), detach=detach)
+
+    def _refuse_defined_elsewhere(self, job: Job, detach: bool) -> None:
+        """Return if an edit of the definition lasts: no code and no file would undo it at the next sync."""
+        if detach:
+            return
+        if job.owner.startswith("code:"):
+            where = f"the code of application '{shown(job.owner[5:])}' defines it"
+        elif job.owner in ("file", self.jobs_owner):
+            where = "a file defines it"
+        else:
+            return
+        raise Conflict(
+            f"job '{shown(job.name)}' is left as it is, since {where}: change it there, "
+            "or say detach=True to make it the API's own"
+        )
+
+    async def _edit(
+        self,
+        store: AnyStore,
+        name: str,
+        schedule: Schedule | None,
+        expected: int | None,
+        policies: Mapping[str, object],
+        by: str,
+        *,
+        detach: bool = False,
+    ) -> int:
+        from everytick.domain.changes import Put
+        from everytick.sources.drafting import edited
+
+        written = {key: readable(key, given) for key, given in policies.items()}
+        for _ in range(_EDITS_TRIED):
+            job = (await self._find(store, name)).job
+            if expected is not None and expected != job.version:
+                raise VersionConflict(name, expected, job.version)
+            try:
+                newer = edited(job, schedule, written)
+                newer = replace(newer, owner=API) if detach else newer
+                [stored] = await store.apply([Put(newer, job.version)], by)
+                return stored.version
+            except VersionConflict:
+                if expected is not None:
+                    raise
+        raise Conflict(f"job '{shown(name)}' was edited {_EDITS_TRIED} times meanwhile: try again")
+
+    async def rename(self, old: str, new: str, *, detach: bool = False, by: str | None = None) -> None:
+        """Give the job another name; its id, watermark and history stay.
+
+        A job that code or a file defines is refused, unless `detach` makes it the API's own.
+        """
+        from everytick.domain.changes import Put, Rename
+
+        checked = checked_name("job", new)
+        store = await self._opened()
+        job = (await self._find(store, old)).job
+        self._refuse_defined_elsewhere(job, detach)
+        detached = [Put(replace(job, name=checked, owner=API))] if detach and job.owner != API else []
+        await store.apply([Rename(job.name, checked, job.version if detached else None), *detached], self._by(by))
+
+    async def remove(self, name: str, *, purge: bool = False, by: str | None = None) -> None:
+        """Take the job out of service: what was not claimed is canceled, its history is kept.
+
+        With `purge` the job and all that belongs to it is forgotten for good. As long as
+        something of it runs that is refused and nothing is changed; what begins at this very
+        moment leaves the job removed and not yet forgotten, and the error says so. One that was
+        removed before can still be purged.
+        """
+        from everytick.domain.changes import Remove
+
+        store = await self._opened()
+        record = await self._find(store, name, removed=purge)
+        if record.removed_at is None:
+            if purge:
+                await _refuse_running(store, record.job)
+            await store.apply([Remove(record.job.name)], self._by(by))
+        while purge and not await store.purge(record.job.id, _PURGED_AT_ONCE):
+            pass
+
+    async def enable(self, name: str, *, by: str | None = None) -> bool:
+        """Let a disabled job run again, from its next instant on; return whether anything changed."""
+        return await self._switch(name, True, by)
+
+    async def disable(self, name: str, *, by: str | None = None) -> bool:
+        """Let the job create nothing and take no requests until it is enabled; return whether anything changed."""
+        return await self._switch(name, False, by)
+
+    async def _switch(self, name: str, enabled: bool, by: str | None) -> bool:
+        store = await self._opened()
+        if (await self._find(store, name)).job.enabled is enabled:
+            return False
+        await self._edit(store, name, None, None, {"enabled": enabled}, self._by(by))
+        return True
+
+
+async def _refuse_running(store: AnyStore, job: Job) -> None:
+    """Return if no node holds anything of the job, which has not been touched yet."""
+    from everytick.domain.statuses import OccurrenceStatus
+    from everytick.stores.base import HistoryFilter
+
+    busy = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
+    found = (await store.history(HistoryFilter(job_id=job.id, statuses=busy, limit=_SHOWN_RUNNING))).occurrences
+    held = sum(each.owner is not None for each in found)
+    if held:
+        raise Conflict(
+            f"job '{shown(job.name)}' is left as it is, for {held} of its occurrences still run: "
+            "cancel them or wait for their end, then purge it; without a purge it can be removed now"
+        )
+
+
+def _left_as_it_is(drafted: Drafted) -> Drafted:
+    """Return the draft without its definition: an earlier try was refused for it."""
+    before = drafted.before
+    change = drafted.change if before is None else replace(drafted.change, kind="unchanged", version=before.version)
+    return replace(drafted, change=change, job=None)
+
+
+def _say_left_alone(jobs: list[Job], foreign: Mapping[str, Job], application: str) -> None:
+    """Log which jobs a sync left as they are, and how to change that."""
+    if not foreign:
+        return
+    import logging
+
+    log = logging.getLogger("everytick.app")
+    for job in jobs:
+        stored = foreign.get(job.name)
+        if stored is None:
+            continue
+        if stored.owner == API:
+            text = "job '%s' was detached from the code of '%s' and is left alone: remove it to let the code define it"
+            log.warning(text, job.name, application)
+        else:
+            text = (
+                "job '%s' belongs to '%s' and is left alone, not taken over for '%s': give it another name here, "
+                "remove it there with `everytick remove`, or say formerly= if the application was renamed"
+            )
+            log.error(text, job.name, stored.owner, job.owner)
+
+
+def _refuse_idle(job: Job) -> None:
+    """Return if the job has something to do."""
+    if not job.tasks:
+        reason = "has no task: there is nothing that it could run"
+        raise InvalidPolicies(job.name, reason, ("a function decorated with its .task",))

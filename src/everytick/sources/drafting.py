@@ -1,0 +1,159 @@
+"""What has to change so that a store holds certain definitions: the same for those of code and those of files.
+
+`draft` compares one definition with the stored one. `edits_of` gives the edits of many drafts, which
+a store applies as a whole. Nothing is written here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from everytick.domain.changes import Put, Remove, Tell
+from everytick.domain.facts import Pause, Resume
+from everytick.domain.job import Job, TaskDefinition, define_job, same_definition
+from everytick.domain.values import value
+from everytick.errors import InvalidPolicies
+from everytick.schedules.combine import Spread, in_zone
+from everytick.schedules.timezones import zone
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from everytick.domain.changes import Change as Edit
+    from everytick.domain.schedule import Schedule
+    from everytick.errors import VersionConflict
+    from everytick.stores.base import Stored
+    from everytick.stores.protocols import JobStore
+
+
+@value
+class Change:
+    """What happened to one job, or would happen: added, changed, unchanged, removed or kept.
+
+    `parts` names what differs in a changed one. A sync keeps a job that this code or folder no
+    longer defines as long as another living node does.
+    """
+
+    name: str
+    kind: Literal["added", "changed", "unchanged", "removed", "kept"]
+    version: int | None
+    parts: tuple[str, ...] = ()
+
+
+@value
+class Drafted:
+    """The draft of one job: the change, the definition to store if there is one, and the stored one before.
+
+    `fact` holds its schedule or lets it go.
+    """
+
+    change: Change
+    job: Job | None = None
+    before: Job | None = None
+    fact: Pause | Resume | None = None
+
+    def done(self, version: int | None) -> Change:
+        """Return the change as it came to be: with the version that was stored, or that stays."""
+        found = self.change.version if version is None else version
+        return self.change if found == self.change.version else replace(self.change, version=found)
+
+
+def draft(job: Job, before: Job | None, fact: Pause | Resume | None = None) -> Drafted:
+    """Return what it takes that the store holds this definition instead of `before`.
+
+    A job that an operation has disabled or enabled stays so, unless the definition itself says it.
+    """
+    told = () if fact is None else ("suspended",) if isinstance(fact, Pause) else ("resumed",)
+    if before is None:
+        return Drafted(Change(job.name, "added", None, told), job, None, fact)
+    job = _as_enabled(job, before)
+    if not same_definition(job, before):
+        return Drafted(Change(job.name, "changed", None, (*differences(before, job), *told)), job, before, fact)
+    kind: Literal["changed", "unchanged"] = "unchanged" if fact is None else "changed"
+    return Drafted(Change(job.name, kind, before.version, told), None, before, fact)
+
+
+def removal(before: Job) -> Drafted:
+    """Return the draft of a job that is no longer defined."""
+    return Drafted(Change(before.name, "removed", before.version), None, before)
+
+
+def edits_of(drafts: Iterable[Drafted], *, unreadable: Collection[str] = (), removes: bool = True) -> list[Edit]:
+    """Return all of it as edits of one transaction, on the condition that no other edit of these jobs comes between.
+
+    An unreadable job gives way to any definition. Without `removes`, jobs that are gone are left.
+    """
+    return [edit for each in drafts for edit in _edits(each, each.change.name in unreadable, removes)]
+
+
+def _edits(drafted: Drafted, is_unreadable: bool, removes: bool) -> Iterator[Edit]:
+    name, before = drafted.change.name, drafted.before
+    expected = None if is_unreadable else 0 if before is None else before.version
+    if drafted.job is not None:
+        yield Put(drafted.job, expected)
+    if drafted.fact is not None:
+        yield Tell(name, drafted.fact, expected)
+    if removes and drafted.change.kind == "removed":
+        yield Remove(name, expected=expected)
+
+
+def done(drafts: Iterable[Drafted], edits: Sequence[Edit], stored: Sequence[Stored]) -> list[Change]:
+    """Return the changes as they came to be."""
+    versions = {edit.name: each.version for edit, each in zip(edits, stored, strict=True) if isinstance(edit, Put)}
+    return [each.done(versions.get(each.change.name)) for each in drafts]
+
+
+async def unreadable_job(store: JobStore, conflict: VersionConflict) -> frozenset[str]:
+    """Return the job that caused the conflict if no list shows it: this everytick cannot read what is stored of it."""
+    shown = {record.job.name for record in await store.list()}
+    return frozenset() if conflict.expected or conflict.job in shown else frozenset({conflict.job})
+
+
+def differences(before: Job, after: Job) -> tuple[str, ...]:
+    """Name what a new definition says differently: the schedule, tasks, single policies."""
+    found = [] if before.schedule == after.schedule else ["schedule"]
+    for old, new in ((before.application, after.application), (before.overrides, after.overrides)):
+        found += [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
+    if _tasks(before) != _tasks(after):
+        found.append("tasks")
+    if (before.owner, before.code, before.reports) != (after.owner, after.code, after.reports):
+        found.append("owner")
+    return tuple(dict.fromkeys(found))
+
+
+def _tasks(job: Job) -> list[TaskDefinition]:
+    return [TaskDefinition(task.name, task.target, task.after, task.overrides) for task in job.tasks]
+
+
+def _as_enabled(job: Job, before: Job) -> Job:
+    is_silent = "enabled" not in job.overrides and "enabled" not in job.application
+    if not is_silent or before.owner != job.owner or "enabled" not in before.overrides:
+        return job
+    return edited(job, None, {"enabled": before.enabled})
+
+
+def edited(job: Job, schedule: Schedule | None, policies: Mapping[str, object]) -> Job:
+    """Return the definition with another schedule or other policies, checked as a new one is."""
+    if schedule is None and policies.get("timezone", job.settings.timezone) != job.settings.timezone:
+        instead = ("schedule= along with timezone=",)
+        raise InvalidPolicies(job.name, "the stored schedule has its zone already and would keep it", instead)
+    kept = {key: given for key, given in job.overrides.items if key not in policies}
+    # The store gives it the id that it keeps for this name: after a rename that is another one.
+    return define_job(
+        job.name,
+        _without_spread(job) if schedule is None else schedule,
+        policies={**kept, **policies},
+        tasks=_tasks(job),
+        application=job.application,
+        owner=job.owner,
+        in_zone=lambda schedule, name: in_zone(schedule, zone(name)),
+        reports=job.reports,
+        code=job.code,
+    )
+
+
+def _without_spread(job: Job) -> Schedule:
+    """Return the schedule as it was written: the policy spread puts itself around it again."""
+    is_spread = job.settings.spread is not None and isinstance(job.schedule, Spread)
+    return job.schedule.schedule if is_spread and isinstance(job.schedule, Spread) else job.schedule
