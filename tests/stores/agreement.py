@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from everytick.deciding.advance import advance
-from everytick.domain.changes import Change, Put, Remove, Rename, Tell
+from everytick.domain.changes import Edit, Put, Remove, Rename, Tell
 from everytick.domain.config import Level, overrides
 from everytick.domain.decisions import Plan
 from everytick.domain.facts import (
@@ -132,7 +132,7 @@ class Pair:
     async def do_apply(self) -> None:
         """Changes of several jobs, in any order; now and then a job is at another version than is expected."""
         records = {each.job.name: each.job.version for each in await self.both("list")}
-        changes: list[Change] = []
+        changes: list[Edit] = []
         for name in self.random.sample(NAMES, self.random.randrange(1, 4)):
             version = records.get(name, 0) + (self.random.random() < 0.1)
             expected = version if self.random.random() < 0.5 else None

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from everytick.domain.changes import Change, Put, Remove, Rename, Tell
+from everytick.domain.changes import Edit, Put, Remove, Rename, Tell
 from everytick.domain.facts import Pause, Resume
 from everytick.domain.snapshots import Missed
 from everytick.errors import NotFound, TooManyEditions, VersionConflict
@@ -96,7 +96,7 @@ async def test_what_is_refused_last_undoes_what_was_written_first(store: AnyStor
     """Forced in the middle: the definitions and the first removal are written by then."""
     await put(store, job("there"))
     before = await store.list(), await store.get([job("fresh").id])
-    parts: dict[str, list[Change]] = {
+    parts: dict[str, list[Edit]] = {
         "pause": [held("fresh", ""), held("nobody", "")],
         "resume": [Tell("nobody", Resume())],
         "remove": [Remove("there", SOON), Remove("nobody", SOON)],

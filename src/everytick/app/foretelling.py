@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from everytick.domain.job import Job
     from everytick.domain.snapshots import JobSnapshot
     from everytick.sources.drafting import Drafted
-    from everytick.sources.syncing import Draft
+    from everytick.sources.syncing import FilesDraft
     from everytick.stores.addresses import AnyStore
 
 __all__ = ["Revision", "coming", "revisions"]
@@ -26,7 +26,7 @@ def coming(job: Job, now: datetime, n: int) -> list[datetime]:
     return upcoming(with_edit(None, job, now), now, n)
 
 
-async def revisions(store: AnyStore, draft: Draft) -> dict[str, Revision]:
+async def revisions(store: AnyStore, draft: FilesDraft) -> dict[str, Revision]:
     """Return what the draft means for the runs to come of each job that it changes."""
     now = await store.now()
     changing = [each for each in draft.jobs if each.change.kind != "unchanged"]

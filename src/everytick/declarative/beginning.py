@@ -21,7 +21,7 @@ from everytick.declarative.names import job_name, prefix_of, task_name
 from everytick.declarative.registrations import Registration
 from everytick.declarative.resolution import Resolution, resolve
 from everytick.declarative.telling import Tasks, Teller
-from everytick.domain.changes import Change, Put, Remove
+from everytick.domain.changes import Edit, Put, Remove
 from everytick.domain.facts import Trigger
 from everytick.domain.occurrence import Occurrence
 from everytick.errors import DeclarativeError, JobDisabled, StoreUnavailable, TooManyEditions, VersionConflict
@@ -283,7 +283,7 @@ class Beginning:
     async def _put_back(self, resolution: Resolution) -> None:
         """Restore every definition that was overridden and remove what was created, all at once (S2-062)."""
         created = [Remove(job_name(self._scheduler, name)) for name in resolution.created]
-        back: list[Change] = [*(Put(job) for job in resolution.before), *created]
+        back: list[Edit] = [*(Put(job) for job in resolution.before), *created]
         try:
             await self._store.apply(back, self._owner)
         except TooManyEditions:

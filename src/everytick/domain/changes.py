@@ -54,18 +54,18 @@ class Remove:
     expected: int | None = None
 
 
-Change: TypeAlias = Rename | Put | Tell | Remove
+Edit: TypeAlias = Rename | Put | Tell | Remove
 
-ORDER: tuple[type[Change], ...] = (Rename, Put, Tell, Remove)
+ORDER: tuple[type[Edit], ...] = (Rename, Put, Tell, Remove)
 """Renames come first, so that what follows names each job as it is called then; no job is put twice."""
 
 
-def in_order(changes: Sequence[Change]) -> list[tuple[int, Change]]:
+def in_order(changes: Sequence[Edit]) -> list[tuple[int, Edit]]:
     """Return the changes in the order in which they are done, each with its place in the answer."""
     return sorted(enumerate(changes), key=lambda each: ORDER.index(type(each[1])))
 
 
-def refuse_unexpected(changes: Sequence[Change], versions: Mapping[str, int]) -> None:
+def refuse_unexpected(changes: Sequence[Edit], versions: Mapping[str, int]) -> None:
     """Return if every job is at the version its change expects, by these versions of the jobs in service."""
     for change in changes:
         found = versions.get(change.name, 0)

@@ -20,7 +20,7 @@ from everytick.schedules.timezones import zone
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from everytick.domain.changes import Change as Edit
+    from everytick.domain.changes import Edit
     from everytick.domain.schedule import Schedule
     from everytick.errors import VersionConflict
     from everytick.stores.base import Stored

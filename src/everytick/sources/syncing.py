@@ -22,7 +22,7 @@ from everytick.sources.yaml_reader import Mistake
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from everytick.domain.changes import Change as Edit
+    from everytick.domain.changes import Edit
     from everytick.sources.files import Folder
     from everytick.sources.job_files import FileJob
     from everytick.stores.addresses import AnyStore
@@ -131,7 +131,7 @@ async def apply_jobs(
     raise Conflict(f"jobs of these files were edited {_TRIES} times meanwhile: nothing was stored, try again")
 
 
-async def _commit(store: JobStore, drafted: Draft, by: str) -> Sequence[Change]:
+async def _commit(store: JobStore, drafted: FilesDraft, by: str) -> Sequence[Change]:
     """Do all of it at once, and return the changes as they came to be."""
     edits = drafted.edits()
     return done(drafted.jobs, edits, await store.apply(edits, by) if edits else ())
@@ -141,7 +141,7 @@ async def _commit(store: JobStore, drafted: Draft, by: str) -> Sequence[Change]:
 
 
 @value
-class Draft:
+class FilesDraft:
     """What is to be done so that a store holds what files say: job by job, and why some cannot be stored.
 
     Without `removes`, what is gone is told and left.
@@ -157,7 +157,7 @@ class Draft:
         """What would change; a version that is not there yet is not known."""
         return tuple(each.change for each in self.jobs)
 
-    def parts(self, size: int) -> Iterator[Draft]:
+    def parts(self, size: int) -> Iterator[FilesDraft]:
         """Give the draft in parts of so many changes; what stays as it is, is in the first."""
         busy = [each for each in self.jobs if each.change.kind != "unchanged"]
         rest = tuple(each for each in self.jobs if each.change.kind == "unchanged")
@@ -180,7 +180,7 @@ async def draft_of(
     removes: bool = True,
     without: Collection[str] = (),
     unreadable: Iterable[str] = (),
-) -> Draft:
+) -> FilesDraft:
     """Return what would have to be done now so that the store holds these jobs; nothing is changed.
 
     Those `without` are left as they are.
@@ -192,7 +192,7 @@ async def draft_of(
     drafts = [_drafted(wanted, known.get(name), owner) for name, wanted in chosen]
     drafts += [removal(record.job) for record in gone]
     refusals = tuple(_mistake(jobs[name], _belongs_to(known[name].job.owner)) for name in jobs if name in foreign)
-    return Draft(tuple(drafts), refusals, removes, frozenset(unreadable))
+    return FilesDraft(tuple(drafts), refusals, removes, frozenset(unreadable))
 
 
 def _drafted(wanted: FileJob, record: JobRecord | None, owner: str) -> Drafted:

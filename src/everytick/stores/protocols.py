@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from everytick.domain.changes import Change
+from everytick.domain.changes import Edit
 from everytick.domain.decisions import Plan, Span
 from everytick.domain.definers import Undefined
 from everytick.domain.facts import Fact
@@ -211,7 +211,7 @@ class RunStore(Protocol):
 class JobStore(Protocol):
     """What people and definitions ask of jobs."""
 
-    async def apply(self, changes: Sequence[Change], by: str = "") -> list[Stored]:
+    async def apply(self, changes: Sequence[Edit], by: str = "") -> list[Stored]:
         """Do every change in one transaction, or nothing; return what came of each.
 
         A job that is at another version than was expected refuses all of it with `VersionConflict`. At most

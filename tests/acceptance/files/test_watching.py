@@ -13,7 +13,7 @@ import pytest
 from watchfiles._rust_notify import RustNotify
 
 from everytick.app import Everytick
-from everytick.domain.changes import Change
+from everytick.domain.changes import Edit
 from everytick.domain.ids import job_id
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import StoreUnavailable
@@ -246,7 +246,7 @@ async def test_a_store_that_is_away_is_asked_again(
     (jobs / "a.yaml").write_text(text("a"))
     apply, refusals = store.apply, iter(range(2))
 
-    async def sometimes(changes: Sequence[Change], by: str = "") -> list[Stored]:
+    async def sometimes(changes: Sequence[Edit], by: str = "") -> list[Stored]:
         if next(refusals, None) is not None:
             raise StoreUnavailable("the store", "gone fishing")
         return await apply(changes, by)

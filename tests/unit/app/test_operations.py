@@ -8,7 +8,7 @@ import pytest
 
 from everytick.app import Everytick
 from everytick.deciding.advance import advance
-from everytick.domain.changes import Change
+from everytick.domain.changes import Edit
 from everytick.domain.config import UNSET
 from everytick.domain.occurrence import Cause
 from everytick.domain.outcome import Succeeded
@@ -524,7 +524,7 @@ async def test_a_sync_that_another_process_crosses_reads_again(
     changed.job("30 * * * *", name=hourly)(work)
     apply = store.apply
 
-    async def crossed(changes: Sequence[Change], by: str = "") -> list[Stored]:
+    async def crossed(changes: Sequence[Edit], by: str = "") -> list[Stored]:
         monkeypatch.undo()
         await tick.disable(hourly)
         return await apply(changes, by)

@@ -6,8 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from everytick.domain.changes import Change as Edit
-from everytick.domain.changes import Put
+from everytick.domain.changes import Edit, Put
 from everytick.domain.facts import Pause
 from everytick.domain.ids import job_id
 from everytick.domain.job import Job

@@ -7,9 +7,9 @@ from itertools import islice
 from typing import Any
 
 from everytick.domain import facts, ids
-from everytick.domain.changes import Change, Put, Remove, Rename, Tell, in_order, refuse_unexpected
+from everytick.domain.changes import Edit, Put, Remove, Rename, Tell, in_order, refuse_unexpected
 from everytick.domain.facts import ASKS, REVISES, Fact, adjustment_of, request_of
-from everytick.domain.job import Job, dated
+from everytick.domain.job import Job, dated, same_definition
 from everytick.domain.needs import RETIRED, needs_in
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
@@ -55,14 +55,14 @@ _S = OccurrenceStatus
 class Jobs(Planning):
     """Definitions, and what was said about them."""
 
-    async def apply(self, changes: Sequence[Change], by: str = "") -> list[Stored]:
+    async def apply(self, changes: Sequence[Edit], by: str = "") -> list[Stored]:
         """Do every change in one transaction, or nothing; return what came of each."""
         self._check(changes)
         now = self._now()
         stored = {place: self._change(change, by, now) for place, change in in_order(changes)}
         return [stored[place] for place in range(len(changes))]
 
-    def _check(self, changes: Sequence[Change]) -> None:
+    def _check(self, changes: Sequence[Edit]) -> None:
         """Refuse whatever could be refused half-way through."""
         named = {change.name: self._tables.names.get(change.name) for change in changes}
         there = {name: row for name, row in named.items() if row is not None and row.removed_at is None}
@@ -85,7 +85,7 @@ class Jobs(Planning):
                 known.discard(change.name)
                 known.add(change.to)
 
-    def _change(self, change: Change, by: str, now: datetime) -> Stored:
+    def _change(self, change: Edit, by: str, now: datetime) -> Stored:
         if isinstance(change, Put):
             return self._put(change.job, now)
         row, changed = self._tables.names[change.name], True
@@ -347,14 +347,4 @@ class Jobs(Planning):
 
 def _is_stored(row: JobRow, job: Job) -> bool:
     """Whether the job is in service and its newest version says the same."""
-    return row.removed_at is None and _same(row.job, job)
-
-
-def _same(one: Job, other: Job) -> bool:
-    """Whether two definitions say the same, whatever their version and times."""
-    return _content(one) == _content(other)
-
-
-def _content(job: Job) -> tuple[object, ...]:
-    tasks = tuple((task.name, task.target, task.after, task.overrides) for task in job.tasks)
-    return job.name, job.schedule, job.owner, job.overrides, job.application, tasks, job.reports, job.code
+    return row.removed_at is None and same_definition(row.job, job)

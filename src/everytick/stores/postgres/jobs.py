@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from itertools import count, takewhile
 
 from everytick.domain import ids
-from everytick.domain.changes import Change, Put, Remove, Rename, Tell, refuse_unexpected
+from everytick.domain.changes import Edit, Put, Remove, Rename, Tell, refuse_unexpected
 from everytick.domain.job import Job
 from everytick.domain.needs import RETIRED
 from everytick.domain.occurrence import Cause
@@ -46,7 +46,7 @@ class Jobs(Facts):
     # ------------------------------------------------------------------------------------------------ definitions
 
     @patiently
-    async def apply(self, changes: Sequence[Change], by: str = "") -> list[Stored]:
+    async def apply(self, changes: Sequence[Edit], by: str = "") -> list[Stored]:
         """Do every change in one transaction, or nothing; return what came of each."""
         async with self._door.transaction() as db:
             await db.execute(self._sql.add_needs, _needs(changes))
@@ -60,7 +60,7 @@ class Jobs(Facts):
             await self._foretell(db, _moved(changes, stored))
         return [stored[place] for place in range(len(changes))]
 
-    async def _hold_names(self, db: Connection, changes: Sequence[Change]) -> dict[str, Row]:
+    async def _hold_names(self, db: Connection, changes: Sequence[Edit]) -> dict[str, Row]:
         """Give jobs their new names, lock where each job stands, and return the jobs by the names they have then.
 
         Names come before the locks: a planner, too, locks the job before the row where it stands.
@@ -91,7 +91,7 @@ class Jobs(Facts):
             raise DuplicateDefinition(name_taken(to))
 
     async def _rename_held(
-        self, db: Connection, changes: Sequence[Change], known: dict[str, Row], by: str
+        self, db: Connection, changes: Sequence[Edit], known: dict[str, Row], by: str
     ) -> dict[int, Stored]:
         """Give each job that was renamed a version that says so."""
         stored = {}
@@ -108,7 +108,7 @@ class Jobs(Facts):
         return stored
 
     async def _put_held(
-        self, db: Connection, changes: Sequence[Change], known: Mapping[str, Row], by: str
+        self, db: Connection, changes: Sequence[Edit], known: Mapping[str, Row], by: str
     ) -> dict[int, Stored]:
         puts = [(place, change.job) for place, change in enumerate(changes) if isinstance(change, Put)]
         edits = sorted((known[job.name]["job"], place, job) for place, job in puts if job.name in known)
@@ -283,18 +283,18 @@ class Jobs(Facts):
         await self._wake(db, row["job"], row["now"])
 
 
-def _needs(changes: Sequence[Change]) -> list[str]:
+def _needs(changes: Sequence[Edit]) -> list[str]:
     """Return the texts of needs that jobs have after these changes."""
     texts = {change.job.needs if isinstance(change, Put) else RETIRED for change in changes if not _is_silent(change)}
     return list(texts)
 
 
-def _is_silent(change: Change) -> bool:
+def _is_silent(change: Edit) -> bool:
     """Whether the job needs after it what it needed before."""
     return isinstance(change, (Rename, Tell))
 
 
-def _moved(changes: Sequence[Change], stored: Mapping[int, Stored]) -> list[str]:
+def _moved(changes: Sequence[Edit], stored: Mapping[int, Stored]) -> list[str]:
     """Return the jobs whose next run may be another now: a new job has its first one already, unless it is held."""
     found = {
         each.job_id

@@ -8,7 +8,7 @@ from datetime import timedelta
 from itertools import takewhile
 
 from everytick.domain import facts, ids
-from everytick.domain.changes import Change, Put, Remove, Rename, Tell, in_order, refuse_unexpected
+from everytick.domain.changes import Edit, Put, Remove, Rename, Tell, in_order, refuse_unexpected
 from everytick.domain.job import Job
 from everytick.domain.needs import RETIRED
 from everytick.domain.occurrence import Cause
@@ -52,7 +52,7 @@ _RUNNING = STATUS_CODE[OccurrenceStatus.RUNNING]
 # ------------------------------------------------------------------------------------------------- the definitions
 
 
-def apply(transaction: Transaction, definitions: Definitions, changes: Sequence[Change], by: str) -> list[Stored]:
+def apply(transaction: Transaction, definitions: Definitions, changes: Sequence[Edit], by: str) -> list[Stored]:
     """Do every change; one that is refused undoes the others, for they are one call."""
     named_versions = (change.name for change in changes if change.expected is not None)
     refuse_unexpected(changes, {name: _version_in_service(transaction, name) for name in named_versions})
@@ -75,7 +75,7 @@ def _version_in_service(transaction: Transaction, name: str) -> int:
     return version
 
 
-def _change(transaction: Transaction, definitions: Definitions, change: Change, by: str) -> Stored:
+def _change(transaction: Transaction, definitions: Definitions, change: Edit, by: str) -> Stored:
     if isinstance(change, Put):
         return _put(transaction, definitions, change.job, by)
     row, changed = named(transaction, change.name), True

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from everytick.domain.changes import Change
+from everytick.domain.changes import Edit
 from everytick.domain.decisions import Plan, Span
 from everytick.domain.definers import Undefined
 from everytick.domain.facts import Fact
@@ -294,7 +294,7 @@ class SqliteStore:
 
     # -------------------------------------------------------------------------------------------------- the jobs
 
-    async def apply(self, changes: Sequence[Change], by: str = "") -> list[Stored]:
+    async def apply(self, changes: Sequence[Edit], by: str = "") -> list[Stored]:
         """Do every change in one transaction, or nothing; return what came of each."""
         return await self._write(lambda writing: jobs.apply(writing, self._definitions, changes, by))
 
