@@ -469,13 +469,19 @@ async def test_what_initialize_returns_is_a_coroutine_that_has_begun(world: Worl
 async def test_an_async_listener_has_heard_everything_when_stop_returns(clock: ManualClock) -> None:
     """S2-015, M9."""
     heard = list[str]()
+    stop_was_heard = asyncio.Event()
 
     async def listener(event: DeclarativeEvent) -> None:
         await asyncio.sleep(0)
         heard.append(event.name)
+        if event.name == "PollingStopRequested":
+            stop_was_heard.set()
+
+    async def callback() -> None:
+        await stop_was_heard.wait()
 
     scheduler = DeclarativeScheduler(MemoryStore(clock), listener=listener, clock=clock)
-    await scheduler.initialize([("a", "* * * * *", Counting(), "5m")])
+    await scheduler.initialize([("a", "* * * * *", callback, "5m")])
     await scheduler.stop()
     assert heard == [
         "SchedulerInitializationStarted", "PollingStarted", "SchedulerInitializationCompleted",

@@ -71,9 +71,9 @@ WHOLE = {
 }
 """Queries that read a whole table by their nature."""
 
-BY_ACTIVE = ("beat", "forget_nodes", "nodes", "orphans")
-"""What a node holds is found among what is active: an index by owner would be written at every claim. The server
-takes the index for it as long as it knows that most occurrences are over, which it learns by itself in a minute."""
+BY_ACTIVE = ("beat", "bring_waiting_back", "forget_nodes", "nodes", "orphans")
+"""What a node holds, and what waits, is found among what is active: an index by owner would be written at every claim.
+The server takes the index for it as long as it knows that most occurrences are over: it learns that within a minute."""
 
 FOR_PEOPLE = ("history", "history_of", "prune")
 """What people ask now and then; until the server has learned that there is a history, it reads what there is."""
