@@ -8,12 +8,20 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from hypothesis.database import DirectoryBasedExampleDatabase
 
 from tests import hanging
 from tests.servers.launch import Server, postgres_server, redis_server
 
 # A deadline per example measures the machine, not the code; pytest-timeout stops what hangs.
-settings.register_profile("explore", deadline=None, print_blob=True)
+# Said in full, since hypothesis has other defaults where it finds a CI.
+settings.register_profile(
+    "explore",
+    deadline=None,
+    print_blob=True,
+    derandomize=False,
+    database=DirectoryBasedExampleDatabase(".hypothesis/examples"),
+)
 # The examples are the same for the same code: a change is judged by what it changes.
 settings.register_profile("fixed", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("fixed")

@@ -103,6 +103,8 @@ class Applications(World):
         """Let a node of this application come to life."""
         # Its functions are found by name. Only the needs say that a job of the same name is another's.
         known = {*APPLICATIONS[application], *ANYBODY}
+        # It may plan at once and be gone again before anything looks.
+        self.deserted = self.deserted - {application}
         self.join(application, QUEUES[application], known)
 
     def replace_dead(self, peer: Peer) -> None:

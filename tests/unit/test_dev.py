@@ -183,7 +183,7 @@ def test_the_examples_are_fixed_and_new_ones_are_explored_on_demand(
 def test_what_was_explored_and_failed_is_told_how_to_be_kept(
     dev: ModuleType, law: Callable[..., None], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    law(holds="number < 2**60")
+    law(holds="number < 100")
     assert dev.main(["test", "--explore", "tests/test_law.py"]) == 1
     assert "write it above the test as @example" in capfd.readouterr().err
     assert list((dev.ROOT / ".hypothesis" / "examples").iterdir())
