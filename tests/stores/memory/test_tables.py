@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from everytick.domain.changes import Put
 from everytick.domain.statuses import ACTIVE, BUSY, OccurrenceStatus
 from everytick.stores.memory import MemoryStore
 from everytick.stores.memory.ordered import Ordered
@@ -73,7 +74,8 @@ class Busier(Pair):
         variant = {**self.random.choice(VARIANTS), "queue": queue, "priority": self.random.randrange(3)}
         if self.random.random() < 0.5:
             variant = {"when": "*/3 * * * *", "overlap": "allow", "jitter": "4m", "recovery": "execute_all"}
-        await self.both("put", replace(job(name, **variant), reports=self.random.random() < 0.7))
+        wanted = replace(job(name, **variant), reports=self.random.random() < 0.7)
+        await self.both("apply", [Put(wanted)])
 
 
 async def act_and_look(seed: int, deeds: int) -> None:
