@@ -18,8 +18,12 @@ async def state(world: World, task: str = "task") -> str:
 
 
 def close(found: datetime | None, expected: datetime) -> bool:
-    """Say whether something happened when it should have: within a second after it."""
-    return found is not None and timedelta(0) <= found - expected < timedelta(seconds=1)
+    """Say whether something happened when it should have: a few seconds after it at most.
+
+    The story's clock may move on while a real server answers, from alarm to alarm: more than a
+    second was seen. Minutes lie between this moment and any other that could be meant.
+    """
+    return found is not None and timedelta(0) <= found - expected < timedelta(seconds=5)
 
 
 def test_task_state_model_every_state_in_its_turn(adapter: Adapter) -> None:
