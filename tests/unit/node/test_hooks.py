@@ -32,8 +32,8 @@ from tests.unit.node.worlds import NOON, Function, World, living, passing, pause
 async def _reporting(world: World, body: Function, **policies: object) -> Job:
     written = [define_task("hooked", "a")]
     job = define_job("hooked", every("P1Y", start=NOON), policies=policies, tasks=written, reports=True)
-    await put(world.store, job)
     world.functions[job.id] = {"a": body}
+    await put(world.store, job)
     return job
 
 

@@ -27,8 +27,8 @@ async def _reporting(world: World, **functions: Function) -> tuple[Job, list[Rep
 
     tasks = [define_task("told", name, policies={"retry": Retry(1, "1m")}) for name in functions]
     job = define_job("told", every("P1Y", start=NOON), policies={"on_orphan": "resume"}, tasks=tasks, reports=True)
-    await put(world.store, job)
     world.functions[job.id] = functions
+    await put(world.store, job)
     world.hooks[job.id] = {"on_complete": on_complete}
     return job, told
 

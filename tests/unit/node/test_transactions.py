@@ -33,8 +33,9 @@ class Bench:
     async def define(self, tasks: dict[str, Function], **policies: object) -> Job:
         written = [define_task("bank", name) for name in tasks]
         job = define_job("bank", every("P1Y", start=NOON), policies=policies, tasks=written)
-        await put(self.store, job)
+        # Before it is stored: the node may look at once, and leaves a job alone whose functions it does not know.
         self.functions[job.id] = tasks
+        await put(self.store, job)
         return job
 
     def rows(self) -> list[int]:

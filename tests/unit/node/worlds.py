@@ -59,8 +59,9 @@ class World:
             settings = dict((own or {}).get(task, {}))
             written.append(define_task(name, task, after=settings.pop("after", ()), policies=settings))
         job = define_job(name, schedule or every("P1Y", start=NOON), policies=policies, tasks=written)
-        await put(self.store, job)
+        # Before it is stored: the node may look at once, and leaves a job alone whose functions it does not know.
         self.functions[job.id] = dict(named)
+        await put(self.store, job)
         return job
 
     def node(
