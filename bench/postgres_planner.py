@@ -142,10 +142,10 @@ async def bare(address: str) -> Rate:
             found = await db.fetch(BARE_DUE, BATCH)
             if not found:
                 break
-            keys, due = [row[0] for row in found.snapshots], [row[1] for row in found.snapshots]
+            keys, due = [row[0] for row in found], [row[1] for row in found]
             await db.execute(BARE_MOVE, keys, [when.next_after(each) for each in due])
             await db.execute(BARE_MAKE, keys, due)
-        done += len(found.snapshots)
+        done += len(found)
     rate = await meter.stop(done)
     await db.execute("drop table tick, made")
     await db.close()
