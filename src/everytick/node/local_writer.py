@@ -1,7 +1,7 @@
 """The writer of a node that fires without its store: what became the store's meanwhile is written there."""
 
 import asyncio
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from everytick.node.health import Health
 from everytick.node.inbox import Inbox
@@ -10,7 +10,6 @@ from everytick.node.writer import Writer
 from everytick.stores.addresses import AnyStore
 
 
-@runtime_checkable
 class HandsOver(Protocol):
     """A store that hands over what it has to another one."""
 
@@ -23,13 +22,13 @@ class LocalWriter(Writer):
     """Writes at once what is this store's own.
 
     What was handed over has a second writer, so that it waits for its store, should that be
-    away again, and nothing else does. `home` is what is known of that store.
+    away again, and nothing else does. `home` is what is known of that store, and `hands_over`
+    says which occurrences are decided there.
     """
 
-    def __init__(self, store: AnyStore, health: Health, inbox: Inbox, home: Health) -> None:
+    def __init__(self, store: AnyStore, health: Health, inbox: Inbox, *, home: Health, hands_over: HandsOver) -> None:
         super().__init__(store, health, inbox)
-        assert isinstance(store, HandsOver), "only a store that hands over has two places to write to"
-        self._hands_over = store
+        self._hands_over = hands_over
         self._at_home = Writer(store, home, inbox)
 
     @property

@@ -155,7 +155,7 @@ class Node:
             from everytick.node.local_writer import LocalWriter
             from everytick.runners.lent import Lent
 
-            beside = NodeBeside(self.inbox, partial(LocalWriter, home=self.health))
+            beside = NodeBeside(self.inbox, partial(LocalWriter, home=self.health, hands_over=store))
             return Node(
                 store, Lent(self._catalogue), self._settings, hooks=self.reporter.hooks, events=self.events,
                 name=self.name, monotonic=monotonic, falls_back=False, labels=self._labels, offset=self.offset,
