@@ -118,7 +118,8 @@ class Reaper:
         try:
             return advance(claim.snapshot, Lost(SILENT_NODE.format(node=claim.occurrence.node)), now)
         except Exception:  # noqa: BLE001, a mistake of ours about one must not keep all others from being settled
-            _log.exception("what becomes of occurrence %s cannot be decided", claim.occurrence.id)
+            text = "what becomes of occurrence %s cannot be decided; the reaper tries again in its next round"
+            _log.exception(text, claim.occurrence.id)
             return None
 
     async def _committed(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
@@ -128,7 +129,8 @@ class Reaper:
             if isinstance(answer, CommitAway):
                 _log.warning("the loss of occurrence %s is written later: %s", claim.occurrence.id, answer.reason)
             elif isinstance(answer, CommitFailed):
-                _log.error("the loss of occurrence %s cannot be written: %s", claim.occurrence.id, answer.reason)
+                text = "the loss of occurrence %s cannot be written: %s; the reaper tries again in its next round"
+                _log.error(text, claim.occurrence.id, answer.reason)
         return answers
 
 

@@ -133,6 +133,6 @@ class Timeouts:
         except StoreUnavailable as error:
             self._health.failed(error)
         except Exception:  # noqa: BLE001, whatever a driver raises about one note
-            _log.exception("%d notes about running attempts cannot be written", len(notes))
+            _log.exception("%d notes about running attempts cannot be written; the attempts go on", len(notes))
             return False
         return True

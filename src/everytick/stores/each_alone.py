@@ -73,7 +73,7 @@ async def _alone(item: T, write: Writes[T], what: str, set_aside: SetsAside[T]) 
     except StoreUnavailable:
         raise
     except Exception as error:  # noqa: BLE001, whatever a driver raises about this item
-        _log.warning("one of the %s cannot be written", what, exc_info=True)
+        _log.warning("the store refuses one of the %s: the others are written without it", what, exc_info=True)
         return await _set_aside(item, error, set_aside)
     return answer
 
