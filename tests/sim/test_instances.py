@@ -88,6 +88,8 @@ class Deploys(World):
         scheduler = DeclarativeScheduler(cast("Any", FaultyStore(wire)), name="main")
         # A name of its own would come from the system's random numbers, and a seed would not be one life.
         scheduler._identifier = f"instance-{self.seed}-{self.started['instance']}"
+        # Nor may a seed depend on the real clock, of which the node's facts say how far it is off.
+        scheduler._host_now = self.host_time  # type: ignore[method-assign]
         instance = Instance(scheduler._identifier, wire, tasks, scheduler)
         self.instances.append(instance)
         registrations = [(name, words, self.callback(instance, name), "10s") for name, words in tasks.items()]

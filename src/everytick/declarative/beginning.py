@@ -27,6 +27,7 @@ from everytick.domain.occurrence import Occurrence
 from everytick.errors import DeclarativeError, JobDisabled, StoreUnavailable, TooManyEditions, VersionConflict
 from everytick.node.events import Events
 from everytick.node.node import Node
+from everytick.node.offset import Offset
 from everytick.node.settings import node_settings
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import JobRecord
@@ -61,6 +62,7 @@ class Beginning:
         *,
         identifier: str,
         clock: Callable[[], datetime] | None,
+        host_time: Callable[[], datetime],
     ) -> None:
         self._scheduler, self._registrations, self._store, self._teller = scheduler, registrations, store, teller
         self._identifier, self._owner = identifier, owner_of(scheduler)
@@ -85,6 +87,7 @@ class Beginning:
             application=self._owner,
             falls_back=False,
             monotonic=asyncio.get_running_loop().time if clock is None else lambda: clock().timestamp(),
+            offset=Offset(host_time),
         )
         self.instances = Instances(store, identifier, self._owner, self.node.clock, settings)
 

@@ -126,7 +126,13 @@ class DeclarativeScheduler:
             store, self._close = await opened(self._given, self._clock)
             presence.show(presence.folder_of(store), identifier)
             beginning = Beginning(
-                self._name, registrations, store, self._teller, identifier=identifier, clock=self._clock
+                self._name,
+                registrations,
+                store,
+                self._teller,
+                identifier=identifier,
+                clock=self._clock,
+                host_time=self._host_now,
             )
             self._time, self._is_callback = beginning.node.clock, beginning.callbacks.is_running_here
             await beginning.run()

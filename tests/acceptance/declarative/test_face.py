@@ -389,6 +389,18 @@ async def test_a_store_by_its_address_is_opened_and_closed(tmp_path: Path, clock
     assert set(await task_states(address)) == {"a"}
 
 
+async def test_a_given_clock_is_also_the_host_clock_of_the_node(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The author of a test that gives a clock is not told to set the clock of its host."""
+    scheduler = world.scheduler()
+    with caplog.at_level("WARNING", "everytick.node"):
+        await scheduler.initialize([("a", "* * * * *", Counting(), "5m")])
+        await world.until("TaskRunCompleted a")
+        await scheduler.stop()
+    assert "host's clock" not in caplog.text
+
+
 async def test_a_callback_can_ask_for_a_stop_and_cannot_wait_for_it(world: World) -> None:
     """S2-064: it would wait for itself."""
     scheduler, refused = world.scheduler(), list[BaseException]()
