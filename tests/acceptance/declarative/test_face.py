@@ -389,9 +389,7 @@ async def test_a_store_by_its_address_is_opened_and_closed(tmp_path: Path, clock
     assert set(await task_states(address)) == {"a"}
 
 
-async def test_a_given_clock_is_also_the_host_clock_of_the_node(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_given_clock_is_also_the_host_clock_of_the_node(world: World, caplog: pytest.LogCaptureFixture) -> None:
     """The author of a test that gives a clock is not told to set the clock of its host."""
     scheduler = world.scheduler()
     with caplog.at_level("WARNING", "everytick.node"):
