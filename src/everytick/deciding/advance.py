@@ -18,6 +18,7 @@ from typing import Any
 from everytick.deciding.draft import Draft, unfinished
 from everytick.deciding.life import plain_step
 from everytick.deciding.retry import next_wait
+from everytick.domain.headlines import summary
 from everytick.domain.outcome import (
     Canceled,
     Failed,
@@ -469,12 +470,32 @@ def _verdict(draft: Draft, statuses: list[RunStatus]) -> tuple[OccurrenceStatus,
         return OccurrenceStatus.COMPLETED, None
     culprit = _culprit(draft)
     if culprit is not None and not draft.runs[draft.rules.places[culprit]].out_of_time:
-        return OccurrenceStatus.FAILED, FAIL_FAST.format(name=culprit)
+        return OccurrenceStatus.FAILED, _failure(draft, culprit)
     if draft.expired or any(run.out_of_time for run in draft.runs):
         return OccurrenceStatus.FAILED, EXECUTION_TIMEOUT
     if draft.cancel is not None:
         return OccurrenceStatus.CANCELED, draft.cancel
-    failed = statuses.count(_FAILED) + statuses.count(_TIMEOUT)
-    if failed:
-        return OccurrenceStatus.COMPLETED_WITH_ERRORS, f"{failed} of {len(statuses)} tasks failed"
+    if _FAILED in statuses or _TIMEOUT in statuses:
+        return OccurrenceStatus.COMPLETED_WITH_ERRORS, _failures(draft)
     return OccurrenceStatus.COMPLETED, None
+
+
+def _failure(draft: Draft, culprit: str) -> str:
+    """Return the error of the task that failed the occurrence, and whether its failure stopped other tasks."""
+    run = draft.runs[draft.rules.places[culprit]]
+    error = summary(run.error, run.attempts)
+    if any(peer.because_of == culprit for peer in draft.runs):
+        return f"{FAIL_FAST.format(name=culprit)}: {error}"
+    return error if len(draft.runs) == 1 else f"task {culprit} failed: {error}"
+
+
+def _failures(draft: Draft) -> str:
+    """Return how many tasks failed, and the error of the first."""
+    pairs = zip(draft.rules.tasks, draft.runs, strict=True)
+    failed = [(task.name, run) for task, run in pairs if run.status is _FAILED or run.status is _TIMEOUT]
+    name, first = failed[0]
+    error = summary(first.error, first.attempts)
+    if len(draft.runs) == 1:
+        return error
+    which = "" if len(failed) == 1 else "the first was "
+    return f"{len(failed)} of {len(draft.runs)} tasks failed: {which}{name}: {error}"

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from everytick.domain.decisions import Span
 from everytick.domain.durations import instant
+from everytick.domain.headlines import headline
 from everytick.domain.names import did_you_mean
 from everytick.domain.occurrence import Occurrence
 from everytick.domain.statuses import OccurrenceStatus
@@ -53,9 +54,10 @@ class Entry:
 
     def __str__(self) -> str:
         many = "" if self.count == 1 else f" ({'more than ' if self.count is None else ''}{self.count or _COUNTED})"
+        named = self.error or ""
         tries = [f"{task} tried {number}×" for task, number in self.attempts.items() if number > 1]
-        errors = [f"{task}: {error.strip().splitlines()[-1]}" for task, error in self.errors.items() if error.strip()]
-        said = "; ".join(part for part in (self.why, self.error, *errors, *tries) if part)
+        errors = [f"{task}: {headline(error)}" for task, error in self.errors.items() if headline(error) not in named]
+        said = "; ".join(part for part in (self.why, named, *errors, *tries) if part)
         return f"{self.scheduled_for:%Y-%m-%d %H:%M:%S}  {self.status:21}  {said}{many}"
 
 

@@ -71,7 +71,7 @@ async def test_people_read_views_in_words(opened: SqliteStore, sql: sqlite3.Conn
         claim.occurrence.id,
         "report",
         "failed",
-        "task main failed, aborting due to fail-fast",
+        "boom",
     )
     assert one("select job, task, status, attempts, error from task_runs") == ("report", "main", "failed", 1, "boom")
     assert one("select occurrence_id, task, number, status from attempts") == (claim.occurrence.id, "main", 1, "failed")

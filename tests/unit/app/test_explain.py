@@ -105,7 +105,7 @@ async def test_what_ran_is_told_with_its_occurrence_and_status(told: Told) -> No
     assert (found.verdict, found.occurrence) == (Verdict.RAN, occurrence)
     assert str(found) == (
         f"report at 2026-11-16T10:00:00+00:00: it ran as {occurrence.id}, from 2026-11-16T10:00:00+00:00 to "
-        f"2026-11-16T10:00:00+00:00: failed (task report failed, aborting due to fail-fast)"
+        f"2026-11-16T10:00:00+00:00: failed (boom)"
     )
     assert (found.previous, found.next) == (at(9), at(11))
 

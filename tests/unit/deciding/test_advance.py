@@ -140,7 +140,7 @@ def test_retries_wait_one_two_and_four_minutes_and_then_the_failure_counts() -> 
 
     assert waits == [timedelta(minutes=1), timedelta(minutes=2), timedelta(minutes=4)]
     assert step.end is not None
-    assert (step.end.status, step.end.error) == ("failed", "task a failed, aborting due to fail-fast")
+    assert (step.end.status, step.end.error) == ("failed", "boom (4 attempts)")
     [told] = step.end.report.tasks
     assert (told.attempts, told.status, told.error, told.waits) == (4, "failed", "boom", tuple(waits))
 

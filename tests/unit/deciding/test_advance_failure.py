@@ -12,7 +12,7 @@ from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.steps import CancelRequested, Step
 from tests.unit.deciding.lives import BOOM, DONE, Life, Tasks, job
 
-FAIL_FAST_TEXT = "task b failed, aborting due to fail-fast"
+FAIL_FAST_TEXT = "task b failed, aborting due to fail-fast: boom"
 
 
 def started(step: Step) -> list[str]:
@@ -78,7 +78,34 @@ def test_a_failure_for_good_reaches_its_peers_by_mode_and_strategy(
 
     assert list(life.statuses().values()) == runs.split()
     assert life.status == status
-    assert (life.snapshot.error == FAIL_FAST_TEXT) == (status == "failed")
+    stopped = {"skipped", "canceled"} & set(runs.split())
+    failed = FAIL_FAST_TEXT if stopped else "task b failed: boom"
+    assert life.snapshot.error == (failed if status == "failed" else "1 of 3 tasks failed: b: boom")
+
+
+@pytest.mark.parametrize("failure", ["fail_fast", "continue", "retry_on_failure"])
+def test_the_error_of_a_job_of_one_task_is_the_error_of_its_task(failure: str) -> None:
+    """A2: no word of fail-fast where no other task was stopped, and the attempts are counted."""
+    text = 'Traceback (most recent call last):\n  File "jobs.py", line 7, in flaky\n    raise ValueError("boom")\n'
+    life = Life(job("a", failure=failure, retry=Retry(3, "1s")))
+    life.claim()
+    for _ in range(3):
+        life.end("a", Failed(f"{text}ValueError: boom"))
+        life.wait_over("a")
+    step = life.end("a", Failed(f"{text}ValueError: boom"))
+    assert step.end is not None
+    assert step.end.error == "ValueError: boom (4 attempts)"
+    assert life.snapshot.run("a").error == f"{text}ValueError: boom", "the whole traceback stays with the task"
+
+
+def test_a_last_task_that_fails_alone_is_named_without_fail_fast() -> None:
+    """A2: nothing came after it that its failure could stop."""
+    life = Life(job("a b"))
+    life.claim()
+    life.end("a")
+    step = life.fail("b")
+    assert step.end is not None
+    assert step.end.error == "task b failed: boom"
 
 
 @pytest.mark.parametrize("mode", ["sequential", "parallel", "graph"])
@@ -188,7 +215,10 @@ def test_errors_under_continue_are_counted() -> None:
     life.end("b", TimedOut())
     step = life.end("c")
     assert step.end is not None
-    assert (step.end.status, step.end.error) == ("completed_with_errors", "2 of 3 tasks failed")
+    assert (step.end.status, step.end.error) == (
+        "completed_with_errors",
+        "2 of 3 tasks failed: the first was a: boom",
+    )
     assert step.end.report.outcome == "completed"
 
 
@@ -226,7 +256,8 @@ def test_the_report_tells_the_attempts_the_waits_and_the_canceled_peers() -> Non
     assert told.describe() == "task 'B' failed after 6 attempts with waits of 30s, 1m, 2m, 4m, 8m: boom"
     assert len(report.canceled_by("B")) == 8
     first, told_b, *peers = report.describe().splitlines()
-    assert first == f"occurrence {report.occurrence_id} failed: task B failed, aborting due to fail-fast"
+    error = "task B failed, aborting due to fail-fast: boom (6 attempts)"
+    assert first == f"occurrence {report.occurrence_id} failed: {error}"
     assert told_b == told.describe() + "; canceled 8 other tasks"
     assert peers[0] == ("task 'p0' was canceled because task 'B' failed: task B failed, aborting due to fail-fast")
 

@@ -315,7 +315,7 @@ def test_a_loss_that_leaves_nothing_to_resume_ends_it() -> None:
     life.claim()
     life.fail("b")
     step = life.take(Lost())
-    assert (step.after.status, step.after.error) == ("failed", "task b failed, aborting due to fail-fast")
+    assert (step.after.status, step.after.error) == ("failed", "task b failed, aborting due to fail-fast: boom")
 
 
 def test_a_single_lost_attempt_is_tried_again_at_once() -> None:

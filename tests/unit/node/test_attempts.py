@@ -289,7 +289,8 @@ def test_ten_in_parallel_and_the_cleanup_runs_though_the_seventh_failed(live: Li
         await node.start()
         asked = await world.trigger(job)
         done = await world.ended(asked)
-        assert (done.status, done.error) == (OccurrenceStatus.FAILED, "task t7 failed, aborting due to fail-fast")
+        assert done.status is OccurrenceStatus.FAILED
+        assert done.error == "task t7 failed, aborting due to fail-fast: ValueError: seven"
         assert ended == ["t10"]
         statuses = [run.status for run in (await world.store.whole(asked)).runs]
         assert statuses.count(RunStatus.CANCELED) == 8
