@@ -36,10 +36,17 @@ async def test_a_refused_plan_is_set_aside_and_the_others_are_written(store: Any
     [aside] = [each for each in records.values() if each.job.id == bad.job_id]
     assert aside.wake_at == clock.time + MINUTE
     assert aside.watermark == clock.time - timedelta(hours=1), "nothing was decided about it"
+    assert aside.parked_reason is not None
+    assert aside.parked_reason.startswith("the store refuses its plan, and is asked again every minute: ")
+    assert answers[1].reason in aside.parked_reason
+    assert await store.parked() == {aside.job.name: aside.parked_reason}
+    assert [each.parked_reason for each in await store.list()].count(None) == 2
     assert await plan_once(store) == []
     clock.move(minutes=1)
     assert await plan_once(store) == [Commit.COMMITTED]
     assert len(await occurrences(store, bad.job_id)) == 1
+    assert (await store.get([bad.job_id]))[bad.job_id].parked_reason is None, "a plan was written"
+    assert await store.parked() == {}
 
 
 async def test_many_refused_plans_are_about_the_plans_and_not_about_the_store(

@@ -276,7 +276,7 @@ async def test_what_is_not_so_cannot_be_stored(beside: tuple[SqlStore, Person]) 
     id_ = (await put(store, hourly())).job_id
     await store.request(id_, Trigger("k"))
     await plan_once(store)
-    versions = "job_version" if hasattr(store, "parked") else "definition"
+    versions = "job_version" if store.address.kind == "sqlite" else "definition"
     for sql, sentence in (
         ("update occurrence set status = 12", "check|CHECK"),
         ("update occurrence set cause = 6", "check|CHECK"),

@@ -58,6 +58,7 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
         removed_by=record.removed_by,
         older=tuple(older),
         refused=await _refused(store, record, now - node_timeout) if waits else "",
+        parked_reason=record.parked_reason or "",
         unmet=at <= now and not found and not spans and await _is_unmet(store, record, now - node_timeout),
     )
 

@@ -91,7 +91,7 @@ async def _look(app: Everytick) -> list[Check]:
     found += folder_checks(log_folder(app, store))
     found += jobs_checks(app.jobs_folder)
     found += await _node_checks(app, store)
-    found += await _definition_checks(store)
+    found += await _parked_checks(store)
     found += ahead_checks(await store.list(), await store.now())
     return found
 
@@ -219,13 +219,10 @@ def agreement_checks(alive: Sequence[NodeRecord]) -> Iterator[Check]:
             yield Check("job files", False, f"{id_} cannot read {file} and goes on with what it said before: {reason}")
 
 
-async def _definition_checks(store: AnyStore) -> list[Check]:
-    """Whether there are definitions that some node could not read."""
-    from everytick.stores.sqlite.store import SqliteStore
-
-    parked = await store.parked() if isinstance(store, SqliteStore) else ()
-    if parked:
-        first = parked[0]
-        text = f"{len(parked)} cannot be read by some node, like '{first.name}' version {first.version}: {first.reason}"
-        return [Check("definitions", False, text)]
-    return [Check("definitions", True, "all can be read")]
+async def _parked_checks(store: AnyStore) -> list[Check]:
+    """Whether some node cannot read a definition, or the store refuses a plan."""
+    parked = await store.parked()
+    found = [
+        Check("parked jobs", False, f"nothing of '{shown(name)}' is planned: {why}") for name, why in parked.items()
+    ]
+    return found or [Check("parked jobs", True, "none: every definition can be read and every plan is written")]

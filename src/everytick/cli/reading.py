@@ -79,20 +79,26 @@ def list_verb(contains: str | None, tag: str | None, failed: bool, as_json: bool
 class Broken(NamedTuple):
     """The files of jobs that living nodes cannot read, with what is wrong, and the same by the jobs they keep.
 
-    `unknown` are the jobs that no living node knows how to run, with the reason.
+    `unknown` are the jobs that no living node knows how to run, with the reason. `parked` are those
+    of which nothing is planned: some node cannot read their definition, or the store refuses their plan.
     """
 
     files: dict[str, str]
     of_job: dict[str, str]
     unknown: dict[str, str]
+    parked: dict[str, str]
 
 
 async def told_by_nodes(app: Everytick, records: Iterable[JobRecord]) -> Broken:
-    """Return what living nodes say of their files and of jobs; whatever a silent one said may be long mended."""
+    """Return what living nodes say of their files and of jobs, and which jobs the store has parked.
+
+    What a silent node said may be mended since, and is left out.
+    """
     from everytick.domain.nodes import unknown_targets
 
-    found = Broken({}, {}, {})
-    now = await (await store_of_app(app)).now()
+    store = await store_of_app(app)
+    found = Broken({}, {}, {}, {**await store.parked()})
+    now = await store.now()
     alive = [each for each in await app.nodes() if each.is_alive(now, app.settings.node_timeout)]
     told = [each.facts for each in alive if each.facts is not None]
     for facts in told:
@@ -104,7 +110,9 @@ async def told_by_nodes(app: Everytick, records: Iterable[JobRecord]) -> Broken:
 
 
 def tell_broken(broken: Broken) -> None:
-    """Say which files are broken, which jobs go on as they were, and which nobody can run."""
+    """Say which files are broken, which jobs go on as they were, which are parked, and which no node can run."""
+    for job, reason in broken.parked.items():
+        say(f"nothing of {shown(job)} is planned: {shown(reason, 300)}", mark="red")
     for job, reason in sorted(broken.unknown.items()):
         say(f"no living node can run {shown(job)}: {shown(reason, 300)}", mark="red")
     for file, wrong in sorted(broken.files.items()):
@@ -144,6 +152,8 @@ def word(record: JobRecord, status: JobStatus, unknown: str | None = None) -> st
         return "paused"
     if unknown is not None:
         return UNKNOWN
+    if record.parked_reason is not None:
+        return "parked"
     if status.is_running:
         return "running"
     return "enabled" if status.is_active else "over"
@@ -158,6 +168,7 @@ def job_data(record: JobRecord, status: JobStatus, broken: Broken) -> dict[str, 
         "id": job.id,
         "status": word(record, status, unknown),
         "unknown_target": unknown,
+        "parked_reason": record.parked_reason,
         "definition_error": broken.of_job.get(job.name),
         "schedule": str(job.schedule),
         "schedule_type": job.schedule_type,
@@ -245,6 +256,8 @@ def _pairs(
     yield "status", word(record, status, unknown)
     if unknown is not None:
         yield "nobody can run it", unknown
+    if record.parked_reason is not None:
+        yield "not planned", record.parked_reason
     yield "description", job.settings.description
     yield "schedule", str(job.schedule)
     yield "in words", job.schedule.describe()

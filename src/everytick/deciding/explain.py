@@ -99,6 +99,7 @@ class Evidence:
     `definitions` are those at hand; the newest is always there. `older` are editions of before
     the snapshot's. `occurrences` stand at this very time, `spans` hold it. `refused` says why no
     living node can run the job, if that is so. `unmet` says that no node is up that could decide about it.
+    `parked_reason` says why nothing of the job is planned now, if that is so.
     """
 
     at: datetime
@@ -112,6 +113,7 @@ class Evidence:
     older: tuple[Edition, ...] = ()
     refused: str = ""
     unmet: bool = False
+    parked_reason: str = ""
 
 
 @value
@@ -149,7 +151,14 @@ def explain(evidence: Evidence) -> Explanation:
         found = _adjusted(evidence) or _held_by_open_pause(evidence) or _unnamed(evidence)
     if found is None:
         found = _told_late(evidence) if evidence.at <= evidence.now else _to_come(evidence)
-    return _said_ahead(evidence, found)
+    return _said_parked(evidence, _said_ahead(evidence, found))
+
+
+def _said_parked(evidence: Evidence, found: Explanation) -> Explanation:
+    """Add to what is said of an instant that is not decided yet why no plan of the job is written now."""
+    if not evidence.parked_reason or found.occurrence is not None or evidence.at <= evidence.snapshot.watermark:
+        return found
+    return replace(found, text=f"{found.text}; nothing of the job is planned now: {evidence.parked_reason}")
 
 
 def _said_ahead(evidence: Evidence, found: Explanation) -> Explanation:

@@ -55,6 +55,12 @@ NO_NEXT_RUN = "Failed to calculate next run"
 NOT_ENQUEUED = "Failed to enqueue scheduled job"
 """S3-027: what was decided about one job could not be written."""
 
+PLAN_REFUSED = "the store refuses its plan, and is asked again every minute: {reason}"
+"""C-46: why a job is parked whose plan could not be written."""
+
+UNREADABLE = "version {version} cannot be read: {reason}"
+"""Why a job is parked whose definition a node does not understand."""
+
 JOB_AHEAD = (
     "job '{name}' is decided through {watermark}, ahead of the store's clock: its schedule fires nothing until then; "
     "if a clock was wrong, `everytick db rewind {name}` sets it right"

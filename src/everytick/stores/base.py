@@ -181,7 +181,8 @@ class JobRecord:
 
     `next_run` is what the last plan or verb said; one that has passed is due and waits for a node.
     `run_count` is how many occurrences have begun and ended, `last_error` what the last failure
-    said: retention takes neither away.
+    said: retention takes neither away. `parked_reason` says why nothing of the job is planned now: a
+    node cannot read its definition, or the store refused its last plan.
     """
 
     job: Job
@@ -198,6 +199,7 @@ class JobRecord:
     run_count: int = 0
     last_error: str | None = None
     needs: str = ""
+    parked_reason: str | None = None
 
 
 @value

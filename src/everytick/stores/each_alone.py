@@ -79,8 +79,9 @@ async def _alone(item: T, write: Writes[T], what: str, set_aside: SetsAside[T]) 
 
 
 async def _set_aside(item: T, refusal: Exception, set_aside: SetsAside[T]) -> CommitAnswer:
-    # Not every store holds half of a surrogate pair, which the refused item may be about.
-    reason = (str(refusal) or type(refusal).__name__).encode("utf-8", "backslashreplace").decode()
+    # One line, for a table or a log. Some stores hold no half of a surrogate pair, which the item may be refused for.
+    line = " ".join(str(refusal).split()) or type(refusal).__name__
+    reason = line.encode("utf-8", "backslashreplace").decode()
     try:
         return await set_aside(item, reason)
     except Contended as error:

@@ -227,6 +227,13 @@ class JobStore(Protocol):
         """Return every job that is not removed, by name; with `removed` those that are as well."""
         ...
 
+    async def parked(self) -> Mapping[str, str]:
+        """Return why each job in service is parked that is, by name: `JobRecord.parked_reason` says what that is.
+
+        A job whose definition this process cannot read is among them, though `list` leaves it out.
+        """
+        ...
+
     async def editions(
         self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
     ) -> Sequence[Edition]:

@@ -122,16 +122,17 @@ async def test_a_definition_that_cannot_be_read_is_parked_and_shown_and_disturbs
     await fresh.open()
     assert await plan_once(fresh) == [Commit.COMMITTED]
     assert [each.job.name for each in await fresh.list()] == ["good"]
-    shown = await db.fetchrow("select parked, enabled from jobs where name = 'bad'")
-    assert shown["parked"].startswith("version 1 cannot be read: JSONDecodeError")
+    shown = await db.fetchval("select parked_reason from jobs where name = 'bad'")
+    assert shown.startswith("version 1 cannot be read: JSONDecodeError")
+    assert await fresh.parked() == {"bad": shown}
     assert await plan_once(fresh) == []
 
     assert (await put(fresh, job("bad", "30 * * * *"))).version == 2
-    assert await db.fetchval("select parked from jobs where name = 'bad'") is None
+    assert await db.fetchval("select parked_reason from jobs where name = 'bad'") is None
     assert (await fresh.get([bad.job_id]))[bad.job_id].last_success is not None, "an end was not answered yet"
     clock.move(minutes=30)
     await plan_once(fresh)
-    assert await db.fetchval("select parked from jobs where name = 'bad'") is None
+    assert await db.fetchval("select parked_reason from jobs where name = 'bad'") is None
     assert len(await occurrences(fresh, bad.job_id)) >= 2
     await fresh.close()
 

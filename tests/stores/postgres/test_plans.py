@@ -60,6 +60,7 @@ insert into report select needs, ended_at, seq from occurrence where status = 4 
 
 WHOLE = {
     "jobs_in_service": "people ask for every job",
+    "parked_jobs": "as jobs_in_service",
     "prune": "every job is looked at, at leisure",
     "nodes": "people ask for every node, and there are few",
     "pulse": "it is one number",

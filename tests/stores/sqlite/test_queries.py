@@ -44,7 +44,7 @@ INDEXES = {
         note_attempt note_end note_good_end note_last_ends note_last_good_ends note_last_successes own_occurrences
         purge_failure purge_job purge_occurrences purge_state remove_job rename_job reschedule retire_job take_over
         decided_through free_wait rewind wake_and_revise_job forget_claims hold_given_back retired_of
-        bring_told_back mark_undefined record_watermark wake_job wake_job_of wake_jobs_of watermark_of""",
+        bring_told_back mark_undefined parked_jobs record_watermark wake_job wake_job_of wake_jobs_of watermark_of""",
     "PRIMARY KEY": """
         attempts definition purge_versions version_at forget_attempts forget_parked forget_parked_job
         forget_runs key_use leave past_versions purge_keys remember_failures runs""",
@@ -101,7 +101,8 @@ SMALL = {
     "nodes": "n",
     "strangers": "o",
     "forget_nodes": "node",
-    "parked_definitions": "d",
+    "parked_definitions": "parked_definition",
+    "parked_jobs": "j",
     "continue_backfill": "sqlite_sequence",
     "count_moved_request": "sqlite_sequence",
     "jobs_by_name": "j",

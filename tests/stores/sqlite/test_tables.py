@@ -55,7 +55,7 @@ async def test_people_read_views_in_words(opened: SqliteStore, sql: sqlite3.Conn
         return found
 
     assert one(
-        "select name, kind, schedule, enabled, version, next_run, last_run, last_enqueued, parked from jobs"
+        "select name, kind, schedule, enabled, version, next_run, last_run, last_enqueued, parked_reason from jobs"
     ) == (
         "report",
         "task",
@@ -127,15 +127,13 @@ async def test_a_definition_that_cannot_be_read_is_parked_and_harms_no_other(
     assert [claim.occurrence.job_id for claim in await fresh.claim(NodeScope("node-1"), 1)] == [job("good").id]
     assert len(await plan_once(fresh)) == 1
     assert [record.job.name for record in await fresh.list()] == ["good"]
-    [parked] = await fresh.parked()
-    assert (parked.name, parked.version) == ("bad", 1)
-    assert "JSONDecodeError" in parked.reason
-    [shown] = sql.execute("select parked from jobs where name = 'bad'").fetchone()
-    assert shown.startswith("version 1: JSONDecodeError")
+    [shown] = sql.execute("select parked_reason from jobs where name = 'bad'").fetchone()
+    assert shown.startswith("version 1 cannot be read: JSONDecodeError")
+    assert await fresh.parked() == {"bad": shown}
     assert sql.execute("select definition from job_version where definition = '{'").fetchall() == [("{",)]
 
     assert (await put(fresh, job("bad", "30 * * * *"))).version == 2
-    assert await fresh.parked() == []
+    assert await fresh.parked() == {}
     assert await plan_once(fresh) == [Commit.COMMITTED]
     assert [record.job.name for record in await fresh.list()] == ["bad", "good"]
     assert [claim.occurrence.version for claim in await fresh.claim(NodeScope("node-1"), 5)] == [2]

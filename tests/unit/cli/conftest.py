@@ -3,14 +3,18 @@
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from everytick import Context, Everytick, cron, every
 from everytick.cli.main import called
+from everytick.deciding.plan import plan
+from everytick.stores.base import CommitFailed
 from everytick.testing import drain
+from tests.stores.acting import everything
 
 
 @dataclass(frozen=True)
@@ -102,3 +106,18 @@ def plain(capsys: pytest.CaptureFixture[str]) -> Cli:
 def cli(plain: Cli, address: str) -> Cli:
     """Call the command on the store."""
     return lambda *arguments: plain("--store", address, *arguments)
+
+
+def park(app: Everytick, name: str) -> None:
+    """Let the store refuse a plan of this job, which is due since it was stored."""
+
+    async def refuse() -> None:
+        store = await app._opened()
+        async with store.due(await everything(store), 10) as batch:
+            plans = [plan(each, batch.now) for each in batch.snapshots if each.editions[-1].job.name == name]
+            spoilt = [replace(each, watermark=each.watermark - timedelta(days=1)) for each in plans]
+            done = await store.commit_plans(batch, spoilt)
+        assert [type(answer) for answer in done.answers] == [CommitFailed]
+        await app.close()
+
+    asyncio.run(refuse())

@@ -80,7 +80,7 @@ def test_what_was_seen_is_told_and_the_exit_code_says_whether_all_is_well(cli: C
     done = cli("doctor", "--json")
 
     checks = {each["check"]: each for each in json.loads(done.out)}
-    assert {"zone data", "store", "clock", "sqlite", "store rights", "log folder", "nodes", "definitions"} == set(
+    assert {"zone data", "store", "clock", "sqlite", "store rights", "log folder", "nodes", "parked jobs"} == set(
         checks
     )
     assert checks["store"]["ok"]

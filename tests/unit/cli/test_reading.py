@@ -10,7 +10,7 @@ from everytick import Everytick
 from everytick.cli.reading import with_status
 from everytick.domain.nodes import NodeFacts
 from everytick.stores.addresses import store_of
-from tests.unit.cli.conftest import Cli, ran
+from tests.unit.cli.conftest import Cli, park, ran
 
 
 def test_list_gives_a_line_per_job(cli: Cli, shop: Everytick) -> None:
@@ -68,6 +68,23 @@ def test_a_job_that_is_removed_while_they_are_listed_is_left_out(shop: Everytick
         return [record.job.name for record, _ in found]
 
     assert asyncio.run(listed()) == ["both", "broken"]
+
+
+def test_a_job_whose_plan_the_store_refuses_is_shown_as_parked(cli: Cli, shop: Everytick) -> None:
+    """C-46: list, show, doctor and explain say why nothing of it is planned."""
+    park(shop, "broken")
+
+    done = cli("list", "-k", "broken")
+    assert [row[:2] for row in done.rows] == [["broken", "parked"]]
+    assert "nothing of broken is planned: the store refuses its plan" in done.err
+    assert "the store refuses its plan" in dict(cli("show", "broken").rows)["not planned"]
+    [listed] = json.loads(cli("list", "-k", "broken", "--json").out)
+    assert json.loads(cli("show", "broken", "--json").out)["parked_reason"] == listed["parked_reason"] != ""
+    checks = {each["check"]: each for each in json.loads(cli("doctor", "--json").out)}
+    assert not checks["parked jobs"]["ok"]
+    assert checks["parked jobs"]["text"] == f"nothing of 'broken' is planned: {listed['parked_reason']}"
+    told = cli("explain", "broken", "--at", listed["next_run"]).out
+    assert f"nothing of the job is planned now: {listed['parked_reason']}" in told
 
 
 def test_list_of_nothing_says_so_beside_an_empty_answer(cli: Cli, shop: Everytick) -> None:

@@ -1,6 +1,6 @@
 """What people and definitions ask of jobs: each verb writes a fact and wakes the job; only a plan decides."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -122,6 +122,10 @@ class Jobs(Planning):
         """Return every job that is not removed, by name; with `removed` those that are as well."""
         by_name = [row for _, row in sorted(self._tables.names.items())]
         return [self._record(row) for row in by_name if removed or row.removed_at is None]
+
+    async def parked(self) -> Mapping[str, str]:
+        """Return why each job in service is parked that is, by name."""
+        return {each.job.name: each.parked_reason for each in await self.list() if each.parked_reason is not None}
 
     async def editions(
         self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
@@ -286,6 +290,7 @@ class Jobs(Planning):
             row.run_count,
             row.last_error,
             row.needs,
+            row.parked_reason,
         )
 
     def _create_job(self, job: Job, now: datetime) -> Stored:

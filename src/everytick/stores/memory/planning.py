@@ -14,6 +14,7 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import PLAN_LIMIT, Active, AdjustmentKind, Edition, JobSnapshot, Past, Request
 from everytick.domain.statuses import ACTIVE, ENDED, OccurrenceStatus, RunStatus
 from everytick.domain.steps import bounded
+from everytick.domain.texts import PLAN_REFUSED
 from everytick.stores.base import Batch, Commit, CommitAnswer, CommitFailed, Committed, NodeScope, Offer
 from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
 from everytick.stores.each_alone import each_alone
@@ -64,7 +65,7 @@ class Planning(Running):
         async def set_aside(plan: Plan, reason: str) -> CommitAnswer:
             answer = self._commit_plan(put_off(seen[plan.job_id], now), self._tokens(), now)
             if answer is Commit.COMMITTED:
-                self._tables.jobs[plan.job_id].parked_reason = reason
+                self._tables.jobs[plan.job_id].parked_reason = PLAN_REFUSED.format(reason=reason)
                 return CommitFailed(reason)
             return answer
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from everytick.domain.job import Job
 from everytick.domain.snapshots import Edition
 from everytick.domain.steps import NOT_STARTED, Rules, RunState, rules_of
+from everytick.domain.texts import UNREADABLE
 from everytick.domain.values import value
 from everytick.errors import EverytickError, shown
 from everytick.stores.definitions import read_definition
@@ -57,7 +58,8 @@ class Compiled:
                 try:
                     found[key] = self._keep(key, _compile(row))
                 except _UNREADABLE as error:
-                    broken[key] = f"version {key[1]} cannot be read: {type(error).__name__}: {shown(str(error))}"
+                    reason = f"{type(error).__name__}: {shown(str(error))}"
+                    broken[key] = UNREADABLE.format(version=key[1], reason=reason)
         return found, broken
 
     def newest(self, job_id: str) -> tuple[int, Job] | None:

@@ -249,9 +249,15 @@ class Jobs(Facts):
 
     @patiently
     async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
-        """Return every job that is not removed, by name, or all; one that cannot be read is in the view `jobs` only."""
+        """Return every job that is not removed, by name, or all; one that cannot be read is among `parked`."""
         async with self._door.connection() as db:
             return await self._records(db, await db.fetch(self._sql.jobs_in_service, removed))
+
+    @patiently
+    async def parked(self) -> Mapping[str, str]:
+        """Return why each job in service is parked that is, by name."""
+        async with self._door.connection() as db:
+            return {row["name"]: row["parked_reason"] for row in await db.fetch(self._sql.parked_jobs)}
 
     async def _records(self, db: Connection, found: Sequence[Row]) -> Sequence[JobRecord]:
         definitions, _ = await self._compiled.read(db, [(row["job"], row["version"]) for row in found])
@@ -271,6 +277,7 @@ class Jobs(Facts):
                 row["run_count"],
                 row["last_error"],
                 row["needs"],
+                row["parked_reason"],
             )
             for row in found
             if (row["job"], row["version"]) in definitions

@@ -7,6 +7,7 @@ from everytick.domain.decisions import Plan, put_off
 from everytick.domain.needs import needs_in
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.texts import PLAN_REFUSED
 from everytick.errors import Contended, StoreBroken, StoreUnavailable
 from everytick.stores.base import (
     Batch,
@@ -81,7 +82,7 @@ class Planning(Due, Settling):
             [answer] = await self._commit(db, Batch(now, (snapshot,), new_token()), [put_off(snapshot, now)])
             if answer is not Commit.COMMITTED:
                 return answer
-            await db.execute(self._sql.park_plan, plan.job_id, text(reason))
+            await db.execute(self._sql.park_plan, plan.job_id, text(PLAN_REFUSED.format(reason=reason)))
         return CommitFailed(reason)
 
     @patiently

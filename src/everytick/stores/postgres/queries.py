@@ -99,6 +99,7 @@ class Queries:
     reschedule_job: str
     jobs_by_id: str
     jobs_in_service: str
+    parked_jobs: str
     end_pause: str
     resume_pause: str
     add_pause: str

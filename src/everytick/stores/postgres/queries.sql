@@ -1175,6 +1175,13 @@ select v.*, p.since, p.until, p.missed, p.reason, p.paused_by, p.resumed_by
  where v.removed_at is null or $1
  order by v.name collate "C";
 
+-- parked_jobs --
+-- Returns the jobs in service that are parked and why, by name.
+select j.name, coalesce(s.parked, s.parked_reason) as parked_reason
+  from everytick.job_state s join everytick.job j on j.seq = s.job
+ where (s.parked is not null or s.parked_reason is not null) and s.removed_at is null
+ order by j.name collate "C";
+
 -- end_pause --
 -- Takes away the pause that holds a job now and returns it.
 delete from everytick.pause where job = $1 and seq = (

@@ -8,6 +8,7 @@ from threading import Lock
 
 from everytick.domain.job import Job
 from everytick.domain.steps import Rules, rules_of
+from everytick.domain.texts import UNREADABLE
 from everytick.domain.values import value
 from everytick.errors import shown
 from everytick.stores.definitions import read_definition
@@ -70,7 +71,7 @@ class Definitions:
 
     def refuse(self, job: int, version: int, reason: str) -> None:
         """Set a version apart: this process leaves it to others."""
-        refused = Unreadable(job, version, reason)
+        refused = Unreadable(job, version, UNREADABLE.format(version=version, reason=reason))
         with self._lock:
             self._young.pop((job, version), None)
             self._old.pop((job, version), None)

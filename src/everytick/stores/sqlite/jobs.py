@@ -15,7 +15,6 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
 from everytick.domain.snapshots import Request
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.domain.values import value
 from everytick.errors import (
     DuplicateDefinition,
     NotFound,
@@ -228,6 +227,7 @@ def _records(
                 row[18],
                 row[19],
                 row[21],
+                row[22],
             )
     return records
 
@@ -236,19 +236,9 @@ def _all(connection: sqlite3.Connection, query: str, asked: Columns) -> list[Col
     return connection.execute(query, tuple(asked)).fetchall()
 
 
-@value
-class Parked:
-    """A definition that cannot be read: it is kept and shown until an edit takes its place."""
-
-    job_id: str
-    name: str
-    version: int
-    reason: str
-
-
-def parked(connection: sqlite3.Connection) -> list[Parked]:
-    """Return every definition that some node could not read."""
-    return [Parked(id_, name, version, why) for _, version, why, id_, name in connection.execute(Q.parked_definitions)]
+def parked(connection: sqlite3.Connection) -> dict[str, str]:
+    """Return why each job in service is parked that is, by name."""
+    return dict(connection.execute(Q.parked_jobs))
 
 
 def show_parked(transaction: Transaction, found: Collection[Unreadable]) -> None:
@@ -259,6 +249,6 @@ def show_parked(transaction: Transaction, found: Collection[Unreadable]) -> None
 
 def look_again_at_parked(transaction: Transaction, definitions: Definitions) -> None:
     """Forget that a definition was parked if this process can read it: perhaps it is a newer everytick."""
-    for job, version, *_ in transaction.execute(Q.parked_definitions).fetchall():
+    for job, version in transaction.execute(Q.parked_definitions).fetchall():
         if definitions.get(transaction.connection, job, version) is not None:
             transaction.execute(Q.forget_parked, (job, version))

@@ -14,6 +14,7 @@ from everytick.domain.needs import needs_in
 from everytick.domain.snapshots import PLAN_LIMIT, Edition, JobSnapshot, Past, Request
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.steps import closed
+from everytick.domain.texts import PLAN_REFUSED
 from everytick.stores.base import Ahead, Batch, Commit, CommitAnswer, CommitFailed, NodeScope, new_token
 from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
 from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
@@ -206,7 +207,7 @@ def set_aside(transaction: Transaction, definitions: Definitions, snapshot: JobS
     [answer] = commit_plans(transaction, definitions, aside, [put_off(snapshot, now)])
     if answer is not Commit.COMMITTED:
         return answer
-    transaction.execute(Q.park_plan, (reason, snapshot.job_id))
+    transaction.execute(Q.park_plan, (PLAN_REFUSED.format(reason=reason), snapshot.job_id))
     return CommitFailed(reason)
 
 

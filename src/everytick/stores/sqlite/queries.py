@@ -37,6 +37,7 @@ class Queries:
     version_at: str
     show_parked: str
     parked_definitions: str
+    parked_jobs: str
     forget_parked: str
     forget_parked_job: str
     states_of_jobs: str

@@ -194,8 +194,13 @@ on conflict (job, version) do update set reason = excluded.reason;
 
 -- parked_definitions --
 -- Every definition that some node could not read.
-select d.job, d.version, d.reason, j.id, j.name
-  from parked_definition d cross join job j on j.job = d.job order by j.name, d.version;
+select job, version from parked_definition;
+
+-- parked_jobs --
+-- The jobs in service that are parked and why, by name.
+select j.name, coalesce((select group_concat(d.reason, '; ') from parked_definition d where d.job = j.job),
+                        s.parked_reason) as reason
+  from job j join job_state s on s.job = j.job where j.removed_at is null and reason is not null order by j.name;
 
 -- forget_parked --
 -- A definition that can be read after all is no longer shown as parked.
@@ -654,7 +659,8 @@ update job_state set retire_at = ?, needs = ? where job = ?;
 select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_for,
        s.last_end_started_at, s.last_end_at, s.last_end_id, s.last_success_for, s.last_success_started_at,
        s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at, s.run_count, s.last_error, j.name,
-       s.needs
+       s.needs, coalesce((select group_concat(d.reason, '; ') from parked_definition d where d.job = s.job),
+                         s.parked_reason)
   from job j join job_state s on s.job = j.job where j.id in (select value from json_each(?));
 
 -- jobs_by_name --
@@ -662,7 +668,8 @@ select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.ret
 select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_for,
        s.last_end_started_at, s.last_end_at, s.last_end_id, s.last_success_for, s.last_success_started_at,
        s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at, s.run_count, s.last_error, j.name,
-       s.needs
+       s.needs, coalesce((select group_concat(d.reason, '; ') from parked_definition d where d.job = s.job),
+                         s.parked_reason)
   from job j join job_state s on s.job = j.job where j.removed_at is null or ? order by j.name;
 
 -- running_pauses --

@@ -68,7 +68,6 @@ from everytick.stores.sqlite.bell import Bell
 from everytick.stores.sqlite.calls import in_own_thread
 from everytick.stores.sqlite.clock import HostClock, StoreClock
 from everytick.stores.sqlite.compiled import Definitions
-from everytick.stores.sqlite.jobs import Parked
 from everytick.stores.sqlite.opening import MIGRATIONS, Driver, Synchronous, connect, library, prepare
 from everytick.stores.sqlite.place import Place
 from everytick.stores.sqlite.rows import moment
@@ -178,10 +177,6 @@ class SqliteStore:
     async def ahead(self, scope: NodeScope) -> Ahead:
         """Return what is next in this scope, so that a node sleeps until then and not longer."""
         return await self._ask(self._planner, lambda reading: planning.ahead(reading, self._clock.now(), scope))
-
-    async def parked(self) -> Sequence[Parked]:
-        """Return the definitions that some node could not read: they are kept, and other jobs go on without them."""
-        return await self._ask(self._people, jobs.parked)
 
     async def _ask(self, reader: Reader | None, question: Callable[[sqlite3.Connection], T]) -> T:
         """Return a reader's answer; what it could not read on the way is shown to people."""
@@ -308,6 +303,10 @@ class SqliteStore:
         """Return every job that is not removed, by name, or all; one that cannot be read is among `parked`."""
         now = self._clock.now()
         return await self._ask(self._people, lambda reading: jobs.by_name(reading, self._definitions, now, removed))
+
+    async def parked(self) -> Mapping[str, str]:
+        """Return why each job in service is parked that is, by name."""
+        return await self._ask(self._people, jobs.parked)
 
     async def editions(
         self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None

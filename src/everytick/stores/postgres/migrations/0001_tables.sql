@@ -364,8 +364,8 @@ create function everytick.cause(code smallint) returns text language sql immutab
 -- A job with the facts that no plan has folded in yet.
 create view everytick.job_standing as
 select j.seq as job, j.id, j.name, j.created_at, s.needs, s.version, s.first_version, s.revision, s.watermark,
-       s.removed_at, s.removed_by, s.retire_at, s.reschedule_made_at, s.reschedule_to, s.reschedule_by, s.parked,
-       s.narrowed_at,
+       s.removed_at, s.removed_by, s.retire_at, s.reschedule_made_at, s.reschedule_to, s.reschedule_by, s.narrowed_at,
+       coalesce(s.parked, s.parked_reason) as parked_reason,
        s.woken + w.facts as woken,
        coalesce(w.at, s.wake_at) as wake_at, s.next_run_at,
        s.run_count + w.runs as run_count, coalesce(w.error, s.last_error) as last_error,
@@ -398,7 +398,8 @@ select j.seq as job, j.id, j.name, j.created_at, s.needs, s.version, s.first_ver
 
 -- The views have the same names and columns as in SQLite.
 
--- Jobs as people ask for them; parked says why a definition cannot be read, else it is empty.
+-- Jobs as people ask for them; parked_reason says why a definition cannot be read or a plan was refused, else it is
+-- empty.
 create view everytick.jobs as
 select v.id, v.name, d.kind, d.schedule, d.enabled and v.removed_at is null as enabled,
        p.seq is not null as paused, p.since as paused_since, p.until as paused_until, v.version, v.revision,
@@ -408,7 +409,7 @@ select v.id, v.name, d.kind, d.schedule, d.enabled and v.removed_at is null as e
        v.run_count, v.last_error,
        (select max(o.created_at) from everytick.occurrence o where o.job = v.job and o.status not in (9, 10))
            as last_enqueued,
-       v.watermark, v.removed_at, v.parked, v.created_at, d.updated_at
+       v.watermark, v.removed_at, v.parked_reason, v.created_at, d.updated_at
   from everytick.job_standing v
   join everytick.definition d on d.job = v.job and d.version = v.version
   left join lateral (select p.* from everytick.pause p

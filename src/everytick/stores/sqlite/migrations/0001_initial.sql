@@ -330,8 +330,8 @@ select j.id, j.name, v.kind, v.schedule, v.enabled and j.removed_at is null as e
           from occurrence o where o.job = j.job and o.status not in (9, 10)) as last_enqueued,
        «utc s.watermark» as watermark,
        «utc j.removed_at» as removed_at,
-       (select group_concat('version ' || d.version || ': ' || d.reason, '; ')
-          from parked_definition d where d.job = j.job) as parked,
+       coalesce((select group_concat(d.reason, '; ') from parked_definition d where d.job = j.job),
+                s.parked_reason) as parked_reason,
        «utc j.created_at» as created_at,
        «utc v.made_at» as updated_at
   from job j join job_state s on s.job = j.job
@@ -443,8 +443,8 @@ create trigger jobs_are_switched instead of update on jobs begin
       or (new.paused_since, new.paused_until, new.next_run, new.last_run, new.last_end, new.last_success) is not
          (old.paused_since, old.paused_until, old.next_run, old.last_run, old.last_end, old.last_success)
       or (new.run_count, new.last_error) is not (old.run_count, old.last_error)
-      or (new.last_enqueued, new.watermark, new.removed_at, new.parked, new.created_at, new.updated_at) is not
-         (old.last_enqueued, old.watermark, old.removed_at, old.parked, old.created_at, old.updated_at);
+      or (new.last_enqueued, new.watermark, new.removed_at, new.parked_reason, new.created_at, new.updated_at) is not
+         (old.last_enqueued, old.watermark, old.removed_at, old.parked_reason, old.created_at, old.updated_at);
   select raise(abort, 'enabled and paused of a job are true or false')
    where new.enabled is null or new.enabled not in (0, 1) or new.paused is null or new.paused not in (0, 1);
   select raise(abort, 'the job is removed: define it again first') where old.removed_at is not null;
