@@ -6,6 +6,7 @@ holes, nothing started after the end, a cancel or the deadline, and a reaper tha
 the store alone what was open.
 """
 
+import copy
 from collections import Counter
 from datetime import timedelta
 from random import Random
@@ -26,6 +27,7 @@ from everytick.domain.steps import (
     Claimed,
     DeadlinePassed,
     Event,
+    Step,
     Stopping,
     WaitOver,
 )
@@ -138,8 +140,19 @@ def live_on(life: Life) -> None:
     raise AssertionError(f"still {life.status} after 200 events")
 
 
-def lived(data: st.DataObject, *, disturbed: bool) -> Life:
-    life = Life(data.draw(jobs()))
+class Compared(Life):
+    """A life in which every snapshot that `advance` was given is compared with a copy that was made before."""
+
+    def take(self, event: Event) -> Step:
+        given, before, told = self.snapshot, copy.deepcopy(self.snapshot), copy.deepcopy(event)
+        step = super().take(event)
+        assert given == before, "advance changed its snapshot"
+        assert event == told, "advance changed its event"
+        return step
+
+
+def lived(data: st.DataObject, *, disturbed: bool, kind: type[Life] = Life) -> Life:
+    life = kind(data.draw(jobs()))
     life.claim()
     for _ in range(data.draw(st.integers(0, 15))):
         usual = likely(life)
@@ -164,6 +177,13 @@ def test_whatever_happens_a_claimed_occurrence_ends_once_and_is_reported_whole(d
     assert [task.name for task in report.tasks] == [task.name for task in life.rules.tasks]
     assert report.status == life.status
     assert report == life.stored.report(), "whoever reads the store can tell the same"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_advance_leaves_its_snapshot_and_event_as_they_were(data: st.DataObject) -> None:
+    """Values are not frozen at run time: this law holds `advance` and `plain_step` to it."""
+    lived(data, disturbed=True, kind=Compared)
 
 
 @settings(max_examples=120, deadline=None)

@@ -111,6 +111,17 @@ def test_equal_snapshots_give_equal_plans(history: History) -> None:
         assert plan(copy.deepcopy(looked.snapshot), looked.now, looked.limit) == looked.plan
 
 
+@settings(max_examples=60)
+@given(histories())
+def test_a_plan_leaves_its_snapshot_as_it_was(history: History) -> None:
+    """Values are not frozen at run time: this law holds `plan` to it, in full and by the plain tick."""
+    for looked in history:
+        snapshot, before = looked.snapshot, copy.deepcopy(looked.snapshot)
+        plan(snapshot, looked.now, looked.limit)
+        plan_in_full(snapshot, looked.now, looked.limit)
+        assert snapshot == before
+
+
 @settings(max_examples=400)
 @given(st.sampled_from(RULES), policies(), st.integers(0, 40_000), st.integers(0, 4_000), st.booleans())
 def test_the_plain_tick_is_what_the_whole_decision_says(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 L = TypeVar("L", bound="Listener")
 
 
-@value
+@value(frozen=True)
 class JobStatus:
     """How a job stands at one moment of the store's clock.
 

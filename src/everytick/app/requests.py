@@ -32,7 +32,7 @@ class AsOf(StrEnum):
     NOW = "now"
 
 
-@value
+@value(frozen=True)
 class Backfill:
     """What a backfill asks for: instants without an occurrence, at most 10,000 of them shown.
 

@@ -116,7 +116,7 @@ class Evidence:
     parked_reason: str = ""
 
 
-@value
+@value(frozen=True)
 class Explanation:
     """One answer, as a sentence and as data: the occurrence, span or pause that shows it is so.
 

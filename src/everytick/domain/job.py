@@ -29,7 +29,7 @@ _SOME_END = datetime(1970, 1, 1, tzinfo=UTC)
 InZone: TypeAlias = Callable[[Schedule, str], Schedule]
 
 
-@value
+@value(frozen=True)
 class Task:
     """One unit of work in a Job: what to call, after which other tasks, under which settings.
 
@@ -48,7 +48,7 @@ class Task:
     updated_at: datetime | None = None
 
 
-@value
+@value(frozen=True)
 class Job:
     """A named definition: schedule, tasks, policies.
 

@@ -29,7 +29,7 @@ class Cause(StrEnum):
     RESTART = "restart"
 
 
-@value
+@value(frozen=True)
 class Occurrence:
     """One instant of one Job that was decided to exist, or one request that was granted.
 
@@ -77,7 +77,7 @@ class Occurrence:
         return (job if task is None else task).settings.overridden_by(self.overrides)
 
 
-@value
+@value(frozen=True)
 class TaskRun:
     """One Task within one Occurrence."""
 
@@ -102,7 +102,7 @@ class TaskRun:
         return max(self.attempts - 1, 0)
 
 
-@value
+@value(frozen=True)
 class Attempt:
     """One try at a TaskRun, numbered from 1; a retry never overwrites an earlier one. `node` ran it."""
 

@@ -124,7 +124,7 @@ def timezone(given: object) -> str:
     return checked_name("timezone", getattr(given, "key", given))
 
 
-@value
+@value(frozen=True)
 class Recovery:
     """Which late instants are run; the bounds belong to `bounded_window`, and without any it keeps all."""
 
@@ -163,7 +163,7 @@ def recovery(given: object) -> Recovery:
     return Recovery(choice("recovery", Strategy, given))
 
 
-@value
+@value(frozen=True)
 class OnCreate:
     """Where a new job begins: after now, at the current minute, at once, or at an instant of the past."""
 
@@ -206,7 +206,7 @@ def update_policy(given: object) -> UpdatePolicy:
     return choice("update_policy", UpdatePolicy, given)
 
 
-@value
+@value(frozen=True)
 class Retention:
     """How long ended occurrences are kept; None means for ever.
 

@@ -31,7 +31,7 @@ def group_outcome(status: OccurrenceStatus) -> GroupOutcome:
     return _GROUP[status]
 
 
-@value
+@value(frozen=True)
 class AttemptReport:
     """What became of one attempt of a task."""
 
@@ -60,7 +60,7 @@ def attempt_reports(attempts: Iterable[tuple[str, Attempt]]) -> AttemptReports:
     return told
 
 
-@value
+@value(frozen=True)
 class TaskReport:
     """What became of one task.
 
@@ -102,7 +102,7 @@ class TaskReport:
 _ENDED_AS = {RunStatus.SUCCESS: "succeeded", RunStatus.TIMEOUT: "timed out", RunStatus.CANCELED: "was canceled"}
 
 
-@value
+@value(frozen=True)
 class Report:
     """What became of an occurrence; it names every task of its job."""
 

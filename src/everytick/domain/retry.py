@@ -50,7 +50,7 @@ _NEVER_RETRIED = {
 }
 
 
-@value
+@value(frozen=True)
 class Retry:
     """How often a failed attempt is tried again, and after which waits.
 

@@ -1,39 +1,44 @@
-"""The one decorator for values: slotted, compared by content, frozen where it is checked.
+"""The one decorator for values: slotted, equal by content, never changed once built.
 
-A frozen dataclass takes three times as long to build as a plain one, and a tick builds
-several values per occurrence. So values are frozen for type checkers always and at run
-time while tests run, and merely slotted in production.
+Type checkers see every value as frozen. At run time only the values that users hold are frozen,
+by `@value(frozen=True)`: a frozen dataclass takes three to five times as long to build, and a
+tick builds several values per occurrence. Tests and production have the same classes.
 
-There they also share three methods that a dataclass would write, and compile, for each
-class anew: with a hundred classes that is a good part of the time a program takes to start.
+All values share `__eq__`, `__hash__` and `__repr__`. A dataclass would compile its own three for
+each of some two hundred classes, which a program would pay for at every start.
 """
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, TypeVar, dataclass_transform, overload
 
 T = TypeVar("T")
 
-FROZEN = "pytest" in sys.modules
+
+@overload
+def value(cls: type[T], /) -> type[T]: ...
+
+
+@overload
+def value(*, frozen: bool) -> Callable[[type[T]], type[T]]: ...
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def value(cls: type[T]) -> type[T]:
-    """Make the class a slotted value: equal by content, hashable, never changed after it was built."""
-    return dataclass(slots=True, frozen=True)(cls) if FROZEN else light(cls)
+def value(cls: type[T] | None = None, /, *, frozen: bool = False) -> Any:
+    """Make the class a slotted value, equal and hashed by content; `frozen` if users hold it."""
+    if cls is None:
+        return lambda later: _make(later, frozen=frozen)
+    return _make(cls, frozen=frozen)
 
 
-def light(cls: type[T]) -> type[T]:
-    """Make the class a value as it is in production: what it is equal by and how it is shown are as in a dataclass."""
+def _make(cls: type[T], *, frozen: bool) -> type[T]:
     own = vars(cls)
-    written = "__eq__" in own, "__hash__" in own, "__repr__" in own
-    made: Any = dataclass(slots=True, eq=False, repr=False)(cls)
+    shared = {name: method for name, method in _SHARED.items() if name not in own}
+    made: Any = dataclass(slots=True, eq=False, repr=False, frozen=frozen)(cls)
     made.__compared__ = _content(made)
-    for name, shared, is_written in zip(("__eq__", "__hash__", "__repr__"), (_eq, _hash, _repr), written, strict=True):
-        if not is_written:
-            setattr(made, name, shared)
+    for name, method in shared.items():
+        setattr(made, name, method)
     return made  # type: ignore[no-any-return]
 
 
@@ -60,3 +65,6 @@ def _hash(self: Any) -> int:
 def _repr(self: Any) -> str:
     shown = (f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
     return f"{self.__class__.__qualname__}({', '.join(shown)})"
+
+
+_SHARED = {"__eq__": _eq, "__hash__": _hash, "__repr__": _repr}

@@ -35,7 +35,7 @@ class Happening(StrEnum):
     DEFINITION_MENDED = "definition_mended"
 
 
-@value
+@value(frozen=True)
 class Event:
     """One thing that happened to a job, or to the node where `job` is empty.
 

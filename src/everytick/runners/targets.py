@@ -91,7 +91,7 @@ class HttpTarget:
     timeout: timedelta = _ANSWER_IN
 
 
-@value
+@value(frozen=True)
 class EnvironmentValue:
     """The value of an environment variable of the node that runs the task."""
 

@@ -19,7 +19,7 @@ _NAME = re.compile(r"[^\W_][\w.-]{0,99}")
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
-@value
+@value(frozen=True)
 class Calendar:
     """A named set of dates, and weekdays (Monday is 1, Sunday 7) that count as such dates for ever."""
 

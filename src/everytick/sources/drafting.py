@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from everytick.stores.protocols import JobStore
 
 
-@value
+@value(frozen=True)
 class Change:
     """What happened to one job, or would happen: added, changed, unchanged, removed or kept.
 

@@ -175,7 +175,7 @@ class StoreAddress:
         return self.kind == "postgres"
 
 
-@value
+@value(frozen=True)
 class JobRecord:
     """A job as the store holds it: the newest definition and what has happened to it.
 
@@ -272,7 +272,7 @@ class Page:
     cursor: str | None = None
 
 
-@value
+@value(frozen=True)
 class NodeRecord:
     """A node, when it was last heard of, how many occurrences it holds, and what it said of itself.
 

@@ -1,11 +1,35 @@
-"""Values in production, where they share what a dataclass writes for each class: they must be as values under test."""
+"""`@value`: equal, hashed and shown as a dataclass is, with methods that all values share."""
 
-from dataclasses import dataclass, field, fields, replace
+import copy
+import inspect
+import pickle
+from dataclasses import FrozenInstanceError, dataclass, field, fields, is_dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import pytest
 
-from everytick.domain.values import light
+import everytick
+from everytick.domain.job import Job, Task
+from everytick.domain.occurrence import Attempt, Occurrence, TaskRun
+from everytick.domain.policies import OnCreate, Recovery, Retention
+from everytick.domain.report import AttemptReport, Report, TaskReport
+from everytick.domain.values import value
+
+HELD_BY_USERS = (
+    AttemptReport,
+    Attempt,
+    Job,
+    Occurrence,
+    OnCreate,
+    Recovery,
+    Report,
+    Retention,
+    Task,
+    TaskReport,
+    TaskRun,
+)
+"""What users are handed though no public name leads to it."""
 
 
 class Parcel:
@@ -26,48 +50,90 @@ class Named:
         return f"<{self.name}>"
 
 
+@value
+class Plain:
+    name: str
+    parts: tuple[int, ...] = ()
+
+
+@value(frozen=True)
+class Frozen:
+    name: str
+    parts: tuple[int, ...] = ()
+
+
 def _copy(cls: type) -> Any:
-    """A class of the same name and content: `light` changes what it is given."""
+    """A class of the same name and content: `value` changes what it is given."""
     namespace = {name: each for name, each in vars(cls).items() if name not in ("__dict__", "__weakref__")}
     return type(cls.__name__, (), namespace)
 
 
-def test_a_light_value_is_equal_hashed_and_shown_as_a_dataclass_is() -> None:
-    heavy = dataclass(slots=True, unsafe_hash=True)(_copy(Parcel))
-    ours = light(_copy(Parcel))
+@pytest.fixture(params=[value, value(frozen=True)], ids=["plain", "frozen"])
+def decorate(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def test_a_value_is_equal_hashed_and_shown_as_a_dataclass_is(decorate: Any) -> None:
+    standard = dataclass(slots=True, unsafe_hash=True)(_copy(Parcel))
+    ours = decorate(_copy(Parcel))
     for arguments in (("a",), ("a", 4), ("a", 3, "there"), ("b", 3, "here", "fragile")):
-        assert repr(ours(*arguments)) == repr(heavy(*arguments))
+        assert repr(ours(*arguments)) == repr(standard(*arguments))
         for others in (("a",), ("a", 4), ("a", 3, "there"), ("b", 3, "here", "solid")):
-            assert (ours(*arguments) == ours(*others)) == (heavy(*arguments) == heavy(*others))
+            assert (ours(*arguments) == ours(*others)) == (standard(*arguments) == standard(*others))
             if ours(*arguments) == ours(*others):
                 assert hash(ours(*arguments)) == hash(ours(*others))
     assert ours("b", 3, "here", "fragile") == ours("b", 3, "here", "solid")
 
 
-def test_light_values_of_two_classes_are_never_equal() -> None:
-    one, other = light(_copy(Parcel)), light(_copy(Parcel))
+def test_values_of_two_classes_are_never_equal(decorate: Any) -> None:
+    one, other = decorate(_copy(Parcel)), decorate(_copy(Parcel))
     assert one("a") != other("a")
     assert one("a") != "a"
     assert one("a").__eq__(other("a")) is NotImplemented
 
 
-def test_a_light_value_without_content_equals_its_like() -> None:
-    ours = light(_copy(Empty))
+def test_two_values_of_a_class_without_fields_are_equal(decorate: Any) -> None:
+    ours = decorate(_copy(Empty))
     assert ours() == ours()
     assert hash(ours()) == hash(ours())
     assert repr(ours()) == f"{ours.__qualname__}()"
 
 
-def test_a_light_value_is_slotted_and_can_be_replaced() -> None:
-    ours = light(_copy(Parcel))
+def test_a_value_is_slotted_and_can_be_replaced(decorate: Any) -> None:
+    ours = decorate(_copy(Parcel))
     parcel = ours("a")
     assert replace(parcel, weight=5) == ours("a", 5)
     assert [each.name for each in fields(parcel)] == ["name", "weight", "place", "label"]
-    with pytest.raises(AttributeError):
-        parcel.color = "red"
+    assert not hasattr(parcel, "__dict__")
 
 
-def test_what_a_light_value_says_of_itself_stays() -> None:
-    ours = light(_copy(Named))
+def test_a_value_keeps_the_methods_its_class_defines(decorate: Any) -> None:
+    ours = decorate(_copy(Named))
     assert repr(ours("a")) == "<a>"
     assert ours("a") == ours("a")
+
+
+@pytest.mark.parametrize("cls", [Plain, Frozen])
+def test_a_value_can_be_copied_and_pickled(cls: Any) -> None:
+    one = cls("a", (1, 2))
+    assert copy.deepcopy(one) == copy.copy(one) == pickle.loads(pickle.dumps(one)) == one
+
+
+def test_only_a_frozen_value_refuses_a_change_at_run_time() -> None:
+    plain: Any = Plain("a")
+    frozen: Any = Frozen("a")
+    plain.name = "b"
+
+    assert plain == Plain("b")
+    with pytest.raises(FrozenInstanceError):
+        frozen.name = "b"
+    with pytest.raises(FrozenInstanceError):
+        del frozen.name
+
+
+def test_the_values_that_users_hold_are_frozen() -> None:
+    public = [getattr(import_module(f"everytick.{home}"), name) for name, home in everytick._HOME_OF.items()]
+    values = {each for each in public if inspect.isclass(each) and is_dataclass(each)} | set(HELD_BY_USERS)
+
+    assert [each.__name__ for each in values if not each.__dataclass_params__.frozen] == []  # type: ignore[union-attr]
+    assert len(values) > 15
