@@ -39,10 +39,10 @@ async def known(store: PostgresStore, clock: ManualClock) -> str:
     return stored.job_id
 
 
-async def until_somebody_waits(db: Any) -> None:
-    waits = "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%request%')"
+async def until_somebody_waits(db: Any, query: str = "%request%") -> None:
+    waits = "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like $1)"
     async with asyncio.timeout(20):
-        while not await db.fetchval(waits):
+        while not await db.fetchval(waits, query):
             await db.execute("select pg_stat_clear_snapshot()")  # in a transaction it would see the same for ever
 
 
@@ -143,7 +143,7 @@ async def test_a_job_that_a_callers_transaction_asks_for_is_purged_with_that_req
     await own.execute(f"set local search_path = {store.schema}")
     await own.execute(ASKED)
     waiting = asyncio.create_task(store.purge(job_id))
-    await until_somebody_waits(db)
+    await until_somebody_waits(db, f'delete from "{store.schema}".job where%')
     await begun.commit()
     assert not await waiting, "something is left"
     assert await store.purge(job_id)

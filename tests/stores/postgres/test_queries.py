@@ -7,8 +7,9 @@ from typing import Any, get_type_hints
 from everytick.domain.facts import Trigger
 from everytick.domain.outcome import Failed
 from everytick.domain.payload import payload
-from everytick.stores.postgres.queries import PACKAGE, Queries, in_schema, queries_in
+from everytick.stores.postgres.queries import PACKAGE, Queries, cold_queries_in, in_schema, queries_in
 from everytick.stores.postgres.store import PostgresStore
+from everytick.stores.sql.queries import ColdQueries
 from tests.stores.acting import job, occurrences, plan_once, put, run_one
 from tests.stores.clock import ManualClock
 
@@ -19,9 +20,16 @@ async def test_every_query_can_be_prepared(store: PostgresStore, db: Any) -> Non
         await db.prepare(getattr(queries, name))
 
 
+async def test_every_shared_statement_can_be_prepared(store: PostgresStore, db: Any) -> None:
+    queries = cold_queries_in(store.schema)
+    for name in get_type_hints(ColdQueries):
+        await db.prepare(getattr(queries, name).sql)
+
+
 def test_the_time_is_never_that_of_the_transaction() -> None:
     """`now()` stands still in a transaction: the one source of time is everytick_now()."""
-    text = files(PACKAGE).joinpath("queries.sql").read_text("utf-8")
+    read = (files(PACKAGE).joinpath(name).read_text("utf-8") for name in ("queries.sql", "cold.sql"))
+    text = "\n".join((*read, files("everytick.stores.sql").joinpath("queries.sql").read_text("utf-8")))
     refused = re.compile(r"(?<!everytick_)\bnow\(\)|current_timestamp|localtimestamp|clock_timestamp", re.IGNORECASE)
     sql = re.sub(r"--.*", "", text)
     assert refused.findall(sql) == []

@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 
 from everytick.stores.queries import bind_queries
-from everytick.stores.sqlite.queries import Q, Queries
+from everytick.stores.sql.queries import ColdQueries
+from everytick.stores.sqlite.queries import COLD, Q, Queries
 
 SOURCES = Path(__file__).resolve().parents[3] / "src/everytick/stores/sqlite"
-NAMES = sorted(Queries.__annotations__)
+SHARED = SOURCES.parent / "sql/verbs"
+HOT = sorted(Queries.__annotations__)
+NAMES = sorted({*HOT, *ColdQueries.__annotations__})
 
 
 class Two:
@@ -19,8 +22,12 @@ class Two:
 
 
 def plan_of(sql: sqlite3.Connection, name: str) -> str:
-    query = getattr(Q, name)
-    found = sql.execute(f"explain query plan {query}", (None,) * query.count("?")).fetchall()
+    if name in ColdQueries.__annotations__:
+        statement = getattr(COLD, name)
+        found = sql.execute(f"explain query plan {statement.sql}", dict.fromkeys(statement.names)).fetchall()
+    else:
+        query = getattr(Q, name)
+        found = sql.execute(f"explain query plan {query}", (None,) * query.count("?")).fetchall()
     return "\n".join(row[3] for row in found)
 
 
@@ -31,7 +38,12 @@ def test_every_query_can_be_prepared_on_a_fresh_file(sql: sqlite3.Connection, na
 
 def test_every_query_is_used() -> None:
     text = "".join(path.read_text() for path in SOURCES.glob("*.py"))
-    assert sorted(set(re.findall(r"\bQ\.(\w+)", text))) == NAMES
+    assert sorted(set(re.findall(r"\bQ\.(\w+)", text))) == HOT
+
+
+def test_every_shared_statement_is_used() -> None:
+    text = "".join(path.read_text() for path in SHARED.glob("*.py")) + (SHARED.parent / "queries.py").read_text()
+    assert set(re.findall(r"\b(?:q|self)\.(\w+)", text)) >= set(ColdQueries.__annotations__)
 
 
 # The index that each query finds its rows by; those that only add a row find none.
@@ -47,7 +59,7 @@ INDEXES = {
         bring_told_back mark_undefined parked_jobs record_watermark wake_job wake_job_of wake_jobs_of watermark_of""",
     "PRIMARY KEY": """
         attempts definition purge_versions version_at forget_attempts forget_parked forget_parked_job
-        forget_runs key_use leave past_versions purge_keys remember_failures runs""",
+        forget_runs key_use leave past_versions purge_keys purge_wakes remember_failures runs""",
     "INDEX request_id": "asked_for forget_asked_for",
     "INDEX request_key_id": "forget_keys",
     "INDEX attempt_failed": "last_failures",
@@ -62,14 +74,14 @@ INDEXES = {
     "INDEX occurrence_deadline": "overdue",
     "INDEX occurrence_held": "forget_nodes held_by held_by_silent nodes strangers",
     "INDEX occurrence_later": "bring_retries_back bring_runs_back come_of_age next_ready",
-    "INDEX occurrence_of_job": "history_of_job last_kept some_of_job",
+    "INDEX occurrence_of_job": "history_of_job last_kept purgeable",
     "INDEX occurrence_ready": "ready_occurrences",
     "INDEX occurrence_report": "owed_reports",
     "INDEX pause_job": "forget_pauses purge_pauses pauses_of_jobs rewind_pauses running_pause running_pauses",
     "INDEX span_job": "purge_spans spans undo_spans",
     "INDEX sqlite_autoindex_adjustment_1": """
         adjustments_of_jobs forget_adjustments purge_adjustments use_adjustment""",
-    "INDEX sqlite_autoindex_job_1": "job_by_id jobs_by_id",
+    "INDEX sqlite_autoindex_job_1": "hold_job job_by_id jobs_by_id",
     "INDEX sqlite_autoindex_job_2": "job_by_name jobs_ahead jobs_by_name",
     "INDEX sqlite_autoindex_job_state_1": """
         count_runs foretell look_at_jobs note_failure park_plan states_of_jobs""",

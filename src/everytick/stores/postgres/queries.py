@@ -4,7 +4,9 @@ import re
 from functools import cache
 from importlib.resources import files
 
+from everytick.stores.postgres.dialect import postgres_dialect
 from everytick.stores.queries import Migration, bind_queries, load_migrations, load_queries, split_queries
+from everytick.stores.sql.queries import ColdQueries, cold_queries
 
 PACKAGE = "everytick.stores.postgres"
 _SCHEMA = re.compile(r"\beverytick\.")
@@ -151,9 +153,6 @@ class Queries:
     record_watermark: str
     record_success: str
     watermark_of: str
-    held_of_job: str
-    purge_occurrences: str
-    purge_job: str
     keep_runs: str
     forget_nodes: str
     add_name_set: str
@@ -174,6 +173,12 @@ def queries_in(schema: str) -> Queries:
     """Return the queries for the tables of this schema."""
     text = _PART.sub(_part, files(PACKAGE).joinpath("queries.sql").read_text("utf-8"))
     return bind_queries(Queries, in_schema(text, schema), f"{PACKAGE}/queries.sql")
+
+
+@cache
+def cold_queries_in(schema: str) -> ColdQueries:
+    """Return the statements of the shared verbs for the tables of this schema."""
+    return cold_queries(PACKAGE, postgres_dialect(schema))
 
 
 @cache

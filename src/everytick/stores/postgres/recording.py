@@ -11,13 +11,13 @@ from everytick.stores.beginnings import own_overrides
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import columns, occurrence_key
 from everytick.stores.postgres.door import Connection, patiently
-from everytick.stores.postgres.purging import Purging
+from everytick.stores.postgres.jobs import Jobs
 from everytick.stores.postgres.rows import ATTEMPT_CODE, CAUSE_CODE, RUN_CODE, STATUS_CODE
 
 _WELL = (OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS)
 
 
-class Recording(Purging):
+class Recording(Jobs):
     """Runs that began without this store."""
 
     @patiently

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
+from typing import TypeVar
 
 from everytick.stores.base import AHEAD, STEP, Ahead, NodeScope, StoreAddress
 from everytick.stores.postgres.bell import Bell
@@ -19,11 +20,17 @@ from everytick.stores.postgres.history import History
 from everytick.stores.postgres.migrate import migrate
 from everytick.stores.postgres.nodes import Nodes
 from everytick.stores.postgres.planning import Planning
+from everytick.stores.postgres.queries import cold_queries_in
 from everytick.stores.postgres.recording import Recording
+from everytick.stores.postgres.runner import AsyncRunner
 from everytick.stores.postgres.running import Running
+from everytick.stores.sql.cold import ColdVerbs
+from everytick.stores.sql.commands import Make
+
+T = TypeVar("T")
 
 
-class PostgresStore(Planning, Running, Recording, Definers, Nodes, History):
+class PostgresStore(Planning, Running, Recording, Definers, Nodes, History, ColdVerbs):
     """Jobs and occurrences in one schema of a PostgreSQL, shared by any number of nodes.
 
     `pooling` says that a transaction-pooling proxy stands before the server: nothing is
@@ -46,6 +53,7 @@ class PostgresStore(Planning, Running, Recording, Definers, Nodes, History):
         super().__init__(Door(address, connections=connections, clock=clock, settings=settings), definitions_kept)
         self._again = partial(PostgresStore, url, schema=schema, pooling=pooling, clock=clock, settings=settings)
         self._bell = Bell(self._door)
+        self._q = cold_queries_in(address.schema)
 
     @property
     def url(self) -> str:
@@ -83,6 +91,16 @@ class PostgresStore(Planning, Running, Recording, Definers, Nodes, History):
             yield other
         finally:
             await other._door.close()
+
+    @patiently
+    async def _transact(self, make: Make[T]) -> T:
+        async with self._door.transaction() as db:
+            return await AsyncRunner(db, self._sql, self._looked_at).run(make)
+
+    @patiently
+    async def _question(self, make: Make[T]) -> T:
+        async with self._door.connection() as db:
+            return await AsyncRunner(db, self._sql, self._looked_at).run(make)
 
     async def close(self) -> None:
         """Give every connection back; closing twice is harmless."""

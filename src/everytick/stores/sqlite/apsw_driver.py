@@ -6,6 +6,7 @@ are read at once: an error then has one place to come from.
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -37,11 +38,12 @@ def translated(error: apsw.Error) -> sqlite3.Error:
 class Rows:
     """What a statement answered, and how many rows it changed."""
 
-    __slots__ = ("_left", "rowcount")
+    __slots__ = ("_left", "description", "rowcount")
 
-    def __init__(self, rows: Iterable[tuple[Any, ...]], rowcount: int) -> None:
+    def __init__(self, rows: Iterable[tuple[Any, ...]], rowcount: int, description: Sequence[Any] = ()) -> None:
         self._left = iter(rows)
         self.rowcount = rowcount
+        self.description = description
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return self._left
@@ -62,13 +64,22 @@ class ApswConnection(apsw.Connection):
     """An apsw connection that answers and fails as the standard driver's would."""
 
     def execute(self, statements: str, bindings: Any = (), **_: Any) -> Any:
-        """Carry out one statement and read all that it answers."""
+        """Carry out one statement and read all that it answers.
+
+        Columns are named for statements whose parameters come by name: those of the hot verbs are read by place.
+        """
         before = self.total_changes()
+        description: Sequence[Any] = ()
         try:
-            rows = super().execute(statements, bindings).fetchall()
+            cursor = super().execute(statements, bindings)
+            if type(bindings) is dict:
+                # There is none once all is read, and none is needed where there is no row.
+                with suppress(apsw.ExecutionCompleteError):
+                    description = cursor.getdescription()
+            rows = cursor.fetchall()
         except apsw.Error as error:
             raise translated(error) from error
-        return Rows(rows, self.total_changes() - before)
+        return Rows(rows, self.total_changes() - before, description)
 
     def executemany(self, statements: str, sequenceofbindings: Any, **_: Any) -> Any:
         """Carry out one statement for each of the rows; `rowcount` is how many of ours it changed in all."""

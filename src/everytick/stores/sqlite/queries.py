@@ -1,6 +1,10 @@
 """The queries of this store by name; `queries.sql` says what each guarantees."""
 
 from everytick.stores.queries import load_queries
+from everytick.stores.sql.queries import cold_queries
+from everytick.stores.sqlite.dialect import SQLITE
+
+PACKAGE = "everytick.stores.sqlite"
 
 
 class Queries:
@@ -144,18 +148,6 @@ class Queries:
     record_watermark: str
     watermark_of: str
     begin_kept: str
-    held_of_job: str
-    some_of_job: str
-    purge_occurrences: str
-    purge_requests: str
-    purge_keys: str
-    purge_adjustments: str
-    purge_pauses: str
-    purge_spans: str
-    purge_versions: str
-    purge_failure: str
-    purge_state: str
-    purge_job: str
     keep_runs: str
     register_node: str
     forget_nodes: str
@@ -177,4 +169,5 @@ class Queries:
     forget_occurrences: str
 
 
-Q = load_queries(Queries, "everytick.stores.sqlite")
+Q = load_queries(Queries, PACKAGE)
+COLD = cold_queries(PACKAGE, SQLITE)

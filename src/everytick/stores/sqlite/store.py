@@ -51,6 +51,8 @@ from everytick.stores.each_alone import each_alone
 from everytick.stores.open_batches import OpenBatches
 from everytick.stores.open_requests import refuse_within
 from everytick.stores.queries import tables_of
+from everytick.stores.sql.cold import ColdVerbs
+from everytick.stores.sql.commands import Make
 from everytick.stores.sqlite import (
     ahead,
     asking,
@@ -60,7 +62,6 @@ from everytick.stores.sqlite import (
     lending,
     nodes,
     planning,
-    purging,
     recording,
     running,
 )
@@ -70,7 +71,9 @@ from everytick.stores.sqlite.clock import HostClock, StoreClock
 from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.opening import MIGRATIONS, Driver, Synchronous, connect, library, prepare
 from everytick.stores.sqlite.place import Place
+from everytick.stores.sqlite.queries import COLD
 from everytick.stores.sqlite.rows import moment
+from everytick.stores.sqlite.runner import SyncRunner
 from everytick.stores.sqlite.transaction import Sessions, TaskTransaction
 from everytick.stores.sqlite.turn import Turn
 from everytick.stores.sqlite.writer import Reader, Transaction, Writer
@@ -78,7 +81,7 @@ from everytick.stores.sqlite.writer import Reader, Transaction, Writer
 T = TypeVar("T")
 
 
-class SqliteStore:
+class SqliteStore(ColdVerbs):
     """Everything in one file, which several processes of one host may share.
 
     `synchronous="normal"` may lose the last commits when the power fails, never when a
@@ -87,6 +90,8 @@ class SqliteStore:
     the process may open it by Python's: two libraries in one process do not see each other's
     locks, and would write over each other.
     """
+
+    _q = COLD
 
     def __init__(
         self,
@@ -191,6 +196,15 @@ class SqliteStore:
         result = await self._writer.write(work)
         await self._show_parked()
         return result
+
+    async def _transact(self, make: Make[T]) -> T:
+        return await self._write(lambda writing: SyncRunner(writing, self._definitions).run(make))
+
+    async def _question(self, make: Make[T]) -> T:
+        def answer(reading: sqlite3.Connection) -> T:
+            return SyncRunner(Transaction(reading, self._clock.now()), self._definitions).run(make)
+
+        return await self._ask(self._people, answer)
 
     async def _show_parked(self) -> None:
         if found := self._definitions.unshown():
@@ -337,10 +351,6 @@ class SqliteStore:
     async def retire(self, marks: Mapping[str, datetime], *, after: timedelta, by: str = "") -> frozenset[str]:
         """Remove each of these jobs, by id, if it still has the mark that was seen; return those that were removed."""
         return await self._write(lambda writing: definers.retire(writing, self._definitions, marks, after, by))
-
-    async def purge(self, job_id: str, limit: int = 1000) -> bool:
-        """Forget up to `limit` occurrences of a removed job for good, and the job once none is left."""
-        return await self._write(lambda writing: purging.purge(writing, job_id, limit))
 
     async def request(self, subject: str, fact: Fact, within: Any = None) -> Receipt:
         """Write one fact about a job, or about an occurrence, and let its job be looked at.

@@ -1,0 +1,42 @@
+-- The statements of the shared verbs that PostgreSQL says in its own way; see stores/sql/queries.sql.
+
+-- hold_job --
+-- Locks where a job stands, so that what people do to it and what plans do to it come one after the other.
+select j.seq as job_key, j.id as job_id, j.name, s.removed_at
+  from {schema}.job j join {schema}.job_state s on s.job = j.seq
+ where j.id = :job_id
+   {lock s};
+
+-- held_of_job --
+-- Returns how many occurrences of a job are in the hands of a node.
+select count(*)::int as held from {schema}.occurrence where job = :job_key and status < 4 and owner is not null;
+
+-- purgeable --
+-- Locks and returns occurrences of a job that no node holds, ended or not, up to twice the limit.
+with old as materialized (
+    select o.seq from {schema}.occurrence o where o.job = :job_key and o.status >= 4 limit :limit
+), live as materialized (
+    select o.seq from {schema}.occurrence o where o.job = :job_key and o.status < 4 and o.owner is null
+     limit :limit for update
+)
+select seq as handle from old union all select seq from live;
+
+-- purge_occurrences --
+-- Forgets these occurrences for good, ended or not, and that their reports are due.
+with gone as (
+    delete from {schema}.occurrence where seq {in handles} returning seq, needs, ended_at
+)
+delete from {schema}.report r using gone
+ where r.needs = gone.needs and r.ended_at = gone.ended_at and r.occurrence = gone.seq;
+
+-- purge_wakes --
+-- Forgets what makes a job worth a look.
+delete from {schema}.wake where job = :job_key;
+
+-- purge_versions --
+-- Forgets the definitions of a job.
+delete from {schema}.definition where job = :job_key;
+
+-- purge_job --
+-- Forgets a job that nothing belongs to any more.
+delete from {schema}.job where seq = :job_key;

@@ -1,0 +1,1 @@
+"""Verbs that both SQL stores carry out by the same steps: generators that yield commands and are sent the answers."""

@@ -1,0 +1,89 @@
+"""Carries a shared verb out on one connection, in the thread that this connection belongs to."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from everytick.stores.sql.commands import Ask, Command, KeyTaken, Look, Make, Many, Referenced, Rows, Together
+from everytick.stores.sql.statements import Query
+from everytick.stores.sqlite.compiled import Definitions
+from everytick.stores.sqlite.planning import look
+from everytick.stores.sqlite.rows import moment
+from everytick.stores.sqlite.writer import Transaction
+
+T = TypeVar("T")
+
+_TAKEN = frozenset({sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
+
+
+class SyncRunner:
+    """Sends a verb the answers to its commands, all from one transaction."""
+
+    def __init__(self, transaction: Transaction, definitions: Definitions) -> None:
+        self._transaction, self._definitions = transaction, definitions
+
+    def run(self, make: Make[T]) -> T:
+        """Return what the verb returns; what it raises undoes nothing by itself."""
+        verb, answer, error = make(), None, None
+        while True:
+            try:
+                command = verb.send(answer) if error is None else verb.throw(error)
+            except StopIteration as done:
+                result: T = done.value
+                return result
+            except (KeyTaken, Referenced) as uncaught:
+                raise uncaught.__cause__ or uncaught from None
+            answer = error = None
+            try:
+                answer = self._carry_out(command)
+            except sqlite3.IntegrityError as raised:
+                error = _meaning(raised)
+
+    def _carry_out(self, command: Command) -> Any:
+        if isinstance(command, Query):
+            return self._rows(command)
+        if isinstance(command, Together):
+            with self._savepoint():
+                return [row for query in command.queries for row in self._rows(query)]
+        if isinstance(command, Many):
+            arguments = [command.statement(**given).arguments for given in command.arguments]
+            self._transaction.executemany(command.statement.sql, arguments)
+            return ()
+        if isinstance(command, Look):
+            return look(self._transaction.connection, self._definitions, command.job_ids, self._transaction.now)
+        if command is Ask.NOW:
+            return moment(self._transaction.now)
+        self._transaction.rang = True
+        return None
+
+    def _rows(self, query: Query) -> Rows:
+        found = self._transaction.execute(query.statement.sql, query.arguments)
+        columns = found.description
+        return query.statement.read([column[0] for column in columns], found) if columns else ()
+
+    @contextmanager
+    def _savepoint(self) -> Iterator[None]:
+        execute = self._transaction.execute
+        execute("savepoint together")
+        try:
+            yield
+        except BaseException:
+            execute("rollback to together")
+            execute("release together")
+            raise
+        execute("release together")
+
+
+def _meaning(error: sqlite3.IntegrityError) -> Exception:
+    """Return the error as a verb knows it; the driver's own is its cause."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    known: Exception
+    if code in _TAKEN:
+        known = KeyTaken()
+    elif code == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
+        known = Referenced()
+    else:
+        return error
+    known.__cause__ = error
+    return known
