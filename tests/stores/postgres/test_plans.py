@@ -14,10 +14,14 @@ import asyncpg
 import pytest
 
 from everytick.stores.postgres.door import SESSION
-from everytick.stores.postgres.queries import Queries, queries_in
+from everytick.stores.postgres.queries import Queries, cold_queries_in, queries_in
 from everytick.stores.postgres.store import PostgresStore
+from everytick.stores.sql.queries import ColdQueries
 from tests.servers.launch import Server
 from tests.stores.clock import START
+
+COLD = set(get_type_hints(ColdQueries))
+NAMES = sorted({*get_type_hints(Queries), *COLD})
 
 BATCH = 50
 JOBS = 10_000
@@ -72,11 +76,11 @@ WHOLE = {
 }
 """Queries that read a whole table by their nature."""
 
-BY_ACTIVE = ("beat", "bring_waiting_back", "forget_nodes", "nodes", "orphans")
+BY_ACTIVE = ("beat", "bring_waiting_back", "forget_nodes", "nodes", "orphans", "overdue")
 """What a node holds, and what waits, is found among what is active: an index by owner would be written at every claim.
 The server takes the index for it as long as it knows that most occurrences are over: it learns that within a minute."""
 
-FOR_PEOPLE = ("history", "history_of", "prune")
+FOR_PEOPLE = ("history", "history_of", "prune", "purgeable")
 """What people ask now and then; until the server has learned that there is a history, it reads what there is."""
 
 RARE = ("hold_undefined", "undefined_jobs")
@@ -143,6 +147,13 @@ INDEXES = {
     "take_marks": ("job_state_pkey",),
     "hold_undefined": ("job_state_undefined",),
     "mark_undefined": ("job_name_key", "job_state_pkey"),
+    "hold_job": ("job_id_key", "job_state_pkey"),
+    "held_of_job": ("occurrence_active",),
+    "overdue": ("occurrence_active",),
+    "purgeable": ("occurrence_history", "occurrence_active"),
+    "purge_occurrences": ("occurrence_pkey", "report_pkey"),
+    "forget_attempts": ("attempt_pkey",),
+    "forget_runs": ("task_run_pkey",),
 }
 """The indexes that a query is there for."""
 
@@ -263,6 +274,13 @@ async def session(postgres: Server, filled: tuple[str, str]) -> AsyncIterator[An
     await made.close()
 
 
+def text_of(schema: str, name: str) -> str:
+    """Return the statement as the server gets it."""
+    if name in COLD:
+        return str(getattr(cold_queries_in(schema), name).sql)
+    return str(getattr(queries_in(schema), name))
+
+
 def judge(name: str, statistics: str, shown: str) -> None:
     """Refuse a plan that reads a table from end to end, or does not use what it is there for."""
     if name in BY_ACTIVE + FOR_PEOPLE + RARE and statistics != "fresh":
@@ -281,13 +299,13 @@ async def explained(db: Any, asked: str, *arguments: Any) -> str:
         await db.execute("rollback")
 
 
-@pytest.mark.parametrize("name", sorted(get_type_hints(Queries)))
+@pytest.mark.parametrize("name", NAMES)
 async def test_a_query_planned_once_for_all_values_uses_its_indexes(
     filled: tuple[str, str], session: Any, name: str
 ) -> None:
     """S0-055, S1-006: what a session does that somebody set up so; even then nothing is read from end to end."""
     schema, statistics = filled
-    query = getattr(queries_in(schema), name)
+    query = text_of(schema, name)
     count = len((await session.prepare(query)).get_parameters())
     await session.execute("set plan_cache_mode = force_generic_plan")
     await session.execute(f"prepare asked as {query}")
@@ -309,13 +327,13 @@ def unfilled(postgres: Server) -> Iterator[str]:
     asyncio.run(drop(postgres, "plans_for_nothing"))
 
 
-@pytest.mark.parametrize("name", sorted(set(get_type_hints(Queries)) - set(WHOLE) - set(FOR_PEOPLE)))
+@pytest.mark.parametrize("name", sorted(set(NAMES) - set(WHOLE) - set(FOR_PEOPLE)))
 async def test_what_is_planned_for_good_while_there_is_nothing_uses_its_indexes_too(
     postgres: Server, unfilled: str, name: str
 ) -> None:
     """What our sessions do: the plan is kept until the server has statistics, and by then there may be a million."""
     db = await asyncpg.connect(postgres.address, server_settings={"search_path": unfilled, **SESSION})
-    query = getattr(queries_in(unfilled), name)
+    query = text_of(unfilled, name)
     count = len((await db.prepare(query)).get_parameters())
     await db.execute(f"prepare asked as {query}")
     values = f"({', '.join(['null'] * count)})" if count else ""
@@ -333,6 +351,6 @@ async def test_a_batch_planned_for_its_own_values_uses_its_indexes(
     """What our sessions do, and what a proxy makes of others."""
     schema, statistics = filled
     await session.execute("set plan_cache_mode = force_custom_plan")
-    shown = await explained(session, f"explain {getattr(queries_in(schema), name)}", *CUSTOM[name])
+    shown = await explained(session, f"explain {text_of(schema, name)}", *CUSTOM[name])
     judge(name, statistics, shown)
     assert not re.search(r"Join Filter: \(\w+\.\w+ = \w+\.\w+\)", shown), f"all are compared with all:\n{shown}"

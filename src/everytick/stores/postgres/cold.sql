@@ -40,3 +40,23 @@ delete from {schema}.definition where job = :job_key;
 -- purge_job --
 -- Forgets a job that nothing belongs to any more.
 delete from {schema}.job where seq = :job_key;
+
+-- nodes --
+-- Returns the nodes that were heard of and every other owner, and how much each holds, by id.
+with held as materialized (
+    select o.owner, count(*)::int as holds, max(o.updated_at) as heard_at
+      from {schema}.occurrence o
+     where o.status < 4 and o.owner is not null
+     group by o.owner
+)
+select coalesce(n.id, h.owner) as node_id, coalesce(n.beat_at, h.heard_at) as beat_at, coalesce(h.holds, 0) as holds,
+       n.facts, coalesce(n.beats, 0) as beats
+  from {schema}.node n full join held h on h.owner = n.id
+ order by coalesce(n.id, h.owner) collate "C";
+
+-- overdue --
+-- Returns what is held past its deadline.
+select owner, seq as handle, fence, claim_token
+  from {schema}.occurrence
+ where status < 4 and owner is not null and deadline_at <= :now
+ order by seq;

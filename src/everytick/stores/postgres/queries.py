@@ -70,7 +70,6 @@ class Queries:
     step_marks: str
     wait_for_mark: str
     beat: str
-    leave: str
     claims_of: str
     orphans: str
     note: str
@@ -144,7 +143,6 @@ class Queries:
     job_named: str
     past_versions: str
     version_at: str
-    nodes: str
     record_occurrence: str
     recorded_before: str
     record_report: str

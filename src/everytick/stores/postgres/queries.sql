@@ -900,10 +900,6 @@ select o.seq, o.fence, o.claim_token, o.cancel,
                               where s.job = o.job and s.retire_at <= everytick.everytick_now() offset 0) as parks
   from everytick.occurrence o where o.status < 4 and o.owner = $1 order by o.seq;
 
--- leave --
--- Notes that the node beats no more, and was heard of for the last time.
-update everytick.node set beats = 0, beat_at = everytick.everytick_now() where id = $1;
-
 -- claims_of --
 -- Returns these occurrences as their owner needs them, in the columns of a claim.
 select «claim»
@@ -1449,22 +1445,6 @@ select a.place::int, d.version, d.in_force_after
 -- Returns the version in force at a moment; what is named at the moment of an edit is named by the old one.
 select version from everytick.definition
  where job = $1 and (in_force_after is null or in_force_after < $2) order by version desc limit 1;
-
--- nodes --
--- Returns the nodes that were heard of and every other owner, how much each holds, and what of it is past its deadline.
-with held as materialized (
-    select o.owner, count(*)::int as holds, max(o.updated_at) as since,
-           array_agg(o.seq order by o.seq) filter (where o.deadline_at <= moment.now) as overdue,
-           array_agg(o.fence order by o.seq) filter (where o.deadline_at <= moment.now) as fences,
-           array_agg(o.claim_token order by o.seq) filter (where o.deadline_at <= moment.now) as tokens
-      from everytick.occurrence o, (select everytick.everytick_now() as now) moment
-     where o.status < 4 and o.owner is not null
-     group by o.owner
-)
-select coalesce(n.id, h.owner) as id, coalesce(n.beat_at, h.since) as beat_at, coalesce(h.holds, 0) as holds, n.facts,
-       coalesce(n.beats, 0) as beats, h.overdue, h.fences, h.tokens
-  from everytick.node n full join held h on h.owner = n.id
- order by coalesce(n.id, h.owner) collate "C";
 
 -- record_occurrence --
 -- Writes down what was created without this store, as it stands now, and returns its key; not if it is here already,

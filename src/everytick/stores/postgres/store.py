@@ -18,7 +18,6 @@ from everytick.stores.postgres.definers import Definers
 from everytick.stores.postgres.door import Door, patiently, read_address
 from everytick.stores.postgres.history import History
 from everytick.stores.postgres.migrate import migrate
-from everytick.stores.postgres.nodes import Nodes
 from everytick.stores.postgres.planning import Planning
 from everytick.stores.postgres.queries import cold_queries_in
 from everytick.stores.postgres.recording import Recording
@@ -30,7 +29,7 @@ from everytick.stores.sql.commands import Make
 T = TypeVar("T")
 
 
-class PostgresStore(Planning, Running, Recording, Definers, Nodes, History, ColdVerbs):
+class PostgresStore(Planning, Running, Recording, Definers, History, ColdVerbs):
     """Jobs and occurrences in one schema of a PostgreSQL, shared by any number of nodes.
 
     `pooling` says that a transaction-pooling proxy stands before the server: nothing is
@@ -99,7 +98,7 @@ class PostgresStore(Planning, Running, Recording, Definers, Nodes, History, Cold
 
     @patiently
     async def _question(self, make: Make[T]) -> T:
-        async with self._door.connection() as db:
+        async with self._door.connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
             return await AsyncRunner(db, self._sql, self._looked_at).run(make)
 
     async def close(self) -> None:

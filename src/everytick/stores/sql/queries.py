@@ -24,6 +24,9 @@ class ColdQueries:
     purge_versions: Statement
     purge_state: Statement
     purge_job: Statement
+    leave: Statement
+    nodes: Statement
+    overdue: Statement
 
     @property
     def belonging_to_a_job(self) -> tuple[Statement, ...]:

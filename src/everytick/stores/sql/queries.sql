@@ -36,3 +36,7 @@ delete from {schema}.forgotten_failure where job = :job_key;
 -- purge_state --
 -- Forgets where a job stands.
 delete from {schema}.job_state where job = :job_key;
+
+-- leave --
+-- Notes that the node beats no more, and was heard of for the last time.
+update {schema}.node set beats = 0, beat_at = :now where id = :node_id;

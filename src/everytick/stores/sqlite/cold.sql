@@ -28,3 +28,19 @@ delete from job_version where job = :job_key;
 -- purge_job --
 -- Forgets a job that nothing belongs to any more.
 delete from job where job = :job_key;
+
+-- nodes --
+-- Returns the nodes that were heard of and every other owner, and how much each holds, by id.
+select n.id as node_id, n.beat_at, (select count(*) from occurrence o where o.owner = n.id) as holds, n.facts, n.beats
+  from node n
+union all
+select o.owner, max(o.updated_at), count(*), null, 0
+  from occurrence o indexed by occurrence_held
+ where o.owner is not null and not exists (select 1 from node n where n.id = o.owner)
+ group by o.owner
+ order by node_id;
+
+-- overdue --
+-- Returns what is held past its deadline.
+select owner, seq as handle, fence, claim_token from occurrence indexed by occurrence_deadline
+ where owner is not null and execution_timeout is not null and deadline_at <= :now order by seq;

@@ -92,7 +92,6 @@ class Queries:
     wake_jobs_of: str
     wake_job_of: str
     beat: str
-    leave: str
     held_by: str
     held_by_silent: str
     held_under: str
@@ -140,9 +139,6 @@ class Queries:
     history_of_job: str
     history: str
     spans: str
-    nodes: str
-    strangers: str
-    overdue: str
     record_occurrence: str
     recorded_before: str
     record_watermark: str

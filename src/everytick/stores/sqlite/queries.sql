@@ -539,10 +539,6 @@ update job_state set woken = woken + 1, wake_at = ?
 insert into node (id, beat_at, beats) values (?, ?, 1)
     on conflict (id) do update set beat_at = excluded.beat_at, beats = beats + 1;
 
--- leave --
--- The node beats no more, and was heard of for the last time.
-update node set beats = 0, beat_at = ? where id = ?;
-
 -- held_by --
 -- What the store counts as this node's, why it shall stop, and whether its job is disabled or removed for good.
 select seq, fence, claim_token, cancel,
@@ -800,22 +796,6 @@ select * from occurrence_record
 -- Spans of one job that touch the interval, in the order in which they were decided.
 select status, why, detail, covers_after, covers_through, version, count
   from span where job = ? and covers_through > ? and covers_after < ? order by seq;
-
--- nodes --
--- The nodes that were heard of and how much each holds.
-select n.id, n.beat_at, (select count(*) from occurrence o where o.owner = n.id), n.facts, n.beats from node n;
-
--- strangers --
--- Who holds something and was never heard of: since when, and how much.
-select o.owner, max(o.updated_at), count(*)
-  from occurrence o indexed by occurrence_held
- where o.owner is not null and not exists (select 1 from node n where n.id = o.owner)
- group by o.owner;
-
--- overdue --
--- What is held past its deadline.
-select owner, seq, fence, claim_token from occurrence indexed by occurrence_deadline
- where owner is not null and execution_timeout is not null and deadline_at <= ? order by seq;
 
 -- record_occurrence --
 -- What was created without this store, as it stands now, unless it is here already and was begun here or not there.

@@ -36,7 +36,6 @@ from everytick.stores.base import (
     Committed,
     HistoryFilter,
     JobRecord,
-    NodeRecord,
     NodeScope,
     Offer,
     Orders,
@@ -60,7 +59,6 @@ from everytick.stores.sqlite import (
     history,
     jobs,
     lending,
-    nodes,
     planning,
     recording,
     running,
@@ -259,10 +257,6 @@ class SqliteStore(ColdVerbs):
         """Say that the node lives and what it holds; the answer says what the store knows better."""
         return await self._write(lambda writing: running.beat(writing, self._definitions, node, keys, facts))
 
-    async def leave(self, node: str) -> None:
-        """Say that the node beats no more: its beats are 0, and what it still holds is an orphan at once."""
-        await self._write(lambda writing: nodes.leave(writing, node))
-
     async def orphans(
         self, reaper: str, limit: int, silent: Mapping[str, int], keys: Collection[ClaimKey] = ()
     ) -> list[Claim]:
@@ -384,10 +378,6 @@ class SqliteStore(ColdVerbs):
     async def last_failures(self, job_ids: Collection[str]) -> Mapping[str, datetime]:
         """Return when an attempt of each of these jobs last failed or timed out, if one ever did."""
         return await self._ask(self._people, lambda reading: history.last_failures(reading, job_ids))
-
-    async def nodes(self) -> Sequence[NodeRecord]:
-        """Return the nodes that were heard of and every other owner of anything, by id."""
-        return await self._ask(self._people, lambda reading: nodes.nodes(reading, self._clock.now()))
 
     async def prune(self, limit: int = 1000) -> int:
         """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""
