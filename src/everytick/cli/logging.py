@@ -13,16 +13,10 @@ import click
 from everytick.cli.output import has_colour, safe
 
 if TYPE_CHECKING:
-    from everytick.app import Everytick
     from everytick.config.settings import Setting
-    from everytick.node.events import Event
 
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 _COLOURS = {logging.WARNING: "yellow", logging.ERROR: "red", logging.CRITICAL: "red"}
-_TOLD_ELSEWHERE = frozenset({"store_lost", "store_found", "definition_broken", "definition_mended"})
-_FAILED = frozenset({"failed", "failed_stale", "timeout", "lost", "completed_with_errors"})
-
-_log = logging.getLogger("everytick.events")
 
 
 class Lines(logging.Formatter):
@@ -36,8 +30,8 @@ class Lines(logging.Formatter):
         """Return the line; a control character in it is spelled out."""
         at = datetime.fromtimestamp(record.created).astimezone()
         text = safe(record.getMessage())
-        if record.exc_info:
-            text += "\n" + safe(self.formatException(record.exc_info))
+        if traceback := _traceback(self, record):
+            text += "\n" + safe(traceback)
         level = f"{record.levelname.lower():7}"
         if self._colour and record.levelno in _COLOURS:
             level = click.style(level, fg=_COLOURS[record.levelno])
@@ -61,9 +55,14 @@ class JsonLines(logging.Formatter):
         }
         given = record.__dict__.items()
         found |= {key: value for key, value in given if key not in _STANDARD and key not in found and value is not None}
-        if record.exc_info:
-            found["traceback"] = self.formatException(record.exc_info)
+        if traceback := _traceback(self, record):
+            found["traceback"] = traceback
         return json.dumps(found, ensure_ascii=True, default=str)
+
+
+def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str | None:
+    """Return the traceback of the exception that a record carries, or the text that stands for one."""
+    return formatter.formatException(record.exc_info) if record.exc_info else record.exc_text
 
 
 def set_up(level: str, format_: Setting) -> None:
@@ -83,47 +82,3 @@ def set_up(level: str, format_: Setting) -> None:
     # It tells of every loop that begins, and nobody asked for that.
     logging.getLogger("asyncio").setLevel(max(root.level, logging.INFO))
     logging.captureWarnings(True)
-
-
-class Failures:
-    """How many occurrences ended badly."""
-
-    count = 0
-
-
-def log_events(app: Everytick) -> Failures:
-    """Log what the node does, and count what fails."""
-    failures = Failures()
-
-    def tell(event: Event) -> None:
-        if event.kind == "ended" and event.status in _FAILED:
-            failures.count += 1
-        level = _level(event)
-        if _log.isEnabledFor(level):
-            about = {"job": event.job, "occurrence": event.occurrence_id, "task": event.task, "attempt": event.attempt}
-            _log.log(level, "%s", _words(event), extra=about)
-
-    app.on_event(tell)
-    return failures
-
-
-def _level(event: Event) -> int:
-    """The store's outages and broken files are told by those who see them; what merely begins is for the curious."""
-    if event.kind in _TOLD_ELSEWHERE or event.kind in ("created", "started"):
-        return logging.DEBUG
-    if event.kind == "attempt_ended":
-        return logging.WARNING if event.status in _FAILED else logging.DEBUG
-    return logging.WARNING if event.status in _FAILED or event.kind == "lost" else logging.INFO
-
-
-def _words(event: Event) -> str:
-    what = event.kind.replace("_", " ")
-    parts = [event.job or "node"]
-    if event.scheduled_for is not None:
-        parts.append(event.scheduled_for.strftime("%Y-%m-%dT%H:%M:%SZ"))
-    if event.task is not None and event.task != event.job:
-        parts.append(f"task {event.task}")
-    if event.attempt is not None:
-        parts.append(f"attempt {event.attempt}")
-    parts.append(event.status if event.kind in ("ended", "attempt_ended") and event.status else what)
-    return " ".join(parts) + (f": {event.text}" if event.text else "")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from everytick.cli.exits import Refused
+from everytick.cli.reading import FAILED
 from everytick.cli.state import Verb, setting_option, state
 from everytick.errors import shown
 from everytick.exits import Exit
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from everytick.app import Everytick
+    from everytick.node.events import Event
 
 _FIRST_LOOK, _LAST_LOOK = 0.02, 0.5
 
@@ -40,22 +42,34 @@ _FIRST_LOOK, _LAST_LOOK = 0.02, 0.5
 )
 def run_verb(drain: bool, once: bool) -> int:
     """Run the application."""
-    from everytick.cli.logging import log_events, set_up
+    from everytick.cli.logging import set_up
     from everytick.cli.session import application
 
     settings = state().settings
     app = application(to_run=True)
     _refuse_missing(app)
     set_up(settings["log_level"].value, settings["log_format"])
-    failures = log_events(app)
     _greet(app, once)
     if once:
         import asyncio
 
+        failures = Failures()
+        app.on_event(failures.hear)
         asyncio.run(_once(app))
         return Exit.FAILED if failures.count else Exit.DONE
     app.run_or_raise(drain=drain)
     return Exit.DONE
+
+
+class Failures:
+    """Counts the occurrences that ended badly."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def hear(self, event: Event) -> None:
+        """Count the event if it is such an end."""
+        self.count += event.kind == "ended" and event.status in FAILED
 
 
 def _greet(app: Everytick, once: bool) -> None:

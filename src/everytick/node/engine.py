@@ -439,7 +439,7 @@ class Engine:
         """Go on from a step that the store has: start what it starts, tell of an end."""
         for start in step.starts:
             self._start(occurrence, start)
-        if self._events.wanted:
+        if self._events.wants(step):
             for event in events_of(occurrence.claim, step, self._clock.now()):
                 self._events.tell(event)
         if step.end is not None or step.resume_at is not None or step.release:

@@ -1,21 +1,23 @@
-"""What was committed, told once, after the commit: to hooks, meters and streams of this process.
+"""What was committed, told once, after the commit: to the log, to hooks, meters and streams of this process.
 
-An event is a hint for people and meters; nothing is decided by it. Where nobody listens
-none is made.
+An event is a hint for people and meters; nothing is decided by it. Successes make events only
+where a listener or the log takes them; failures always do.
 """
 
 import logging
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from everytick.domain.steps import Step
+from everytick.domain.statuses import RunStatus
+from everytick.domain.steps import OccurrenceSnapshot, Row, Step
 from everytick.domain.values import value
+from everytick.node.event_log import log_event, logger
 from everytick.stores.base import Claim
 
-_log = logging.getLogger("everytick.events")
+_FAILED_RUNS = (RunStatus.FAILED, RunStatus.TIMEOUT)
 
 
 class Happening(StrEnum):
@@ -42,6 +44,10 @@ class Event:
     `status` is the status after it, `text` what a person would want to know. Instants that did
     not run for one reason are one event: `count` says how many (None: more than 10,000), `first`
     and `scheduled_for` are the first and the last of them.
+
+    Of an attempt that ended, `of` says how many there may be at most (None: no limit, or not known),
+    `retry_at` when the next one begins after which `wait`, and `is_last` that its occurrence ended
+    with it. `traceback` is the whole error of a failure that is not tried again, or tried for ever.
     """
 
     kind: Happening
@@ -55,6 +61,11 @@ class Event:
     text: str = ""
     count: int | None = 1
     first: datetime | None = None
+    of: int | None = None
+    retry_at: datetime | None = None
+    wait: timedelta | None = None
+    is_last: bool = False
+    traceback: str = ""
 
 
 def events_of(claim: Claim, step: Step, at: datetime) -> Iterator[Event]:
@@ -64,7 +75,7 @@ def events_of(claim: Claim, step: Step, at: datetime) -> Iterator[Event]:
     for row in step.rows:
         if row.attempt is not None and row.ended_at is not None:
             ended = partial(about, Happening.ATTEMPT_ENDED, task=row.task, attempt=row.number)
-            yield ended(status=row.attempt, text=row.error or "")
+            yield ended(status=row.attempt, text=row.error or "", **_what_follows(step, row))
     for wait in step.waits:
         yield about(Happening.RETRY_PLANNED, task=wait.task, attempt=wait.number, text=f"at {wait.until}")
     if step.resume_at is not None:
@@ -74,7 +85,32 @@ def events_of(claim: Claim, step: Step, at: datetime) -> Iterator[Event]:
                 planned = partial(about, Happening.RETRY_PLANNED, task=task.name, attempt=run.attempts + 1)
                 yield planned(text=f"at {run.resume_at}")
     if step.end is not None:
-        yield about(Happening.ENDED, status=step.end.status, text=step.end.error or "")
+        yield about(
+            Happening.ENDED, status=step.end.status, text=step.end.error or "", traceback=_tracebacks(step.after)
+        )
+
+
+def _what_follows(step: Step, row: Row) -> dict[str, Any]:
+    """Return how many attempts there may be, and when the next one begins; nothing of one that ended well."""
+    if row.error is None:
+        return {}
+    run, retry = row.run, step.after.rules.tasks[step.after.rules.places[row.task]].retry
+    limit = 0 if retry is None else retry.max
+    of = None if limit is None else row.number + max(limit - run.retries, 0) + (run.status is RunStatus.PENDING)
+    if run.status is not RunStatus.PENDING:
+        return {"of": of, "is_last": step.end is not None}
+    wait = run.waits[-1] if run.waits else None
+    return {"of": of, "retry_at": run.resume_at, "wait": wait, "traceback": "" if of is not None else row.error}
+
+
+def _tracebacks(ended: OccurrenceSnapshot) -> str:
+    """Return the whole errors of the tasks that failed, each below the name of its task if there are several."""
+    pairs = zip(ended.rules.tasks, ended.runs, strict=True)
+    failed = [(task.name, run.error) for task, run in pairs if run.status in _FAILED_RUNS and run.error]
+    if len(failed) == 1:
+        [(_, error)] = failed
+        return error
+    return "\n".join(f"task {name}: {error}" for name, error in failed)
 
 
 def start_of(claim: Claim, task: str, attempt: int, at: datetime) -> Event:
@@ -87,28 +123,39 @@ Listener: TypeAlias = Callable[[Event], None]
 
 
 class Events:
-    """Passes events on to whoever listens; a listener that raises is logged and disturbs nobody."""
+    """Logs events and passes them on to listeners; a listener that raises is logged, and the others still hear."""
 
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
-        self.wanted = False
-        """Whether anybody listens."""
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a listener or the log takes events of every kind."""
+        return bool(self._listeners) or logger.isEnabledFor(logging.INFO)
+
+    def wants(self, step: Step) -> bool:
+        """Whether the step is told: one with a failure always is."""
+        return self.wanted or _has_failure(step)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Tell the listener of everything from now on; call what is returned to stop."""
         self._listeners = [*self._listeners, listener]
-        self.wanted = True
 
         def stop() -> None:
-            self._listeners = [each for each in self._listeners if each is not listener]
-            self.wanted = bool(self._listeners)
+            self._listeners = [known for known in self._listeners if known is not listener]
 
         return stop
 
     def tell(self, event: Event) -> None:
-        """Pass the event on."""
+        """Log the event and pass it on."""
+        log_event(event)
         for listener in self._listeners:
             try:
                 listener(event)
             except BaseException:  # noqa: BLE001, it is not our code
-                _log.exception("a listener of events failed on %s", event.kind)
+                logger.exception("a listener of events failed on %s; the node goes on", event.kind)
+
+
+def _has_failure(step: Step) -> bool:
+    is_bad_end = step.end is not None and step.end.error is not None
+    return is_bad_end or any(row.error is not None for row in step.rows)

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from everytick.deciding.advance import advance
 from everytick.domain.outcome import Lost
@@ -92,25 +93,9 @@ class Reaper:
         steps = [each for each in decided if each[1].commits]
         for (claim, step), commit in zip(steps, await self._committed(steps), strict=True):
             if commit is Commit.COMMITTED:
-                _log.warning(
-                    "occurrence %s of job '%s' was lost with its node %s and is now %s",
-                    claim.occurrence.id,
-                    claim.job.name,
-                    claim.occurrence.node,
-                    step.after.status,
-                )
-                if self._events.wanted:
-                    occurrence = claim.occurrence
-                    self._events.tell(
-                        Event(
-                            Happening.LOST,
-                            now,
-                            claim.job.name,
-                            occurrence.id,
-                            occurrence.scheduled_for,
-                            status=step.after.status,
-                        )
-                    )
+                occurrence = claim.occurrence
+                about = partial(Event, Happening.LOST, now, claim.job.name, occurrence.id, occurrence.scheduled_for)
+                self._events.tell(about(status=step.after.status, text=occurrence.node or ""))
         return len(claims)
 
     def _decided(self, claim: Claim, now: datetime) -> Step | None:

@@ -89,11 +89,16 @@ def run_virtually(main: Callable[[VirtualLoop], Coroutine[Any, Any, T]]) -> T:
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
             return runner.run(main(loop))
 
+    # Not inside an `except`: the error that says that no loop runs would become the context of every error of a task.
+    return _in_thread(run) if _is_in_loop() else run()
+
+
+def _is_in_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return run()
-    return _in_thread(run)
+        return False
+    return True
 
 
 def _in_thread(run: Callable[[], T]) -> T:

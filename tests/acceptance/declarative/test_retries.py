@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from everytick import GiveUp
 from everytick.declarative import task_states
 from everytick.stores.base import HistoryFilter
@@ -102,3 +104,19 @@ async def test_a_minute_that_came_before_a_task_was_away_and_was_never_decided_r
     await world.until("TaskRunCompleted a", 2)
     await third.stop()
     assert callback.calls == 2
+
+
+async def test_a_failure_is_logged_with_its_traceback_and_the_retry(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """M1: on the logger that reaches the terminal without any configuration; a listener is not needed for it."""
+    scheduler = world.scheduler()
+    await scheduler.initialize([("a", "0 12 * * *", Counting(failures=1), "5m")])
+    await world.until("TaskRunFailed a")
+    await scheduler.stop()
+
+    [line] = [each for each in caplog.records if each.name == "everytick.events"]
+    assert line.levelname == "WARNING"
+    assert " attempt 1 failed: ValueError: failure 1; it is tried again in 5m, at " in line.getMessage()
+    assert "Traceback (most recent call last):" in caplog.text
+    assert "\nValueError: failure 1" in caplog.text

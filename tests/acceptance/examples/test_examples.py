@@ -30,10 +30,16 @@ class Begin:
 
     def finished(self, name: str, complains: str = "") -> str:
         """Run it to its end and return what it printed; it must end well and complain of nothing else."""
+        said, complaints = self.ended(name)
+        assert complaints == complains
+        return said
+
+    def ended(self, name: str) -> tuple[str, str]:
+        """Run it to its end, which must be a good one, and return what it printed and what it complained of."""
         with self(name) as child:
             said, complaints = child.communicate(timeout=60)
-        assert (child.returncode, complaints) == (0, complains)
-        return said
+        assert child.returncode == 0, complaints
+        return said, complaints
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -51,7 +57,8 @@ def test_basic_ticks_until_somebody_stops_it(begin: Begin, number: signal.Signal
 
 def test_parallel_cleans_up_though_a_task_has_failed_for_good(begin: Begin) -> None:
     """S0-036, S0-130, S0-029…031, S0-033, S0-081: task 7 fails after three attempts, task 10 still runs."""
-    before, after = begin.finished("parallel.py").split("\n\n")
+    said, complaints = begin.ended("parallel.py")
+    before, after = said.split("\n\n")
 
     assert before.splitlines() == [
         "copy-7: attempt 1 fails",
@@ -60,6 +67,12 @@ def test_parallel_cleans_up_though_a_task_has_failed_for_good(begin: Begin) -> N
         "clean-up-10: done, though a peer has failed",
     ]
     status, *tasks = after.splitlines()
+    told = [line for line in complaints.splitlines() if line.startswith("nightly ")]
+    assert [each.partition(" task copy-7 ")[2].partition(";")[0] for each in told[:2]] == [
+        "attempt 1 of 3 failed: OSError: the disk is full",
+        "attempt 2 of 3 failed: OSError: the disk is full",
+    ]
+    assert "Traceback (most recent call last):" in complaints
     aborted = "task copy-7 failed, aborting due to fail-fast"
     assert status == f"nightly is failed: {aborted}: OSError: the disk is full (3 attempts)"
     ended = {name: (how, int(attempts)) for name, how, _, attempts in (line.split() for line in tasks)}

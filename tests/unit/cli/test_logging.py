@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from everytick import Event, Everytick, Happening
-from everytick.cli.logging import JsonLines, Lines, log_events, set_up
+from everytick.cli.logging import JsonLines, Lines, set_up
 from everytick.config.settings import Setting, SettingPlace
 from everytick.domain.durations import instant
 
@@ -95,19 +94,10 @@ def test_without_any_a_readable_one_is_set_up(root: logging.Logger) -> None:
     assert root.level == logging.WARNING
 
 
-def test_what_fails_is_counted_and_louder_than_what_ends_well(caplog: pytest.LogCaptureFixture) -> None:
-    app = Everytick("memory://", name="shop")
-    failures = log_events(app)
+def test_a_text_that_stands_for_a_traceback_is_shown_as_one() -> None:
+    """A1: the node has the traceback of a task as text."""
+    made = record("failed", logging.ERROR)
+    made.exc_text = "Traceback (most recent call last):\nValueError: boom"
 
-    with caplog.at_level(logging.INFO, "everytick.events"):
-        app._events.tell(Event(Happening.STARTED, AT, "a", "occ_1", AT, task="a", attempt=1))
-        app._events.tell(Event(Happening.ENDED, AT, "a", "occ_1", AT, status="completed"))
-        app._events.tell(Event(Happening.ATTEMPT_ENDED, AT, "b", "occ_2", AT, "load", 2, "timeout", "too slow"))
-        app._events.tell(Event(Happening.ENDED, AT, "b", "occ_2", AT, status="failed", text="task load failed"))
-
-    assert failures.count == 1
-    assert [(each.levelname, each.getMessage()) for each in caplog.records] == [
-        ("INFO", "a 2026-07-01T09:00:00Z completed"),
-        ("WARNING", "b 2026-07-01T09:00:00Z task load attempt 2 timeout: too slow"),
-        ("WARNING", "b 2026-07-01T09:00:00Z failed: task load failed"),
-    ]
+    assert json.loads(JsonLines().format(made))["traceback"] == made.exc_text
+    assert Lines(colour=False).format(made).endswith("failed\nTraceback (most recent call last):\nValueError: boom")

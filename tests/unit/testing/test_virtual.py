@@ -127,3 +127,15 @@ def test_an_alarm_that_looks_at_the_clock_itself_is_reached(microseconds: list[i
 
     assert len(rung) == len(microseconds)
     assert rung == sorted(rung)
+
+
+def test_an_error_of_a_task_has_no_context_of_ours() -> None:
+    """A2: a traceback of `simulate` showed 'no running event loop' above the error of the task."""
+
+    async def main(loop: VirtualLoop) -> BaseException | None:
+        try:
+            raise ValueError("boom")
+        except ValueError as error:
+            return error.__context__
+
+    assert run_virtually(main) is None
