@@ -9,7 +9,7 @@ from everytick.stores.base import Claim
 
 READS = frozenset(
     {"now", "bell", "ahead", "due", "look", "get", "list", "editions", "history", "whole", "existing", "spans"}
-    | {"nodes", "reports", "last_failures", "parked", "undefined"}
+    | {"nodes", "reports", "parked", "undefined"}
 )
 """Verbs that change nothing: a database that is read only answers them."""
 

@@ -418,7 +418,6 @@ class Pair:
         records = await self.both("list")
         await self.both("get", [record.job.id for record in records])
         await self.both("look", [record.job.id for record in records])
-        await self.both("last_failures", [record.job.id for record in records])
         await self.both("ahead", NodeScope("node-1", NEEDS))
         await self.both("undefined")
         found = (await self.both("history", HistoryFilter())).occurrences

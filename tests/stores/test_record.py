@@ -76,6 +76,7 @@ async def test_what_was_fired_elsewhere_is_there_with_its_runs_and_attempts(
     assert record.last_end.scheduled_for == bad.scheduled_for
     assert record.last_success is not None
     assert record.last_success.scheduled_for == good.scheduled_for
+    assert record.last_failure_at == bad.ended_at, "S2-025"
 
 
 async def test_what_is_recorded_is_not_planned_again(store: AnyStore, clock: ManualClock) -> None:

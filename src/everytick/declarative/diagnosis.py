@@ -36,7 +36,6 @@ async def _trouble(store: AnyStore, scheduler: str, tasks: Sequence[str]) -> Exc
         for id_ in ids:
             if id_ in found:
                 await last_attempt_at(store, found[id_])
-                await store.last_failures([id_])
             elif await _is_known(store, id_):
                 return LookupError("some of its rows are missing")
     except StoreUnavailable:

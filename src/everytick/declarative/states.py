@@ -64,11 +64,8 @@ async def task_states(
             records = await _records(opened, name, tasks)
             named = [task_name(name, each.job.name) for each in records]
             ids = {each.job.id for each in records}
-            active, failed = await resuming.active_of(opened, ids), await opened.last_failures(ids)
-            states = [
-                await _state(opened, name, each, active.get(each.job.id, []), failed.get(each.job.id))
-                for each in records
-            ]
+            active = await resuming.active_of(opened, ids)
+            states = [await _state(opened, name, each, active.get(each.job.id, [])) for each in records]
         except EverytickError:
             raise
         except Exception as error:
@@ -130,9 +127,7 @@ def _made_anew(task: str, document: object, name: str) -> Job:
     return job_of(name, read_registrations([given], lambda: datetime.now(UTC))[task], read)
 
 
-async def _state(
-    store: AnyStore, scheduler: str, record: JobRecord, active: list[Occurrence], failed: datetime | None
-) -> TaskState:
+async def _state(store: AnyStore, scheduler: str, record: JobRecord, active: list[Occurrence]) -> TaskState:
     job = record.job
     document = document_on(job, task_name(scheduler, job.name), lambda task: job_name(scheduler, task) == job.name)
     status, until = await _standing(store, active)
@@ -145,7 +140,7 @@ async def _state(
         state=str(status),
         lastAttemptAt=await resuming.last_attempt_at(store, record),
         lastSuccessAt=None if succeeded is None else succeeded.ended_at,
-        lastFailureAt=failed,
+        lastFailureAt=record.last_failure_at,
         pendingRetryUntil=until,
     )
 

@@ -37,6 +37,7 @@ _NOTHING = Overrides(Level.OCCURRENCE)
 _NO_TIME = timedelta(0)
 _FAILURES = frozenset({OccurrenceStatus.FAILED, OccurrenceStatus.FAILED_STALE, OccurrenceStatus.COMPLETED_WITH_ERRORS})
 _FAILED_RUNS = frozenset({RunStatus.FAILED, RunStatus.TIMEOUT})
+_FAILED_ATTEMPTS = frozenset({AttemptStatus.FAILED, AttemptStatus.TIMEOUT})
 
 
 def failure_of(status: OccurrenceStatus, runs: "Iterable[RunState]", error: str | None) -> str | None:
@@ -414,6 +415,12 @@ class Row:
     ended_at: datetime | None
     error: str | None
     run: RunState
+
+
+def failed_at(rows: "Iterable[Row]") -> datetime | None:
+    """Return when the last of these attempts failed or timed out; None where none did."""
+    ends = (row.ended_at for row in rows if row.attempt in _FAILED_ATTEMPTS)
+    return max((ended_at for ended_at in ends if ended_at is not None), default=None)
 
 
 @value

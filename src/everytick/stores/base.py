@@ -181,7 +181,8 @@ class JobRecord:
 
     `next_run` is what the last plan or verb said; one that has passed is due and waits for a node.
     `run_count` is how many occurrences have begun and ended, `last_error` what the last failure
-    said: retention takes neither away. `parked_reason` says why nothing of the job is planned now: a
+    said, `last_failure_at` when an attempt last failed or timed out, also one that was tried again:
+    retention takes none of them away. `parked_reason` says why nothing of the job is planned now: a
     node cannot read its definition, or the store refused its last plan.
     """
 
@@ -200,6 +201,7 @@ class JobRecord:
     last_error: str | None = None
     needs: str = ""
     parked_reason: str | None = None
+    last_failure_at: datetime | None = None
 
 
 @value

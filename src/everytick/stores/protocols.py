@@ -318,14 +318,6 @@ class HistoryStore(Protocol):
         """Return the spans of instants that did not run and touch `(after, through]`, in order."""
         ...
 
-    async def last_failures(self, job_ids: Collection[str]) -> Mapping[str, datetime]:
-        """Return when an attempt of each of these jobs last failed or timed out, if one ever did.
-
-        That is known also once retention has forgotten the occurrence. No record of a job holds it: an attempt
-        that is tried again writes nothing on its job.
-        """
-        ...
-
     async def nodes(self) -> Sequence[NodeRecord]:
         """Return the nodes that were heard of and every other owner of anything, by id."""
         ...

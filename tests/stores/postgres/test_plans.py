@@ -43,7 +43,6 @@ select seq, 'k', 1, '2026-01-01', '', '', false, ('00000000-0000-0000-0000-' || 
 insert into request_key (job, cause, key, nth, call, id) select job, cause, key, 1, 1, id from request;
 insert into wake (job, at, wakes, needs, scheduled_for, started_at, ended_at, well)
 select seq, '2026-01-01', seq % 1000 = 0, '', '2026-01-01', '2026-01-01', '2026-01-01', true from job;
-insert into forgotten_failure (job, at) select seq, '2026-01-01' from job;
 insert into span (job, status, why, detail, after_at, through_at, version, count)
 select seq, 9, 'missed', '', '2026-01-01', '2026-01-02', 1, 1 from job;
 insert into occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, early,
@@ -185,7 +184,7 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
     "create_occurrences": (START, ids, keys, *[None] * 17),
     "hold_occurrences": (ids, keys, times, keys),
     "end_unowned": (ids, [4] * BATCH, [""] * BATCH, START),
-    "settle_plans": (keys, keys, times, times, *[None] * 13, times, None, None, 1),
+    "settle_plans": (keys, keys, times, times, *[None] * 13, times, None, None, None, 1),
     "settle_plain": (keys, keys, times, times, None, times, 1),
     "foretell": (keys, times),
     "settle_few": (

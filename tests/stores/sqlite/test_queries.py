@@ -54,15 +54,14 @@ INDEXES = {
         forget_narrowing forget_occurrences forget_pause forget_reschedule held_occurrences last_of_jobs move_watermark
         newest_version
         note_attempt note_end note_good_end note_last_ends note_last_good_ends note_last_successes own_occurrences
-        purge_failure purge_job purge_occurrences purge_state remove_job rename_job reschedule retire_job take_over
+        purge_job purge_occurrences purge_state remove_job rename_job reschedule retire_job take_over
         decided_through free_wait rewind wake_and_revise_job forget_claims hold_given_back retired_of
         bring_told_back mark_undefined parked_jobs record_watermark wake_job wake_job_of wake_jobs_of watermark_of""",
     "PRIMARY KEY": """
         attempts definition purge_versions version_at forget_attempts forget_parked forget_parked_job
-        forget_runs key_use leave past_versions purge_keys purge_wakes remember_failures runs""",
+        forget_runs key_use leave past_versions purge_keys purge_wakes runs""",
     "INDEX request_id": "asked_for forget_asked_for",
     "INDEX request_key_id": "forget_keys",
-    "INDEX attempt_failed": "last_failures",
     "INDEX job_due": "due_jobs next_wake",
     "INDEX job_undefined": "take_marks undefined_jobs",
     "INDEX occurrence_active": """
@@ -84,7 +83,7 @@ INDEXES = {
     "INDEX sqlite_autoindex_job_1": "hold_job job_by_id jobs_by_id",
     "INDEX sqlite_autoindex_job_2": "job_by_name jobs_ahead jobs_by_name",
     "INDEX sqlite_autoindex_job_state_1": """
-        count_runs foretell look_at_jobs note_failure park_plan states_of_jobs""",
+        count_runs foretell look_at_jobs note_failed_attempt note_failure park_plan states_of_jobs""",
     "INDEX sqlite_autoindex_occurrence_1": """
         ask_to_cancel begin_kept end_occurrence is_there keep_runs payload_of record_of_id recorded_before
         release_occurrence report_delivered status_of""",
@@ -120,7 +119,6 @@ SMALL = {
     "jobs_with_aged": "j",
     "owed_reports": "o",
     "end_well": "e",
-    "last_failures": "forgotten_failure a",
     "wake_jobs_of": "e",
     "bring_retries_back": "occurrence",
     "bring_runs_back": "occurrence",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from everytick.domain.snapshots import Ended
 from everytick.domain.statuses import OccurrenceStatus, may_move
-from everytick.domain.steps import closed
+from everytick.domain.steps import Row, closed, failed_at
 from everytick.errors import NotFound
 from everytick.stores.base import new_token
 from everytick.stores.memory.tables import JobRow, NodeRow, OccurrenceRow, Tables
@@ -92,6 +92,12 @@ class Base:
         row.runs |= closed(rules, row.runs, now)
         self._tables.end(row, status, now, reason, now, report_due=job.reports)
         self._note_end(row, now)
+
+    def _note_failure(self, job: JobRow, rows: Iterable[Row]) -> None:
+        """Remember when an attempt of the job last failed, if one of these did."""
+        at = failed_at(rows)
+        if at is not None:
+            job.last_failure_at = at if job.last_failure_at is None else max(job.last_failure_at, at)
 
     def _note_end(self, row: OccurrenceRow, at: datetime, failure: str | None = None, *, is_new: bool = True) -> None:
         job = row.job

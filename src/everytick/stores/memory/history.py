@@ -1,6 +1,6 @@
 """What people ask of the past, and what is forgotten of it."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from heapq import merge
 from itertools import islice, takewhile
@@ -9,7 +9,7 @@ from everytick.domain import ids
 from everytick.domain.decisions import Span
 from everytick.domain.occurrence import TaskRun
 from everytick.domain.snapshots import Request
-from everytick.domain.statuses import ENDED, AttemptStatus, OccurrenceStatus
+from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.stores.base import ClaimKey, HistoryFilter, NodeRecord, Page, Whole, whole_of
 from everytick.stores.memory.base import Base
 from everytick.stores.memory.ordered import Place
@@ -18,7 +18,6 @@ from everytick.stores.open_requests import as_asked
 
 _S = OccurrenceStatus
 _KEPT_AS_SUCCESS = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS, _S.SKIPPED})
-_FAILURES = frozenset({AttemptStatus.FAILED, AttemptStatus.TIMEOUT})
 _TICK = timedelta(microseconds=1)
 
 
@@ -77,12 +76,6 @@ class History(Base):
         row = self._job(job_id)
         return [span for span in row.spans if span.through > after and span.after < through]
 
-    async def last_failures(self, job_ids: Collection[str]) -> Mapping[str, datetime]:
-        """Return when an attempt of each of these jobs last failed or timed out, if one ever did."""
-        known = [row for id_ in job_ids if (row := self._tables.jobs.get(id_)) is not None]
-        latest = {row.id: max(_failures(row.history, row.forgotten_failure), default=None) for row in known}
-        return {id_: at for id_, at in latest.items() if at is not None}
-
     async def nodes(self) -> Sequence[NodeRecord]:
         """Return the nodes that were heard of and every other owner of anything, by id."""
         now, held = self._now(), {node: rows.values() for node, rows in self._tables.held.items() if rows}
@@ -103,7 +96,6 @@ class History(Base):
         over = (row for job in self._tables.jobs.values() for row in _no_longer_kept(job, now))
         forgotten = list(islice(over, limit))
         for row in forgotten:
-            row.job.forgotten_failure = max(_failures([row], row.job.forgotten_failure), default=None)
             self._tables.remove(row)
         for job in {row.job.id: row.job for row in forgotten}.values():
             _forget_keys(job, {row.id for row in forgotten})
@@ -120,16 +112,6 @@ def _forget_keys(job: JobRow, forgotten: set[str]) -> None:
 
 def _place(row: OccurrenceRow) -> tuple[datetime, str]:
     return row.made.scheduled_for, row.id
-
-
-def _failures(rows: Iterable[OccurrenceRow], known: datetime | None) -> Iterator[datetime]:
-    """Give when attempts of these failed or timed out, and what was known before."""
-    if known is not None:
-        yield known
-    for row in rows:
-        for attempt in row.attempts.values():
-            if attempt.status in _FAILURES and attempt.ended_at is not None:
-                yield attempt.ended_at
 
 
 def _no_longer_kept(job: JobRow, now: datetime) -> Iterator[OccurrenceRow]:

@@ -247,6 +247,8 @@ class Jobs(Planning):
         self._bring_back(row, now)
         if row.last_end is not None:
             row.last_end = replace(row.last_end, ended_at=min(row.last_end.ended_at, now))
+        if row.last_failure_at is not None:
+            row.last_failure_at = min(row.last_failure_at, now)
         return True
 
     def _bring_back(self, row: JobRow, now: datetime) -> None:
@@ -291,6 +293,7 @@ class Jobs(Planning):
             row.last_error,
             row.needs,
             row.parked_reason,
+            row.last_failure_at,
         )
 
     def _create_job(self, job: Job, now: datetime) -> Stored:

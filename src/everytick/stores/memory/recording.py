@@ -46,6 +46,7 @@ class Recording(Planning):
             self._tables.remove(known)
         self._create(job, run.creation, now)
         made = self._tables.occurrences[run.creation.id]
+        self._note_failure(job, run.rows)
         for row in run.rows:
             made.runs[row.task] = row.run
             if row.attempt is not None:

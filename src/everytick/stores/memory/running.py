@@ -176,6 +176,7 @@ class Running(Base):
             f"{row.id}: {row.status} cannot become {after.status}"
         )
         _write_rows(row, step)
+        self._note_failure(row.job, step.rows)
         row.number, row.lost = step.number, after.lost
         row.superseded_by_next = step.superseded_by_next
         if after.ended_at is not None:

@@ -91,7 +91,7 @@ class JobRow:
     narrowed_at: datetime | None = None
     plan_token: int | None = None
     parked_reason: str | None = None
-    forgotten_failure: datetime | None = None
+    last_failure_at: datetime | None = None
     busy: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
     waiting: Ordered["OccurrenceRow"] = field(default_factory=Ordered)
     history: Ordered["OccurrenceRow"] = field(default_factory=Ordered)

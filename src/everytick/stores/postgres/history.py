@@ -1,6 +1,6 @@
 """history, whole, spans and prune: what people ask of the past, and how it is forgotten."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from everytick.domain import ids
@@ -85,12 +85,6 @@ class History(Base):
             if job is None:
                 raise NotFound("job", job_id)
             return [rows.span(row) for row in await db.fetch(self._sql.spans, job, after, through)]
-
-    @patiently
-    async def last_failures(self, job_ids: Collection[str]) -> Mapping[str, datetime]:
-        """Return when an attempt of each of these jobs last failed or timed out, if one ever did."""
-        async with self._door.connection() as db:
-            return {row["id"]: row["at"] for row in await db.fetch(self._sql.last_failures, list(job_ids))}
 
     @patiently
     async def editions(

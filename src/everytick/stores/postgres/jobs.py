@@ -278,6 +278,7 @@ class Jobs(Facts):
                 row["last_error"],
                 row["needs"],
                 row["parked_reason"],
+                row["last_failure_at"],
             )
             for row in found
             if (row["job"], row["version"]) in definitions

@@ -39,7 +39,8 @@ end_scheduled_for = case when p.end_at is null then s.end_scheduled_for else p.e
                                when p.other_at is null then s.success_started_at else p.other_started_at end,
        other_at = case when p.success_at is null then s.other_at else coalesce(p.other_at, s.success_at) end,
        other_id = case when p.success_at is null then s.other_id else coalesce(p.other_id, s.success_id) end,
-       run_count = s.run_count + coalesce(p.runs, 0), last_error = coalesce(p.error, s.last_error)
+       run_count = s.run_count + coalesce(p.runs, 0), last_error = coalesce(p.error, s.last_error),
+       last_failure_at = greatest(s.last_failure_at, p.failed_at)
 
 -- disabled --
 -- Whether the job of an occurrence `o` is disabled: then nobody goes on with what is nobody's.

@@ -138,7 +138,6 @@ class Queries:
     rewind_pauses: str
     rewind: str
     spans: str
-    last_failures: str
     job_key: str
     job_named: str
     past_versions: str

@@ -441,7 +441,7 @@ delete from everytick.pause a
 -- Moves the watermark on under the lock that hold_plans took; the revision makes every older snapshot stale.
 update everytick.job_state s
    set revision = s.revision + 1, woken = p.woken, watermark = p.watermark, wake_at = p.wake_at,
-       next_run_at = p.next_run_at, plan_token = $21,
+       next_run_at = p.next_run_at, plan_token = $22,
        «moved_on»,
        «noted_ends»
   from (select u.job, everytick.throughout($2, u.woken) as woken, everytick.throughout($3, u.watermark) as watermark,
@@ -458,14 +458,15 @@ update everytick.job_state s
                everytick.throughout($15, u.other_started_at) as other_started_at,
                everytick.throughout($16, u.other_at) as other_at, everytick.throughout($17, u.other_id) as other_id,
                everytick.throughout($18, u.next_run_at) as next_run_at,
-               everytick.throughout($19, u.runs) as runs, everytick.throughout($20, u.error) as error
+               everytick.throughout($19, u.runs) as runs, everytick.throughout($20, u.error) as error,
+               everytick.throughout($21, u.failed_at) as failed_at
           from unnest($1::int[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::bool[], $6::timestamptz[],
                       $7::timestamptz[], $8::timestamptz[], $9::uuid[], $10::timestamptz[], $11::timestamptz[],
                       $12::timestamptz[], $13::uuid[], $14::timestamptz[], $15::timestamptz[], $16::timestamptz[],
-                      $17::uuid[], $18::timestamptz[], $19::bigint[], $20::text[])
+                      $17::uuid[], $18::timestamptz[], $19::bigint[], $20::text[], $21::timestamptz[])
                u(job, woken, watermark, wake_at, rescheduled, end_scheduled_for, end_started_at, end_at, end_id,
                  success_scheduled_for, success_started_at, success_at, success_id, other_scheduled_for,
-                 other_started_at, other_at, other_id, next_run_at, runs, error)) p
+                 other_started_at, other_at, other_id, next_run_at, runs, error, failed_at)) p
  where s.job = p.job and s.job = any(array(select unnest($1::int[])));
 
 -- settle_plain --
@@ -522,7 +523,8 @@ with moment as materialized (
                   (array_agg(w.ended_at order by w.seq desc) filter (where w.well))[2] as other_at,
                   (array_agg(w.id order by w.seq desc) filter (where w.well))[2] as other_id,
                   count(*) filter (where w.ended_at is not null and w.started_at is not null) as runs,
-                  (array_agg(w.error order by w.seq desc) filter (where w.error is not null))[1] as error
+                  (array_agg(w.error order by w.seq desc) filter (where w.error is not null))[1] as error,
+                  max(w.failed_at) as failed_at
              from everytick.wake w
             where w.job = p.job) f
 ), line as materialized (
@@ -730,7 +732,9 @@ update everytick.occurrence o set status = 1
 -- before an attempt began: as one that had started before (4), or never (5). Its node is then that of the last attempt.
 -- The lateral lock and the array of keys find each row by its key whatever the statistics say. A column that is
 -- null throughout may be left out, as unnest fills it up; one that is the same throughout may be sent as one value.
--- An end that is awaited wakes its job, as the row says under its lock; another one only leaves a fact for the next plan.
+-- An end that is awaited wakes its job, as the row says under its lock; another one only leaves a fact for the next plan,
+-- and so does an attempt that failed. The hundredth of a task wakes the job, so that a plan folds them in:
+-- retries without an end leave no more than a hundred.
 with sent as (
     select s.occurrence, everytick.throughout($2, s.fence) as fence, everytick.throughout($3, s.number) as number,
            everytick.throughout($4, s.move) as move, everytick.throughout($5, s.status) as status,
@@ -792,6 +796,10 @@ with sent as (
        set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at,
            error = excluded.error
      where a.status < 2
+    returning a.occurrence, a.number, a.status, a.ended_at
+), failed as (
+    select occurrence, max(ended_at) as at, bool_or(number % 100 = 0) as is_hundredth
+      from try where status in (3, 4) group by occurrence
 ), moved as (
     update everytick.occurrence o
        set status = h.status, number = h.number, lost = coalesce(h.lost, 0),
@@ -811,12 +819,16 @@ with sent as (
      where h.move is not null and o.seq = h.occurrence and o.seq = any(array(select occurrence from held))
     returning o.seq, o.job, h.move, h.owed, h.awaited, h.failure, o.status, o.scheduled_for, o.started_at, o.ended_at,
               o.updated_at, o.id, o.needs
+), told as (
+    select m.*, f.at as failed_at, (m.awaited and m.move in (2, 3)) or coalesce(f.is_hundredth, false) as wakes
+      from moved m left join failed f on f.occurrence = m.seq
+     where m.move = 3 or (m.move = 2 and m.awaited) or f.at is not null
 ), woken as (
-    insert into everytick.wake (job, at, wakes, needs, scheduled_for, started_at, ended_at, well, id, error)
-    select job, updated_at, awaited, case when awaited then «needs_of_job» end, case when move = 3 then scheduled_for end,
+    insert into everytick.wake (job, at, wakes, needs, scheduled_for, started_at, ended_at, well, id, error, failed_at)
+    select job, updated_at, wakes, case when wakes then «needs_of_job» end, case when move = 3 then scheduled_for end,
            case when move = 3 then started_at end, case when move = 3 then ended_at end, move = 3 and status in (4, 5),
-           case when move = 3 then id end, failure
-      from moved m where move = 3 or (move = 2 and awaited)
+           case when move = 3 then id end, failure, failed_at
+      from told m
      order by seq
 ), owed as (
     insert into everytick.report (needs, ended_at, occurrence) select needs, ended_at, seq from moved where owed
@@ -1407,18 +1419,6 @@ select * from everytick.attempt where occurrence = $1 order by task, number;
 -- Returns the spans of a job that touch `(after, through]`, in order.
 select * from everytick.span where job = $1 and through_at > $2 and after_at < $3 order by seq;
 
--- last_failures --
--- Returns when an attempt of each of these jobs last failed or timed out, remembered or to be seen.
-select j.id, greatest(f.at, g.at) as at
-  from everytick.job j
-  left join (select o.job, max(a.ended_at) as at
-               from everytick.attempt a
-               join everytick.occurrence o on o.seq = a.occurrence
-              where a.status in (3, 4)
-              group by o.job) f on f.job = j.seq
-  left join lateral (select g.at from everytick.forgotten_failure g where g.job = j.seq offset 0) g on true
- where j.id = any($1::text[]) and (f.at is not null or g.at is not null);
-
 -- job_key --
 -- Returns the inner key of a job.
 select seq from everytick.job where id = $1;
@@ -1496,7 +1496,7 @@ update everytick.job_state
    set watermark = greatest(watermark, $2), revision = revision + 1,
        end_scheduled_for = coalesce($3, end_scheduled_for), end_started_at = coalesce($4, end_started_at),
        end_at = coalesce($5, end_at), end_id = coalesce($6, end_id), run_count = run_count + $7,
-       last_error = coalesce($8, last_error)
+       last_error = coalesce($8, last_error), last_failure_at = greatest(last_failure_at, $9)
  where job = $1;
 
 -- record_success --
@@ -1580,8 +1580,7 @@ select s.job, s.id, s.undefined_since
 
 -- prune --
 -- Forgets ended occurrences that their job's retention no longer keeps, with their runs and attempts, and returns
--- how many: never a live one, never the newest `keep_last` of a job, never one whose report is due. When an attempt
--- among them last failed is remembered.
+-- how many: never a live one, never the newest `keep_last` of a job, never one whose report is due.
 with old as materialized (
     select o.seq, o.id, s.job
       from everytick.job_state s
@@ -1600,14 +1599,6 @@ with old as materialized (
      limit $1
 ), attempts as (
     delete from everytick.attempt where occurrence = any(array(select seq from old))
-    returning occurrence, status, ended_at
-), failed as (
-    insert into everytick.forgotten_failure as f (job, at)
-    select old.job, max(a.ended_at)
-      from attempts a join old on old.seq = a.occurrence
-     where a.status in (3, 4) and a.ended_at is not null
-     group by old.job order by old.job
-    on conflict (job) do update set at = greatest(f.at, excluded.at)
 ), runs as (
     delete from everytick.task_run where occurrence = any(array(select seq from old))
 ), keys as (
@@ -1683,7 +1674,10 @@ delete from everytick.span where job = $1 and through_at > $2;
 
 -- rewind_wakes --
 -- What was to be looked at beyond this moment is to be looked at now.
-update everytick.wake set at = $2, ended_at = case when ended_at > $2 then $2 else ended_at end where job = $1 and at > $2;
+update everytick.wake
+   set at = $2, ended_at = case when ended_at > $2 then $2 else ended_at end,
+       failed_at = case when failed_at > $2 then $2 else failed_at end
+ where job = $1 and at > $2;
 
 -- rewind_pauses --
 -- Lets a pause that begins beyond this moment begin now.
@@ -1695,6 +1689,7 @@ update everytick.job_state s
    set watermark = least($2, (select min(p.after_at) from everytick.span p where p.job = $1 and p.through_at > $2)),
        first_version = s.version,
        reschedule_made_at = case when s.reschedule_made_at > $2 then $2 else s.reschedule_made_at end,
-       end_at = case when s.end_at > $2 then $2 else s.end_at end
+       end_at = case when s.end_at > $2 then $2 else s.end_at end,
+       last_failure_at = case when s.last_failure_at > $2 then $2 else s.last_failure_at end
  where s.job = $1 and s.watermark > $2
 returning true;

@@ -6,6 +6,7 @@ from datetime import datetime
 from everytick.domain.fired import Fired, FiredRun
 from everytick.domain.needs import needs_in
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.steps import failed_at
 from everytick.errors import NotFound
 from everytick.stores.beginnings import own_overrides
 from everytick.stores.postgres import rows
@@ -43,7 +44,8 @@ class Recording(Jobs):
             begun = sum(1 for run in new if run.ended_at is not None and run.started_at is not None)
             failure = next((run.failure for run in reversed(ended) if run.failure is not None), None)
             last = _end(ended[-1]) if ended else [None] * 4
-            await db.execute(self._sql.record_watermark, job, through, *last, begun, rows.text(failure))
+            failed = failed_at(row for run in new for row in run.rows)
+            await db.execute(self._sql.record_watermark, job, through, *last, begun, rows.text(failure), failed)
             for run in [run for run in ended if run.creation.status in _WELL][-2:]:
                 await db.execute(self._sql.record_success, job, *_end(run))
             for owner in {run.owner for run in fired.runs if run.owner is not None}:

@@ -31,6 +31,7 @@ class Ends:
     other: tuple[object, ...] = _NO_END
     runs: int = 0
     error: str | None = None
+    failed_at: datetime | None = None
 
     def note(self, row: Row, well: bool) -> None:
         """Keep what a row tells of an end."""
@@ -139,6 +140,8 @@ class Settling(Base):
             if row["ended_at"] is not None:
                 each.ends.note(row, row["well"])
                 each.ends.error = row["error"] or each.ends.error
+            if row["failed_at"] is not None:
+                each.ends.failed_at = max(each.ends.failed_at or row["failed_at"], row["failed_at"])
 
     async def _move_occurrences(self, db: Connection, held: Sequence[Held], moved: "Moves") -> None:
         now = held[0].now
@@ -240,4 +243,5 @@ def settled_row(held: Held) -> tuple[object, ...]:
         plan.next_run,
         held.ends.runs or None,
         held.ends.error,
+        held.ends.failed_at,
     )

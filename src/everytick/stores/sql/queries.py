@@ -19,7 +19,6 @@ class ColdQueries:
     purge_adjustments: Statement
     purge_pauses: Statement
     purge_spans: Statement
-    purge_failure: Statement
     purge_wakes: Statement
     purge_versions: Statement
     purge_state: Statement
@@ -32,7 +31,7 @@ class ColdQueries:
     def belonging_to_a_job(self) -> tuple[Statement, ...]:
         """What deletes a job without occurrences: its rows in every table, the job itself last."""
         kept = self.purge_requests, self.purge_keys, self.purge_adjustments, self.purge_pauses, self.purge_spans
-        return *kept, self.purge_failure, self.purge_wakes, self.purge_versions, self.purge_state, self.purge_job
+        return *kept, self.purge_wakes, self.purge_versions, self.purge_state, self.purge_job
 
 
 def cold_queries(package: str, dialect: Dialect) -> ColdQueries:

@@ -29,10 +29,6 @@ delete from {schema}.pause where job = :job_key;
 -- Forgets which instants of a job did not run.
 delete from {schema}.span where job = :job_key;
 
--- purge_failure --
--- Forgets when the job last failed.
-delete from {schema}.forgotten_failure where job = :job_key;
-
 -- purge_state --
 -- Forgets where a job stands.
 delete from {schema}.job_state where job = :job_key;

@@ -38,5 +38,5 @@ def rewind(transaction: Transaction, key: int) -> bool:
         return False
     transaction.execute(Q.undo_spans, (key, now))
     transaction.execute(Q.rewind_pauses, (now, key, now))
-    transaction.execute(Q.rewind, (now if undone_after is None else min(now, undone_after), now, now, key))
+    transaction.execute(Q.rewind, (now if undone_after is None else min(now, undone_after), now, now, now, key))
     return True

@@ -103,12 +103,6 @@ def spans(connection: sqlite3.Connection, job_id: str, after: datetime, through:
     return [rows.span(row) for row in connection.execute(Q.spans, (job[0], micros(after), micros(through)))]
 
 
-def last_failures(connection: sqlite3.Connection, job_ids: Collection[str]) -> dict[str, datetime]:
-    """Return when an attempt of each of these jobs last failed or timed out, if one ever did."""
-    found = connection.execute(Q.last_failures, (json.dumps(list(job_ids)),))
-    return {id_: rows.moment(at) for id_, at in found}
-
-
 def editions(
     connection: sqlite3.Connection,
     definitions: Definitions,
@@ -153,7 +147,6 @@ def forgettable(connection: sqlite3.Connection, now: int, limit: int, after: int
 def forget(transaction: Transaction, handles: Sequence[int]) -> int:
     """Forget these occurrences with their runs and attempts, and return how many there still were."""
     asked = (json.dumps(handles),)
-    transaction.execute(Q.remember_failures, asked)
     transaction.execute(Q.forget_attempts, asked)
     transaction.execute(Q.forget_runs, asked)
     transaction.execute(Q.forget_keys, asked)

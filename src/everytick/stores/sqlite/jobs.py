@@ -228,6 +228,7 @@ def _records(
                 row[19],
                 row[21],
                 row[22],
+                rows.moment_or_none(row[23]),
             )
     return records
 

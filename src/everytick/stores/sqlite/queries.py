@@ -85,6 +85,7 @@ class Queries:
     note_end: str
     count_runs: str
     note_failure: str
+    note_failed_attempt: str
     note_last_ends: str
     note_last_successes: str
     note_last_good_ends: str
@@ -157,8 +158,6 @@ class Queries:
     last_kept: str
     aged_of_job: str
     last_of_jobs: str
-    last_failures: str
-    remember_failures: str
     forget_attempts: str
     forget_runs: str
     forget_keys: str

@@ -68,7 +68,7 @@ update pause set since_at = ? where job = ? and since_at > ?;
 -- The job is decided through this moment, by its newest definition from then on.
 update job_state
    set watermark = ?, oldest_edition = version, rescheduled_at = min(rescheduled_at, ?),
-       last_end_at = min(last_end_at, ?)
+       last_end_at = min(last_end_at, ?), last_failure_at = min(last_failure_at, ?)
  where job = ?;
 
 -- due_jobs --
@@ -522,6 +522,10 @@ update job_state set run_count = run_count + ? where id = ?;
 -- What the last failure of the job said.
 update job_state set last_error = ? where id = ?;
 
+-- note_failed_attempt --
+-- When an attempt of the job last failed, also one that is tried again.
+update job_state set last_failure_at = max(coalesce(last_failure_at, 0), ?) where id = ?;
+
 -- wake_jobs_of --
 -- The jobs of those among these that somebody waits for are looked at again, as often as one ended or was parked.
 update job_state set woken = woken + e.count, wake_at = ?
@@ -656,7 +660,7 @@ select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.ret
        s.last_end_started_at, s.last_end_at, s.last_end_id, s.last_success_for, s.last_success_started_at,
        s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at, s.run_count, s.last_error, j.name,
        s.needs, coalesce((select group_concat(d.reason, '; ') from parked_definition d where d.job = s.job),
-                         s.parked_reason)
+                         s.parked_reason), s.last_failure_at
   from job j join job_state s on s.job = j.job where j.id in (select value from json_each(?));
 
 -- jobs_by_name --
@@ -665,7 +669,7 @@ select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.ret
        s.last_end_started_at, s.last_end_at, s.last_end_id, s.last_success_for, s.last_success_started_at,
        s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at, s.run_count, s.last_error, j.name,
        s.needs, coalesce((select group_concat(d.reason, '; ') from parked_definition d where d.job = s.job),
-                         s.parked_reason)
+                         s.parked_reason), s.last_failure_at
   from job j join job_state s on s.job = j.job where j.removed_at is null or ? order by j.name;
 
 -- running_pauses --
@@ -907,25 +911,6 @@ select seq from occurrence indexed by occurrence_ended
 -- last_of_jobs --
 -- The last of as many jobs as are looked through at once; none if there are fewer.
 select job from job where job > ? order by job limit 1 offset ?;
-
--- last_failures --
--- When an attempt of each of these jobs last failed or timed out, remembered or to be seen.
-select j.id, max(f.at)
-  from (select job, at from forgotten_failure
-        union all
-        select o.job, a.ended_at from attempt a indexed by attempt_failed join occurrence o on o.seq = a.occurrence
-         where a.status in (3, 4)) f
-  join job j on j.job = f.job
- where j.id in (select value from json_each(?)) and f.at is not null
- group by j.id;
-
--- remember_failures --
--- What is about to be forgotten leaves behind when it last failed.
-insert into forgotten_failure (job, at)
-select o.job, max(a.ended_at) from attempt a join occurrence o on o.seq = a.occurrence
- where a.occurrence in (select value from json_each(?)) and a.status in (3, 4) and a.ended_at is not null
- group by o.job
-    on conflict (job) do update set at = max(at, excluded.at);
 
 -- forget_attempts --
 -- With their occurrence its attempts are forgotten.

@@ -6,6 +6,7 @@ from everytick.domain.fired import Fired, FiredRun
 from everytick.domain.job import Job
 from everytick.domain.needs import needs_in
 from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.steps import failed_at
 from everytick.errors import NotFound
 from everytick.stores.beginnings import own_overrides
 from everytick.stores.definitions import read_definition
@@ -50,6 +51,8 @@ def record(transaction: Transaction, job_id: str, fired: Fired) -> list[int | No
     execute(Q.count_runs, (begun - len(ends[-1:]), job_id))
     for failure in [run.failure for _, _, run in ends if run.failure is not None][-1:]:
         execute(Q.note_failure, (failure, job_id))
+    if (failed := failed_at(row for run in made for row in run.rows)) is not None:
+        execute(Q.note_failed_attempt, (micros(failed), job_id))
     good = [seq for _, seq, run in ends if run.creation.status in _WELL]
     for seq in good[-2:]:
         execute(Q.note_last_successes, (json.dumps([seq]),))

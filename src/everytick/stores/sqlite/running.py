@@ -14,7 +14,7 @@ from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus, may_move
-from everytick.domain.steps import OccurrenceSnapshot, Row, RunState, Step, rules_of, runs_of
+from everytick.domain.steps import OccurrenceSnapshot, Row, RunState, Step, failed_at, rules_of, runs_of
 from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Orders
 from everytick.stores.sqlite import nodes, rows
 from everytick.stores.sqlite.bulk import Bulk, in_order
@@ -312,6 +312,7 @@ class _Writing:
         self._last_ends: dict[str, int] = {}
         self._more_ends: dict[str, int] = {}
         self._failures: dict[str, str] = {}
+        self._failed_at: dict[str, datetime] = {}
         self._last_good_ends: dict[str, int] = {}
         self._good_ends_before: dict[str, int] = {}
         self._wakes: list[int] = []
@@ -320,7 +321,7 @@ class _Writing:
     def advance(self, claim: Claim, step: Step, *, may_be_plain: bool) -> None:
         """Take a step that is not the last."""
         self._advances.append(_advanced(claim, step, self._now))
-        self._add_rows(claim.handle, step, NEVER, may_be_plain=may_be_plain)
+        self._add_rows(claim, step, NEVER, may_be_plain=may_be_plain)
         if step.resume_at is not None:
             self._wakes.append(claim.handle)
         self._rings |= step.resume_at is not None or step.release
@@ -330,7 +331,7 @@ class _Writing:
         after, handle, job_id = step.after, claim.handle, claim.snapshot.job_id
         assert after.ended_at is not None, f"{claim.occurrence.id} has ended and does not say when"
         ended_at = micros(after.ended_at)
-        self._add_rows(handle, step, ended_at, may_be_plain=may_be_plain)
+        self._add_rows(claim, step, ended_at, may_be_plain=may_be_plain)
         if job_id in self._last_ends:
             self._more_ends[job_id] = self._more_ends.get(job_id, 0) + 1
         self._last_ends[job_id] = handle
@@ -348,9 +349,9 @@ class _Writing:
         else:
             self._ends.append(_ended(claim, step, ended_at, reports, self._now))
 
-    def _add_rows(self, handle: int, step: Step, ended_at: int, *, may_be_plain: bool) -> None:
+    def _add_rows(self, claim: Claim, step: Step, ended_at: int, *, may_be_plain: bool) -> None:
         """Take what a step says about tasks; `ended_at` is when the occurrence ended, if it did."""
-        places, end = step.after.rules.places, step.after.ended_at
+        handle, places, end = claim.handle, step.after.rules.places, step.after.ended_at
         for row in step.rows:
             over = ended_at if row.ended_at is end and end is not None else micros_or_never(row.ended_at)
             if may_be_plain and _is_first_success(row):
@@ -360,6 +361,9 @@ class _Writing:
                 self._first_successes.append((handle, row.task, places[row.task], began, over, text))
             else:
                 self._add_row(handle, places[row.task], row, over)
+        if (failed := failed_at(step.rows)) is not None:
+            job_id = claim.snapshot.job_id
+            self._failed_at[job_id] = max(self._failed_at.get(job_id, failed), failed)
 
     def _add_row(self, handle: int, place: int, row: Row, ended_at: int) -> None:
         columns = rows.run_columns(handle, row.task, place, row.run)
@@ -399,6 +403,7 @@ class _Writing:
             transaction.executemany(Q.note_good_end, [(handle, handle) for handle in last.values()])
         transaction.executemany(Q.count_runs, [(count, job_id) for job_id, count in self._more_ends.items()])
         transaction.executemany(Q.note_failure, [(text, job_id) for job_id, text in self._failures.items()])
+        transaction.executemany(Q.note_failed_attempt, [(micros(at), job_id) for job_id, at in self._failed_at.items()])
         woken = self._wake(transaction)
         transaction.rang |= self._rings or woken > 0
 

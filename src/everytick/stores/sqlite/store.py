@@ -375,10 +375,6 @@ class SqliteStore(ColdVerbs):
         """Return the spans of instants that did not run and touch `(after, through]`, in order."""
         return await self._ask(self._people, lambda reading: history.spans(reading, job_id, after, through))
 
-    async def last_failures(self, job_ids: Collection[str]) -> Mapping[str, datetime]:
-        """Return when an attempt of each of these jobs last failed or timed out, if one ever did."""
-        return await self._ask(self._people, lambda reading: history.last_failures(reading, job_ids))
-
     async def prune(self, limit: int = 1000) -> int:
         """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""
         now, after = self._clock.now(), self._pruned_through

@@ -86,6 +86,7 @@ create table everytick.job_state (
     next_run_at            timestamptz,
     run_count              bigint not null default 0,
     last_error             text,
+    last_failure_at        timestamptz,
     removed_at             timestamptz,
     removed_by             text not null default '',
     retire_at              timestamptz,
@@ -121,7 +122,8 @@ create index job_state_due on everytick.job_state (needs, wake_at, id) where wak
 create index job_state_undefined on everytick.job_state (job) where undefined_since is not null;
 
 -- What makes a job worth another look: appended by endings and by people, so that an ending takes no lock
--- on its job; a plan folds what it finds here into job_state. An ending says whose it was; one that nobody waits for
+-- on its job; a plan folds what it finds here into job_state. An ending says whose it was, and failed_at when an attempt
+-- failed, at an end or before a retry. An ending that nobody waits for
 -- wakes nobody and is here for the next plan. Those that wake have the needs of their job, so that what nobody can plan
 -- now is not in the way of other jobs.
 create table everytick.wake (
@@ -136,6 +138,7 @@ create table everytick.wake (
     well          boolean,
     id            uuid,
     error         text,
+    failed_at     timestamptz,
     primary key (job, seq)
 );
 
@@ -325,14 +328,6 @@ create table everytick.attempt (
     primary key (occurrence, task, number)
 );
 
-create index attempt_failed on everytick.attempt (occurrence) where status in (3, 4);
-
--- When an attempt of a job last failed, as far as its occurrence was forgotten.
-create table everytick.forgotten_failure (
-    job integer primary key,
-    at  timestamptz not null
-);
-
 -- One write per node and beat, in place. Beats count signs of life: whether a node is silent is judged by those who watch
 -- this number, on their own clocks. 0 says that it has left.
 create table everytick.node (
@@ -369,6 +364,7 @@ select j.seq as job, j.id, j.name, j.created_at, s.needs, s.version, s.first_ver
        s.woken + w.facts as woken,
        coalesce(w.at, s.wake_at) as wake_at, s.next_run_at,
        s.run_count + w.runs as run_count, coalesce(w.error, s.last_error) as last_error,
+       greatest(s.last_failure_at, w.failed_at) as last_failure_at,
        coalesce(e.scheduled_for, s.end_scheduled_for) as end_scheduled_for,
        case when e.ended_at is null then s.end_started_at else e.started_at end as end_started_at,
        coalesce(e.ended_at, s.end_at) as end_at,
@@ -387,7 +383,8 @@ select j.seq as job, j.id, j.name, j.created_at, s.needs, s.version, s.first_ver
   join everytick.job_state s on s.job = j.seq
   cross join lateral (select count(*) filter (where wakes) as facts, max(at) filter (where wakes) as at,
                              count(*) filter (where ended_at is not null and started_at is not null) as runs,
-                             (array_agg(error order by seq desc) filter (where error is not null))[1] as error
+                             (array_agg(error order by seq desc) filter (where error is not null))[1] as error,
+                             max(failed_at) as failed_at
                         from everytick.wake where job = j.seq) w
   left join lateral (select * from everytick.wake where job = j.seq and ended_at is not null
                       order by seq desc limit 1) e on true
@@ -406,6 +403,7 @@ select v.id, v.name, d.kind, d.schedule, d.enabled and v.removed_at is null as e
        case when d.enabled and v.removed_at is null and (p.seq is null or p.until is not null)
             then v.next_run_at end as next_run,
        v.end_started_at as last_run, v.end_at as last_end, v.success_at as last_success,
+       v.last_failure_at as last_failure,
        v.run_count, v.last_error,
        (select max(o.created_at) from everytick.occurrence o where o.job = v.job and o.status not in (9, 10))
            as last_enqueued,

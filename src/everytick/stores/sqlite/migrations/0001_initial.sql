@@ -68,6 +68,7 @@ create table job_state (
   next_run_at integer,
   run_count integer not null default 0,
   last_error text,
+  last_failure_at integer,
   retire_at integer,
   undefined_since integer,
   rescheduled_at integer,
@@ -279,14 +280,6 @@ create table attempt (
   primary key (occurrence, task, number)
 ) strict, without rowid;
 
-create index attempt_failed on attempt (occurrence) where status in (3, 4);
-
--- When an attempt of a job last failed, as far as its occurrence was forgotten.
-create table forgotten_failure (
-  job integer primary key references job,
-  at integer not null
-) strict;
-
 -- beats counts signs of life: whether a node is silent is judged by those who watch this number, on their own clocks.
 -- 0 says that it has left.
 create table node (
@@ -325,6 +318,7 @@ select j.id, j.name, v.kind, v.schedule, v.enabled and j.removed_at is null as e
        «utc s.last_end_started_at» as last_run,
        «utc s.last_end_at» as last_end,
        «utc s.last_success_at» as last_success,
+       «utc s.last_failure_at» as last_failure,
        s.run_count, s.last_error,
        (select «utc max(o.created_at)»
           from occurrence o where o.job = j.job and o.status not in (9, 10)) as last_enqueued,
@@ -442,7 +436,7 @@ create trigger jobs_are_switched instead of update on jobs begin
          (old.id, old.name, old.kind, old.schedule, old.version, old.revision)
       or (new.paused_since, new.paused_until, new.next_run, new.last_run, new.last_end, new.last_success) is not
          (old.paused_since, old.paused_until, old.next_run, old.last_run, old.last_end, old.last_success)
-      or (new.run_count, new.last_error) is not (old.run_count, old.last_error)
+      or (new.last_failure, new.run_count, new.last_error) is not (old.last_failure, old.run_count, old.last_error)
       or (new.last_enqueued, new.watermark, new.removed_at, new.parked_reason, new.created_at, new.updated_at) is not
          (old.last_enqueued, old.watermark, old.removed_at, old.parked_reason, old.created_at, old.updated_at);
   select raise(abort, 'enabled and paused of a job are true or false')
