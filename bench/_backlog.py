@@ -33,7 +33,7 @@ insert into occurrence (id, job, version, scheduled_for, status, cause, priority
 select randomblob(16), 1 + n % :jobs, 1, at, 0, 0, 0, 0, at, at, at, at, at, '', 'on time' from o
 """
 COUNTS = """
-select (select count(*) from {schema}occurrence where status = 4), (select count(*) from {schema}task_run),
+select (select count(*) from {schema}occurrence where status = 10), (select count(*) from {schema}task_run),
        (select count(*) from {schema}attempt)
 """
 UNPLANNED = "select count(*) from {schema}job_state where wake_at <= {now}"

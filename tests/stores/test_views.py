@@ -278,7 +278,7 @@ async def test_what_is_not_so_cannot_be_stored(beside: tuple[SqlStore, Person]) 
     await plan_once(store)
     versions = "job_version" if store.address.kind == "sqlite" else "definition"
     for sql, sentence in (
-        ("update occurrence set status = 12", "check|CHECK"),
+        ("update occurrence set status = 18", "check|CHECK"),
         ("update occurrence set cause = 6", "check|CHECK"),
         (f"update {versions} set enabled = not enabled", "a version never changes"),
         (f"insert into {versions} select * from {versions}", "unique|UNIQUE"),

@@ -9,12 +9,14 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import TypeVar, get_type_hints
 
+from everytick.domain.codes import IN_SQL
 from everytick.domain.values import value
 
 T = TypeVar("T")
 
 _NAME = re.compile(r"^-- (?P<name>[a-z_]+) --$", re.MULTILINE)
 _TABLE = re.compile(r"^create table ([\w.]+)", re.MULTILINE)
+_CODE = re.compile(r"\{([a-z_.]+)\}")
 _MIGRATION = re.compile(r"(?P<number>\d{4})_(?P<name>\w+)\.sql")
 
 
@@ -54,8 +56,13 @@ def bind_queries(kind: type[T], text: str, where: str) -> T:
         raise ImportError(f"{where}: missing queries {missing}, unused queries {unused}: {kind.__name__} declares them")
     bound = kind()
     for name, query in found.items():
-        setattr(bound, name, query)
+        setattr(bound, name, with_codes(query))
     return bound
+
+
+def with_codes(text: str) -> str:
+    """Return the text with codes in the place of their names, as in `status = {pending}`; other braces stay."""
+    return _CODE.sub(lambda named: str(IN_SQL.get(named[1], named[0])), text)
 
 
 def split_queries(text: str, where: str) -> dict[str, str]:

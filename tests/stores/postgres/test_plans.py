@@ -44,7 +44,7 @@ insert into request_key (job, cause, key, nth, call, id) select job, cause, key,
 insert into wake (job, at, wakes, needs, scheduled_for, started_at, ended_at, well)
 select seq, '2026-01-01', seq % 1000 = 0, '', '2026-01-01', '2026-01-01', '2026-01-01', true from job;
 insert into span (job, status, why, detail, after_at, through_at, version, count)
-select seq, 9, 'missed', '', '2026-01-01', '2026-01-02', 1, 1 from job;
+select seq, 15, 'missed', '', '2026-01-01', '2026-01-02', 1, 1 from job;
 insert into occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, early,
                         created_at, updated_at, needs)
 select ('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, 1 + n % {JOBS}, 1, at, 0, 0, 0, false, at,
@@ -54,11 +54,11 @@ select ('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, 1 + n % {JO
           from generate_series(1, {OCCURRENCES}) n) o
 """
 END = f"""
-update occurrence set status = 4, fence = 2, number = 1, ended_at = scheduled_for where seq < {OCCURRENCES} * 0.995;
+update occurrence set status = 10, fence = 2, number = 1, ended_at = scheduled_for where seq < {OCCURRENCES} * 0.995;
 insert into task_run (occurrence, task, status, attempts, retries, out_of_time)
-select seq, 'main', 2, 1, 0, false from occurrence where status = 4;
-insert into attempt (occurrence, task, number, status) select seq, 'main', 1, 2 from occurrence where status = 4;
-insert into report select needs, ended_at, seq from occurrence where status = 4 and seq % 3 = 0
+select seq, 'main', 2, 1, 0, false from occurrence where status = 10;
+insert into attempt (occurrence, task, number, status) select seq, 'main', 1, 2 from occurrence where status = 10;
+insert into report select needs, ended_at, seq from occurrence where status = 10 and seq % 3 = 0
 """
 
 WHOLE = {
@@ -183,7 +183,7 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
     "fold_wakes": (keys,),
     "create_occurrences": (START, ids, keys, *[None] * 17),
     "hold_occurrences": (ids, keys, times, keys),
-    "end_unowned": (ids, [4] * BATCH, [""] * BATCH, START),
+    "end_unowned": (ids, [10] * BATCH, [""] * BATCH, START),
     "settle_plans": (keys, keys, times, times, *[None] * 13, times, None, None, None, 1),
     "settle_plain": (keys, keys, times, times, None, times, 1),
     "foretell": (keys, times),
@@ -214,7 +214,7 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
     "claim": ("node", ["", "code:shop"], BATCH, [], False, 1),
     "ripen": (["", "code:shop"],),
     "runs": (keys,),
-    "commit_steps": (keys, keys, keys, [3] * BATCH, [4] * BATCH, *[None] * 26, keys),
+    "commit_steps": (keys, keys, keys, [3] * BATCH, [10] * BATCH, *[None] * 26, keys),
     "commit_plain": (keys, keys, keys, [True] * BATCH, ["main"] * BATCH, times, times, None, None, keys),
     "step_marks": (keys,),
     "claims_of": (keys, "node"),
@@ -228,7 +228,7 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
     "history": ([], None, None, None, START, UUID(int=0), 101),
     "existing": (ids,),
     "past_versions": (keys, times, [9] * BATCH, 17),
-    "history_of": ([4], 0, None, None, START, UUID(int=0), 101, "7"),
+    "history_of": ([10], 0, None, None, START, UUID(int=0), 101, "7"),
 }
 """Queries that are asked in batches, with a batch as it comes; the server then plans for exactly these values."""
 

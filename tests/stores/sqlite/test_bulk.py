@@ -101,7 +101,7 @@ async def test_what_has_ended_says_when_and_nothing_else_does(opened: SqliteStor
     await put(opened, job())
     insert = """insert into occurrence (id, job, version, scheduled_for, status, cause, late, ended_at, created_at,
                                         updated_at, priority, needs) values (x'00', 1, 1, 0, ?, 0, 0, ?, 0, 0, 0, '')"""
-    for status, ended_at in ((4, None), (1, 5)):
+    for status, ended_at in ((10, None), (1, 5)):
         with pytest.raises(sqlite3.IntegrityError, match="CHECK"):
             sql.execute(insert, (status, ended_at))
 

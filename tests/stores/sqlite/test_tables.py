@@ -7,38 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from everytick.domain.codes import ATTEMPT_CODE
 from everytick.domain.config import Level, overrides
 from everytick.domain.facts import Amend, Trigger, adjustment_of
 from everytick.domain.payload import payload
-from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
+from everytick.domain.statuses import AttemptStatus
 from everytick.stores.base import Commit, NodeScope
-from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.queries import Q, Queries
 from everytick.stores.sqlite.store import SqliteStore
 from everytick.stores.sqlite.writer import Transaction
 from tests.stores.acting import FAILED, job, occurrences, plan_once, put, run_one
 from tests.stores.clock import ManualClock
-
-
-@pytest.mark.parametrize(
-    ("table", "names"),
-    [
-        ("occurrence_status", rows.STATUSES),
-        ("run_status", rows.RUN_STATUSES),
-        ("attempt_status", rows.ATTEMPT_STATUSES),
-        ("cause", rows.CAUSES),
-    ],
-)
-def test_the_numbers_in_the_file_are_those_of_the_code(
-    sql: sqlite3.Connection, table: str, names: tuple[str, ...]
-) -> None:
-    assert sql.execute(f"select code, name from {table} order by code").fetchall() == list(enumerate(map(str, names)))
-
-
-def test_every_status_has_a_number() -> None:
-    assert set(rows.STATUSES) == set(OccurrenceStatus)
-    assert set(rows.RUN_STATUSES) == set(RunStatus)
-    assert set(rows.ATTEMPT_STATUSES) == set(AttemptStatus)
 
 
 async def test_people_read_views_in_words(opened: SqliteStore, sql: sqlite3.Connection, clock: ManualClock) -> None:
@@ -101,12 +80,12 @@ async def test_an_attempt_that_has_ended_is_never_overwritten(
 
     def write(transaction: Transaction) -> None:
         for status in (AttemptStatus.RUNNING, AttemptStatus.FAILED, AttemptStatus.SUCCESS, AttemptStatus.RUNNING):
-            code = rows.ATTEMPT_CODE[status]
+            code = ATTEMPT_CODE[status]
             transaction.execute(Q.write_attempt, ("main", 1, 0, code, 0, None, str(status), handle))
 
     await opened._write(write)
     found = sql.execute("select status, error from attempt").fetchall()
-    assert found == [(rows.ATTEMPT_CODE[AttemptStatus.FAILED], "failed")]
+    assert found == [(ATTEMPT_CODE[AttemptStatus.FAILED], "failed")]
 
 
 async def test_a_definition_that_cannot_be_read_is_parked_and_harms_no_other(

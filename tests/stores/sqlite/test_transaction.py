@@ -40,7 +40,7 @@ def ledger(sql: sqlite3.Connection) -> list[str]:
         ("attach ':memory:' as other", "attach a database"),
         ("detach other", "detach a database"),
         ("pragma query_only = 1", "use a pragma"),
-        ("update occurrence set status = 4", "change occurrence"),
+        ("update occurrence set status = 10", "change occurrence"),
         ("delete from main.job", "change job"),
         ("insert into node (id, beat_at) values ('ghost', 0)", "change node"),
         ("insert into migration values (9, '', '', '')", "change migration"),

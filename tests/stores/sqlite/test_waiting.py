@@ -25,7 +25,7 @@ async def _ready_beside_parked(opened: SqliteStore, sql: sqlite3.Connection, clo
     sql.execute(
         f"with recursive n(i) as (select 1 union all select i + 1 from n where i < {PARKED})"
         f" insert into occurrence (id, status, line_at, ready_at, later, {columns})"
-        f" select randomblob(16), 2, line_at - 1, ready_at + 3600000000, 1, {columns} from occurrence, n"
+        f" select randomblob(16), 3, line_at - 1, ready_at + 3600000000, 1, {columns} from occurrence, n"
     )
     sql.execute("analyze")
     assert ready_at is not None

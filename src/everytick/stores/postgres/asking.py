@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from everytick.domain.codes import CAUSE_CODE, STATUSES
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import Request
@@ -20,7 +21,7 @@ from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, occurrence_key
 from everytick.stores.postgres.door import Connection, Locked, patiently
 from everytick.stores.postgres.lending import lent
-from everytick.stores.postgres.rows import CAUSE_CODE, STATUSES, Row
+from everytick.stores.postgres.rows import Row
 
 KEY_WITHIN = "5s"
 """So long a request waits for another one of its key whose transaction is still open."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from everytick.domain.codes import RUN_CODE
 from everytick.domain.steps import RunState, closed
 from everytick.errors import NotFound
 from everytick.stores.base import Claim
@@ -74,7 +75,7 @@ class Base:
             for row in begun:
                 kept = definitions.get((row["job"], row["version"]))
                 open_ = closed(None if kept is None else kept.rules, runs.get(row["seq"], {}), now)
-                over += [(row["seq"], task, rows.RUN_CODE[run.status]) for task, run in open_.items()]
+                over += [(row["seq"], task, RUN_CODE[run.status]) for task, run in open_.items()]
             await db.execute(self._sql.close_runs, *columns(over, 3), now)
         return ended
 

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from functools import partial
 
+from everytick.domain.codes import CAUSES, STATUSES
 from everytick.domain.config import Overrides
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.steps import NOT_STARTED, OccurrenceSnapshot, RunState, rules_of
 from everytick.stores.base import Claim, ClaimKey
 from everytick.stores.postgres.compiled import Kept
-from everytick.stores.postgres.rows import CAUSES, STATUSES, Row, read_overrides
+from everytick.stores.postgres.rows import Row, read_overrides
 
 PRIORITY, RIPE = 27, 31
 """Where a claim's priority stands, and whether the time of early ones has come."""

@@ -9,14 +9,14 @@ select j.seq as job_key, j.id as job_id, j.name, s.removed_at
 
 -- held_of_job --
 -- Returns how many occurrences of a job are in the hands of a node.
-select count(*)::int as held from {schema}.occurrence where job = :job_key and status < 4 and owner is not null;
+select count(*)::int as held from {schema}.occurrence where job = :job_key and status < {first_ended} and owner is not null;
 
 -- purgeable --
 -- Locks and returns occurrences of a job that no node holds, ended or not, up to twice the limit.
 with old as materialized (
-    select o.seq from {schema}.occurrence o where o.job = :job_key and o.status >= 4 limit :limit
+    select o.seq from {schema}.occurrence o where o.job = :job_key and o.status >= {first_ended} limit :limit
 ), live as materialized (
-    select o.seq from {schema}.occurrence o where o.job = :job_key and o.status < 4 and o.owner is null
+    select o.seq from {schema}.occurrence o where o.job = :job_key and o.status < {first_ended} and o.owner is null
      limit :limit for update
 )
 select seq as handle from old union all select seq from live;
@@ -46,7 +46,7 @@ delete from {schema}.job where seq = :job_key;
 with held as materialized (
     select o.owner, count(*)::int as holds, max(o.updated_at) as heard_at
       from {schema}.occurrence o
-     where o.status < 4 and o.owner is not null
+     where o.status < {first_ended} and o.owner is not null
      group by o.owner
 )
 select coalesce(n.id, h.owner) as node_id, coalesce(n.beat_at, h.heard_at) as beat_at, coalesce(h.holds, 0) as holds,
@@ -58,5 +58,5 @@ select coalesce(n.id, h.owner) as node_id, coalesce(n.beat_at, h.heard_at) as be
 -- Returns what is held past its deadline.
 select owner, seq as handle, fence, claim_token
   from {schema}.occurrence
- where status < 4 and owner is not null and deadline_at <= :now
+ where status < {first_ended} and owner is not null and deadline_at <= :now
  order by seq;

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from everytick.domain import facts
+from everytick.domain.codes import FIRST_ENDED, STATUS_CODE
 from everytick.domain.facts import ASKS, Fact, adjustment_of, request_of
 from everytick.domain.snapshots import ASKED_NOW, Adjustment
 from everytick.domain.statuses import OccurrenceStatus
@@ -21,7 +22,7 @@ from everytick.stores.postgres.asking import Asking
 from everytick.stores.postgres.base import lean_columns, occurrence_key
 from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.postgres.due import Due
-from everytick.stores.postgres.rows import FIRST_ENDED, STATUS_CODE, Row
+from everytick.stores.postgres.rows import Row
 from everytick.stores.postgres.settling import created_row
 
 

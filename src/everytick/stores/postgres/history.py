@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from everytick.domain import ids
+from everytick.domain.codes import CAUSE_CODE, STATUS_CODE
 from everytick.domain.decisions import Span
 from everytick.domain.occurrence import Occurrence, TaskRun
 from everytick.domain.snapshots import Edition
@@ -13,7 +14,6 @@ from everytick.stores.open_requests import as_asked
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, occurrence_key
 from everytick.stores.postgres.door import patiently
-from everytick.stores.postgres.rows import CAUSE_CODE, STATUS_CODE
 
 
 class History(Base):

@@ -1,8 +1,9 @@
 """What a stored occurrence tells about a step: a commit whose reply was lost is not a lost race."""
 
+from everytick.domain.codes import FIRST_ENDED
 from everytick.domain.steps import Step
 from everytick.stores.base import Claim
-from everytick.stores.postgres.rows import FIRST_ENDED, Row
+from everytick.stores.postgres.rows import Row
 
 
 def is_repeat(mark: Row | None, claim: Claim, step: Step) -> bool:

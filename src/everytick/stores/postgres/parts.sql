@@ -6,7 +6,7 @@ v.job, v.id, v.revision, v.woken, v.watermark, v.wake_at, v.first_version, v.ver
        v.reschedule_made_at, v.reschedule_to, v.reschedule_by, v.end_scheduled_for, v.end_started_at, v.end_at,
        v.end_id, v.success_scheduled_for, v.success_started_at, v.success_at, v.success_id,
        v.other_scheduled_for, v.other_started_at, v.other_at, v.other_id, v.narrowed_at,
-       exists (select from everytick.occurrence o where o.job = v.job and o.status < 4 offset 0) as is_active,
+       exists (select from everytick.occurrence o where o.job = v.job and o.status < {first_ended} offset 0) as is_active,
        exists (select from everytick.pause f where f.job = v.job offset 0) as has_pauses,
        exists (select from everytick.adjustment f where f.job = v.job offset 0) as has_adjustments,
 

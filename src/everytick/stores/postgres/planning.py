@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from everytick.domain.codes import CAUSE_CODE, STATUS_CODE
 from everytick.domain.decisions import Plan, put_off
 from everytick.domain.needs import needs_in
 from everytick.domain.snapshots import JobSnapshot
@@ -26,7 +27,7 @@ from everytick.stores.postgres.claims import place_in_line
 from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.postgres.due import IN_THE_WAY, Due, OwnBatch, Secrets
 from everytick.stores.postgres.queries import in_schema, migrations
-from everytick.stores.postgres.rows import CAUSE_CODE, STATUS_CODE, Row, text
+from everytick.stores.postgres.rows import Row, text
 from everytick.stores.postgres.settling import Ends, Held, Settling, created_row, keeping, settled_row
 from everytick.stores.queries import tables_of
 

@@ -37,7 +37,7 @@ select moment.now,
        (select min(r.ready_at)
           from unnest($1::text[]) n(needs)
          cross join lateral (select e.ready_at from everytick.occurrence e
-                              where e.early and (e.status = 0 or (e.status = 3 and e.owner is null))
+                              where e.early and (e.status = {pending} or (e.status = {awaiting_retry} and e.owner is null))
                                 and e.needs = n.needs and e.ready_at > moment.now
                               order by e.ready_at limit 1) r) as ready_at,
        case when (select count(*) from everytick.needs) <> $2 then array(select text from everytick.needs) end as needs
@@ -50,7 +50,7 @@ insert into everytick.needs (text) select t.text from unnest($1::text[]) t(text)
 -- add_needs_of_active --
 -- So are those of a job's active occurrences, which may wait in a queue of their own.
 insert into everytick.needs (text)
-select distinct o.needs from everytick.occurrence o where o.job = $1 and o.status < 4 order by o.needs
+select distinct o.needs from everytick.occurrence o where o.job = $1 and o.status < {first_ended} order by o.needs
 on conflict do nothing;
 
 -- need --
@@ -208,23 +208,23 @@ select d.job, d.version, d.definition, (extract(epoch from d.in_force_after) * 1
 -- the schedule's own only one, not `shown`, that tells how many there are.
 select *
   from (select s.*, row_number() over place as place,
-               row_number() over (partition by s.job, s.waits, s.cause = 0
+               row_number() over (partition by s.job, s.waits, s.cause = {cause.schedule}
                                   order by s.line_at desc, s.id desc) as newest,
                count(*) over (partition by s.job, s.waits, s.shown) as alike,
                count(*) over (partition by s.job, s.waits) as of,
                bool_and(s.awaited) over (partition by s.job, s.waits) as all_awaited
           from (select o.job, o.id, o.line_at, o.scheduled_for, o.status, o.cause, o.superseded_by_next, o.awaited, o.late,
-                       o.status = 1 as waits,
-                       not (o.status = 1 and o.cause = 0 and o.job = any(array(
+                       o.status = {queued} as waits,
+                       not (o.status = {queued} and o.cause = {cause.schedule} and o.job = any(array(
                            select p.job from everytick.pause p
                             where p.job = any(array(select unnest($1::int[])))
                               and (p.until is null or everytick.everytick_now() < p.until)))) as shown
                   from unnest($1::int[]) a(job)
                  cross join lateral (select * from everytick.occurrence o
-                                      where o.job = a.job and o.status < 4 offset 0) o) s
+                                      where o.job = a.job and o.status < {first_ended} offset 0) o) s
         window place as (partition by s.job, s.waits, s.shown order by s.line_at, s.id)) a
  where case when a.shown then a.place <= 100
-                              or (a.waits and (a.place = a.alike or (a.cause = 0 and a.newest = 1)))
+                              or (a.waits and (a.place = a.alike or (a.cause = {cause.schedule} and a.newest = 1)))
             else a.place = 1 end
  order by a.job, a.place;
 
@@ -281,7 +281,7 @@ select * from gone order by job, seq;
 insert into everytick.occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
                                   covers_after, covers_through, needs, reason, overrides, payload, replay_of,
                                   awaited, execution_timeout, created_at, updated_at, ended_at, early)
-select c.*, $1::timestamptz, $1, case when c.status >= 4 then $1 end, coalesce(c.ready_at > $1, false)
+select c.*, $1::timestamptz, $1, case when c.status >= {first_ended} then $1 end, coalesce(c.ready_at > $1, false)
   from (select c.id, everytick.throughout($3, c.job) as job, everytick.throughout($4, c.version) as version,
                everytick.throughout($5, c.scheduled_for) as scheduled_for,
                everytick.throughout($6, c.status) as status, everytick.throughout($7, c.cause) as cause,
@@ -313,13 +313,13 @@ select seq from everytick.occurrence
        select a.seq
          from unnest($2::int[], $3::timestamptz[]) p(job, before)
         cross join lateral (select a.seq from everytick.occurrence a
-                             where a.job = p.job and a.status < 4 and a.status <> 1 and a.line_at < p.before
+                             where a.job = p.job and a.status < {first_ended} and a.status <> {queued} and a.line_at < p.before
                             offset 0) a
        union
        select a.seq
          from unnest($4::int[]) p(job)
         cross join lateral (select a.seq from everytick.occurrence a
-                             where a.job = p.job and a.status < 4 and not a.awaited
+                             where a.job = p.job and a.status < {first_ended} and not a.awaited
                             offset 0) a))
  order by seq
    for no key update;
@@ -329,7 +329,7 @@ select seq from everytick.occurrence
 -- before stays.
 update everytick.occurrence o set cancel = $3
   from unnest($1::int[], $2::timestamptz[]) p(job, before)
- where o.job = p.job and o.job = any(array(select unnest($1::int[]))) and o.status < 4 and o.status <> 1 and o.cancel is null
+ where o.job = p.job and o.job = any(array(select unnest($1::int[]))) and o.status < {first_ended} and o.status <> {queued} and o.cancel is null
    and o.line_at < p.before;
 
 -- mark_awaited --
@@ -339,16 +339,16 @@ update everytick.occurrence o set awaited = true
        select a.seq
          from unnest($1::int[]) p(job)
         cross join lateral (select a.seq from everytick.occurrence a
-                             where a.job = p.job and a.status < 4 and not a.awaited for no key update) a));
+                             where a.job = p.job and a.status < {first_ended} and not a.awaited for no key update) a));
 
 -- release --
 -- Lets those into a place that still wait in line; what was canceled meanwhile stays so.
-update everytick.occurrence set status = 0, early = coalesce(ready_at > $2, false), updated_at = $2
+update everytick.occurrence set status = {pending}, early = coalesce(ready_at > $2, false), updated_at = $2
  where seq = any(array(
        select o.seq
          from unnest($1::uuid[]) i(id)
         cross join lateral (select o.seq from everytick.occurrence o
-                             where o.id = i.id and o.status = 1 for no key update) o));
+                             where o.id = i.id and o.status = {queued} for no key update) o));
 
 -- end_unowned --
 -- Ends what no node runs and fences out whoever waits with it; what is over or was claimed meanwhile stays.
@@ -360,7 +360,7 @@ with ended as (
            select a.seq
              from unnest($1::uuid[]) i(id)
             cross join lateral (select a.seq from everytick.occurrence a
-                                 where a.id = i.id and a.status in (0, 1, 3) for no key update) a))
+                                 where a.id = i.id and a.status in ({pending}, {queued}, {awaiting_retry}) for no key update) a))
     returning o.seq, o.job, o.version, o.id, o.status, o.scheduled_for, o.started_at, o.ended_at, o.number, o.needs
 ), owed as (
     insert into everytick.report (needs, ended_at, occurrence)
@@ -387,7 +387,7 @@ update everytick.occurrence set cancel = $2
        select o.seq
          from unnest($1::uuid[]) i(id)
         cross join lateral (select o.seq from everytick.occurrence o
-                             where o.id = i.id and o.status < 4 and ($3 or o.cancel is null)
+                             where o.id = i.id and o.status < {first_ended} and ($3 or o.cancel is null)
                                for no key update) o));
 
 -- add_spans --
@@ -532,13 +532,13 @@ with moment as materialized (
            and not exists (
                select from unnest($32::text[]) n(needs)
                 cross join lateral (select from everytick.occurrence r
-                                     where not r.early and (r.status = 0 or (r.status = 3 and r.owner is null))
+                                     where not r.early and (r.status = {pending} or (r.status = {awaiting_retry} and r.owner is null))
                                        and r.needs = n.needs
                                      order by r.priority desc, r.line_at, r.id limit 1) r)
            and not exists (
                select from unnest($32::text[]) n(needs)
                 cross join lateral (select from everytick.occurrence e
-                                     where e.early and (e.status = 0 or (e.status = 3 and e.owner is null))
+                                     where e.early and (e.status = {pending} or (e.status = {awaiting_retry} and e.owner is null))
                                        and e.needs = n.needs and e.ready_at <= (select now from moment)
                                      order by e.ready_at limit 1) e) as is_empty
 ), folded as (
@@ -548,9 +548,9 @@ with moment as materialized (
                                       covers_after, covers_through, needs, reason, overrides, payload, replay_of,
                                       awaited, created_at, updated_at, ended_at, early, owner, fence, started_at,
                                       claimed_at, execution_timeout, node, claim_token)
-    select c.id, c.job, c.version, c.scheduled_for, case when c.is_taken then 2 else c.status end, c.cause, c.priority,
+    select c.id, c.job, c.version, c.scheduled_for, case when c.is_taken then {running} else c.status end, c.cause, c.priority,
            c.late, c.line_at, c.ready_at, c.covers_after, c.covers_through, c.needs, c.reason, c.overrides, c.payload,
-           c.replay_of, c.awaited, moment.now, moment.now, case when c.status >= 4 then moment.now end,
+           c.replay_of, c.awaited, moment.now, moment.now, case when c.status >= {first_ended} then moment.now end,
            coalesce(c.ready_at > moment.now, false), case when c.is_taken then $31 end,
            case when c.is_taken then 1 else 0 end, case when c.is_taken then moment.now end,
            case when c.is_taken then moment.now end, c.execution_timeout, case when c.is_taken then $31 end,
@@ -582,7 +582,7 @@ with moment as materialized (
            select a.seq
              from everytick.occurrence a
             where a.job = any($29::int[]) and a.job = any(array(select job from held))
-              and a.status < 4 and not a.awaited
+              and a.status < {first_ended} and not a.awaited
             order by a.seq
               for no key update))
 ), settled as (
@@ -618,11 +618,11 @@ with moment as materialized (
 ), unripe as materialized (
     select not $5::bool and exists (
            select from everytick.occurrence e
-            where e.early and (e.status = 0 or (e.status = 3 and e.owner is null))
+            where e.early and (e.status = {pending} or (e.status = {awaiting_retry} and e.owner is null))
               and e.needs = any($2::text[]) and e.ready_at <= (select now from moment)) as found
 ), taken as (
     update everytick.occurrence o
-       set found = o.status, status = 2, owner = $1, node = $1, fence = o.fence + 1, claim_token = $6,
+       set found = o.status, status = {running}, owner = $1, node = $1, fence = o.fence + 1, claim_token = $6,
            started_at = coalesce(o.started_at, moment.now), claimed_at = moment.now, updated_at = moment.now
       from moment
      where o.seq = any(array(
@@ -632,10 +632,10 @@ with moment as materialized (
                   select r.seq, r.priority, r.line_at, r.id
                     from everytick.occurrence r
                    where not (select found from unripe)
-                     and not r.early and (r.status = 0 or (r.status = 3 and r.owner is null))
+                     and not r.early and (r.status = {pending} or (r.status = {awaiting_retry} and r.owner is null))
                      and r.needs = n.needs
                      and r.job <> all(array(select j.seq from everytick.job j where j.id = any($4::text[])))
-                     and (r.status = 0 or not exists (
+                     and (r.status = {pending} or not exists (
                           select from everytick.definition d
                            where d.job = r.job and not d.enabled
                              and d.version = (select s.version from everytick.job_state s where s.job = r.job)
@@ -666,7 +666,7 @@ update everytick.occurrence o set early = false
  where o.seq = any(array(
        select e.seq
          from everytick.occurrence e
-        where e.early and (e.status = 0 or (e.status = 3 and e.owner is null))
+        where e.early and (e.status = {pending} or (e.status = {awaiting_retry} and e.owner is null))
           and e.needs = any($1::text[]) and e.ready_at <= (select now from moment)
         order by e.ready_at
         limit 5000
@@ -683,7 +683,7 @@ select r.*
 -- Puts claimed occurrences back in line, whose definition cannot be read: an edit lets them go on. What never began has
 -- no start.
 update everytick.occurrence o
-   set status = 1, owner = null, updated_at = everytick.everytick_now(),
+   set status = {queued}, owner = null, updated_at = everytick.everytick_now(),
        started_at = case when exists (select from everytick.attempt a where a.occurrence = o.seq) then o.started_at end,
        node = (select a.node from everytick.attempt a where a.occurrence = o.seq and a.started_at is not null
                 order by a.started_at desc, a.task collate "C" desc, a.number desc limit 1)
@@ -706,22 +706,22 @@ select o.id, o.job, moment.now
   from (select everytick.everytick_now() as now) moment
  cross join unnest($1::bigint[]) a(seq)
  cross join lateral (select o.id, o.job from everytick.occurrence o
-                      where o.seq = a.seq and o.status < 4 and o.owner is null offset 0) o
+                      where o.seq = a.seq and o.status < {first_ended} and o.owner is null offset 0) o
  cross join lateral (select from everytick.job_state s where s.job = o.job and s.retire_at <= moment.now offset 0) s
  order by a.seq;
 
 -- hold_given_back --
 -- Lets stand in line again, of these occurrences, what a pause or a disable of its job holds.
-update everytick.occurrence o set status = 1
- where o.status = 0 and o.seq = any(array(
+update everytick.occurrence o set status = {queued}
+ where o.status = {pending} and o.seq = any(array(
        select h.seq
          from unnest($1::bigint[]) a(seq)
         cross join lateral (select o.seq, o.job, o.cause from everytick.occurrence o
-                             where o.seq = a.seq and o.status = 0 and o.owner is null offset 0) h
+                             where o.seq = a.seq and o.status = {pending} and o.owner is null offset 0) h
         cross join lateral (select s.version from everytick.job_state s where s.job = h.job offset 0) s
         cross join lateral (select d.enabled from everytick.definition d
                              where d.job = h.job and d.version = s.version offset 0) d
-        where not d.enabled or (h.cause = 0 and exists (
+        where not d.enabled or (h.cause = {cause.schedule} and exists (
               select from everytick.pause p
                where p.job = h.job and (p.until is null or everytick.everytick_now() < p.until) offset 0))));
 
@@ -795,11 +795,11 @@ with sent as (
     on conflict (occurrence, task, number) do update
        set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at,
            error = excluded.error
-     where a.status < 2
+     where a.status < {attempt.first_ended}
     returning a.occurrence, a.number, a.status, a.ended_at
 ), failed as (
     select occurrence, max(ended_at) as at, bool_or(number % 100 = 0) as is_hundredth
-      from try where status in (3, 4) group by occurrence
+      from try where status in ({attempt.failed}, {attempt.timeout}) group by occurrence
 ), moved as (
     update everytick.occurrence o
        set status = h.status, number = h.number, lost = coalesce(h.lost, 0),
@@ -826,7 +826,7 @@ with sent as (
 ), woken as (
     insert into everytick.wake (job, at, wakes, needs, scheduled_for, started_at, ended_at, well, id, error, failed_at)
     select job, updated_at, wakes, case when wakes then «needs_of_job» end, case when move = 3 then scheduled_for end,
-           case when move = 3 then started_at end, case when move = 3 then ended_at end, move = 3 and status in (4, 5),
+           case when move = 3 then started_at end, case when move = 3 then ended_at end, move = 3 and status in ({completed}, {completed_with_errors}),
            case when move = 3 then id end, failure, failed_at
       from told m
      order by seq
@@ -853,7 +853,7 @@ with sent as (
            s(occurrence, fence, number, is_end, task, started_at, ended_at, result, owed, token)
 ), moved as (
     update everytick.occurrence o
-       set status = case when s.is_end then 4 else 2 end, number = s.number, lost = 0, superseded_by_next = false,
+       set status = case when s.is_end then {completed} else {running} end, number = s.number, lost = 0, superseded_by_next = false,
            owner = case when not s.is_end then o.owner end, early = false,
            fence = case when s.is_end then o.fence + 1 else o.fence end,
            ended_at = case when s.is_end then s.ended_at end, error = null, updated_at = everytick.everytick_now()
@@ -865,7 +865,7 @@ with sent as (
 ), run as (
     insert into everytick.task_run (occurrence, task, status, attempts, retries, last, out_of_time, started_at,
                                     ended_at, result)
-    select seq, task, 2, 1, 0, 2, false, started_at, ended_at, result from moved
+    select seq, task, {run.success}, 1, 0, {attempt.success}, false, started_at, ended_at, result from moved
     on conflict (occurrence, task) do update
        set status = excluded.status, attempts = excluded.attempts, retries = excluded.retries, last = excluded.last,
            out_of_time = excluded.out_of_time, resume_at = null, started_at = excluded.started_at,
@@ -873,10 +873,10 @@ with sent as (
            result = excluded.result, waits = null
 ), try as (
     insert into everytick.attempt as a (occurrence, task, number, status, started_at, ended_at, node)
-    select seq, task, 1, 2, started_at, ended_at, node from moved
+    select seq, task, 1, {attempt.success}, started_at, ended_at, node from moved
     on conflict (occurrence, task, number) do update
        set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at, error = null
-     where a.status < 2
+     where a.status < {attempt.first_ended}
 ), woken as (
     insert into everytick.wake (job, at, wakes, needs, scheduled_for, started_at, ended_at, well, id)
     select job, updated_at, awaited, case when awaited then «needs_of_job» end, scheduled_for, begun_at, ended_at, true,
@@ -910,7 +910,7 @@ with heard as (
 select o.seq, o.fence, o.claim_token, o.cancel,
        «disabled» or exists (select from everytick.job_state s
                               where s.job = o.job and s.retire_at <= everytick.everytick_now() offset 0) as parks
-  from everytick.occurrence o where o.status < 4 and o.owner = $1 order by o.seq;
+  from everytick.occurrence o where o.status < {first_ended} and o.owner = $1 order by o.seq;
 
 -- claims_of --
 -- Returns these occurrences as their owner needs them, in the columns of a claim.
@@ -937,25 +937,25 @@ with known as materialized (
 ), found as materialized (
     select w.seq, w.fence, w.claim_token as token
       from everytick.occurrence w
-     where w.status < 4 and w.owner = any(array(select id from gone))
+     where w.status < {first_ended} and w.owner = any(array(select id from gone))
     union
     select k.seq, k.fence, k.token from unnest($5::bigint[], $6::int[], $7::bigint[]) k(seq, fence, token)
 )
 update everytick.occurrence o
-   set owner = case when o.status <> 3 then $1 end, fence = o.fence + 1, claim_token = $8,
-       early = case when o.status <> 3 then false
+   set owner = case when o.status <> {awaiting_retry} then $1 end, fence = o.fence + 1, claim_token = $8,
+       early = case when o.status <> {awaiting_retry} then false
                     when not «disabled» then coalesce(o.ready_at > everytick.everytick_now(), false) end,
        updated_at = everytick.everytick_now()
  where o.seq = any(array(
        select w.seq
          from found f join everytick.occurrence w on w.seq = f.seq and w.fence = f.fence and w.claim_token = f.token
-        where w.status = 3 and w.owner is not null
+        where w.status = {awaiting_retry} and w.owner is not null
         order by w.seq
           for update of w skip locked)
     || array(
        select w.seq
          from found f join everytick.occurrence w on w.seq = f.seq and w.fence = f.fence and w.claim_token = f.token
-        where w.status < 4 and w.status <> 3 and w.owner is not null
+        where w.status < {first_ended} and w.status <> {awaiting_retry} and w.owner is not null
         order by w.seq
         limit $2
           for update of w skip locked))
@@ -970,15 +970,15 @@ with held as materialized (
                   $8::float8[], $9::text[], $10::text[], $11::text[])
            n(occurrence, fence, token, task, number, started_at, done, total, told, log_node, log_path)
      cross join lateral (
-           select o.status >= 4 as over, o.node from everytick.occurrence o
-            where o.seq = n.occurrence and o.claim_token = n.token and (o.fence = n.fence or (o.fence = n.fence + 1 and o.status >= 4))
+           select o.status >= {first_ended} as over, o.node from everytick.occurrence o
+            where o.seq = n.occurrence and o.claim_token = n.token and (o.fence = n.fence or (o.fence = n.fence + 1 and o.status >= {first_ended}))
               for no key update) o
      where not o.over or exists (select from everytick.attempt a where a.occurrence = n.occurrence
                                     and a.task = n.task and a.number = n.number)
 )
 insert into everytick.attempt as a (occurrence, task, number, status, started_at, progress_done, progress_total,
                                     progress_text, log_node, log_path, node)
-select occurrence, task, number, 1, started_at, done, total, told, log_node, log_path, node from held
+select occurrence, task, number, {attempt.running}, started_at, done, total, told, log_node, log_path, node from held
 on conflict (occurrence, task, number) do update
    set progress_done = coalesce(excluded.progress_done, a.progress_done),
        progress_total = case when excluded.progress_done is null then a.progress_total else excluded.progress_total end,
@@ -1127,7 +1127,7 @@ update everytick.occurrence o
        execution_timeout = case when o.overrides::jsonb ? 'execution_timeout' then o.execution_timeout else $5::bigint end
  where o.seq = any(array(
        select a.seq from everytick.occurrence a
-        where a.job = $1 and a.status < 2
+        where a.job = $1 and a.status in ({pending}, {queued})
           and not exists (select from everytick.task_run r where r.occurrence = a.seq offset 0)
         order by a.seq
           for no key update));
@@ -1208,33 +1208,33 @@ insert into everytick.pause (job, since, until, missed, reason, paused_by) value
 
 -- put_back_in_line --
 -- Lets what the schedule made and nobody claimed wait: no claim of it commits after the pause.
-update everytick.occurrence o set status = 1, updated_at = $2
+update everytick.occurrence o set status = {queued}, updated_at = $2
  where o.seq = any(array(
        select a.seq from everytick.occurrence a
-        where a.job = $1 and a.status < 4 and a.status = 0 and a.cause = 0
+        where a.job = $1 and a.status < {first_ended} and a.status = {pending} and a.cause = {cause.schedule}
         order by a.seq
           for no key update))
-   and o.status = 0;
+   and o.status = {pending};
 
 -- put_all_back_in_line --
 -- Lets what nobody claimed of a disabled job wait until it is enabled, whatever made it, and keeps its retries from
 -- being claimed.
 update everytick.occurrence o
-   set status = case when o.status = 0 then 1 else o.status end, early = case when o.status = 0 then o.early end,
-       updated_at = case when o.status = 0 then $2 else o.updated_at end
+   set status = case when o.status = {pending} then {queued} else o.status end, early = case when o.status = {pending} then o.early end,
+       updated_at = case when o.status = {pending} then $2 else o.updated_at end
  where o.seq = any(array(
        select a.seq from everytick.occurrence a
-        where a.job = $1 and a.status < 4 and (a.status = 0 or (a.status = 3 and a.owner is null))
+        where a.job = $1 and a.status < {first_ended} and (a.status = {pending} or (a.status = {awaiting_retry} and a.owner is null))
         order by a.seq
           for no key update))
-   and (o.status = 0 or (o.status = 3 and o.owner is null));
+   and (o.status = {pending} or (o.status = {awaiting_retry} and o.owner is null));
 
 -- let_waits_go --
 -- Lets be claimed, once its time has come, what could not be while its job was disabled.
 update everytick.occurrence o set early = coalesce(o.ready_at > $2, false)
  where o.seq = any(array(
        select a.seq from everytick.occurrence a
-        where a.job = $1 and a.status < 4 and a.early is null
+        where a.job = $1 and a.status < {first_ended} and a.early is null
         order by a.seq
           for no key update));
 
@@ -1353,7 +1353,7 @@ select job, status, owner, everytick.everytick_now() as now from everytick.occur
 -- index in this order, and what is not, which is never much beside it.
 select o.*, j.id as job_id
   from ((select * from everytick.occurrence o
-         where o.status >= 4
+         where o.status >= {first_ended}
            and (o.scheduled_for, o.id) < (coalesce($5, 'infinity'::timestamptz), $6::uuid)
            and o.scheduled_for > coalesce($3, '-infinity'::timestamptz)
            and o.scheduled_for <= coalesce($4, 'infinity'::timestamptz)
@@ -1362,7 +1362,7 @@ select o.*, j.id as job_id
          order by o.scheduled_for desc, o.id desc limit $7)
         union all
         (select * from everytick.occurrence o
-         where o.status < 4
+         where o.status < {first_ended}
            and (o.scheduled_for, o.id) < (coalesce($5, 'infinity'::timestamptz), $6::uuid)
            and o.scheduled_for > coalesce($3, '-infinity'::timestamptz)
            and o.scheduled_for <= coalesce($4, 'infinity'::timestamptz)
@@ -1377,7 +1377,7 @@ select o.*, j.id as job_id
 -- Returns the same of one job.
 select o.*, j.id as job_id
   from ((select * from everytick.occurrence o
-         where o.status >= 4
+         where o.status >= {first_ended}
            and o.job = (select seq from everytick.job where id = $8)
            and (o.scheduled_for, o.id) < (coalesce($5, 'infinity'::timestamptz), $6::uuid)
            and o.scheduled_for > coalesce($3, '-infinity'::timestamptz)
@@ -1387,7 +1387,7 @@ select o.*, j.id as job_id
          order by o.scheduled_for desc, o.id desc limit $7)
         union all
         (select * from everytick.occurrence o
-         where o.status < 4
+         where o.status < {first_ended}
            and o.job = (select seq from everytick.job where id = $8)
            and (o.scheduled_for, o.id) < (coalesce($5, 'infinity'::timestamptz), $6::uuid)
            and o.scheduled_for > coalesce($3, '-infinity'::timestamptz)
@@ -1466,7 +1466,7 @@ on conflict (id) do update
        claimed_at = excluded.claimed_at, lost = excluded.lost, superseded_by_next = excluded.superseded_by_next,
        execution_timeout = excluded.execution_timeout, claim_token = excluded.claim_token, node = excluded.node,
        early = excluded.early
- where occurrence.started_at is null and occurrence.status in (0, 1) and excluded.fence > 0
+ where occurrence.started_at is null and occurrence.status in ({pending}, {queued}) and excluded.fence > 0
 returning seq;
 
 -- recorded_before --
@@ -1520,7 +1520,7 @@ with made as (
                                     result)
     select made.seq, r.task, r.status, 0, 0, false, r.started_at, r.ended_at, r.result
       from made, everytick.occurrence o join everytick.task_run r on r.occurrence = o.seq
-     where o.id = $2 and r.status = 2 and r.task = any($3::text[])
+     where o.id = $2 and r.status = {run.success} and r.task = any($3::text[])
     returning task
 )
 select count(*)::int from kept having exists (select from made);
@@ -1530,7 +1530,7 @@ select count(*)::int from kept having exists (select from made);
 delete from everytick.node
  where id in (select n.id from everytick.node n
                where n.beat_at < everytick.everytick_now() - $1::interval
-                 and not exists (select 1 from everytick.occurrence o where o.status < 4 and o.owner = n.id)
+                 and not exists (select 1 from everytick.occurrence o where o.status < {first_ended} and o.owner = n.id)
                  for update skip locked);
 
 -- add_name_set --
@@ -1585,16 +1585,16 @@ with old as materialized (
     select o.seq, o.id, s.job
       from everytick.job_state s
      cross join lateral (select h.scheduled_for, h.id from everytick.occurrence h
-                          where h.job = s.job and h.status >= 4
+                          where h.job = s.job and h.status >= {first_ended}
                           order by h.scheduled_for desc, h.id desc offset s.keep_last limit 1) b
      cross join lateral (select h.seq, h.id from everytick.occurrence h
-                          where h.job = s.job and h.status >= 4
+                          where h.job = s.job and h.status >= {first_ended}
                             and not exists (select from everytick.report r
                                              where r.needs = h.needs and r.ended_at = h.ended_at
                                                and r.occurrence = h.seq)
                             and (h.scheduled_for, h.id) <= (b.scheduled_for, b.id)
                             and everytick.everytick_now() - h.ended_at >
-                                case when h.status in (4, 5, 9) then s.keep_success else s.keep_failure end
+                                case when h.status in ({completed}, {completed_with_errors}, {skipped}) then s.keep_success else s.keep_failure end
                           order by h.scheduled_for, h.id limit $1) o
      limit $1
 ), attempts as (
@@ -1604,7 +1604,7 @@ with old as materialized (
 ), keys as (
     delete from everytick.request_key where id = any(array(select id from old))
 ), gone as (
-    delete from everytick.occurrence where seq = any(array(select seq from old)) and status >= 4 returning seq
+    delete from everytick.occurrence where seq = any(array(select seq from old)) and status >= {first_ended} returning seq
 )
 select count(*)::int from gone;
 
@@ -1612,20 +1612,20 @@ select count(*)::int from gone;
 -- A retry that was parked while the clock was ahead waits as long as it was to wait, from now on. Reads all that are
 -- parked: asked at a start, and when the clock was set back.
 update everytick.occurrence set ready_at = $1::timestamptz + (ready_at - updated_at), updated_at = $1
- where early and (status = 0 or (status = 3 and owner is null)) and status = 3 and updated_at > $2;
+ where early and (status = {pending} or (status = {awaiting_retry} and owner is null)) and status = {awaiting_retry} and updated_at > $2;
 
 -- bring_runs_back --
 -- The same for their runs; comes before it.
 update everytick.task_run r set resume_at = $1::timestamptz + (r.resume_at - o.updated_at)
   from everytick.occurrence o
- where o.early and (o.status = 0 or (o.status = 3 and o.owner is null)) and o.status = 3 and o.updated_at > $2
+ where o.early and (o.status = {pending} or (o.status = {awaiting_retry} and o.owner is null)) and o.status = {awaiting_retry} and o.updated_at > $2
    and r.occurrence = o.seq and r.resume_at is not null;
 
 -- bring_waiting_back --
 -- What was planned while the clock was ahead and waits for a claim or for its turn is ready now. Reads all that are
 -- active: asked at a start, and when the clock was set back.
 update everytick.occurrence set ready_at = $1, early = case when early then false else early end
- where status < 4 and status in (0, 1) and created_at > $2 and ready_at > $1;
+ where status < {first_ended} and status in ({pending}, {queued}) and created_at > $2 and ready_at > $1;
 
 -- was_ahead --
 -- Says whether anything was written while the clock was ahead.

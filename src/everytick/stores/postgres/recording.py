@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from everytick.domain.codes import ATTEMPT_CODE, CAUSE_CODE, RUN_CODE, STATUS_CODE
 from everytick.domain.fired import Fired, FiredRun
 from everytick.domain.needs import needs_in
 from everytick.domain.statuses import OccurrenceStatus
@@ -13,7 +14,6 @@ from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import columns, occurrence_key
 from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.postgres.jobs import Jobs
-from everytick.stores.postgres.rows import ATTEMPT_CODE, CAUSE_CODE, RUN_CODE, STATUS_CODE
 
 _WELL = (OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS)
 

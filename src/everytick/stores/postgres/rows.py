@@ -1,15 +1,15 @@
-"""Rows as values and values as rows: the only place that knows which number a status has in a table."""
+"""Rows as values and values as rows."""
 
 import json
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeAlias, TypeVar
 
+from everytick.domain.codes import ATTEMPT_STATUSES, CAUSE_CODE, CAUSES, RUN_STATUSES, STATUSES
 from everytick.domain.config import Level, Overrides, overrides
 from everytick.domain.decisions import Span, Why
 from everytick.domain.notes import Log, Progress
-from everytick.domain.occurrence import Attempt, Cause, Occurrence
+from everytick.domain.occurrence import Attempt, Occurrence
 from everytick.domain.payload import Payload
 from everytick.domain.policies import Overlap
 from everytick.domain.snapshots import (
@@ -22,31 +22,12 @@ from everytick.domain.snapshots import (
     Request,
     Reschedule,
 )
-from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.domain.steps import RunState, bounded
 
 Row: TypeAlias = Any
 """A record of the driver, read by column name."""
 
 E = TypeVar("E", bound=StrEnum)
-
-STATUSES = tuple(OccurrenceStatus)
-RUN_STATUSES = tuple(RunStatus)
-ATTEMPT_STATUSES = tuple(AttemptStatus)
-CAUSES = tuple(Cause)
-
-
-def _codes(kind: type[E]) -> Mapping[E, int]:
-    return {each: code for code, each in enumerate(kind)}
-
-
-STATUS_CODE = _codes(OccurrenceStatus)
-RUN_CODE = _codes(RunStatus)
-ATTEMPT_CODE = _codes(AttemptStatus)
-CAUSE_CODE = _codes(Cause)
-
-FIRST_ENDED = STATUS_CODE[OccurrenceStatus.COMPLETED]
-"""This status and every later one is final."""
 
 _NOTHING = Overrides(Level.OCCURRENCE)
 _MICROSECOND = timedelta(microseconds=1)

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from operator import itemgetter
 
+from everytick.domain.codes import ATTEMPT_CODE, RUN_CODE, STATUS_CODE
 from everytick.domain.decisions import Why
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
@@ -29,7 +30,7 @@ from everytick.stores.postgres.base import Base, columns, lean_columns, occurren
 from everytick.stores.postgres.claims import RIPE, place_in_line
 from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.postgres.marks import is_repeat
-from everytick.stores.postgres.rows import ATTEMPT_CODE, RUN_CODE, STATUS_CODE, Row
+from everytick.stores.postgres.rows import Row
 from everytick.stores.postgres.transaction import TaskTransaction
 from everytick.stores.protocols import Transaction
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 
+from everytick.domain.codes import CAUSE_CODE, STATUS_CODE
 from everytick.domain.decisions import Creation, Plan, Span
 from everytick.domain.job import Job
 from everytick.domain.needs import needs_in
@@ -14,7 +15,7 @@ from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, columns, lean_columns, occurrence_key
 from everytick.stores.postgres.door import Connection
-from everytick.stores.postgres.rows import CAUSE_CODE, STATUS_CODE, Row
+from everytick.stores.postgres.rows import Row
 
 _WELL = (STATUS_CODE[OccurrenceStatus.COMPLETED], STATUS_CODE[OccurrenceStatus.COMPLETED_WITH_ERRORS])
 

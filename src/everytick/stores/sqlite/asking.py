@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from everytick.domain import facts
+from everytick.domain.codes import CAUSE_CODE, FIRST_ENDED, STATUS_CODE, STATUSES
 from everytick.domain.facts import ASKS, REVISES, Fact, adjustment_of, request_of
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import Adjustment, Request
@@ -16,7 +17,7 @@ from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.job_rows import JobRow, definition_of, foretell, wake, with_id
 from everytick.stores.sqlite.planning import creation_columns, end
 from everytick.stores.sqlite.queries import Q
-from everytick.stores.sqlite.rows import CAUSE_CODE, FIRST_END, STATUS_CODE, STATUSES, micros, micros_or_none
+from everytick.stores.sqlite.rows import micros, micros_or_none
 from everytick.stores.sqlite.writer import Transaction
 
 _RUNNING = STATUS_CODE[OccurrenceStatus.RUNNING]
@@ -123,7 +124,7 @@ def _cancel(transaction: Transaction, definitions: Definitions, occurrence_id: s
         _make_canceled(transaction, definitions, occurrence_id)
         found = transaction.execute(Q.status_of, (id_,)).fetchone()
     status, owner, job = found
-    if status >= FIRST_END:
+    if status >= FIRST_ENDED:
         return False
     if owner is None and status != _RUNNING:
         end(transaction, definitions, id_, OccurrenceStatus.CANCELED, reason)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from everytick.domain import ids
+from everytick.domain.codes import CAUSE_CODE, FIRST_ENDED, STATUS_CODE, STATUSES
 from everytick.domain.decisions import Span
 from everytick.domain.occurrence import Attempt, TaskRun
 from everytick.domain.snapshots import Edition
@@ -16,7 +17,7 @@ from everytick.stores.open_requests import as_asked
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.queries import Q
-from everytick.stores.sqlite.rows import CAUSE_CODE, FIRST_END, STATUS_CODE, STATUSES, Columns, micros
+from everytick.stores.sqlite.rows import Columns, micros
 from everytick.stores.sqlite.writer import Transaction
 
 JOBS_AT_ONCE = 10_000
@@ -24,6 +25,7 @@ JOBS_AT_ONCE = 10_000
 
 # What retention counts as success; a span that was skipped on purpose is no failure.
 _S = OccurrenceStatus
+_ENDED = tuple(code for code in STATUSES if code >= FIRST_ENDED)
 _WELL = frozenset(STATUS_CODE[status] for status in (_S.COMPLETED, _S.COMPLETED_WITH_ERRORS, _S.SKIPPED))
 _FIRST, _LAST = -(2**63), 2**63 - 1
 
@@ -133,7 +135,7 @@ def forgettable(connection: sqlite3.Connection, now: int, limit: int, after: int
         Q.jobs_with_aged, (after, JOBS_AT_ONCE, now, now)
     ).fetchall():
         place = connection.execute(Q.last_kept, (job, keep_last - 1)).fetchone() if keep_last else (_LAST, b"")
-        for status in range(FIRST_END, len(STATUSES)):
+        for status in _ENDED:
             kept = keep_success if status in _WELL else keep_failure
             if place is not None and kept is not None:
                 asked = (job, status, now - kept, *place, max(limit - len(found), 0))

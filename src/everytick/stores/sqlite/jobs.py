@@ -9,6 +9,7 @@ from itertools import takewhile
 
 from everytick.domain import facts, ids
 from everytick.domain.changes import Edit, Put, Remove, Rename, Tell, in_order, refuse_unexpected
+from everytick.domain.codes import STATUS_CODE
 from everytick.domain.job import Job
 from everytick.domain.needs import RETIRED
 from everytick.domain.occurrence import Cause
@@ -36,12 +37,7 @@ from everytick.stores.sqlite.asking import pause, resume
 from everytick.stores.sqlite.compiled import Definitions, Unreadable
 from everytick.stores.sqlite.job_rows import JobRow, definition_of, foretell, named, wake
 from everytick.stores.sqlite.queries import Q
-from everytick.stores.sqlite.rows import (
-    STATUS_CODE,
-    Columns,
-    micros,
-    micros_or_none,
-)
+from everytick.stores.sqlite.rows import Columns, micros, micros_or_none
 from everytick.stores.sqlite.writer import Transaction
 
 _TICK = timedelta(microseconds=1)

@@ -4,12 +4,13 @@ import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 
+from everytick.domain.codes import CAUSE_CODE, CAUSES, STATUS_CODE, STATUSES
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import PLAN_LIMIT, Active
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
 from everytick.stores.sqlite.queries import Q
-from everytick.stores.sqlite.rows import CAUSE_CODE, CAUSES, STATUS_CODE, STATUSES, Columns, Moments, id_text
+from everytick.stores.sqlite.rows import Columns, Moments, id_text
 
 FEW = 10_000
 """So many active occurrences of a batch are read as they are; if there are more, jobs with a crowd are set apart."""

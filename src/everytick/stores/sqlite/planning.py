@@ -8,6 +8,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import TypeVar
 
+from everytick.domain.codes import CAUSE_CODE, STATUS_CODE
 from everytick.domain.decisions import Creation, Plan, put_off
 from everytick.domain.job import Job
 from everytick.domain.needs import needs_in
@@ -22,7 +23,7 @@ from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.lines import NOBODY, lines
 from everytick.stores.sqlite.queries import Q
-from everytick.stores.sqlite.rows import NEVER, NO_TEXT, STATUS_CODE, Columns, micros, micros_or_never
+from everytick.stores.sqlite.rows import NEVER, NO_TEXT, Columns, micros, micros_or_never
 from everytick.stores.sqlite.writer import Transaction
 
 T = TypeVar("T")
@@ -306,9 +307,9 @@ class _Writing:
             execute(Q.ask_to_cancel, (plan.cancels_because, rows.id_bytes(id_), False))
         for answer in plan.answers:
             if answer.done_through is None:
-                execute(Q.forget_request, (job, rows.CAUSE_CODE[answer.cause], answer.key))
+                execute(Q.forget_request, (job, CAUSE_CODE[answer.cause], answer.key))
             else:
-                cause = rows.CAUSE_CODE[answer.cause]
+                cause = CAUSE_CODE[answer.cause]
                 execute(Q.continue_backfill, (micros(answer.done_through), now, job, cause, answer.key))
                 execute(Q.count_moved_request)
 
@@ -335,7 +336,7 @@ def creation_columns(job: int, definition: Job, creation: Creation, now: int) ->
         creation.version,
         scheduled_for,
         STATUS_CODE[status],
-        rows.CAUSE_CODE[creation.cause],
+        CAUSE_CODE[creation.cause],
         1 if creation.late else 0,
         micros_or_never(creation.covers_after),
         scheduled_for if creation.covers_through is instant else micros(creation.covers_through),

@@ -8,7 +8,7 @@
 -- A retry that was parked while the clock was ahead waits as long as it was to wait, from now on. Reads all that are
 -- parked: asked at a start, and when the clock was set back.
 update occurrence set ready_at = ? + ready_at - updated_at, updated_at = ?
- where later = 1 and status = 2 and owner is null and updated_at > ?;
+ where later = 1 and status = {awaiting_retry} and owner is null and updated_at > ?;
 
 -- bring_runs_back --
 -- The same for their runs; comes before it.
@@ -16,13 +16,13 @@ update task_run
    set resume_at = ? + resume_at - (select o.updated_at from occurrence o where o.seq = task_run.occurrence)
  where resume_at is not null and occurrence in (
        select seq from occurrence indexed by occurrence_later
-        where later = 1 and status = 2 and owner is null and updated_at > ?);
+        where later = 1 and status = {awaiting_retry} and owner is null and updated_at > ?);
 
 -- bring_waiting_back --
 -- What was planned while the clock was ahead and waits for a claim or for its turn is ready now. Reads all that are
 -- active: asked at a start, and when the clock was set back.
 update occurrence indexed by occurrence_active set ready_at = ?, later = iif(later = 1, 0, later)
- where ended_at is null and status in (0, 3) and created_at > ? and ready_at > ?;
+ where ended_at is null and status in ({pending}, {queued}) and created_at > ? and ready_at > ?;
 
 -- was_ahead --
 -- Whether anything was written while the clock was ahead.
@@ -116,7 +116,7 @@ on conflict do nothing;
 -- next_ready --
 -- The earliest moment still to come at which something of one text of needs may start.
 select ready_at from occurrence
- where later = 1 and needs = ? and ready_at > ? and (status = 0 or (status = 2 and owner is null))
+ where later = 1 and needs = ? and ready_at > ? and (status = {pending} or (status = {awaiting_retry} and owner is null))
  order by ready_at limit 1;
 
 -- active_of_jobs --
@@ -136,18 +136,18 @@ select job, count(*) from occurrence indexed by occurrence_active
 -- of all; the counts are whole, and so is whether all of them are awaited.
 -- What the schedule of a paused job put in line is hidden, but for one that brings the count along.
 select job, id, line_at, scheduled_for, status, cause, superseded_by_next, all_awaited, late, total, hidden
-  from (select *, row_number() over (partition by job, status = 3, hidden order by line_at, id) as place,
-               row_number() over (partition by job, status = 3, cause = 0 order by line_at desc, id desc) as newest,
-               min(awaited) over (partition by job, status = 3) as all_awaited,
-               count(*) over (partition by job, status = 3) as total,
-               count(*) over (partition by job, status = 3, hidden) as alike
+  from (select *, row_number() over (partition by job, status = {queued}, hidden order by line_at, id) as place,
+               row_number() over (partition by job, status = {queued}, cause = {cause.schedule} order by line_at desc, id desc) as newest,
+               min(awaited) over (partition by job, status = {queued}) as all_awaited,
+               count(*) over (partition by job, status = {queued}) as total,
+               count(*) over (partition by job, status = {queued}, hidden) as alike
           from (select job, id, line_at, scheduled_for, status, cause, superseded_by_next, awaited, late,
-                       status = 3 and cause = 0 and exists (
+                       status = {queued} and cause = {cause.schedule} and exists (
                          select 1 from pause p
                           where p.job = o.job and (p.until_at is null or p.until_at > ?)) as hidden
                   from occurrence o indexed by occurrence_active
                  where job in (select value from json_each(?)) and ended_at is null))
- where iif(hidden, place = 1, place <= 100 or (status = 3 and (place = alike or (cause = 0 and newest = 1))))
+ where iif(hidden, place = 1, place <= 100 or (status = {queued} and (place = alike or (cause = {cause.schedule} and newest = 1))))
  order by job, hidden, place;
 
 -- pauses_of_jobs --
@@ -242,7 +242,7 @@ on conflict (id) do nothing;
 
 -- release_occurrence --
 -- What still stands in line has a place now; what was canceled meanwhile stays so.
-update occurrence set status = 0, updated_at = ?, later = iif(later = 2, 2, ready_at > ?) where id = ? and status = 3;
+update occurrence set status = {pending}, updated_at = ?, later = iif(later = 2, 2, ready_at > ?) where id = ? and status = {queued};
 
 -- end_occurrence --
 -- Ends what nobody runs, and fences out an owner that kept it waiting; what somebody claimed meanwhile, or ended, stays.
@@ -250,17 +250,17 @@ update occurrence
    set status = ?, owner = null, fence = fence + 1, ended_at = ?, error = ?, updated_at = ?, later = 0,
        report_due = (select v.reports from job_version v
                       where v.job = occurrence.job and v.version = occurrence.version)
- where id = ? and status < 4 and status <> 1
+ where id = ? and status < {first_ended} and status <> {running}
 returning job, scheduled_for, started_at, seq, version, number;
 
 -- ask_to_cancel --
 -- The owner is told by its next beat; what has ended is not asked. Only a person replaces a reason that is there.
-update occurrence set cancel = ? where id = ? and status < 4 and (? or cancel is null);
+update occurrence set cancel = ? where id = ? and status < {first_ended} and (? or cancel is null);
 
 -- ask_all_to_cancel --
 -- Everybody of the job who is busy and stood in line before this moment is asked, whom a snapshot named or not.
 update occurrence indexed by occurrence_active set cancel = ?
- where job = ? and status < 3 and ended_at is null and cancel is null and line_at < ?;
+ where job = ? and status <> {queued} and ended_at is null and cancel is null and line_at < ?;
 
 -- await_ends --
 -- Somebody waits for the end of whatever is active of the job now: each of them will wake it.
@@ -314,7 +314,7 @@ select seq, job, version, id, scheduled_for, cause, late, covers_after, reason, 
        fence = 0 and number = 0 and covers_through = scheduled_for and line_at = scheduled_for
          and ready_at = scheduled_for and coalesce(started_at, error, overrides, payload, replay_of, cancel) is null
   from occurrence
- where needs = ? and later = 0 and (status = 0 or (status = 2 and owner is null))
+ where needs = ? and later = 0 and (status = {pending} or (status = {awaiting_retry} and owner is null))
    and (? or job not in (select j.job from job j where j.id in (select value from json_each(?))))
    and (? or (job || ':' || version) not in (select value from json_each(?)))
    and (superseded_by_next = 0 or not exists (
@@ -324,9 +324,9 @@ select seq, job, version, id, scheduled_for, cause, late, covers_after, reason, 
 -- own_occurrences --
 -- The durable start: from now on only this node writes, under a fence that nobody had before.
 update occurrence
-   set found = status, status = 1, owner = ?, node = ?, fence = fence + 1, claim_token = ?, claimed_at = ?,
+   set found = status, status = {running}, owner = ?, node = ?, fence = fence + 1, claim_token = ?, claimed_at = ?,
        started_at = coalesce(started_at, ?), updated_at = ?
- where seq in (select value from json_each(?)) and status < 4;
+ where seq in (select value from json_each(?)) and status < {first_ended};
 
 -- held_occurrences --
 -- Occurrences by their handles, whole; it begins as ready_occurrences does.
@@ -364,7 +364,7 @@ update occurrence
                    coalesce(nullif(?, -9223372036854775808), ready_at, 0) > ?),
        error = nullif(?, char(0)), number = ?,
        lost = ?, superseded_by_next = ?, updated_at = ?
- where seq = ? and fence = ? and claim_token = ? and number < ? and status < 4;
+ where seq = ? and fence = ? and claim_token = ? and number < ? and status < {first_ended};
 
 -- forget_claims --
 -- The claims of these were given back before an attempt began: some of them had not started before, and the node of
@@ -377,9 +377,9 @@ update occurrence
 
 -- hold_given_back --
 -- Of these, what a pause or a disable holds stands in line again.
-update occurrence set status = 3
- where seq in (select value from json_each(?)) and status = 0 and owner is null
-   and ((cause = 0 and exists (select 1 from pause p where p.job = occurrence.job
+update occurrence set status = {queued}
+ where seq in (select value from json_each(?)) and status = {pending} and owner is null
+   and ((cause = {cause.schedule} and exists (select 1 from pause p where p.job = occurrence.job
                                  and (p.until_at is null or p.until_at > ?)))
         or exists (select 1 from job_state s join job_version v on v.job = s.job and v.version = s.version
                     where s.job = occurrence.job and v.enabled = 0));
@@ -387,7 +387,7 @@ update occurrence set status = 3
 -- retired_of --
 -- Those of these whose job has retired.
 select o.id, o.job from occurrence o join job_state s on s.job = o.job
- where o.seq in (select value from json_each(?)) and o.status < 4 and o.owner is null and s.retire_at <= ?;
+ where o.seq in (select value from json_each(?)) and o.status < {first_ended} and o.owner is null and s.retire_at <= ?;
 
 -- end_owned --
 -- The owner's last step, by key, fence and token: it raises the fence, so that a finished row matches no owner.
@@ -395,15 +395,15 @@ update occurrence
    set status = ?, owner = null, ready_at = coalesce(nullif(?, -9223372036854775808), ready_at), later = 0,
        ended_at = ?, error = nullif(?, char(0)), number = ?, lost = ?, superseded_by_next = ?, updated_at = ?,
        fence = fence + 1, report_due = ?
- where seq = ? and fence = ? and claim_token = ? and number < ? and status < 4;
+ where seq = ? and fence = ? and claim_token = ? and number < ? and status < {first_ended};
 
 -- end_well --
 -- The same where all went well, for as many as there are.
 update occurrence
-   set status = 4, owner = null, later = 0, ended_at = e.column5, error = null, number = e.column4,
+   set status = {completed}, owner = null, later = 0, ended_at = e.column5, error = null, number = e.column4,
        superseded_by_next = 0, updated_at = ?, fence = fence + 1, report_due = e.column6
   from (values (?, ?, ?, ?, ?, ?)) e
- where seq = e.column1 and fence = e.column2 and claim_token = e.column3 and number < e.column4 and status < 4;
+ where seq = e.column1 and fence = e.column2 and claim_token = e.column3 and number < e.column4 and status < {first_ended};
 
 -- write_run --
 -- Where a task's run stands now.
@@ -426,36 +426,37 @@ select o.seq, ?, ?, ?, ?, nullif(?, -9223372036854775808), nullif(?, -9223372036
   from occurrence o where o.seq = ?
 on conflict (occurrence, task, number) do update
    set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at, error = excluded.error
- where attempt.status < 2;
+ where attempt.status < {attempt.first_ended};
 
 -- write_first_successes --
 -- Runs whose first attempt went well, for as many as there are.
 insert into task_run (occurrence, task, place, status, attempts, retries, last, started_at, ended_at, result,
                       out_of_time)
-select column1, column2, column3, 2, 1, 0, 2, column4, column5, nullif(column6, char(0)), 0
+select column1, column2, column3, {run.success}, 1, 0, {attempt.success}, column4, column5, nullif(column6, char(0)), 0
   from (values (?, ?, ?, ?, ?, ?)) where true
 on conflict (occurrence, task) do update
-   set status = 2, attempts = 1, retries = 0, last = 2, resume_at = null, started_at = excluded.started_at,
+   set status = excluded.status, attempts = 1, retries = 0, last = excluded.last, resume_at = null,
+       started_at = excluded.started_at,
        attempt_started_at = null, ended_at = excluded.ended_at, error = null, result = excluded.result, waits = null,
        because_of = null, out_of_time = 0;
 
 -- write_first_attempts --
 -- The attempts of those runs, from the same columns; what was noted of them stays.
 insert into attempt (occurrence, task, number, place, status, started_at, ended_at, node)
-select column1, column2, 1, column3, 2, column4, column5, (select o.node from occurrence o where o.seq = column1)
+select column1, column2, 1, column3, {attempt.success}, column4, column5, (select o.node from occurrence o where o.seq = column1)
   from (values (?, ?, ?, ?, ?, ?)) where true
 on conflict (occurrence, task, number) do update
-   set status = 2, started_at = excluded.started_at, ended_at = excluded.ended_at, error = null
- where attempt.status < 2;
+   set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at, error = null
+ where attempt.status < {attempt.first_ended};
 
 -- note_attempt --
 -- What people see of a running attempt, under its owner's fence; one that has ended keeps its status. An end raises
 -- the fence once more: behind it the owner may still add to what it ran, and nobody else may.
 insert into attempt (occurrence, task, number, place, status, started_at, progress_done, progress_total, progress_text,
                      log_node, log_path, node)
-select o.seq, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, o.node
+select o.seq, ?, ?, ?, {attempt.running}, ?, ?, ?, ?, ?, ?, o.node
   from occurrence o
- where o.seq = ? and o.claim_token = ? and (o.fence = ? or (o.fence = ? and o.status >= 4 and exists (
+ where o.seq = ? and o.claim_token = ? and (o.fence = ? or (o.fence = ? and o.status >= {first_ended} and exists (
          select 1 from attempt a where a.occurrence = o.seq and a.task = ? and a.number = ?)))
 on conflict (occurrence, task, number) do update
    set progress_total = iif(excluded.progress_done is null, progress_total, excluded.progress_total),
@@ -555,7 +556,7 @@ select seq, fence, claim_token, cancel,
 select o.seq, o.status, o.job, o.version
   from (select json_extract(value, '$[0]') as node, json_extract(value, '$[1]') as beats from json_each(?)) s
   cross join occurrence o indexed by occurrence_held on o.owner = s.node
- where o.owner is not null and o.status < 4
+ where o.owner is not null and o.status < {first_ended}
    and s.beats = coalesce((select n.beats from node n where n.id = s.node), 0);
 
 -- held_under --
@@ -564,7 +565,7 @@ select o.seq, o.status, o.job, o.version
   from (select json_extract(value, '$[0]') as seq, json_extract(value, '$[1]') as fence,
                json_extract(value, '$[2]') as token from json_each(?)) k
   cross join occurrence o on o.seq = k.seq and o.fence = k.fence and o.claim_token = k.token
- where o.owner is not null and o.status < 4;
+ where o.owner is not null and o.status < {first_ended};
 
 -- take_over --
 -- Owner and fence in one statement: the old owner is fenced out before anything is decided.
@@ -639,7 +640,7 @@ update occurrence indexed by occurrence_active
                when 'default' then ?
                else ? || 'queue:' || coalesce(json_extract(overrides, '$.queue'), ?) end,
        execution_timeout = iif(json_type(overrides, '$.execution_timeout') is null, ?, execution_timeout)
- where job = ? and ended_at is null and status in (0, 3)
+ where job = ? and ended_at is null and status in ({pending}, {queued})
    and not exists (select 1 from task_run r where r.occurrence = occurrence.seq);
 
 -- rename_job --
@@ -691,18 +692,18 @@ insert into pause (job, since_at, until_at, missed, reason, paused_by) values (?
 
 -- put_back_in_line --
 -- What the schedule created and nobody claimed waits for the end of the pause.
-update occurrence indexed by occurrence_active set status = 3, updated_at = ?
- where job = ? and ended_at is null and status = 0 and cause = 0;
+update occurrence indexed by occurrence_active set status = {queued}, updated_at = ?
+ where job = ? and ended_at is null and status = {pending} and cause = {cause.schedule};
 
 -- put_all_back_in_line --
 -- What nobody claimed of a disabled job waits until it is enabled, whatever made it.
-update occurrence indexed by occurrence_active set status = 3, updated_at = ?
- where job = ? and ended_at is null and status = 0;
+update occurrence indexed by occurrence_active set status = {queued}, updated_at = ?
+ where job = ? and ended_at is null and status = {pending};
 
 -- hold_waits --
 -- What waits for a retry and is nobody's cannot be claimed while its job is disabled.
 update occurrence indexed by occurrence_active set later = 2
- where job = ? and ended_at is null and status = 2 and owner is null;
+ where job = ? and ended_at is null and status = {awaiting_retry} and owner is null;
 
 -- let_waits_go --
 -- What could not be claimed while its job was disabled can be, once its time has come.
@@ -818,7 +819,7 @@ on conflict (id) do update
        claimed_at = excluded.claimed_at, lost = excluded.lost, superseded_by_next = excluded.superseded_by_next,
        report_due = excluded.report_due, later = excluded.later, execution_timeout = excluded.execution_timeout,
        claim_token = excluded.claim_token, node = excluded.node
- where occurrence.started_at is null and occurrence.status in (0, 3) and excluded.fence > 0
+ where occurrence.started_at is null and occurrence.status in ({pending}, {queued}) and excluded.fence > 0
 returning seq;
 
 -- recorded_before --
@@ -843,7 +844,7 @@ update occurrence set number = 1 where id = ? and fence = 0 and number = 0;
 insert into task_run (occurrence, task, place, status, attempts, retries, started_at, ended_at, result, out_of_time)
 select n.seq, r.task, r.place, r.status, 0, 0, r.started_at, r.ended_at, r.result, 0
   from occurrence o join task_run r on r.occurrence = o.seq join occurrence n on n.id = ?
- where o.id = ? and r.status = 2 and r.task in (select value from json_each(?));
+ where o.id = ? and r.status = {run.success} and r.task in (select value from json_each(?));
 
 -- register_node --
 -- The node was heard of, and said this of itself.
@@ -891,16 +892,16 @@ select s.id, j.name, s.undefined_since
 select j.job, j.keep_success, j.keep_failure, j.keep_last
   from (select job, keep_success, keep_failure, keep_last from job where job > ? order by job limit ?) j
  where exists (select 1 from occurrence o indexed by occurrence_ended
-                where o.job = j.job and o.status in (4, 5, 9)
+                where o.job = j.job and o.status in ({completed}, {completed_with_errors}, {skipped})
                   and o.ended_at < ? - j.keep_success)
     or exists (select 1 from occurrence o indexed by occurrence_ended
-                where o.job = j.job and o.status in (6, 7, 8, 10, 11)
+                where o.job = j.job and o.status in ({failed}, {canceled}, {failed_stale}, {missed}, {superseded})
                   and o.ended_at < ? - j.keep_failure);
 
 -- last_kept --
 -- The place of the oldest among the newest that a job keeps whatever their age; none if it has no more than those.
 select scheduled_for, id from occurrence indexed by occurrence_of_job
- where job = ? and status >= 4 order by scheduled_for desc, id desc limit 1 offset ?;
+ where job = ? and status >= {first_ended} order by scheduled_for desc, id desc limit 1 offset ?;
 
 -- aged_of_job --
 -- What ended so before this moment, was reported, and stands before this place; the oldest end first.
@@ -920,7 +921,7 @@ delete from attempt where occurrence in (select value from json_each(?));
 -- A key whose newest use is forgotten with its occurrence.
 delete from request_key
  where id in (select o.id from occurrence o
-               where o.seq in (select value from json_each(?)) and o.cause in (1, 2));
+               where o.seq in (select value from json_each(?)) and o.cause in ({cause.trigger}, {cause.replay}));
 
 -- forget_runs --
 -- With their occurrence its runs are forgotten.
@@ -928,4 +929,4 @@ delete from task_run where occurrence in (select value from json_each(?));
 
 -- forget_occurrences --
 -- Only what has ended and was reported goes, whatever was asked.
-delete from occurrence where seq in (select value from json_each(?)) and status >= 4 and report_due = 0;
+delete from occurrence where seq in (select value from json_each(?)) and status >= {first_ended} and report_due = 0;

@@ -2,6 +2,7 @@
 
 import json
 
+from everytick.domain.codes import ATTEMPT_CODE, CAUSE_CODE, STATUS_CODE
 from everytick.domain.fired import Fired, FiredRun
 from everytick.domain.job import Job
 from everytick.domain.needs import needs_in
@@ -12,15 +13,7 @@ from everytick.stores.beginnings import own_overrides
 from everytick.stores.definitions import read_definition
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.queries import Q
-from everytick.stores.sqlite.rows import (
-    CAUSE_CODE,
-    NO_TEXT,
-    STATUS_CODE,
-    Columns,
-    micros,
-    micros_or_never,
-    micros_or_none,
-)
+from everytick.stores.sqlite.rows import NO_TEXT, Columns, micros, micros_or_never, micros_or_none
 from everytick.stores.sqlite.writer import Transaction
 
 _WELL = (OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS)
@@ -81,7 +74,7 @@ def _record(transaction: Transaction, job: int, job_id: str, run: FiredRun, new:
         if row.attempt is not None:
             began, ended = micros_or_never(row.started_at), micros_or_never(row.ended_at)
             error = NO_TEXT if row.error is None else row.error
-            tried = (row.task, row.number, place, rows.ATTEMPT_CODE[row.attempt], began, ended, error, seq)
+            tried = (row.task, row.number, place, ATTEMPT_CODE[row.attempt], began, ended, error, seq)
             transaction.execute(Q.write_attempt, tried)
     return int(seq)
 

@@ -1,16 +1,17 @@
 """Values to columns and back: microseconds since 1970, 16-byte ids, small numbers for statuses."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from everytick.domain.codes import ATTEMPT_CODE, ATTEMPT_STATUSES, CAUSE_CODE, CAUSES, RUN_CODE, RUN_STATUSES, STATUSES
 from everytick.domain.config import Level, Overrides, overrides
 from everytick.domain.decisions import Span, Why
 from everytick.domain.ids import EPOCH
 from everytick.domain.notes import Log, Note, Progress
-from everytick.domain.occurrence import Attempt, Cause, Occurrence
+from everytick.domain.occurrence import Attempt, Occurrence
 from everytick.domain.payload import Payload
 from everytick.domain.policies import Overlap
 from everytick.domain.snapshots import (
@@ -22,30 +23,10 @@ from everytick.domain.snapshots import (
     Request,
     Reschedule,
 )
-from everytick.domain.statuses import ATTEMPT_ENDED, ENDED, AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.domain.steps import RunState, bounded
 
 Columns: TypeAlias = Sequence[Any]
 """One row as the driver gives it."""
-
-# Ends come last in each list, so that "is over" is one comparison, in the indexes too.
-_S, _A = OccurrenceStatus, AttemptStatus
-STATUSES = (
-    *(_S.PENDING, _S.RUNNING, _S.AWAITING_RETRY, _S.QUEUED),
-    *(_S.COMPLETED, _S.COMPLETED_WITH_ERRORS, _S.FAILED, _S.CANCELED, _S.FAILED_STALE),
-    *(_S.SKIPPED, _S.MISSED, _S.SUPERSEDED),
-)
-RUN_STATUSES = tuple(RunStatus)
-ATTEMPT_STATUSES = tuple(AttemptStatus)
-CAUSES = tuple(Cause)
-FIRST_END = 4
-STATUS_CODE: Mapping[OccurrenceStatus, int] = {status: code for code, status in enumerate(STATUSES)}
-RUN_CODE: Mapping[RunStatus, int] = {status: code for code, status in enumerate(RUN_STATUSES)}
-ATTEMPT_CODE: Mapping[AttemptStatus, int] = {status: code for code, status in enumerate(ATTEMPT_STATUSES)}
-CAUSE_CODE: Mapping[Cause, int] = {cause: code for code, cause in enumerate(CAUSES)}
-
-assert {status for status in STATUSES if STATUS_CODE[status] >= FIRST_END} == ENDED, "ends come last"
-assert {status for status in ATTEMPT_STATUSES if ATTEMPT_CODE[status] >= 2} == ATTEMPT_ENDED, "ends come last"
 
 NO_OVERRIDES = Overrides(Level.OCCURRENCE)
 

@@ -9,6 +9,7 @@ from functools import partial
 from operator import itemgetter
 from typing import TypeAlias
 
+from everytick.domain.codes import ATTEMPT_CODE, CAUSES, FIRST_ENDED, STATUS_CODE, STATUSES
 from everytick.domain.decisions import Why
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
@@ -21,19 +22,7 @@ from everytick.stores.sqlite.bulk import Bulk, in_order
 from everytick.stores.sqlite.compiled import Compiled, Definitions
 from everytick.stores.sqlite.planning import end
 from everytick.stores.sqlite.queries import Q
-from everytick.stores.sqlite.rows import (
-    ATTEMPT_CODE,
-    CAUSES,
-    FIRST_END,
-    NEVER,
-    NO_OVERRIDES,
-    NO_TEXT,
-    STATUS_CODE,
-    STATUSES,
-    Columns,
-    micros,
-    micros_or_never,
-)
+from everytick.stores.sqlite.rows import NEVER, NO_OVERRIDES, NO_TEXT, Columns, micros, micros_or_never
 from everytick.stores.sqlite.writer import Transaction
 
 _SCHEDULE = Cause.SCHEDULE
@@ -266,7 +255,7 @@ def _judged(held: _Held | None, claim: Claim, step: Step) -> tuple[Commit, bool]
         return Commit.STALE, False
     if held.fence != claim.fence:
         # An end raises the fence and keeps the number: its repeat finds its own effect.
-        again = held.status >= FIRST_END and held.fence == claim.fence + 1 and held.number == step.number
+        again = held.status >= FIRST_ENDED and held.fence == claim.fence + 1 and held.number == step.number
         return Commit.COMMITTED if again else Commit.STALE, False
     if step.number <= held.number:
         return Commit.COMMITTED, False

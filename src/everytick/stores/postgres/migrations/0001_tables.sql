@@ -37,6 +37,25 @@ create function everytick.deadline(started_at timestamptz, timeout bigint) retur
 create function everytick.request_key(job text, key text) returns bigint
     language sql immutable as $$ select hashtextextended('everytick request ' || job || ' ' || key, 0) $$;
 
+-- What the small numbers say in words.
+create table everytick.occurrence_status (code smallint primary key, name text not null unique);
+insert into everytick.occurrence_status values
+    (0, 'pending'), (1, 'queued'), (2, 'running'), (3, 'awaiting_retry'),
+    (10, 'completed'), (11, 'completed_with_errors'), (12, 'failed'), (13, 'canceled'), (14, 'failed_stale'),
+    (15, 'skipped'), (16, 'missed'), (17, 'superseded');
+
+create table everytick.run_status (code smallint primary key, name text not null unique);
+insert into everytick.run_status values
+    (0, 'pending'), (1, 'running'), (2, 'success'), (3, 'failed'), (4, 'timeout'), (5, 'canceled'), (6, 'skipped');
+
+create table everytick.attempt_status (code smallint primary key, name text not null unique);
+insert into everytick.attempt_status values
+    (0, 'pending'), (1, 'running'), (2, 'success'), (3, 'failed'), (4, 'timeout'), (5, 'canceled'), (6, 'lost');
+
+create table everytick.cause (code smallint primary key, name text not null unique);
+insert into everytick.cause values
+    (0, 'schedule'), (1, 'trigger'), (2, 'replay'), (3, 'backfill'), (4, 'create'), (5, 'restart');
+
 -- --------------------------------------------------------------------------------------------- jobs
 
 -- Every text of needs that any job or occurrence has had. There are few; a node notes those that it meets.
@@ -214,7 +233,7 @@ create index request_key_id on everytick.request_key (id);
 create table everytick.span (
     job        integer not null references everytick.job (seq),
     seq        bigint generated always as identity,
-    status     smallint not null check (status in (9, 10)),
+    status     smallint not null check (status in (15, 16)),
     why        text not null,
     detail     text not null,
     after_at   timestamptz not null,
@@ -229,7 +248,7 @@ create table everytick.span (
 -- The token of a claim is drawn at random and is part of what its owner proves: a copy of these tables that was restored
 -- from an older one hands out the same keys and fences again. owner is the node that holds an occurrence now, node the
 -- last one that ran it, and found the status that the last claim found.
--- Status: 0 pending, 1 queued, 2 running, 3 awaiting_retry; from 4 on it is over and never changes again.
+-- Status: 0 pending, 1 queued, 2 running, 3 awaiting_retry; from 10 on it is over and never changes again.
 -- One is early when its ready_at had not come as it was written: parked retries and jitter stand apart, in an index
 -- of their own, so that a claim does not walk past them; whoever finds that the time has come ends it.
 -- Of a disabled job `early` is null for what waits for a node: it stands in neither index until the job is enabled.
@@ -240,7 +259,7 @@ create table everytick.occurrence (
     job                integer not null,
     version            integer not null,
     scheduled_for      timestamptz not null,
-    status             smallint not null check (status between 0 and 11),
+    status             smallint not null check (status between 0 and 3 or status between 10 and 17),
     cause              smallint not null check (cause between 0 and 5),
     priority           integer not null,
     fence              integer not null default 0,
@@ -278,9 +297,9 @@ create index occurrence_ready on everytick.occurrence (needs, priority desc, lin
     where not early and (status = 0 or (status = 3 and owner is null));
 create index occurrence_early on everytick.occurrence (needs, ready_at)
     where early and (status = 0 or (status = 3 and owner is null));
-create index occurrence_active on everytick.occurrence (job, line_at) where status < 4;
-create index occurrence_history on everytick.occurrence (job, scheduled_for, id) where status >= 4;
-create index occurrence_newest on everytick.occurrence (scheduled_for, id) where status >= 4;
+create index occurrence_active on everytick.occurrence (job, line_at) where status < 10;
+create index occurrence_history on everytick.occurrence (job, scheduled_for, id) where status >= 10;
+create index occurrence_newest on everytick.occurrence (scheduled_for, id) where status >= 10;
 
 -- Who still waits for the report of an ended occurrence. A table of its own: a delivery takes a narrow row away and
 -- leaves the occurrence, with all its indexes, alone.
@@ -346,16 +365,6 @@ create table everytick.name_set (
 
 -- ------------------------------------------------------------------------------------------- people
 
-create function everytick.occurrence_status(code smallint) returns text language sql immutable as $$
-    select (array['pending', 'queued', 'running', 'awaiting_retry', 'completed', 'completed_with_errors', 'failed',
-                  'canceled', 'failed_stale', 'skipped', 'missed', 'superseded'])[code + 1] $$;
-create function everytick.run_status(code smallint) returns text language sql immutable as $$
-    select (array['pending', 'running', 'success', 'failed', 'timeout', 'canceled', 'skipped'])[code + 1] $$;
-create function everytick.attempt_status(code smallint) returns text language sql immutable as $$
-    select (array['pending', 'running', 'success', 'failed', 'timeout', 'canceled', 'lost'])[code + 1] $$;
-create function everytick.cause(code smallint) returns text language sql immutable as $$
-    select (array['schedule', 'trigger', 'replay', 'backfill', 'create', 'restart'])[code + 1] $$;
-
 -- A job with the facts that no plan has folded in yet.
 create view everytick.job_standing as
 select j.seq as job, j.id, j.name, j.created_at, s.needs, s.version, s.first_version, s.revision, s.watermark,
@@ -405,7 +414,7 @@ select v.id, v.name, d.kind, d.schedule, d.enabled and v.removed_at is null as e
        v.end_started_at as last_run, v.end_at as last_end, v.success_at as last_success,
        v.last_failure_at as last_failure,
        v.run_count, v.last_error,
-       (select max(o.created_at) from everytick.occurrence o where o.job = v.job and o.status not in (9, 10))
+       (select max(o.created_at) from everytick.occurrence o where o.job = v.job and o.status not in (15, 16))
            as last_enqueued,
        v.watermark, v.removed_at, v.parked_reason, v.created_at, d.updated_at
   from everytick.job_standing v
@@ -416,42 +425,47 @@ select v.id, v.name, d.kind, d.schedule, d.enabled and v.removed_at is null as e
 
 create view everytick.occurrences as
 select 'occ_' || o.id as id, j.id as job_id, j.name as job, o.version, o.scheduled_for,
-       everytick.occurrence_status(o.status) as status, everytick.cause(o.cause) as cause, o.late, o.priority,
+       z.name as status, c.name as cause, o.late, o.priority,
        everytick.queue_of(o.needs) as queue, o.owner, o.node, o.fence, o.ready_at, o.started_at, o.deadline_at,
        o.ended_at, o.covers_after, o.covers_through, o.error, o.reason, o.payload, o.overrides, o.replay_of,
        exists (select from everytick.report r where r.needs = o.needs and r.ended_at = o.ended_at
                                                 and r.occurrence = o.seq) as report_due,
        o.created_at, o.updated_at
   from everytick.occurrence o
-  join everytick.job j on j.seq = o.job;
+  join everytick.job j on j.seq = o.job
+  join everytick.occurrence_status z on z.code = o.status
+  join everytick.cause c on c.code = o.cause;
 
 -- A run is there from its occurrence on; it changed last when it began an attempt or ended.
 create view everytick.task_runs as
-select 'occ_' || o.id as occurrence_id, j.name as job, r.task, everytick.run_status(r.status) as status,
+select 'occ_' || o.id as occurrence_id, j.name as job, r.task, z.name as status,
        r.attempts, r.retries, r.started_at, r.ended_at, r.resume_at, r.error, r.because_of, r.result, o.created_at,
        greatest(o.created_at, r.started_at, r.ended_at,
                 (select max(coalesce(a.ended_at, a.started_at)) from everytick.attempt a
                   where a.occurrence = r.occurrence and a.task = r.task)) as updated_at
   from everytick.task_run r
   join everytick.occurrence o on o.seq = r.occurrence
-  join everytick.job j on j.seq = o.job;
+  join everytick.job j on j.seq = o.job
+  join everytick.run_status z on z.code = r.status;
 
 -- An attempt after the first is there from the end of the one before it.
 create view everytick.attempts as
 select 'occ_' || o.id as occurrence_id, j.name as job, a.task, a.number,
-       everytick.attempt_status(a.status) as status, a.started_at, a.ended_at, a.error, a.node,
+       z.name as status, a.started_at, a.ended_at, a.error, a.node,
        a.progress_done, a.progress_total, a.progress_text, a.log_node, a.log_path,
        coalesce(b.ended_at, a.started_at) as created_at
   from everytick.attempt a
   join everytick.occurrence o on o.seq = a.occurrence
   join everytick.job j on j.seq = o.job
+  join everytick.attempt_status z on z.code = a.status
   left join everytick.attempt b on b.occurrence = a.occurrence and b.task = a.task and b.number = a.number - 1;
 
 create view everytick.skipped_spans as
-select j.id as job_id, j.name as job, everytick.occurrence_status(s.status) as status, s.why, s.detail,
+select j.id as job_id, j.name as job, z.name as status, s.why, s.detail,
        s.after_at as span_after, s.through_at as span_through, s.version, s.count
   from everytick.span s
-  join everytick.job j on j.seq = s.job;
+  join everytick.job j on j.seq = s.job
+  join everytick.occurrence_status z on z.code = s.status;
 
 -- The config an occurrence runs with, whole; who set what in its version; and what it sets itself.
 create view everytick.effective_config as
@@ -468,7 +482,7 @@ select 'occ_' || o.id as occurrence_id, j.name as job, o.version,
 
 create view everytick.nodes as
 select n.id, n.beat_at, n.beats,
-       (select count(*)::int from everytick.occurrence o where o.status < 4 and o.owner = n.id) as holds, n.facts
+       (select count(*)::int from everytick.occurrence o where o.status < 10 and o.owner = n.id) as holds, n.facts
   from everytick.node n;
 
 -- What people may write: enabled and paused of a job, which do what disable, enable, pause and resume do. A test holds
@@ -543,7 +557,7 @@ begin
                updated_at = case when o.status = 0 and not new.enabled then moment else o.updated_at end
          where o.seq = any(array(
                select a.seq from everytick.occurrence a
-                where a.job = held.job and a.status < 4
+                where a.job = held.job and a.status < 10
                   and case when new.enabled then a.early is null
                            else a.status = 0 or (a.status = 3 and a.owner is null) end
                 order by a.seq for no key update))
@@ -555,7 +569,7 @@ begin
         update everytick.occurrence o set status = 1, updated_at = moment
          where o.seq = any(array(
                select a.seq from everytick.occurrence a
-                where a.job = held.job and a.status < 4 and a.status = 0 and a.cause = 0
+                where a.job = held.job and a.status < 10 and a.status = 0 and a.cause = 0
                 order by a.seq for no key update))
            and o.status = 0;
     elsif old.paused and not new.paused then

@@ -6,9 +6,9 @@
 
 create table occurrence_status (code integer primary key, name text not null unique) strict;
 insert into occurrence_status values
-  (0, 'pending'), (1, 'running'), (2, 'awaiting_retry'), (3, 'queued'),
-  (4, 'completed'), (5, 'completed_with_errors'), (6, 'failed'), (7, 'canceled'), (8, 'failed_stale'),
-  (9, 'skipped'), (10, 'missed'), (11, 'superseded');
+  (0, 'pending'), (1, 'queued'), (2, 'running'), (3, 'awaiting_retry'),
+  (10, 'completed'), (11, 'completed_with_errors'), (12, 'failed'), (13, 'canceled'), (14, 'failed_stale'),
+  (15, 'skipped'), (16, 'missed'), (17, 'superseded');
 
 create table run_status (code integer primary key, name text not null unique) strict;
 insert into run_status values
@@ -172,7 +172,7 @@ create table span (
   seq integer primary key autoincrement,
   job integer not null references job,
   version integer not null,
-  status integer not null check (status in (9, 10)),
+  status integer not null check (status in (15, 16)),
   why text not null,
   detail text not null,
   covers_after integer not null,
@@ -190,7 +190,7 @@ create table occurrence (
   job integer not null references job,
   version integer not null,
   scheduled_for integer not null,
-  status integer not null check (status between 0 and 11),
+  status integer not null check (status between 0 and 3 or status between 10 and 17),
   cause integer not null check (cause between 0 and 5),
   late integer not null,
   covers_after integer,
@@ -223,13 +223,13 @@ create table occurrence (
   awaited integer not null default 0,
   execution_timeout integer,
   deadline_at integer generated always as (started_at + execution_timeout) virtual,
-  check ((status < 4) = (ended_at is null))
+  check ((status < 10) = (ended_at is null))
 ) strict;
 -- later = 1: ready_at was still to come when the row was written. Such a row stands apart until its time has come,
 -- so that thousands of parked retries are not walked past to find what is ready.
 -- later = 2: its job is disabled. Such a row stands in neither index and waits until the job is enabled.
 create index occurrence_ready on occurrence (needs, priority desc, line_at, id)
-  where later = 0 and (status = 0 or (status = 2 and owner is null));
+  where later = 0 and (status = 0 or (status = 3 and owner is null));
 create index occurrence_later on occurrence (needs, ready_at) where later = 1;
 -- Active is what has no end. Its index says so by ended_at, which a claim does not touch, though it changes the status.
 create index occurrence_active on occurrence (job, line_at, id) where ended_at is null;
@@ -321,7 +321,7 @@ select j.id, j.name, v.kind, v.schedule, v.enabled and j.removed_at is null as e
        «utc s.last_failure_at» as last_failure,
        s.run_count, s.last_error,
        (select «utc max(o.created_at)»
-          from occurrence o where o.job = j.job and o.status not in (9, 10)) as last_enqueued,
+          from occurrence o where o.job = j.job and o.status not in (15, 16)) as last_enqueued,
        «utc s.watermark» as watermark,
        «utc j.removed_at» as removed_at,
        coalesce((select group_concat(d.reason, '; ') from parked_definition d where d.job = j.job),
@@ -463,13 +463,13 @@ create trigger jobs_are_switched instead of update on jobs begin
    where s.id = old.id and new.enabled <> old.enabled;
   update occurrence set version = old.version + 1
    where job = (select job from job_state where id = old.id) and new.enabled <> old.enabled
-     and ended_at is null and status in (0, 3) and not exists (select 1 from task_run r where r.occurrence = seq);
-  update occurrence set status = 3, updated_at = «now»
+     and ended_at is null and status in (0, 1) and not exists (select 1 from task_run r where r.occurrence = seq);
+  update occurrence set status = 1, updated_at = «now»
    where job = (select job from job_state where id = old.id) and old.enabled and not new.enabled
      and ended_at is null and status = 0;
   update occurrence set later = 2
    where job = (select job from job_state where id = old.id) and old.enabled and not new.enabled
-     and ended_at is null and status = 2 and owner is null;
+     and ended_at is null and status = 3 and owner is null;
   update occurrence set later = ready_at > «now»
    where job = (select job from job_state where id = old.id) and new.enabled and not old.enabled
      and ended_at is null and later = 2;
@@ -486,7 +486,7 @@ create trigger jobs_are_switched instead of update on jobs begin
   insert into pause (job, since_at, missed, reason, paused_by)
   select job, «now», 'skip', '', 'sql'
     from job_state where id = old.id and new.paused and not old.paused;
-  update occurrence set status = 3, updated_at = «now»
+  update occurrence set status = 1, updated_at = «now»
    where job = (select job from job_state where id = old.id) and new.paused and not old.paused
      and ended_at is null and status = 0 and cause = 0;
   update pause set until_at = «now», resumed_by = 'sql'
