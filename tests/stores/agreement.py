@@ -382,8 +382,12 @@ class Pair:
         progress = self.random.choice([None, Progress(self.random.random(), 2.5, "half"), Progress(7)])
         log = self.random.choice([None, Log(self.random.choice(NODES), f"{task}.log")])
         note = Note(task, self.random.choice([1, 1, 2]), self.now(), progress, log)
-        for store, claim in zip(self.stores, pair, strict=True):
-            await store.note([(claim, note), (claim, replace(note, number=1, progress=None))])
+        other = replace(note, number=1, progress=None)
+        answers = [
+            list(await store.note([(claim, note), (claim, other)]))
+            for store, claim in zip(self.stores, pair, strict=True)
+        ]
+        assert answers[0] == answers[1]
 
     async def do_ahead(self) -> None:
         await self.both("ahead", await self.scope(0.6))

@@ -1,10 +1,11 @@
 """note: what people see of an attempt while it runs, and never more than its owner may say."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from everytick.domain.notes import Log, Note, Progress
 from everytick.domain.occurrence import Attempt
-from everytick.stores.base import Claim
+from everytick.stores.base import Claim, Commit, CommitFailed
 from tests.stores.acting import FAILED, AnyStore, began, claim_one, ended, job, plan_once, put, reap, statuses
 from tests.stores.clock import ManualClock
 
@@ -124,3 +125,25 @@ async def test_a_note_wakes_nobody_and_changes_no_decision(store: AnyStore, cloc
     assert list((await store.look([record.job.id])).values()) == [seen]
     [adopted] = (await store.beat("node-1", [])).adopt
     assert adopted.snapshot == claim.snapshot
+
+
+async def test_a_note_that_the_store_refuses_keeps_no_other_from_being_written(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """D7: together, then each alone; the answers say which was written, and memory holds any number."""
+    claim = await running(store, clock)
+    good, bad = Note("main", 1, clock.time, HALF), Note("main", 2**70, clock.time, None, LOG)
+    first, refused, last = await store.note([(claim, good), (claim, bad), (claim, replace(good, log=LOG))])
+    assert [first, last] == [Commit.COMMITTED] * 2
+    assert isinstance(refused, CommitFailed) or store.address.is_in_memory
+    if not store.address.is_in_memory:
+        [(_, attempt)] = await attempts(store, claim)
+        assert (attempt.number, attempt.progress, attempt.log) == (1, HALF, LOG)
+
+
+async def test_a_note_of_a_claim_that_is_gone_is_answered_as_stale(store: AnyStore, clock: ManualClock) -> None:
+    claim = await running(store, clock)
+    gone = replace(claim, key=claim.key._replace(token=claim.key.token + 1))
+    note = Note("main", 1, clock.time, HALF)
+    assert list(await store.note([(gone, note), (claim, note)])) == [Commit.STALE, Commit.COMMITTED]
+    assert list(await store.note([])) == []

@@ -7,6 +7,7 @@ for their timeout, and a note in the store: that they run, how far they are, whe
 import asyncio
 import logging
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from everytick.domain.notes import Note
 from everytick.errors import StoreUnavailable
@@ -15,8 +16,10 @@ from everytick.node.clock import NodeClock
 from everytick.node.health import Health
 from everytick.node.inbox import Inbox, TimeoutPassed, TimeoutsDue
 from everytick.node.occurrence import OpenAttempt
-from everytick.stores.base import Claim
 from everytick.stores.protocols import RunStore
+
+if TYPE_CHECKING:
+    from everytick.stores.base import Claim
 
 _log = logging.getLogger("everytick.executor")
 
@@ -118,21 +121,13 @@ class Timeouts:
             self._notes.append((attempt.occurrence.claim, note))
 
     async def _write(self) -> None:
+        """Write the notes that have gathered; they are for people only, and may be lost."""
         notes, self._notes = self._notes, []
-        try:
-            if not await self._is_written(notes) and len(notes) > 1:
-                for note in notes:
-                    await self._is_written([note])
-        finally:
-            self._writing = None
-
-    async def _is_written(self, notes: list[tuple[Claim, Note]]) -> bool:
-        """Write these and return whether all is well; they are for people only, and may be lost."""
         try:
             await self._store.note(notes)
         except StoreUnavailable as error:
             self._health.failed(error)
-        except Exception:  # noqa: BLE001, whatever a driver raises about one note
+        except Exception:  # noqa: BLE001, whatever a driver raises about the store
             _log.exception("%d notes about running attempts cannot be written; the attempts go on", len(notes))
-            return False
-        return True
+        finally:
+            self._writing = None

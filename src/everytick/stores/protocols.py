@@ -177,11 +177,11 @@ class RunStore(Protocol):
         """
         ...
 
-    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
-        """Show people what is running: make or change the attempt's row, under the claim's fence.
+    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
+        """Show people what is running: make or change the attempt's row, under the claim's fence and token.
 
-        A note that comes after its own attempt's end adds to the row and changes no status;
-        one whose fence is gone is dropped.
+        A note that comes after its own attempt's end adds to the row and changes no status; one whose
+        fence is gone is stale. Of a refused note nothing is written, and no other note waits for it.
         """
         ...
 

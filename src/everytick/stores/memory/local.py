@@ -243,13 +243,14 @@ class LocalStore(MemoryStore):
             self._drop(self._tables.handles[handle])
         return await super().beat(node, keys, facts)
 
-    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
+    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
         """Show people what is running, where they look for it; while the home is away nobody looks."""
-        await super().note(notes)
+        answers = await super().note(notes)
         theirs = [(self.at_home(claim), note) for claim, note in notes if claim.handle in self._keys]
         if theirs:
             with suppress(StoreUnavailable):
                 await self._home.note(theirs)
+        return answers
 
     async def reported(self, occurrence_ids: Collection[str]) -> None:
         """Note that these reports were delivered; what is not ours any more was recorded as due."""

@@ -101,12 +101,19 @@ class Running(Base):
             self._tables.change(row, owner=node, fence=row.fence + 1, token=token, updated_at=now)
         return [self._claim_of(row) for row in taken]
 
-    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
-        """Show people what is running: make or change the attempt's row, under the claim's fence."""
-        for claim, note in notes:
-            row = self._tables.handles.get(claim.handle)
-            if row is not None and row.token == claim.key.token:
-                _note(row, claim.fence, note)
+    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
+        """Show people what is running: make or change the attempt's row, under the claim's fence and token."""
+
+        async def write(some: Sequence[tuple[Claim, Note]]) -> Sequence[Commit]:
+            return [self._write_note(claim, note) for claim, note in some]
+
+        return await each_alone(notes, write, "notes")
+
+    def _write_note(self, claim: Claim, note: Note) -> Commit:
+        row = self._tables.handles.get(claim.handle)
+        if row is None or row.token != claim.key.token:
+            return Commit.STALE
+        return _note(row, claim.fence, note)
 
     def transaction(self, claim: Claim) -> AbstractAsyncContextManager[Transaction]:
         """Refuse: what a task writes lies in no transaction of this store."""
@@ -245,15 +252,16 @@ def _write_rows(row: OccurrenceRow, step: Step) -> None:
         attempt.started_at, attempt.ended_at = written.started_at, written.ended_at
 
 
-def _note(row: OccurrenceRow, fence: int, note: Note) -> None:
+def _note(row: OccurrenceRow, fence: int, note: Note) -> Commit:
     # An end raises the fence once more; had anybody taken over before it, twice.
     ended = row.status in ENDED and row.fence == fence + 1
     if row.fence != fence and not ended:
-        return
+        return Commit.STALE
     known = row.attempts.get((note.task, note.number))
     if known is None:
         if ended:
-            return
+            return Commit.STALE
         known = AttemptRow(AttemptStatus.RUNNING, note.started_at, node=row.node)
         row.attempts[note.task, note.number] = known
     known.progress, known.log = note.progress or known.progress, note.log or known.log
+    return Commit.COMMITTED

@@ -963,7 +963,8 @@ returning «claim»;
 
 -- note --
 -- Makes or changes the rows of attempts that run, under their claim's fence; one that is over only takes what is
--- added, and an occurrence that is over gets no row more. A fence that is gone finds nothing.
+-- added, and an occurrence that is over gets no row more. A fence that is gone finds nothing. Returns whose notes were
+-- written.
 with held as materialized (
     select n.*, o.node
       from unnest($1::bigint[], $2::int[], $3::bigint[], $4::text[], $5::int[], $6::timestamptz[], $7::float8[],
@@ -975,15 +976,18 @@ with held as materialized (
               for no key update) o
      where not o.over or exists (select from everytick.attempt a where a.occurrence = n.occurrence
                                     and a.task = n.task and a.number = n.number)
+), shown as (
+    insert into everytick.attempt as a (occurrence, task, number, status, started_at, progress_done, progress_total,
+                                        progress_text, log_node, log_path, node)
+    select occurrence, task, number, {attempt.running}, started_at, done, total, told, log_node, log_path, node from held
+    on conflict (occurrence, task, number) do update
+       set progress_done = coalesce(excluded.progress_done, a.progress_done),
+           progress_total = case when excluded.progress_done is null then a.progress_total
+                                 else excluded.progress_total end,
+           progress_text = coalesce(excluded.progress_text, a.progress_text),
+           log_node = coalesce(excluded.log_node, a.log_node), log_path = coalesce(excluded.log_path, a.log_path)
 )
-insert into everytick.attempt as a (occurrence, task, number, status, started_at, progress_done, progress_total,
-                                    progress_text, log_node, log_path, node)
-select occurrence, task, number, {attempt.running}, started_at, done, total, told, log_node, log_path, node from held
-on conflict (occurrence, task, number) do update
-   set progress_done = coalesce(excluded.progress_done, a.progress_done),
-       progress_total = case when excluded.progress_done is null then a.progress_total else excluded.progress_total end,
-       progress_text = coalesce(excluded.progress_text, a.progress_text),
-       log_node = coalesce(excluded.log_node, a.log_node), log_path = coalesce(excluded.log_path, a.log_path);
+select occurrence, fence, token, task, number from held;
 
 -- reports --
 -- Returns ended occurrences of the needs $3 whose report nobody delivered yet, oldest end first, in the columns of a

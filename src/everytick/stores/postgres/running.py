@@ -115,11 +115,16 @@ class Running(Base):
         return claims
 
     @patiently
-    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
-        """Show people what is running: make or change the attempt's row, under the claim's fence."""
-        if notes:
-            async with self._door.connection() as db:
-                await db.execute(self._sql.note, *columns(_noted(notes), 11))
+    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
+        """Show people what is running: make or change the attempt's row, under the claim's fence and token."""
+        return await each_alone(notes, self._note, "notes") if notes else ()
+
+    @patiently
+    async def _note(self, notes: Sequence[tuple[Claim, Note]]) -> list[Commit]:
+        async with self._door.connection() as db:
+            written = {tuple(row) for row in await db.fetch(self._sql.note, *columns(_noted(notes), 11))}
+        keys = [(*claim.key, note.task, note.number) for claim, note in notes]
+        return [Commit.COMMITTED if key in written else Commit.STALE for key in keys]
 
     @asynccontextmanager
     async def transaction(self, claim: Claim) -> AsyncIterator[Transaction]:

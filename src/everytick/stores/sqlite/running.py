@@ -502,10 +502,11 @@ def _take_over(
     return claims(transaction.connection, definitions, taken)
 
 
-def note(transaction: Transaction, notes: Sequence[tuple[Claim, Note]]) -> None:
+def note(transaction: Transaction, notes: Sequence[tuple[Claim, Note]]) -> list[Commit]:
     """Show people what is running; what is no longer the claim's is left alone."""
-    written = [rows.note_columns(*claim.key, claim.snapshot.rules.places[each.task], each) for claim, each in notes]
-    transaction.executemany(Q.note_attempt, written)
+    columns = [rows.note_columns(*claim.key, claim.snapshot.rules.places[each.task], each) for claim, each in notes]
+    written = [transaction.execute(Q.note_attempt, each).rowcount for each in columns]
+    return [Commit.COMMITTED if count else Commit.STALE for count in written]
 
 
 def reports(

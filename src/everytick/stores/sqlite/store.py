@@ -266,9 +266,13 @@ class SqliteStore(ColdVerbs):
             lambda writing: running.orphans(writing, self._definitions, reaper, limit, silent, keys, token)
         )
 
-    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
-        """Show people what is running: make or change the attempt's row, under the claim's fence."""
-        await self._write(lambda writing: running.note(writing, notes))
+    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
+        """Show people what is running: make or change the attempt's row, under the claim's fence and token."""
+
+        async def write(some: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
+            return await self._write(lambda writing: running.note(writing, some))
+
+        return await each_alone(notes, write, "notes")
 
     def transaction(self, claim: Claim) -> AbstractAsyncContextManager[TaskTransaction]:
         """Begin a transaction for a task of the claim; leaving it without a commit takes everything back.
