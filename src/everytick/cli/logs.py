@@ -11,6 +11,7 @@ import click
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
 from everytick.cli.output import is_terminal, safe, say
+from everytick.cli.reading import is_occurrence, last_of_each
 from everytick.cli.session import ask, store_of_app
 from everytick.cli.state import Verb
 from everytick.errors import shown
@@ -55,8 +56,6 @@ def logs_verb(job_or_occurrence: str, follow: bool, task: str | None, attempt: i
 
 async def _occurrence(app: Everytick, text: str) -> str:
     """The id itself, or that of the job's newest occurrence that has started."""
-    from everytick.cli.reading import is_occurrence
-
     if is_occurrence(text):
         return text
     page = await app.history(text, limit=_LOOKED_THROUGH)
@@ -94,6 +93,7 @@ class Reader:
                     whole = await app.occurrence(id_)
                 self._copy(whole)
                 if has_ended or not follow:
+                    self._tell_failures(whole)
                     return len(self._files)
                 await asyncio.sleep(_LOOK)
         finally:
@@ -102,10 +102,20 @@ class Reader:
 
     def _copy(self, whole: Whole) -> None:
         for task, attempt in whole.attempts:
-            if self._task in (None, task) and self._attempt in (None, attempt.number):
+            if self._is_shown(task, attempt):
                 file = self._file(task, attempt)
                 if file is not None:
                     self._pass_on(file, f"{task}, attempt {attempt.number}")
+
+    def _tell_failures(self, whole: Whole) -> None:
+        """End with the error of the last attempt of each task that is shown; beside what tasks wrote, not in it."""
+        for task, attempt in last_of_each([each for each in whole.attempts if self._is_shown(*each)]):
+            if attempt.error is not None:
+                sys.stdout.flush()
+                say(f"==> {task}, attempt {attempt.number} {attempt.status} <==\n{attempt.error}")
+
+    def _is_shown(self, task: str, attempt: Attempt) -> bool:
+        return self._task in (None, task) and self._attempt in (None, attempt.number)
 
     def _file(self, task: str, attempt: Attempt) -> BinaryIO | None:
         if attempt.log is None:

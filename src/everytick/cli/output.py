@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from everytick.cli.times import Times
 
 _LONGEST_CELL = 300
+_NARROW, _INDENT = 24, 4
+"""A last column of fewer columns than 24 cannot be read: its text stands below the row, indented by 4."""
 _PAINT = {
     "completed": "green",
     "success": "green",
@@ -120,28 +122,65 @@ def show_table(headings: Sequence[str], rows: Iterable[Sequence[object]], times:
 
 
 def _aligned(headings: Sequence[str], cells: list[list[str]]) -> Iterable[str]:
-    from shutil import get_terminal_size
-
+    """Give the lines of a table. The last column holds the text that people read: it is wrapped, never cut."""
     widths = [max(map(_width, column)) for column in zip(headings, *cells, strict=True)]
-    room = get_terminal_size().columns - sum(widths[:-1]) - 2 * (len(widths) - 1)
-    widths[-1] = max(min(widths[-1], room), 10)
-    plain = [_line(headings, widths, paint=False), *(_line(line, widths, paint=True) for line in cells)]
-    plain[0] = click.style(plain[0], bold=True) if has_colour(sys.stdout) else plain[0]
-    return plain
+    before = sum(widths[:-1]) + 2 * (len(widths) - 1)
+    heading = _line(headings, widths, paint=False)
+    yield click.style(heading, bold=True) if has_colour(sys.stdout) else heading
+    for line in cells:
+        yield from _row(line, widths, before)
+
+
+def _row(line: Sequence[str], widths: Sequence[int], before: int) -> Iterable[str]:
+    """Give one row; a last cell that is too long goes on in its column, or below the row where that is too narrow."""
+    room = columns() - before
+    if _width(line[-1]) <= room:
+        yield _line(line, widths, paint=True)
+        return
+    is_below = room < _NARROW
+    indent = _INDENT if is_below else before
+    first, *rest = ["", *wrapped(line[-1], columns() - indent)] if is_below else wrapped(line[-1], room)
+    yield _line([*line[:-1], first], widths, paint=True)
+    for text in rest:
+        yield " " * indent + text
 
 
 def _line(line: Sequence[str], widths: Sequence[int], *, paint: bool) -> str:
-    parts = []
-    for text, width in zip(line, widths, strict=True):
-        cut = text if _width(text) <= width else _cut(text, width)
-        parts.append((painted(cut) if paint else cut) + " " * (width - _width(cut)))
+    pairs = zip(line, widths, strict=True)
+    parts = [(painted(text) if paint else text) + " " * (width - _width(text)) for text, width in pairs]
     return "  ".join(parts).rstrip()
 
 
-def _cut(text: str, width: int) -> str:
-    while _width(text) >= width:
+def columns() -> int:
+    """Return how wide the terminal is."""
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return the text in lines of at most so many columns, broken between words where that is possible."""
+    width = max(width, _NARROW)
+    lines, line = [], ""
+    for word in text.split(" "):
+        longer = f"{line} {word}" if line else word
+        if line and _width(longer) > width >= _width(word):
+            lines.append(line)
+            line = word
+        else:
+            line = longer
+        while _width(line) > width:
+            start = _start(line, width)
+            lines.append(start)
+            line = line[len(start) :]
+    return [*lines, line]
+
+
+def _start(text: str, width: int) -> str:
+    """Return as much of the beginning as so many columns hold."""
+    while _width(text) > width:
         text = text[:-1]
-    return text + "…"
+    return text
 
 
 def _width(text: str) -> int:
@@ -164,6 +203,17 @@ def show_pairs(pairs: Iterable[tuple[str, object]], times: Times) -> None:
     for name, text in known:
         if text != "-":
             click.echo(f"{name:{width}}  {painted(text)}", color=True)
+
+
+def show_text(text: str) -> None:
+    """Write text of several lines, such as a traceback; on a terminal, what is too long goes on in the next line."""
+    for line in safe(text).split("\n"):
+        if not is_terminal() or _width(line) <= columns():
+            click.echo(line, color=True)
+            continue
+        indent = " " * (len(line) - len(line.lstrip()))
+        first, *rest = wrapped(line.strip(), columns() - len(indent) - _INDENT)
+        click.echo("\n".join([indent + first, *(indent + " " * _INDENT + more for more in rest)]), color=True)
 
 
 def listed(name: str, values: Iterable[object]) -> list[tuple[str, object]]:

@@ -8,10 +8,11 @@ import click
 
 from everytick.cli.completing import job_argument
 from everytick.cli.options import reading, watchable
-from everytick.cli.output import is_terminal, listed, say, show_json, show_pairs, show_table
+from everytick.cli.output import is_terminal, listed, say, show_json, show_pairs, show_table, show_text
 from everytick.cli.session import ask, store_of_app
 from everytick.cli.state import Verb
 from everytick.cli.times import Times, before
+from everytick.domain.headlines import headline
 from everytick.errors import shown
 
 if TYPE_CHECKING:
@@ -271,7 +272,7 @@ def _pairs(
     yield "last run", status.last_run
     yield "last end", _last(record)
     yield "runs", status.run_count
-    yield "last error", status.last_error
+    yield "last error", headline(status.last_error) if status.last_error and is_terminal() else status.last_error
     yield from listed(
         "tasks", (each.name + (f" after {', '.join(each.after)}" if each.after else "") for each in job.tasks)
     )
@@ -302,10 +303,25 @@ def _show_occurrence(id_: str, as_json: bool, times: Times) -> None:
     show_pairs(pairs, times)
     if tries:
         rows = [
-            (task, attempt.number, attempt.status, attempt.started_at, _took(attempt), attempt.node, attempt.error)
+            (task, attempt.number, attempt.status, attempt.started_at, _took(attempt), attempt.node, _error(attempt))
             for task, attempt in tries
         ]
         show_table(["task", "attempt", "status", times.heading("started"), "took", "node", "error"], rows, times)
+    if is_terminal():
+        for task, attempt in last_of_each(tries):
+            if attempt.error is not None and "\n" in attempt.error:
+                click.echo()
+                show_text(f"{task}, attempt {attempt.number}:\n{attempt.error}")
+
+
+def _error(attempt: Attempt) -> str | None:
+    """The error of an attempt: one line for people, who see the whole of the last one below; all of it in a pipe."""
+    return headline(attempt.error) if attempt.error and is_terminal() else attempt.error
+
+
+def last_of_each(tries: Iterable[tuple[str, Attempt]]) -> list[tuple[str, Attempt]]:
+    """Return the last attempt of each task."""
+    return list(dict(tries).items())
 
 
 def attempt_data(task: str, attempt: Attempt) -> dict[str, Any]:

@@ -120,7 +120,10 @@ async def _once(app: Everytick) -> None:
 
 
 async def _is_left(app: Everytick, now: datetime) -> bool:
-    """Tell whether anything of this application that was due then waits or runs; long retries are not waited for."""
+    """Tell whether anything of this application that was due then waits or runs.
+
+    A retry that a node waits for itself, for 5 seconds at most, is part of it; one that is further away is not.
+    """
     from everytick.cli.session import store_of_app
     from everytick.domain.statuses import OccurrenceStatus as Status
     from everytick.stores.base import HistoryFilter
@@ -131,11 +134,15 @@ async def _is_left(app: Everytick, now: datetime) -> bool:
     records = {each.job.id: each for each in await store.list() if each.job.name in names or each.job.owner == owner}
     if any(each.wake_at is not None and each.wake_at <= now for each in records.values()):
         return True
-    statuses = (Status.PENDING, Status.RUNNING, Status.QUEUED)
+    statuses = (Status.PENDING, Status.RUNNING, Status.QUEUED, Status.AWAITING_RETRY)
     page = await store.history(HistoryFilter(statuses=statuses, through=now, limit=1000))
     for found in page.occurrences:
         record = records.get(found.job_id)
         if record is None or record.job.settings.queue not in app.settings.queues:
+            continue
+        if found.status is Status.AWAITING_RETRY:
+            if found.owner is not None:
+                return True
             continue
         waits = found.status is not Status.RUNNING and (found.ready_at or found.scheduled_for) > now
         if not waits and (found.status is not Status.QUEUED or record.pause is None):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from everytick.cli.output import length, safe, show_json
+from everytick.cli.output import length, safe, show_json, wrapped
 from everytick.cli.times import Times
 from everytick.errors import InvalidInstant
 
@@ -87,3 +87,19 @@ def test_utc_wins_over_the_machines_zone(monkeypatch: pytest.MonkeyPatch) -> Non
     assert Times().zone == "Europe/Berlin"
     assert Times(utc=True).zone == "UTC"
     assert Times().shown(datetime(2026, 7, 1, 9, tzinfo=UTC)) == "2026-07-01T11:00:00+02:00"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("", [""]),
+        ("one two", ["one two"]),
+        ("a sentence that is longer than the room", ["a sentence that is", "longer than the room"]),
+        ("x" * 30, ["x" * 24, "x" * 6]),
+        ("see " + "x" * 30, ["see " + "x" * 20, "x" * 10]),
+        ("夜間バックアップは失敗しました", ["夜間バックアップは失敗し", "ました"]),
+    ],
+)
+def test_text_is_wrapped_between_words_and_nothing_of_it_is_lost(text: str, lines: list[str]) -> None:
+    """A2: 24 columns are the least."""
+    assert wrapped(text, 24) == lines

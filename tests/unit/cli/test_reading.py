@@ -128,7 +128,7 @@ def test_history_gives_newest_first_with_cause_and_reason(cli: Cli, shop: Everyt
     assert {row[5] for row in rows} == {first, second}
     [bad] = [row for row in rows if row[1] == "broken"]
     assert bad[2:4] == ["failed", "trigger"]
-    assert "task broken failed" in bad[6]
+    assert bad[6].startswith("ValueError: no \\x1b[31mgood")
 
 
 def test_history_can_be_narrowed(cli: Cli, shop: Everytick) -> None:
