@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from everytick.app.requests import Backfill
     from everytick.deciding.explain import Explanation, Verdict
     from everytick.domain.config import UNSET
-    from everytick.domain.occurrence import Cause, Occurrence
+    from everytick.domain.occurrence import Cause, EndedOccurrence, Occurrence
     from everytick.domain.policies import backfill_from, bounded_window
     from everytick.domain.report import ExecutionReport
     from everytick.domain.retry import Retry
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from everytick.schedules.once import after_completion, once
     from everytick.schedules.timezones import zone_data
     from everytick.sources.drafting import Change
-    from everytick.stores.base import JobRecord, NodeRecord
+    from everytick.stores.base import JobRecord, NodeRecord, Whole
 
 __version__ = "0.1.0.dev0"
 
@@ -88,6 +88,7 @@ _HOMES = {
     "domain.config": ("UNSET",),
     "domain.occurrence": (
         "Cause",
+        "EndedOccurrence",
         "Occurrence",
     ),
     "domain.policies": (
@@ -165,6 +166,7 @@ _HOMES = {
     "stores.base": (
         "JobRecord",
         "NodeRecord",
+        "Whole",
     ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -184,6 +186,7 @@ __all__ = [
     "DefinitionError",
     "DefinitionWarning",
     "DuplicateDefinition",
+    "EndedOccurrence",
     "EnvironmentValue",
     "Event",
     "Everytick",
@@ -227,6 +230,7 @@ __all__ = [
     "UnboundSchedule",
     "Verdict",
     "VersionConflict",
+    "Whole",
     "after_completion",
     "any_of",
     "backfill_from",

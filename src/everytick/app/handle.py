@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from datetime import timedelta
 
-    from everytick.domain.occurrence import Occurrence
+    from everytick.domain.occurrence import EndedOccurrence
     from everytick.stores.addresses import AnyStore
 
 _FIRST_LOOK, _LAST_LOOK = 0.01, 0.5
@@ -28,29 +28,33 @@ class Handle:
     def __repr__(self) -> str:
         return f"Handle({self.id!r})"
 
-    async def wait(self, timeout: timedelta | str | None = None) -> Occurrence:  # noqa: ASYNC109 - a duration of ours
-        """Return the occurrence once it has ended, whichever node ran it; raise TimeoutError if that takes too long."""
+    async def wait(self, timeout: timedelta | str | None = None) -> EndedOccurrence:  # noqa: ASYNC109 - a duration
+        """Return the occurrence once it has ended, whichever node ran it; raise TimeoutError if that takes too long.
+
+        Its `result` is what the last task returned, `results` what each task returned, by task name.
+        """
         import asyncio
 
         async with asyncio.timeout(None if timeout is None else duration(timeout).total_seconds()):
             return await self._ended()
 
-    async def _ended(self) -> Occurrence:
+    async def _ended(self) -> EndedOccurrence:
         import asyncio
 
+        from everytick.domain.occurrence import ended_with
         from everytick.domain.statuses import ENDED
 
         store, pause, seen = await self._opened(), _FIRST_LOOK, False
         while True:
             try:
-                found = (await store.whole(self.id)).occurrence
+                whole = await store.whole(self.id)
             except NotFound:
                 if seen:
                     # Somebody has pruned or purged it since: nothing more will be known of it.
                     raise
             else:
                 seen = True
-                if found.status in ENDED:
-                    return found
+                if whole.occurrence.status in ENDED:
+                    return ended_with(whole.occurrence, whole.results, whole.result)
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LAST_LOOK)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from everytick.app.definition import Definition
-    from everytick.domain.occurrence import Occurrence
+    from everytick.domain.occurrence import EndedOccurrence
     from everytick.stores.addresses import AnyStore
     from everytick.stores.base import JobRecord
 
@@ -157,7 +157,7 @@ class Opened:
         return Home(store, here, here.create_task(begin()))
 
     @overload
-    def wait(self, asked: Handle, timeout: timedelta | str | None = None) -> Occurrence: ...
+    def wait(self, asked: Handle, timeout: timedelta | str | None = None) -> EndedOccurrence: ...
 
     @overload
     def wait(self, asked: Coroutine[Any, Any, T], timeout: timedelta | str | None = None) -> T: ...

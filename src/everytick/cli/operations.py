@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from everytick.app import Everytick
     from everytick.app.handle import Handle
     from everytick.app.requests import Backfill
-    from everytick.domain.occurrence import Occurrence
+    from everytick.stores.base import Whole
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -120,7 +120,7 @@ def _request(asked: Callable[[Everytick], Any], wait: bool, timeout: str | None)
         raise click.UsageError("--timeout is about --wait: give both")
     within = None if timeout is None else duration(timeout)
 
-    async def done(app: Everytick) -> Occurrence | None:
+    async def done(app: Everytick) -> Whole | None:
         handle = await asked(app)
         write(handle.id)
         return await follow(app, handle.id, within) if wait else None

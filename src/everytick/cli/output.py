@@ -229,6 +229,13 @@ def show_json(data: object) -> None:
     click.echo(json.dumps(plain(data), indent=2, ensure_ascii=True, allow_nan=False))
 
 
+def as_json_text(data: object) -> str | None:
+    """Return a payload or a result in one line of JSON; None for none."""
+    import json
+
+    return None if data is None else json.dumps(data, ensure_ascii=False)
+
+
 def plain(data: object) -> Any:
     """Return the value as JSON can carry it."""
     if data is None or isinstance(data, (bool, int)):

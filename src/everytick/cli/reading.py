@@ -8,7 +8,7 @@ import click
 
 from everytick.cli.completing import job_argument
 from everytick.cli.options import reading, watchable
-from everytick.cli.output import is_terminal, listed, say, show_json, show_pairs, show_table, show_text
+from everytick.cli.output import as_json_text, is_terminal, listed, say, show_json, show_pairs, show_table, show_text
 from everytick.cli.session import ask, store_of_app
 from everytick.cli.state import Verb
 from everytick.cli.times import Times, before
@@ -289,18 +289,19 @@ def is_occurrence(text: str) -> bool:
 
 
 def _show_occurrence(id_: str, as_json: bool, times: Times) -> None:
-    async def asked(app: Everytick) -> tuple[Whole, dict[str, str]]:
+    async def asked(app: Everytick) -> tuple[Whole, dict[str, str], Any]:
         whole = await app.occurrence(id_)
-        return whole, await _names(app, [whole.occurrence])
+        return whole, await _names(app, [whole.occurrence]), await _payload(app, whole.occurrence)
 
-    whole, names = ask(asked)
-    data = occurrence_data(whole.occurrence, names)
+    whole, names, payload = ask(asked)
+    data = occurrence_data(whole.occurrence, names) | {"payload": payload}
     tries = [(task, attempt) for task, attempt in whole.attempts]
     if as_json:
-        show_json(data | {"attempts": [attempt_data(task, attempt) for task, attempt in tries]})
+        results = {"result": whole.result, "results": whole.results}
+        show_json(data | results | {"attempts": [attempt_data(task, attempt) for task, attempt in tries]})
         return
-    pairs = [(key.replace("_", " "), value) for key, value in data.items()]
-    show_pairs(pairs, times)
+    pairs = [(key.replace("_", " "), value) for key, value in data.items() if key != "payload"]
+    show_pairs([*pairs, ("payload", as_json_text(payload)), *_results(whole)], times)
     if tries:
         rows = [
             (task, attempt.number, attempt.status, attempt.started_at, _took(attempt), attempt.node, _error(attempt))
@@ -312,6 +313,19 @@ def _show_occurrence(id_: str, as_json: bool, times: Times) -> None:
             if attempt.error is not None and "\n" in attempt.error:
                 click.echo()
                 show_text(f"{task}, attempt {attempt.number}:\n{attempt.error}")
+
+
+async def _payload(app: Everytick, found: Occurrence) -> Any:
+    """The payload it runs with; only its own where its definition cannot be read here."""
+    editions = await (await store_of_app(app)).editions(found.job_id, {found.version})
+    return found.payload_under(editions[0].job) if editions else found.payload
+
+
+def _results(whole: Whole) -> list[tuple[str, object]]:
+    """What the tasks returned, by their names if there are several."""
+    if len(whole.runs) == 1:
+        return [("result", as_json_text(whole.result))]
+    return [(f"result of {task}", as_json_text(result)) for task, result in whole.results.items()]
 
 
 def _error(attempt: Attempt) -> str | None:

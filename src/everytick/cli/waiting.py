@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING
 import click
 
 from everytick.cli.exits import Refused
-from everytick.cli.output import has_colour, is_terminal, length, safe, say
+from everytick.cli.output import as_json_text, has_colour, is_terminal, length, safe, say
 from everytick.cli.session import store_of_app
 from everytick.errors import NotFound, shown
 from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from everytick.app import Everytick
-    from everytick.domain.occurrence import Attempt, Occurrence
+    from everytick.domain.occurrence import Attempt
     from everytick.stores.base import Whole
 
 _FIRST_LOOK, _LAST_LOOK = 0.02, 0.5
 _BAR = 20
 
 
-async def follow(app: Everytick, id_: str, within: timedelta | None) -> Occurrence:
+async def follow(app: Everytick, id_: str, within: timedelta | None) -> Whole:
     """Return the occurrence once it has ended; on a terminal, show how far it has come meanwhile."""
     import asyncio
 
@@ -37,7 +37,7 @@ async def follow(app: Everytick, id_: str, within: timedelta | None) -> Occurren
         while True:
             whole = await _found(app, id_)
             if whole is not None and whole.occurrence.status in ENDED:
-                return whole.occurrence
+                return whole
             waited = timedelta(seconds=time.monotonic() - begun)
             if within is not None and waited >= within:
                 text = f"it has not ended within {length(within)} and goes on: everytick show {id_} tells how"
@@ -113,13 +113,14 @@ class Line:
             self._is_shown = False
 
 
-def tell_end(found: Occurrence) -> Exit:
-    """Say how it ended, and return the exit code of that."""
-    took = ""
+def tell_end(whole: Whole) -> Exit:
+    """Say how it ended and what it returned, and return the exit code of that."""
+    found, took = whole.occurrence, ""
     if found.started_at is not None and found.ended_at is not None:
         took = f" after {length(found.ended_at - found.started_at)}"
     good = found.status == "completed"
     why = found.error or (None if good else found.reason)
-    text = f"{found.status}{took}" + (f": {why}" if why else "")
+    returned = "" if whole.result is None else f"; it returned {shown(as_json_text(whole.result), 300)}"
+    text = f"{found.status}{took}" + (f": {why}" if why else "") + returned
     say(text, mark=("green" if good else "red") if has_colour(sys.stderr) else None)
     return Exit.DONE if good else Exit.FAILED

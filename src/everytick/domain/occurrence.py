@@ -5,13 +5,17 @@ an occurrence ran with it keeps the version and its own overrides: together with
 definition of that version they are the whole, and nothing is copied a million times.
 """
 
+from collections.abc import Mapping
+from dataclasses import field, fields
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from everytick.domain import ids
 from everytick.domain.config import Level, Overrides, Settings
 from everytick.domain.job import Job, Task
 from everytick.domain.notes import Log, Progress
+from everytick.domain.payload import Payload
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.domain.values import value
 
@@ -71,6 +75,17 @@ class Occurrence:
         """Whether a node fired it while the store was away, and only told of it afterwards."""
         return self.reason is not None and self.reason.startswith("unverified")
 
+    @property
+    def payload(self) -> Any:
+        """What its request gave, a fresh copy; None where the definition's own payload counts."""
+        own = self.overrides.get("payload") if self.overrides.items else None
+        return own.read() if isinstance(own, Payload) else None
+
+    def payload_under(self, job: Job) -> Any:
+        """Return the payload its tasks get: what its request gave, else that of its definition."""
+        found = job.settings.overridden_by(self.overrides).payload
+        return None if found is None else found.read()
+
     def settings(self, job: Job, task: Task | None = None) -> Settings:
         """Return the config it runs with, whole: of the job in its version, or of one of that job's tasks."""
         assert (job.id, job.version) == (self.job_id, self.version), f"{self.id} does not run under {job.name}"
@@ -78,8 +93,26 @@ class Occurrence:
 
 
 @value(frozen=True)
+class EndedOccurrence(Occurrence):
+    """An occurrence that has ended, with what its tasks returned.
+
+    `results` are by task name, in the order of the tasks; a task that did not succeed is absent.
+    `result` is that of the last task; None where it returned nothing or did not succeed.
+    """
+
+    results: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    result: Any = field(default=None, compare=False)
+
+
+def ended_with(occurrence: Occurrence, results: Mapping[str, Any], result: Any) -> EndedOccurrence:
+    """Return the occurrence with what its tasks returned."""
+    known = {each.name: getattr(occurrence, each.name) for each in fields(Occurrence)}
+    return EndedOccurrence(**known, results=results, result=result)
+
+
+@value(frozen=True)
 class TaskRun:
-    """One Task within one Occurrence."""
+    """One Task within one Occurrence: `task` is its name, `returned` what it returned."""
 
     occurrence_id: str
     task_id: str
@@ -90,6 +123,13 @@ class TaskRun:
     error: str | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    task: str = ""
+    returned: Payload | None = None
+
+    @property
+    def result(self) -> Any:
+        """What the task returned, a fresh copy; None where it returned nothing or did not succeed."""
+        return None if self.returned is None else self.returned.read()
 
     @property
     def id(self) -> str:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from everytick.domain.durations import format_duration
 from everytick.domain.occurrence import Attempt
+from everytick.domain.payload import Payload
 from everytick.domain.policies import Failure
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.domain.values import value
@@ -64,7 +65,7 @@ def attempt_reports(attempts: Iterable[tuple[str, Attempt]]) -> AttemptReports:
 class TaskReport:
     """What became of one task.
 
-    `attempts` counts lost and canceled ones too, and `attempt_reports` tell each of them;
+    `result` is what it returned. `attempts` counts lost and canceled ones too, and `attempt_reports` tell each of them;
     `waits` are those between them that a failure brought, the newest of them where there
     were very many. `because_of` names the peer whose failure canceled or skipped it.
     """
@@ -79,6 +80,12 @@ class TaskReport:
     waits: tuple[timedelta, ...] = ()
     because_of: str | None = None
     attempt_reports: tuple[AttemptReport, ...] = ()
+    returned: Payload | None = None
+
+    @property
+    def result(self) -> Any:
+        """What the task returned, a fresh copy; None where it returned nothing or did not succeed."""
+        return None if self.returned is None else self.returned.read()
 
     @property
     def duration(self) -> timedelta | None:

@@ -286,6 +286,7 @@ def _task_report(
         run.waits,
         run.because_of,
         attempts,
+        run.result,
     )
 
 

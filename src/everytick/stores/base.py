@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 from enum import Enum
 from pathlib import Path
 from random import SystemRandom
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from everytick.domain.job import Job
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.occurrence import Attempt, Cause, Occurrence, TaskRun
 from everytick.domain.snapshots import Ended, JobSnapshot, Pause
-from everytick.domain.statuses import OccurrenceStatus
-from everytick.domain.steps import OccurrenceSnapshot
+from everytick.domain.statuses import OccurrenceStatus, RunStatus
+from everytick.domain.steps import OccurrenceSnapshot, RunState
 from everytick.domain.values import value
 
 MAX_EDITIONS = 16
@@ -221,13 +221,38 @@ class Receipt:
     changed: bool
 
 
-@value
+@value(frozen=True)
 class Whole:
     """One occurrence with its runs and attempts, in order."""
 
     occurrence: Occurrence
     runs: tuple[TaskRun, ...]
     attempts: tuple[tuple[str, Attempt], ...]
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """What the tasks returned, by task name, in their order; a task that did not succeed is absent."""
+        return {run.task: run.result for run in self.runs if run.status is RunStatus.SUCCESS}
+
+    @property
+    def result(self) -> Any:
+        """What the last task returned; None where it returned nothing or did not succeed."""
+        return self.runs[-1].result if self.runs else None
+
+
+def task_run(occurrence_id: str, task_id: str, task: str, run: RunState) -> TaskRun:
+    """Return what is known of one task of an occurrence."""
+    return TaskRun(
+        occurrence_id,
+        task_id,
+        run.status,
+        run.attempts,
+        run.started_at,
+        run.ended_at,
+        run.error,
+        task=task,
+        returned=run.result,
+    )
 
 
 def whole_of(occurrence: Occurrence, runs: Sequence[TaskRun], attempts: Sequence[tuple[str, Attempt]]) -> Whole:

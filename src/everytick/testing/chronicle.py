@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import field
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from everytick.domain.decisions import Span
 from everytick.domain.durations import instant
@@ -29,7 +29,8 @@ class Entry:
     """One instant of one job: an occurrence that exists, or why there is none.
 
     `attempts` counts the tries of each task by its name, `errors` holds what the tasks said
-    that failed. `count` is more than one, or None for more than can be counted, where a row of
+    that failed, `results` what those returned that succeeded; `result` is that of the last task, and
+    `payload` what the run was given. `count` is more than one, or None for more than can be counted, where a row of
     instants that did not run stands for many.
     """
 
@@ -46,6 +47,9 @@ class Entry:
     attempts: Mapping[str, int] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
     count: int | None = 1
+    results: Mapping[str, Any] = field(default_factory=dict)
+    result: Any = None
+    payload: Any = None
 
     @property
     def did_run(self) -> bool:
@@ -175,7 +179,6 @@ async def _occurrences(store: HistoryStore) -> AsyncIterator[Occurrence]:
 
 async def _of_occurrence(store: HistoryStore, occurrence: Occurrence, record: JobRecord) -> Entry:
     whole = await store.whole(occurrence.id)
-    names = {task.id: task.name for task in record.job.tasks}
     return Entry(
         record.job.name,
         occurrence.scheduled_for,
@@ -188,7 +191,10 @@ async def _of_occurrence(store: HistoryStore, occurrence: Occurrence, record: Jo
         occurrence.ended_at,
         occurrence.error,
         dict(Counter(task for task, _ in whole.attempts)),
-        {names.get(run.task_id, run.task_id): run.error for run in whole.runs if run.error},
+        {run.task: run.error for run in whole.runs if run.error},
+        results=whole.results,
+        result=whole.result,
+        payload=occurrence.payload_under(record.job),
     )
 
 

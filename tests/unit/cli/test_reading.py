@@ -10,6 +10,7 @@ from everytick import Everytick
 from everytick.cli.reading import with_status
 from everytick.domain.nodes import NodeFacts
 from everytick.stores.addresses import store_of
+from everytick.testing import drain
 from tests.unit.cli.conftest import Cli, park, ran
 
 
@@ -325,3 +326,20 @@ def test_a_job_that_no_living_node_can_run_is_shown_as_an_unknown_target(
     asyncio.run(register(two=replace(facts, met=("", nightly.needs))))
     assert {row[1] for row in cli("list").rows} == {"enabled"}
     assert not [row for row in cli("doctor").rows if row[0] == "unknown target"]
+
+
+def test_an_occurrence_is_shown_with_its_payload_and_its_result(cli: Cli, shop: Everytick) -> None:
+    """A8: as JSON in one line, and as data with --json."""
+    cli("trigger", "nightly", "--payload", '{"pages": 7}')
+    asyncio.run(drained(shop))
+    [row] = cli("history", "nightly").rows
+
+    rows = dict(each[:2] for each in cli("show", row[5]).rows)
+    assert (rows["payload"], rows["result"]) == ('{"pages": 7}', "7")
+    data = json.loads(cli("show", row[5], "--json").out)
+    assert (data["payload"], data["result"], data["results"]) == ({"pages": 7}, 7, {"nightly": 7})
+
+
+async def drained(app: Everytick) -> None:
+    await drain(app)
+    await app.close()

@@ -7,10 +7,9 @@ from itertools import islice, takewhile
 
 from everytick.domain import ids
 from everytick.domain.decisions import Span
-from everytick.domain.occurrence import TaskRun
 from everytick.domain.snapshots import Request
 from everytick.domain.statuses import ENDED, OccurrenceStatus
-from everytick.stores.base import ClaimKey, HistoryFilter, NodeRecord, Page, Whole, whole_of
+from everytick.stores.base import ClaimKey, HistoryFilter, NodeRecord, Page, Whole, task_run, whole_of
 from everytick.stores.memory.base import Base
 from everytick.stores.memory.ordered import Place
 from everytick.stores.memory.tables import JobRow, NodeRow, OccurrenceRow
@@ -56,7 +55,7 @@ class History(Base):
         job, _ = row.job.versions[row.version]
         tasks = {task.name: task for task in job.tasks}
         runs = tuple(
-            TaskRun(row.id, task.id, run.status, run.attempts, run.started_at, run.ended_at, run.error)
+            task_run(row.id, task.id, task.name, run)
             for task in job.tasks
             if (run := row.runs.get(task.name)) is not None
         )

@@ -6,10 +6,10 @@ from datetime import datetime
 from everytick.domain import ids
 from everytick.domain.codes import CAUSE_CODE, STATUS_CODE
 from everytick.domain.decisions import Span
-from everytick.domain.occurrence import Occurrence, TaskRun
+from everytick.domain.occurrence import Occurrence
 from everytick.domain.snapshots import Edition
 from everytick.errors import NotFound
-from everytick.stores.base import HistoryFilter, Page, Whole, whole_of
+from everytick.stores.base import HistoryFilter, Page, Whole, task_run, whole_of
 from everytick.stores.open_requests import as_asked
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, occurrence_key
@@ -61,7 +61,7 @@ class History(Base):
         return whole_of(
             record,
             tuple(
-                TaskRun(record.id, task_id, run.status, run.attempts, run.started_at, run.ended_at, run.error)
+                task_run(record.id, task_id, name, run)
                 for name, task_id in task_ids.items()
                 if (run := runs.get(name)) is not None
             ),

@@ -8,11 +8,11 @@ from datetime import datetime
 from everytick.domain import ids
 from everytick.domain.codes import CAUSE_CODE, FIRST_ENDED, STATUS_CODE, STATUSES
 from everytick.domain.decisions import Span
-from everytick.domain.occurrence import Attempt, TaskRun
+from everytick.domain.occurrence import Attempt
 from everytick.domain.snapshots import Edition
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import NotFound
-from everytick.stores.base import HistoryFilter, Page, Whole, whole_of
+from everytick.stores.base import HistoryFilter, Page, Whole, task_run, whole_of
 from everytick.stores.open_requests import as_asked
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import Definitions
@@ -67,8 +67,7 @@ def whole(connection: sqlite3.Connection, definitions: Definitions, occurrence_i
     record = rows.occurrence(row)
     runs = []
     for _, task, *columns in connection.execute(Q.runs, (json.dumps([row[0]]),)):
-        run, task_id = rows.run_state(columns), ids.task_id(record.job_id, task)
-        runs.append(TaskRun(record.id, task_id, run.status, run.attempts, run.started_at, run.ended_at, run.error))
+        runs.append(task_run(record.id, ids.task_id(record.job_id, task), task, rows.run_state(columns)))
     attempts = [_attempt(record.id, record.job_id, row) for row in connection.execute(Q.attempts, (row[0],))]
     return whole_of(record, runs, attempts)
 
