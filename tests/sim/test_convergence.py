@@ -6,13 +6,6 @@ from tests.sim.laws import lived, seeds
 from tests.sim.world import FAULTS, World
 
 
-def test_the_same_seed_is_the_same_life() -> None:
-    """Else a seed that failed would tell nothing."""
-    one, other = lived(7, World), lived(7, World)
-    assert (one.told, one.deeds) == (other.told, other.deeds)
-    assert one.deeds != lived(8, World).deeds
-
-
 def test_a_life_is_full_of_trouble() -> None:
     """A simulation in which nothing goes wrong would hold for any code."""
     worlds = [lived(seed, World) for seed in (2, 4, 6)]
