@@ -19,7 +19,7 @@ def test_a_host_clock_that_was_ahead_and_is_set_right_holds_up_only_what_was_dec
     for said in ("held 1", "retried 1", "ran "):
         fleet.hear_also(said, by=wrong)
     _set(step, 0)
-    fleet.hear_error("this host's clock was set back by 1:00:00", by=wrong)
+    fleet.hear_error("this host's clock was set back by", by=wrong)
     wrong.kill()
 
     right = fleet.start("host_clock", address, step)

@@ -14,6 +14,8 @@ from tests.stores.acting import began, ended, job, plan_once, put
 from tests.stores.clock import ManualClock
 
 WAITS = "select exists (select from pg_locks where not granted)"
+WAITS_AT_GATE = "select exists (select from pg_locks where not granted and locktype = 'advisory')"
+WAITS_FOR_ROW = "select exists (select from pg_locks where not granted and locktype <> 'advisory')"
 
 
 async def claimed(store: PostgresStore, clock: ManualClock) -> list[Claim]:
@@ -29,25 +31,40 @@ async def until(db: Any, asked: str) -> None:
         pass
 
 
+GATE = """
+create function wait_at_gate() returns trigger language plpgsql as
+$$ begin perform pg_advisory_xact_lock(1); return new; end $$;
+create trigger gate before update on occurrence for each row when (old.seq = {}) execute function wait_at_gate();
+"""
+"""A statement that updates this row waits for an advisory lock while it holds the row."""
+
+
 async def test_steps_that_meet_a_deadlock_are_written_all_the_same(
     postgres: Server, store: PostgresStore, clock: ManualClock, db: Any
 ) -> None:
-    """Another program locks our rows the other way round; our statement is the one that the server ends."""
+    """Another program locks our rows the other way round; our statement is the one that the server ends.
+
+    The server looks for a deadlock once, soon after a statement begins to wait. So the other program has to wait
+    already when our statement comes to the second row: the gate keeps it at the first one until then.
+    """
     claims = await claimed(store, clock)
     hasty = PostgresStore(postgres.address, schema=store.schema, clock=clock, settings={"deadlock_timeout": "10ms"})
     await hasty.open()
     await db.execute("set deadlock_timeout = '1h'")
     before = await db.fetchval("select deadlocks from pg_stat_database where datname = current_database()")
     first, last = sorted(claim.handle for claim in claims)
-    async with db.transaction():
-        await db.execute("select from occurrence where seq = $1 for update", last)
-        committing = asyncio.create_task(
-            hasty.commit_steps([(claim, ended(began(claim, clock.time), clock.time)) for claim in claims])
-        )
-        other = store._door
-        async with other.connection() as watcher:
-            await until(watcher, WAITS)
-        await db.execute("select from occurrence where seq = $1 for update", first)
+    await db.execute(GATE.format(first))
+    async with store._door.connection() as watcher:
+        await watcher.execute("select pg_advisory_lock(1)")
+        async with db.transaction():
+            await db.execute("select from occurrence where seq = $1 for update", last)
+            steps = [(claim, ended(began(claim, clock.time), clock.time)) for claim in claims]
+            committing = asyncio.create_task(hasty.commit_steps(steps))
+            await until(watcher, WAITS_AT_GATE)
+            locking = asyncio.create_task(db.execute("select from occurrence where seq = $1 for update", first))
+            await until(watcher, WAITS_FOR_ROW)
+            await watcher.execute("select pg_advisory_unlock(1)")
+            await locking
     assert await committing == [Commit.COMMITTED] * 2
     told = "select deadlocks > $1 from pg_stat_database where datname = current_database()"
     while not await db.fetchval(told, before):

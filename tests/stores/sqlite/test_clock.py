@@ -40,7 +40,7 @@ def test_a_host_that_is_set_back_is_followed_once_that_has_lasted(caplog: pytest
     seconds = [each.total_seconds() for each in told]
     assert seconds == [10, 11, 12, 13, 14, *(15 - 3600 + number for number in range(6))]
     assert [record.getMessage() for record in caplog.records] == [
-        "this host's clock was set back by 1:00:00: the store's time follows it; what was decided stays decided"
+        "this host's clock was set back by 3600 s: the store's time follows it; what was decided stays decided"
     ]
 
 

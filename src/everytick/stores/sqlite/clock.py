@@ -59,8 +59,8 @@ class HostClock:
             self._latest = max(counted, self._latest)
             return self._latest
         _log.warning(
-            "this host's clock was set back by %s: the store's time follows it; what was decided stays decided",
-            counted - wall,
+            "this host's clock was set back by %.0f s: the store's time follows it; what was decided stays decided",
+            (counted - wall).total_seconds(),
         )
         self._begun, self._mark, self._behind_since, self._latest = wall, elapsed, None, wall
         return wall
