@@ -19,7 +19,7 @@ from everytick.domain.changes import Put
 JOBS = 1_000
 
 POSTGRES_FILL = """
-insert into everytick.occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
+insert into everytick.occurrence (id, job_key, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
                                   covers_through, created_at, updated_at, needs, reason)
 select gen_random_uuid(), 1 + n % $2, 1, at, 0, 0, 0, false, at, at, at, at, at, '', 'on time'
   from (select n, clock_timestamp() - make_interval(secs => $1 - n) as at from generate_series(1, $1) n) o
@@ -28,7 +28,7 @@ SQLITE_FILL = """
 with recursive o (n, at) as (
   select 1, :now - 1000000 * :count union all select n + 1, at + 1000000 from o where n < :count
 )
-insert into occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
+insert into occurrence (id, job_key, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
                         covers_through, created_at, updated_at, needs, reason)
 select randomblob(16), 1 + n % :jobs, 1, at, 0, 0, 0, 0, at, at, at, at, at, '', 'on time' from o
 """

@@ -49,12 +49,13 @@ CLONES = f"""
 insert into {SCHEMA}.job (id, name, created_at)
 select 'job_' || md5(n::text) || '00000000', 'job-' || n, clock_timestamp() - interval '1 day'
   from generate_series(2, $1) n;
-insert into {SCHEMA}.definition
-select j.seq, 1, null, d.kind, d.schedule, true, d.reports, replace(d.definition, 'job-1"', j.name || '"'), '{{}}',
+insert into {SCHEMA}.job_version
+select j.job_key, 1, null, d.kind, d.schedule, true, d.reports, replace(d.definition, 'job-1"', j.name || '"'), '{{}}',
        '', j.created_at
-  from {SCHEMA}.job j, {SCHEMA}.definition d where j.seq > 1 and d.job = 1;
-insert into {SCHEMA}.job_state (job, id, needs, version, first_version, revision, woken, watermark, wake_at, keep_last)
-select seq, id, '', 1, 1, 1, 1, clock_timestamp(), '{FOREVER}', 20 from {SCHEMA}.job where seq > 1
+  from {SCHEMA}.job j, {SCHEMA}.job_version d where j.job_key > 1 and d.job_key = 1;
+insert into {SCHEMA}.job_state (job_key, id, needs, version, oldest_version, revision, woken, watermark,
+                                  wake_at, keep_last)
+select job_key, id, '', 1, 1, 1, 1, clock_timestamp(), '{FOREVER}', 20 from {SCHEMA}.job where job_key > 1
 """
 
 
@@ -69,7 +70,7 @@ async def defined(address: str, jobs: int) -> AsyncIterator[PostgresStore]:
     for statement in CLONES.split(";"):
         await db.execute(statement.replace("$1", str(jobs)))
     await db.execute(f"truncate {SCHEMA}.wake")
-    await db.execute(f"vacuum analyze {SCHEMA}.job, {SCHEMA}.job_state, {SCHEMA}.definition")
+    await db.execute(f"vacuum analyze {SCHEMA}.job, {SCHEMA}.job_state, {SCHEMA}.job_version")
     try:
         yield store
     finally:
@@ -83,7 +84,7 @@ async def let_be_due(address: str, jobs: int) -> None:
     db = await asyncpg.connect(address)
     await db.execute(f"truncate {SCHEMA}.occurrence, {SCHEMA}.wake, {SCHEMA}.span")
     await db.execute(
-        f"update {SCHEMA}.job_state set watermark = $1, wake_at = $2 where job <= $3",
+        f"update {SCHEMA}.job_state set watermark = $1, wake_at = $2 where job_key <= $3",
         INSTANT - timedelta(minutes=1),
         INSTANT,
         jobs,

@@ -186,7 +186,7 @@ async def bare(address: str, batch: int) -> Rate:
 # -------------------------------------------------------------------------------------------------------- the store
 
 PENDING = f"""
-insert into {SCHEMA}.occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
+insert into {SCHEMA}.occurrence (id, job_key, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
                                  covers_through, created_at, updated_at, needs, reason)
 select gen_random_uuid(), 1 + n % $2, 1, at, 0, 0, 0, false, at, at, at, at, at, '', 'on time'
   from (select n, clock_timestamp() - make_interval(secs => $1 - n) as at from generate_series(1, $1) n) o

@@ -48,7 +48,7 @@ async def cut_off(address: str) -> None:
         return
     url, _, schema = address.partition("?schema=")
     db = await asyncpg.connect(url)
-    cut = f"update {schema}.definition set definition = left(definition, 40) where definition like '%default:a\"%'"
+    cut = f"update {schema}.job_version set definition = left(definition, 40) where definition like '%default:a\"%'"
     assert await db.execute(cut) == "UPDATE 1"
     await db.close()
 
@@ -126,10 +126,10 @@ async def test_a_state_that_cannot_be_read_names_its_task(world: World, caplog: 
 @pytest.mark.parametrize(
     ("damage", "kind"),
     [
-        ("update job_state set watermark = 999999999999999999 where job = :a", TaskInvalidValueError),
-        ("update job_state set wake_at = 999999999999999999 where job = :a", TaskInvalidValueError),
-        ("delete from job_version where job = :a", TaskInvalidStructureError),
-        ("delete from job_state where job = :a", TaskInvalidStructureError),
+        ("update job_state set watermark = 999999999999999999 where job_key = :a", TaskInvalidValueError),
+        ("update job_state set wake_at = 999999999999999999 where job_key = :a", TaskInvalidValueError),
+        ("delete from job_version where job_key = :a", TaskInvalidStructureError),
+        ("delete from job_state where job_key = :a", TaskInvalidStructureError),
     ],
 )
 async def test_rows_that_cannot_be_read_are_errors_of_the_taxonomy(
@@ -143,7 +143,7 @@ async def test_rows_that_cannot_be_read_are_errors_of_the_taxonomy(
     await world.until("TaskRunCompleted b")
     await first.stop()
     with closing(sqlite3.connect(address.removeprefix("sqlite:///"))) as file, file:
-        [key] = file.execute("select job from job where name = 'declarative:default:a'").fetchone()
+        [key] = file.execute("select job_key from job where name = 'declarative:default:a'").fetchone()
         file.execute("pragma foreign_keys = off")
         assert file.execute(damage, {"a": key}).rowcount == 1
 
@@ -164,7 +164,7 @@ async def test_a_timestamp_of_the_past_that_cannot_be_read_names_its_task_too(wo
     await world.until("TaskRunCompleted b")
     await first.stop()
     with closing(sqlite3.connect(address.removeprefix("sqlite:///"))) as file, file:
-        ours = "job = (select job from job where name = 'declarative:default:a')"
+        ours = "job_key = (select job_key from job where name = 'declarative:default:a')"
         assert file.execute(f"update occurrence set started_at = 999999999999999999 where {ours}").rowcount == 1
     with pytest.raises(TaskInvalidValueError) as caught:
         await task_states(address)

@@ -16,13 +16,13 @@ from tests.stores.acting import job, occurrences, plan_once, put, remove
 from tests.stores.clock import ManualClock
 
 ASKED = """
-insert into request (job, key, cause, requested_at, payload, reason, requested_by, again, id)
-select job, 'k', 1, '2026-01-01', '1', '', '', false, gen_random_uuid() from job_state
+insert into request (job_key, key, cause, requested_at, payload, reason, requested_by, again, id)
+select job_key, 'k', 1, '2026-01-01', '1', '', '', false, gen_random_uuid() from job_state
 """
 PLANNED = """
-insert into occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, created_at, updated_at,
-                        needs, payload)
-select $1, job, 1, '2026-01-01', 0, 1, 0, false, '2026-01-01', '2026-01-01', '2026-01-01', '', '1' from job_state
+insert into occurrence (id, job_key, version, scheduled_for, status, cause, priority, late, line_at, created_at,
+                        updated_at, needs, payload)
+select $1, job_key, 1, '2026-01-01', 0, 1, 0, false, '2026-01-01', '2026-01-01', '2026-01-01', '', '1' from job_state
 """
 
 
@@ -139,7 +139,7 @@ async def test_a_job_that_a_callers_transaction_asks_for_is_purged_with_that_req
     await remove(store, job_id)
     begun = own.transaction()
     await begun.start()
-    seq = await own.fetchval(f"select seq from {store.schema}.job")
+    job_key = await own.fetchval(f"select job_key from {store.schema}.job")
     await own.execute(f"set local search_path = {store.schema}")
     await own.execute(ASKED)
     waiting = asyncio.create_task(store.purge(job_id))
@@ -147,5 +147,5 @@ async def test_a_job_that_a_callers_transaction_asks_for_is_purged_with_that_req
     await begun.commit()
     assert not await waiting, "something is left"
     assert await store.purge(job_id)
-    assert await db.fetchval("select count(*) from request where job = $1", seq) == 0
+    assert await db.fetchval("select count(*) from request where job_key = $1", job_key) == 0
     await own.close()

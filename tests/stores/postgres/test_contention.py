@@ -34,7 +34,7 @@ async def until(db: Any, asked: str) -> None:
 GATE = """
 create function wait_at_gate() returns trigger language plpgsql as
 $$ begin perform pg_advisory_xact_lock(1); return new; end $$;
-create trigger gate before update on occurrence for each row when (old.seq = {}) execute function wait_at_gate();
+create trigger gate before update on occurrence for each row when (old.handle = {}) execute function wait_at_gate();
 """
 """A statement that updates this row waits for an advisory lock while it holds the row."""
 
@@ -57,11 +57,11 @@ async def test_steps_that_meet_a_deadlock_are_written_all_the_same(
     async with store._door.connection() as watcher:
         await watcher.execute("select pg_advisory_lock(1)")
         async with db.transaction():
-            await db.execute("select from occurrence where seq = $1 for update", last)
+            await db.execute("select from occurrence where handle = $1 for update", last)
             steps = [(claim, ended(began(claim, clock.time), clock.time)) for claim in claims]
             committing = asyncio.create_task(hasty.commit_steps(steps))
             await until(watcher, WAITS_AT_GATE)
-            locking = asyncio.create_task(db.execute("select from occurrence where seq = $1 for update", first))
+            locking = asyncio.create_task(db.execute("select from occurrence where handle = $1 for update", first))
             await until(watcher, WAITS_FOR_ROW)
             await watcher.execute("select pg_advisory_unlock(1)")
             await locking
@@ -85,7 +85,7 @@ async def test_a_server_that_isolates_more_strictly_gives_the_same_answers(
     )
     await strict.open()
     async with db.transaction():
-        await db.execute("update occurrence set fence = fence + 1, owner = 'other' where seq = $1", claim.handle)
+        await db.execute("update occurrence set fence = fence + 1, owner = 'other' where handle = $1", claim.handle)
         late = ended(began(claim, clock.time), clock.time)
         committing = asyncio.create_task(strict.commit_steps([(claim, late)]))
         async with store._door.connection() as watcher:

@@ -12,8 +12,8 @@ from tests.stores.acting import began, ended, job, plan_once, put
 from tests.stores.clock import ManualClock
 
 PARKED = """
-insert into occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, created_at,
-                        updated_at, needs, early)
+insert into occurrence (id, job_key, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
+                        created_at, updated_at, needs, is_early)
 select gen_random_uuid(), 1, 1, at, 3, 0, 0, false, at, at + interval '10 years', at, at, '', true
   from (select n, '2025-01-01'::timestamptz + make_interval(secs => n) as at from generate_series(1, 5000) n) o
 """

@@ -122,4 +122,4 @@ async def test_our_sessions_lock_what_they_commit_in_the_order_of_its_keys(
     at = next(number for number, line in enumerate(shown) if "Update on occurrence" in line)
     scans = [line.split("->")[-1].strip() for line in shown[at : at + 9] if " on occurrence o" in line]
     assert scans == ["Update on occurrence o", "Index Scan using occurrence_pkey on occurrence o"]
-    assert "Index Cond: (seq = ANY ($1))" in [line.strip() for line in shown]
+    assert "Index Cond: (handle = ANY ($1))" in [line.strip() for line in shown]

@@ -73,7 +73,7 @@ async def test_an_ending_waits_for_nobody_who_holds_its_job(store: PostgresStore
     await plan_once(store)
     claim = await claim_one(store)
     async with db.transaction():
-        await db.execute("select from job, job_state where seq = job for update")
+        await db.execute("select from job join job_state using (job_key) for update")
         step = ended(begun(claim, clock.time), clock.time)
         assert await store.commit_steps([(claim, step)]) == [Commit.COMMITTED]
         assert await db.fetchval("select count(*) from wake where ended_at is not null") == 1
@@ -93,7 +93,9 @@ async def test_a_job_that_one_node_cannot_read_is_planned_by_those_that_can(
     stored = await put(store, job("bad", overlap="allow"))
     await plan_once(store)
     # Who has read it before goes on with what was read.
-    await db.execute("update definition set definition = '{' where job = (select seq from job where name = 'bad')")
+    await db.execute(
+        "update job_version d set definition = '{' from job j where j.job_key = d.job_key and name = 'bad'"
+    )
     unable = PostgresStore(store.url, schema=store.schema, clock=clock)
     unable.unheld = unheld
     await unable.open()
@@ -116,7 +118,9 @@ async def test_a_definition_that_cannot_be_read_is_parked_and_shown_and_disturbs
     await plan_once(store)
     await run_one(store)
     await put(store, job("good"))
-    await db.execute("update definition set definition = '{' where job = (select seq from job where name = 'bad')")
+    await db.execute(
+        "update job_version d set definition = '{' from job j where j.job_key = d.job_key and name = 'bad'"
+    )
     clock.move(hours=1)
     fresh = PostgresStore(store.url, schema=store.schema, clock=clock)
     await fresh.open()
@@ -143,7 +147,7 @@ async def test_what_was_claimed_under_a_definition_that_cannot_be_read_goes_back
     await put(store, job())
     clock.move(hours=1)
     await plan_once(store)
-    await db.execute("update definition set definition = '{'")
+    await db.execute("update job_version set definition = '{'")
     fresh = PostgresStore(store.url, schema=store.schema, clock=clock)
     await fresh.open()
     assert await fresh.claim(SCOPE, 5) == []

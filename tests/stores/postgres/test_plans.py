@@ -29,23 +29,23 @@ OCCURRENCES = 30_000
 
 FILL = f"""
 insert into job (id, name, created_at) select n, n, '2026-01-01' from generate_series(1, {JOBS}) n;
-insert into job_state (job, id, needs, version, first_version, revision, woken, watermark, wake_at, keep_last)
-select seq, id, (array['', 'code:shop'])[1 + seq % 2], 1, 1, 1, 1, created_at,
-       created_at + make_interval(years => seq % 100), 20 from job;
-insert into definition select seq, 1, null, 'task', '', true, true, '', '{{}}', '', '2026-01-01' from job;
-insert into pause (job, since, until, missed, reason, paused_by)
-select seq, '2026-01-01', '2026-02-01', 'skip', '', '' from job;
-insert into adjustment (job, at, kind, reason, adjusted_by, done)
-select seq, '2026-01-01', 'skip', '', '', false from job;
-insert into request (job, key, cause, requested_at, reason, requested_by, again, id)
-select seq, 'k', 1, '2026-01-01', '', '', false, ('00000000-0000-0000-0000-' || lpad(seq::text, 12, '0'))::uuid
+insert into job_state (job_key, id, needs, version, oldest_version, revision, woken, watermark, wake_at, keep_last)
+select job_key, id, (array['', 'code:shop'])[1 + job_key % 2], 1, 1, 1, 1, created_at,
+       created_at + make_interval(years => job_key % 100), 20 from job;
+insert into job_version select job_key, 1, null, 'task', '', true, true, '', '{{}}', '', '2026-01-01' from job;
+insert into pause (job_key, since_at, until_at, missed, reason, paused_by)
+select job_key, '2026-01-01', '2026-02-01', 'skip', '', '' from job;
+insert into adjustment (job_key, instant_at, kind, reason, adjusted_by, is_done)
+select job_key, '2026-01-01', 'skip', '', '', false from job;
+insert into request (job_key, key, cause, requested_at, reason, requested_by, again, id)
+select job_key, 'k', 1, '2026-01-01', '', '', false, ('00000000-0000-0000-0000-' || lpad(job_key::text, 12, '0'))::uuid
   from job;
-insert into request_key (job, cause, key, nth, call, id) select job, cause, key, 1, 1, id from request;
-insert into wake (job, at, wakes, needs, scheduled_for, started_at, ended_at, well)
-select seq, '2026-01-01', seq % 1000 = 0, '', '2026-01-01', '2026-01-01', '2026-01-01', true from job;
-insert into span (job, status, why, detail, after_at, through_at, version, count)
-select seq, 15, 'missed', '', '2026-01-01', '2026-01-02', 1, 1 from job;
-insert into occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, early,
+insert into request_key (job_key, cause, key, nth, call, id) select job_key, cause, key, 1, 1, id from request;
+insert into wake (job_key, wake_at, wakes, needs, scheduled_for, started_at, ended_at, is_success)
+select job_key, '2026-01-01', job_key % 1000 = 0, '', '2026-01-01', '2026-01-01', '2026-01-01', true from job;
+insert into span (job_key, status, why, detail, span_after, span_through, version, count)
+select job_key, 15, 'missed', '', '2026-01-01', '2026-01-02', 1, 1 from job;
+insert into occurrence (id, job_key, version, scheduled_for, status, cause, priority, late, line_at, ready_at, is_early,
                         created_at, updated_at, needs)
 select ('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, 1 + n % {JOBS}, 1, at, 0, 0, 0, false, at,
        at + case when n % 100 = 0 then '9 years' else '0' end::interval, n % 100 = 0, at, at,
@@ -54,11 +54,12 @@ select ('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, 1 + n % {JO
           from generate_series(1, {OCCURRENCES}) n) o
 """
 END = f"""
-update occurrence set status = 10, fence = 2, number = 1, ended_at = scheduled_for where seq < {OCCURRENCES} * 0.995;
-insert into task_run (occurrence, task, status, attempts, retries, out_of_time)
-select seq, 'main', 2, 1, 0, false from occurrence where status = 10;
-insert into attempt (occurrence, task, number, status) select seq, 'main', 1, 2 from occurrence where status = 10;
-insert into report select needs, ended_at, seq from occurrence where status = 10 and seq % 3 = 0
+update occurrence set status = 10, fence = 2, step_number = 1, ended_at = scheduled_for
+ where handle < {OCCURRENCES} * 0.995;
+insert into task_run (handle, task, status, attempts, retries, out_of_time)
+select handle, 'main', 2, 1, 0, false from occurrence where status = 10;
+insert into attempt (handle, task, number, status) select handle, 'main', 1, 2 from occurrence where status = 10;
+insert into report select needs, ended_at, handle from occurrence where status = 10 and handle % 3 = 0
 """
 
 WHOLE = {
@@ -98,12 +99,12 @@ INDEXES = {
     "standing_of_told": ("job_pkey", "job_state_pkey"),
     "job_keys": ("job_id_key",),
     "standing_by_id": ("job_id_key", "job_state_pkey"),
-    "definitions": ("definition_pkey",),
+    "definitions": ("job_version_pkey",),
     "active": ("occurrence_active",),
     "requests": ("request_pkey",),
     "open_request": ("request_pkey",),
     "key_use": ("request_key_pkey",),
-    "past_versions": ("definition_pkey",),
+    "past_versions": ("job_version_pkey",),
     "existing": ("occurrence_id_key",),
     "asked_for": ("request_id", "job_state_pkey"),
     "forget_asked_for": ("request_id",),
@@ -113,7 +114,7 @@ INDEXES = {
     "mark_awaited": ("occurrence_active", "occurrence_pkey"),
     "release": ("occurrence_id_key", "occurrence_pkey"),
     "ask_to_stop": ("occurrence_id_key", "occurrence_pkey"),
-    "end_unowned": ("occurrence_id_key", "definition_pkey"),
+    "end_unowned": ("occurrence_id_key", "job_version_pkey"),
     "settle_plans": ("job_state_pkey",),
     "settle_plain": ("job_state_pkey",),
     "settle_few": ("job_state_pkey", "request_pkey", "occurrence_active", "occurrence_ready", "occurrence_early"),

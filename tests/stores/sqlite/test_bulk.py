@@ -99,7 +99,7 @@ async def test_one_stale_step_in_a_long_batch_is_the_only_one_that_is_refused(
 async def test_what_has_ended_says_when_and_nothing_else_does(opened: SqliteStore, sql: sqlite3.Connection) -> None:
     """The index of what is active goes by ended_at, the statements by the status: they must never disagree."""
     await put(opened, job())
-    insert = """insert into occurrence (id, job, version, scheduled_for, status, cause, late, ended_at, created_at,
+    insert = """insert into occurrence (id, job_key, version, scheduled_for, status, cause, late, ended_at, created_at,
                                         updated_at, priority, needs) values (x'00', 1, 1, 0, ?, 0, 0, ?, 0, 0, 0, '')"""
     for status, ended_at in ((10, None), (1, 5)):
         with pytest.raises(sqlite3.IntegrityError, match="CHECK"):

@@ -63,12 +63,12 @@ async def test_what_is_young_or_kept_is_not_walked_through(
     """Thousands of occurrences that are too young cost a call as much as none."""
     await _define(opened, "a")
     await _run_for_hours(opened, clock)
-    columns = "job, version, status, cause, late, created_at, updated_at, priority, needs"
+    columns = "job_key, version, status, cause, late, created_at, updated_at, priority, needs"
     sql.execute(
         "with recursive n(i) as (select 1 union all select i + 1 from n where i < 3000)"
         f" insert into occurrence (id, scheduled_for, ended_at, {columns})"
         f" select randomblob(16), scheduled_for + i, ended_at, {columns}"
-        " from (select * from occurrence order by seq desc limit 1), n"
+        " from (select * from occurrence order by handle desc limit 1), n"
     )
     clock.move(minutes=50)
     steps = [0]

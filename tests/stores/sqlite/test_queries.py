@@ -69,10 +69,10 @@ INDEXES = {
         held_of_job hold_waits let_waits_go put_all_back_in_line put_back_in_line add_needs_of_active
         bring_waiting_back""",
     "INDEX occurrence_by_time": "history",
-    "INDEX occurrence_ended (job=? AND status=? AND ended_at<?)": "aged_of_job jobs_with_aged",
+    "INDEX occurrence_ended (job_key=? AND status=? AND ended_at<?)": "aged_of_job jobs_with_aged",
     "INDEX occurrence_deadline": "overdue",
     "INDEX occurrence_held": "forget_nodes held_by held_by_silent nodes",
-    "INDEX occurrence_later": "bring_retries_back bring_runs_back come_of_age next_ready",
+    "INDEX occurrence_early": "bring_retries_back bring_runs_back come_of_age next_ready",
     "INDEX occurrence_of_job": "history_of_job last_kept purgeable",
     "INDEX occurrence_ready": "ready_occurrences",
     "INDEX occurrence_report": "owed_reports",

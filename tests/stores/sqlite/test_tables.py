@@ -76,7 +76,7 @@ async def test_an_attempt_that_has_ended_is_never_overwritten(
     await put(opened, job())
     clock.move(hours=1)
     await plan_once(opened)
-    [handle] = sql.execute("select seq from occurrence").fetchone()
+    [handle] = sql.execute("select handle from occurrence").fetchone()
 
     def write(transaction: Transaction) -> None:
         for status in (AttemptStatus.RUNNING, AttemptStatus.FAILED, AttemptStatus.SUCCESS, AttemptStatus.RUNNING):
@@ -97,7 +97,7 @@ async def test_a_definition_that_cannot_be_read_is_parked_and_harms_no_other(
     clock.move(hours=1)
     await plan_once(opened)
     await opened.close()
-    sql.execute("update job_version set definition = '{' where job = (select job from job where name = 'bad')")
+    sql.execute("update job_version set definition = '{' where job_key = (select job_key from job where name = 'bad')")
     await opened.open()
     fresh = SqliteStore(path, clock=clock)
     await fresh.open()

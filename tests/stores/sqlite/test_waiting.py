@@ -20,11 +20,11 @@ async def _ready_beside_parked(opened: SqliteStore, sql: sqlite3.Connection, clo
     await plan_once(opened)
     [(ready_at, columns)] = sql.execute(
         "select ready_at, (select group_concat(name) from pragma_table_info('occurrence')"
-        " where name not in ('seq', 'id', 'status', 'line_at', 'ready_at', 'later')) from occurrence"
+        " where name not in ('handle', 'id', 'status', 'line_at', 'ready_at', 'is_early')) from occurrence"
     ).fetchall()
     sql.execute(
         f"with recursive n(i) as (select 1 union all select i + 1 from n where i < {PARKED})"
-        f" insert into occurrence (id, status, line_at, ready_at, later, {columns})"
+        f" insert into occurrence (id, status, line_at, ready_at, is_early, {columns})"
         f" select randomblob(16), 3, line_at - 1, ready_at + 3600000000, 1, {columns} from occurrence, n"
     )
     sql.execute("analyze")

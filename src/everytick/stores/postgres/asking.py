@@ -43,16 +43,16 @@ class Asking(Base):
         async with self._door.transaction() as db:
             await self._wait_for_key(db, job_id, request.key)
             row = await self._hold(db, job_id)
-            newest = await db.fetchrow(self._sql.newest, row["job"])
+            newest = await db.fetchrow(self._sql.newest, row["job_key"])
             if row["removed_at"] is not None:
                 raise NotFound("job", newest["name"])
-            job = self._taking_requests((await self._definition(db, row["job"], newest["version"])).job)
-            self._compiled.remember_newest(row["job"], job)
-            asked, is_known = await self._under_key(db, row["job"], job.id, as_stored(job, request, row["now"]))
+            job = self._taking_requests((await self._definition(db, row["job_key"], newest["version"])).job)
+            self._compiled.remember_newest(row["job_key"], job)
+            asked, is_known = await self._under_key(db, row["job_key"], job.id, as_stored(job, request, row["now"]))
             if not is_known:
-                await self._use_key(db, row["job"], job.id, asked)
-                await db.execute(self._sql.add_request, *rows.request_row(row["job"], job.id, asked))
-                await self._wake(db, row["job"], row["now"])
+                await self._use_key(db, row["job_key"], job.id, asked)
+                await db.execute(self._sql.add_request, *rows.request_row(row["job_key"], job.id, asked))
+                await self._wake(db, row["job_key"], row["now"])
             return Receipt(asked.occurrence_id(job.id), not is_known)
 
     async def _ask_known(self, db: Connection, seq: int, job: Job, request: Request) -> str | None:
@@ -82,15 +82,15 @@ class Asking(Base):
         async with lent(within, self._door) as db:
             row = await db.fetchrow(self._sql.stand_within, job_id)
             self._refuse_stranger(row)
-            if row["job"] is None or row["is_removed"]:
+            if row["job_key"] is None or row["is_removed"]:
                 raise NotFound("job", job_id if row["name"] is None else row["name"])
-            job = self._taking_requests((await self._definition(db, row["job"], row["version"])).job)
+            job = self._taking_requests((await self._definition(db, row["job_key"], row["version"])).job)
             await db.execute(self._sql.hold_key, job_id, request.key)
             asked = as_stored(job, request, request.requested_at)
-            asked, is_known = await self._under_key(db, row["job"], job_id, asked)
+            asked, is_known = await self._under_key(db, row["job_key"], job_id, asked)
             if not is_known:
-                await self._use_key(db, row["job"], job_id, asked)
-                await db.execute(self._sql.ask_within, *rows.request_words(row["job"], job_id, asked))
+                await self._use_key(db, row["job_key"], job_id, asked)
+                await db.execute(self._sql.ask_within, *rows.request_words(row["job_key"], job_id, asked))
             return Receipt(asked.occurrence_id(job_id), not is_known)
 
     def _refuse_stranger(self, row: Row) -> None:

@@ -44,7 +44,7 @@ class Base:
         if not found:
             return [], []
         definitions, _ = await self._compiled.read(db, {(row[2], row[3]) for row in found})
-        runs = await self._runs(db, [row[0] for row in found if row["number"]])
+        runs = await self._runs(db, [row[0] for row in found if row["step_number"]])
         claims: list[Claim] = []
         unreadable: list[int] = []
         for row in found:
@@ -59,7 +59,7 @@ class Base:
         found: dict[int, dict[str, RunState]] = {}
         if handles:
             for row in await db.fetch(self._sql.runs, handles):
-                found.setdefault(row["occurrence"], {})[row["task"]] = rows.run_state(row)
+                found.setdefault(row["handle"], {})[row["task"]] = rows.run_state(row)
         return found
 
     async def _end_unowned(
@@ -67,15 +67,15 @@ class Base:
     ) -> list[Row]:
         """End these, each by key, status and reason, if nobody runs them, and their runs; return those that ended."""
         ended: list[Row] = await db.fetch(self._sql.end_unowned, *columns(endings, 3), now)
-        begun = [row for row in ended if row["number"]]
+        begun = [row for row in ended if row["step_number"]]
         if begun:
-            definitions, _ = await self._compiled.read(db, [(row["job"], row["version"]) for row in begun])
-            runs = await self._runs(db, [row["seq"] for row in begun])
+            definitions, _ = await self._compiled.read(db, [(row["job_key"], row["version"]) for row in begun])
+            runs = await self._runs(db, [row["handle"] for row in begun])
             over = []
             for row in begun:
-                kept = definitions.get((row["job"], row["version"]))
-                open_ = closed(None if kept is None else kept.rules, runs.get(row["seq"], {}), now)
-                over += [(row["seq"], task, RUN_CODE[run.status]) for task, run in open_.items()]
+                kept = definitions.get((row["job_key"], row["version"]))
+                open_ = closed(None if kept is None else kept.rules, runs.get(row["handle"], {}), now)
+                over += [(row["handle"], task, RUN_CODE[run.status]) for task, run in open_.items()]
             await db.execute(self._sql.close_runs, *columns(over, 3), now)
         return ended
 

@@ -54,7 +54,7 @@ class Compiled:
         broken: dict[Key, str] = {}
         if missing:
             for row in await db.fetch(self._query, *zip(*missing, strict=True)):
-                key = row["job"], row["version"]
+                key = row["job_key"], row["version"]
                 try:
                     found[key] = self._keep(key, _compile(row))
                 except _UNREADABLE as error:

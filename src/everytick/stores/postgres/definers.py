@@ -49,7 +49,7 @@ class Definers(Jobs):
             taken = _still_marked(await db.fetch(self._sql.hold_undefined, list(marks)), marks)
             now = await db.fetchval(self._sql.now)
             for row in taken:
-                await self._remove_held(db, {"job": row["job"], "now": now}, after, by)
+                await self._remove_held(db, {"job_key": row["job_key"], "now": now}, after, by)
             await self._foretell(db, [row["id"] for row in taken])
         return frozenset(row["id"] for row in taken)
 

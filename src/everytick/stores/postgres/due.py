@@ -277,7 +277,7 @@ class _Facts:
 def _by_job(found: Iterable[Row]) -> dict[int, list[Row]]:
     by_job: dict[int, list[Row]] = {}
     for row in found:
-        by_job.setdefault(row["job"], []).append(row)
+        by_job.setdefault(row["job_key"], []).append(row)
     return by_job
 
 

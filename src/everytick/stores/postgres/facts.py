@@ -50,12 +50,12 @@ class Facts(Asking, Due):
             row = await self._hold(db, job_id)
             changed = await self._write_fact(db, row, fact)
             if changed:
-                await self._revise(db, row["job"], row["now"])
+                await self._revise(db, row["job_key"], row["now"])
                 await self._foretell(db, [job_id])
             return Receipt(job_id, changed)
 
     async def _write_fact(self, db: Connection, row: Row, fact: Fact) -> bool:
-        job, now = row["job"], row["now"]
+        job, now = row["job_key"], row["now"]
         match fact:
             case facts.Pause():
                 await self._pause(db, row, fact)
@@ -71,16 +71,16 @@ class Facts(Asking, Due):
 
     async def _pause(self, db: Connection, row: Row, fact: facts.Pause) -> None:
         """Hold the schedule from now on; what was not claimed waits."""
-        job, now = row["job"], row["now"]
+        job, now = row["job_key"], row["now"]
         running = await db.fetchrow(self._sql.end_pause, job, now)
-        since = running["since"] if running else now
+        since = running["since_at"] if running else now
         said = str(fact.missed), rows.text(fact.reason), rows.text(fact.by)
         await db.execute(self._sql.add_pause, job, since, fact.until, *said)
         await db.execute(self._sql.put_back_in_line, job, now)
 
     async def _resume(self, db: Connection, row: Row, fact: facts.Resume) -> bool:
         """End a pause now; return whether there was one."""
-        return await db.fetchval(self._sql.resume_pause, row["job"], row["now"], rows.text(fact.by)) is not None
+        return await db.fetchval(self._sql.resume_pause, row["job_key"], row["now"], rows.text(fact.by)) is not None
 
     async def _adjust(self, db: Connection, job: int, adjustment: Adjustment) -> None:
         overrides, payload = rows.write_overrides(adjustment.overrides)
@@ -111,7 +111,7 @@ class Facts(Asking, Due):
                 canceled = STATUS_CODE[OccurrenceStatus.CANCELED]
                 [over] = await self._end_unowned(db, [(key, canceled, why)], row["now"])
                 times = row["now"], over["scheduled_for"], over["started_at"]
-                await db.execute(self._sql.note_end, row["job"], *times, over["id"])
+                await db.execute(self._sql.note_end, row["job_key"], *times, over["id"])
             else:
                 await db.execute(self._sql.ask_to_stop, [key], why, True)
             await db.execute(self._sql.ring)
@@ -128,8 +128,8 @@ class Facts(Asking, Due):
             await self._hold(db, asked["job_id"])
             asked = await db.fetchrow(self._sql.asked_for, key)
         if asked is not None:
-            job = (await self._definition(db, asked["job"], asked["version"])).job
-            made = created_row(asked["job"], job, as_waiting(job, rows.request(asked)), False)
+            job = (await self._definition(db, asked["job_key"], asked["version"])).job
+            made = created_row(asked["job_key"], job, as_waiting(job, rows.request(asked)), False)
             now = await db.fetchval(self._sql.now)
             await db.execute(self._sql.create_occurrences, now, *lean_columns([made]))
             await db.execute(self._sql.forget_asked_for, key)

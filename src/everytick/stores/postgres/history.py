@@ -42,15 +42,15 @@ class History(Base):
             if row is None:
                 asked = await db.fetchrow(self._sql.asked_for, occurrence_key(occurrence_id))
                 if asked is not None:
-                    job = (await self._definition(db, asked["job"], asked["version"])).job
+                    job = (await self._definition(db, asked["job_key"], asked["version"])).job
                     return as_asked(job, rows.request(asked))
                 # A plan may have answered the request between the two questions.
                 row = await db.fetchrow(self._sql.occurrence, occurrence_key(occurrence_id))
             if row is None:
                 raise NotFound("occurrence", occurrence_id)
-            known, _ = await self._compiled.read(db, [(row["job"], row["version"])])
-            runs = (await self._runs(db, [row["seq"]])).get(row["seq"], {})
-            attempts = await db.fetch(self._sql.attempts, row["seq"])
+            known, _ = await self._compiled.read(db, [(row["job_key"], row["version"])])
+            runs = (await self._runs(db, [row["handle"]])).get(row["handle"], {})
+            attempts = await db.fetch(self._sql.attempts, row["handle"])
         record = rows.occurrence(row)
         # What became of it is told though its definition cannot be read any more: then in the order of the names.
         names = [task.name for kept in known.values() for task in kept.job.tasks] or sorted(

@@ -71,7 +71,7 @@ class Jobs(Facts):
         puts = [change.name for change in changes if isinstance(change, Put)]
         for old in await db.fetch(self._sql.forgotten, puts, REMEMBERED):
             # A job that was removed long ago makes room for a new one of its name; its history stays.
-            await db.execute(self._sql.rename_job, old["job"], f"{old['name']} (removed {old['removed_at']})")
+            await db.execute(self._sql.rename_job, old["job_key"], f"{old['name']} (removed {old['removed_at']})")
         names = [*{renamed.get(change.name, change.name) for change in changes}]
         await db.fetch(self._sql.lock_names, names)
         known = {row["name"]: row for row in await db.fetch(self._sql.hold_names, names)}
@@ -100,8 +100,8 @@ class Jobs(Facts):
                 row = known[change.to]
                 if row["removed_at"] is not None:
                     raise NotFound("job", change.name)
-                kept = (await self._definition(db, row["job"], row["version"])).job
-                stored[place] = await self._edit(db, row["job"], row, replace(kept, name=change.to), row["now"], by)
+                kept = (await self._definition(db, row["job_key"], row["version"])).job
+                stored[place] = await self._edit(db, row["job_key"], row, replace(kept, name=change.to), row["now"], by)
         if stored:
             renamed = [change.to for change in changes if isinstance(change, Rename)]
             known |= {row["name"]: row for row in await db.fetch(self._sql.hold_names, renamed)}
@@ -111,7 +111,7 @@ class Jobs(Facts):
         self, db: Connection, changes: Sequence[Edit], known: Mapping[str, Row], by: str
     ) -> dict[int, Stored]:
         puts = [(place, change.job) for place, change in enumerate(changes) if isinstance(change, Put)]
-        edits = sorted((known[job.name]["job"], place, job) for place, job in puts if job.name in known)
+        edits = sorted((known[job.name]["job_key"], place, job) for place, job in puts if job.name in known)
         stored = {place: await self._put_known(db, known[job.name], job, by) for _, place, job in edits}
         new = {job.name: place for place, job in puts if job.name not in known}
         if new:
@@ -122,7 +122,7 @@ class Jobs(Facts):
     async def _put_known(self, db: Connection, row: Row, job: Job, by: str) -> Stored:
         if row["removed_at"] is None and row["definition"] == write_definition(job):
             return Stored(row["id"], row["version"], changed=False)
-        return await self._edit(db, row["job"], row, job, row["now"], by)
+        return await self._edit(db, row["job_key"], row, job, row["now"], by)
 
     async def _tell_or_remove(
         self, db: Connection, change: Tell | Remove, known: Mapping[str, Row], made: Stored | None, by: str
@@ -139,7 +139,7 @@ class Jobs(Facts):
             case Tell():
                 changed = await self._write_fact(db, row, change.fact)
                 if changed:
-                    await self._revise(db, row["job"], row["now"])
+                    await self._revise(db, row["job_key"], row["now"])
             case Remove():
                 await self._remove_held(db, row, change.retire_after, by)
         return Stored(id_, version, changed)
@@ -210,7 +210,7 @@ class Jobs(Facts):
         made = await db.fetch(self._sql.add_jobs, list(free), [job.name for job in free.values()], now)
         if len(made) < len(free):
             raise Contended(str(self._door.address), "another node made one of these jobs at the same moment")
-        await self._begin_all(db, [(row["seq"], free[row["id"]]) for row in made], now, by)
+        await self._begin_all(db, [(row["job_key"], free[row["id"]]) for row in made], now, by)
         alone = {job.name: await self._create(db, job, by) for id_, job in ids_.items() if id_ in taken}
         return {job.name: Stored(id_, 1, changed=True) for id_, job in free.items()} | alone
 
@@ -260,18 +260,18 @@ class Jobs(Facts):
             return {row["name"]: row["parked_reason"] for row in await db.fetch(self._sql.parked_jobs)}
 
     async def _records(self, db: Connection, found: Sequence[Row]) -> Sequence[JobRecord]:
-        definitions, _ = await self._compiled.read(db, [(row["job"], row["version"]) for row in found])
+        definitions, _ = await self._compiled.read(db, [(row["job_key"], row["version"]) for row in found])
         return [
             JobRecord(
-                as_named(definitions[row["job"], row["version"]].job, row["name"]),
+                as_named(definitions[row["job_key"], row["version"]].job, row["name"]),
                 row["revision"],
                 row["watermark"],
                 row["wake_at"],
-                None if row["since"] is None else rows.pause(row),
+                None if row["since_at"] is None else rows.pause(row),
                 row["removed_at"],
                 row["retire_at"],
-                rows.ended(row, "end"),
-                rows.ended(row, "success"),
+                rows.ended(row, "last_end"),
+                rows.ended(row, "last_success"),
                 row["removed_by"],
                 row["next_run_at"],
                 row["run_count"],
@@ -281,14 +281,14 @@ class Jobs(Facts):
                 row["last_failure_at"],
             )
             for row in found
-            if (row["job"], row["version"]) in definitions
+            if (row["job_key"], row["version"]) in definitions
         ]
 
     async def _remove_held(self, db: Connection, row: Row, retire_after: timedelta, by: str) -> None:
         retire_at = row["now"] + retire_after
-        await db.execute(self._sql.remove_job, row["job"], row["now"], retire_at, rows.text(by), RETIRED)
-        await db.execute(self._sql.need, row["job"], RETIRED)
-        await self._wake(db, row["job"], row["now"])
+        await db.execute(self._sql.remove_job, row["job_key"], row["now"], retire_at, rows.text(by), RETIRED)
+        await db.execute(self._sql.need, row["job_key"], RETIRED)
+        await self._wake(db, row["job_key"], row["now"])
 
 
 def _needs(changes: Sequence[Edit]) -> list[str]:

@@ -11,7 +11,7 @@ def is_repeat(mark: Row | None, claim: Claim, step: Step) -> bool:
     if mark is None or mark["claim_token"] != claim.key.token:
         return False
     if mark["fence"] == claim.fence:
-        return bool(step.number <= mark["number"])
+        return bool(step.number <= mark["step_number"])
     # An end raises the fence and keeps the number: its repeat finds its own effect.
     over = mark["status"] >= FIRST_ENDED and mark["fence"] == claim.fence + 1
-    return bool(over and mark["number"] == step.number)
+    return bool(over and mark["step_number"] == step.number)

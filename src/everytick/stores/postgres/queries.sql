@@ -32,12 +32,12 @@ select moment.now,
           from unnest($1::text[]) n(needs)
          cross join lateral (select s.wake_at from everytick.job_state s
                               where s.needs = n.needs and s.wake_at > moment.now
-                                and not exists (select from everytick.wake w where w.job = s.job and w.wakes offset 0)
+                                and not exists (select from everytick.wake w where w.job_key = s.job_key and w.wakes offset 0)
                               order by s.wake_at limit 1) s) as wake_at,
        (select min(r.ready_at)
           from unnest($1::text[]) n(needs)
          cross join lateral (select e.ready_at from everytick.occurrence e
-                              where e.early and (e.status = {pending} or (e.status = {awaiting_retry} and e.owner is null))
+                              where e.is_early and (e.status = {pending} or (e.status = {awaiting_retry} and e.owner is null))
                                 and e.needs = n.needs and e.ready_at > moment.now
                               order by e.ready_at limit 1) r) as ready_at,
        case when (select count(*) from everytick.needs) <> $2 then array(select text from everytick.needs) end as needs
@@ -50,18 +50,18 @@ insert into everytick.needs (text) select t.text from unnest($1::text[]) t(text)
 -- add_needs_of_active --
 -- So are those of a job's active occurrences, which may wait in a queue of their own.
 insert into everytick.needs (text)
-select distinct o.needs from everytick.occurrence o where o.job = $1 and o.status < {first_ended} order by o.needs
+select distinct o.needs from everytick.occurrence o where o.job_key = $1 and o.status < {first_ended} order by o.needs
 on conflict do nothing;
 
 -- need --
 -- Gives the facts of a job the needs that it has now.
-update everytick.wake set needs = $2 where job = $1 and wakes and needs is distinct from $2;
+update everytick.wake set needs = $2 where job_key = $1 and wakes and needs is distinct from $2;
 
 -- relabel_wakes --
 -- Gives facts the needs that their job has now; one that was written beside an edit may have the needs of before.
 update everytick.wake w set needs = s.needs
   from everytick.job_state s
- where s.job = w.job and w.wakes and w.needs is distinct from s.needs;
+ where s.job_key = w.job_key and w.wakes and w.needs is distinct from s.needs;
 
 -- ------------------------------------------------------------------------------------- the planner
 
@@ -77,43 +77,43 @@ update everytick.wake w set needs = s.needs
 with moment as materialized (
     select m.now, coalesce($1::timestamptz, m.now) as until from (select everytick.everytick_now() as now offset 0) m
 ), strange as materialized (
-    select $6::int[] || array(select j.seq from everytick.job j where j.id = any($8::text[])) as jobs
+    select $6::int[] || array(select j.job_key from everytick.job j where j.id = any($8::text[])) as jobs
 ), seen as materialized (
-    select s.job, s.told
+    select s.job_key, s.told
       from unnest($7::text[]) n(needs)
      cross join lateral (
-           select s.job, f.wakes is not null as told, s.wake_at, s.id
+           select s.job_key, f.wakes is not null as told, s.wake_at, s.id
              from everytick.job_state s
-            cross join lateral (select bool_or(w.wakes) as wakes from everytick.wake w where w.job = s.job) f
+            cross join lateral (select bool_or(w.wakes) as wakes from everytick.wake w where w.job_key = s.job_key) f
             where s.needs = n.needs and s.wake_at <= (select until from moment) and (s.wake_at, s.id) > ($4, $5) and f.wakes is not true
-              and s.job <> all((select jobs from strange)::int[])
+              and s.job_key <> all((select jobs from strange)::int[])
             order by s.wake_at, s.id
             limit $3) s
      order by s.wake_at, s.id
      limit $3
 ), ripe as materialized (
-    select s.job, s.told
+    select s.job_key, s.told
       from seen s
-     cross join lateral (select from everytick.job j where j.seq = s.job for no key update skip locked) j
+     cross join lateral (select from everytick.job j where j.job_key = s.job_key for no key update skip locked) j
      limit $2
 ), told as (
-    select w.job
-      from (select w.job
-              from (select w.job, max(w.at) as at
+    select w.job_key
+      from (select w.job_key
+              from (select w.job_key, max(w.wake_at) as wake_at
                       from unnest($7::text[]) n(needs)
-                     cross join lateral (select w.job, w.at from everytick.wake w
-                                          where w.wakes and w.needs = n.needs and w.at <= (select until from moment)
-                                            and w.job <> all((select jobs from strange)::int[])
-                                          order by w.at limit greatest($3, 1000)) w
-                     group by w.job) w
-             cross join lateral (select j.id from everytick.job j where j.seq = w.job offset 0) j
-             order by w.at, j.id) w
-     cross join lateral (select from everytick.job j where j.seq = w.job for no key update skip locked) j
+                     cross join lateral (select w.job_key, w.wake_at from everytick.wake w
+                                          where w.wakes and w.needs = n.needs and w.wake_at <= (select until from moment)
+                                            and w.job_key <> all((select jobs from strange)::int[])
+                                          order by w.wake_at limit greatest($3, 1000)) w
+                     group by w.job_key) w
+             cross join lateral (select j.id from everytick.job j where j.job_key = w.job_key offset 0) j
+             order by w.wake_at, j.id) w
+     cross join lateral (select from everytick.job j where j.job_key = w.job_key for no key update skip locked) j
      limit $2
 )
-select job, told, null::timestamptz from ripe
+select job_key, told, null::timestamptz from ripe
 union all
-select job, true, null from told
+select job_key, true, null from told
 union all
 select count(*)::int, null, (select now from moment) from seen where (select count(*) from ripe) < $2;
 
@@ -124,82 +124,82 @@ select count(*)::int, null, (select now from moment) from seen where (select cou
 with moment as materialized (
     select m.now, coalesce($1::timestamptz, m.now) as until from (select everytick.everytick_now() as now offset 0) m
 ), strange as materialized (
-    select $3::int[] || array(select j.seq from everytick.job j where j.id = any($5::text[])) as jobs
+    select $3::int[] || array(select j.job_key from everytick.job j where j.id = any($5::text[])) as jobs
 )
 select «standing»
        v.key is not null as has_requests,
        v.key, v.cause, v.requested_at, v.payload, v.overlap, v.reason, v.requested_by, v.replay_of, v.scheduled_for,
-       v.covers_after, v.covers_through, v.after_at, v.through_at, v.again, v.keeps, v.as_of_now, v.nth, v.is_only,
+       v.covers_after, v.covers_through, v.fill_after, v.fill_through, v.again, v.keeps, v.as_of_now, v.nth, v.is_only,
        moment.now
   from moment
   left join lateral (
        select *
-         from ((select s.job
+         from ((select s.job_key
                   from unnest($4::text[]) n(needs)
                  cross join lateral (
-                       select s.job, s.wake_at
+                       select s.job_key, s.wake_at
                          from everytick.job_state s
                         cross join lateral (select bool_or(w.wakes) as wakes from everytick.wake w
-                                             where w.job = s.job) f
+                                             where w.job_key = s.job_key) f
                         where s.needs = n.needs and s.wake_at <= moment.until and f.wakes is not true
-                          and s.job <> all((select jobs from strange)::int[])
+                          and s.job_key <> all((select jobs from strange)::int[])
                         order by s.wake_at
                         limit $2 + 1) s
                  order by s.wake_at
                  limit $2 + 1)
                union all
-               (select distinct w.job
+               (select distinct w.job_key
                   from unnest($4::text[]) n(needs)
-                 cross join lateral (select w.job from everytick.wake w
-                                      where w.wakes and w.needs = n.needs and w.at <= moment.until
-                                        and w.job <> all((select jobs from strange)::int[])
-                                      order by w.at limit 1000) w
+                 cross join lateral (select w.job_key from everytick.wake w
+                                      where w.wakes and w.needs = n.needs and w.wake_at <= moment.until
+                                        and w.job_key <> all((select jobs from strange)::int[])
+                                      order by w.wake_at limit 1000) w
                  limit $2 + 1)) a(due)
         cross join lateral (select * from everytick.job_standing v
-                             where v.job = a.due and v.wake_at <= moment.until offset 0) v
+                             where v.job_key = a.due and v.wake_at <= moment.until offset 0) v
          left join lateral (select r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason, r.requested_by,
-                                   r.replay_of, r.scheduled_for, r.covers_after, r.covers_through, r.after_at,
-                                   r.through_at, r.again, r.keeps, r.as_of_now, r.nth,
+                                   r.replay_of, r.scheduled_for, r.covers_after, r.covers_through, r.fill_after,
+                                   r.fill_through, r.again, r.keeps, r.as_of_now, r.nth,
                                    not exists (select from everytick.request o
-                                                where o.job = r.job and o.seq <> r.seq offset 0) as is_only
-                              from everytick.request r where r.job = a.due limit 1) r on true) v on true;
+                                                where o.job_key = r.job_key and o.request_key <> r.request_key offset 0) as is_only
+                              from everytick.request r where r.job_key = a.due limit 1) r on true) v on true;
 
 -- planned_by --
 -- Returns those of these jobs whose last plan was written by the batch of this token.
-select s.job
-  from unnest($1::int[]) a(job)
- cross join lateral (select s.job from everytick.job_state s where s.job = a.job and s.plan_token = $2 offset 0) s;
+select s.job_key
+  from unnest($1::int[]) a(job_key)
+ cross join lateral (select s.job_key from everytick.job_state s where s.job_key = a.job_key and s.plan_token = $2 offset 0) s;
 
 -- standing_of_ripe --
 -- Returns where these jobs stand, of which no facts are waiting and whose time has come, and whether there is more to
 -- know of them; one that another planner has just been at is left out.
 select «standing»
-       exists (select from everytick.request f where f.job = v.job offset 0) as has_requests
-  from unnest($1::int[]) a(job)
- cross join lateral (select * from everytick.job_state s where s.job = a.job and s.wake_at <= $2 offset 0) v;
+       exists (select from everytick.request f where f.job_key = v.job_key offset 0) as has_requests
+  from unnest($1::int[]) a(job_key)
+ cross join lateral (select * from everytick.job_state s where s.job_key = a.job_key and s.wake_at <= $2 offset 0) v;
 
 -- standing_of_told --
 -- Returns where these jobs stand, facts that no plan has seen included, if their time has come.
 select «standing»
-       exists (select from everytick.request f where f.job = v.job offset 0) as has_requests
-  from unnest($1::int[]) a(job)
- cross join lateral (select * from everytick.job_standing v where v.job = a.job and v.wake_at <= $2 offset 0) v;
+       exists (select from everytick.request f where f.job_key = v.job_key offset 0) as has_requests
+  from unnest($1::int[]) a(job_key)
+ cross join lateral (select * from everytick.job_standing v where v.job_key = a.job_key and v.wake_at <= $2 offset 0) v;
 
 -- standing_by_id --
 -- Returns where the jobs of these ids stand, due or not.
 select «standing»
-       exists (select from everytick.request f where f.job = v.job offset 0) as has_requests
+       exists (select from everytick.request f where f.job_key = v.job_key offset 0) as has_requests
   from unnest($1::text[]) a(id)
  cross join lateral (select * from everytick.job_standing v where v.id = a.id offset 0) v;
 
 -- definitions --
 -- Returns the versions asked for that exist, their times in microseconds: the connection may be somebody else's.
-select d.job, d.version, d.definition, (extract(epoch from d.in_force_after) * 1000000)::bigint as in_force_after,
-       (extract(epoch from d.updated_at) * 1000000)::bigint as updated_at, j.id,
+select d.job_key, d.version, d.definition, (extract(epoch from d.in_force_after) * 1000000)::bigint as in_force_after,
+       (extract(epoch from d.edited_at) * 1000000)::bigint as updated_at, j.id,
        (extract(epoch from j.created_at) * 1000000)::bigint as created_at
-  from unnest($1::int[], $2::int[]) a(job, version)
- cross join lateral (select * from everytick.definition d where d.job = a.job and d.version = a.version offset 0) d
- cross join lateral (select j.id, j.created_at from everytick.job j where j.seq = a.job offset 0) j;
+  from unnest($1::int[], $2::int[]) a(job_key, version)
+ cross join lateral (select * from everytick.job_version d where d.job_key = a.job_key and d.version = a.version offset 0) d
+ cross join lateral (select j.id, j.created_at from everytick.job j where j.job_key = a.job_key offset 0) j;
 
 -- active --
 -- Returns of each job the first 100 that are busy, the first 100 that wait, the last and the last of the schedule's
@@ -208,81 +208,81 @@ select d.job, d.version, d.definition, (extract(epoch from d.in_force_after) * 1
 -- the schedule's own only one, not `shown`, that tells how many there are.
 select *
   from (select s.*, row_number() over place as place,
-               row_number() over (partition by s.job, s.waits, s.cause = {cause.schedule}
+               row_number() over (partition by s.job_key, s.waits, s.cause = {cause.schedule}
                                   order by s.line_at desc, s.id desc) as newest,
-               count(*) over (partition by s.job, s.waits, s.shown) as alike,
-               count(*) over (partition by s.job, s.waits) as of,
-               bool_and(s.awaited) over (partition by s.job, s.waits) as all_awaited
-          from (select o.job, o.id, o.line_at, o.scheduled_for, o.status, o.cause, o.superseded_by_next, o.awaited, o.late,
+               count(*) over (partition by s.job_key, s.waits, s.shown) as alike,
+               count(*) over (partition by s.job_key, s.waits) as of,
+               bool_and(s.awaited) over (partition by s.job_key, s.waits) as all_awaited
+          from (select o.job_key, o.id, o.line_at, o.scheduled_for, o.status, o.cause, o.superseded_by_next, o.awaited, o.late,
                        o.status = {queued} as waits,
-                       not (o.status = {queued} and o.cause = {cause.schedule} and o.job = any(array(
-                           select p.job from everytick.pause p
-                            where p.job = any(array(select unnest($1::int[])))
-                              and (p.until is null or everytick.everytick_now() < p.until)))) as shown
-                  from unnest($1::int[]) a(job)
+                       not (o.status = {queued} and o.cause = {cause.schedule} and o.job_key = any(array(
+                           select p.job_key from everytick.pause p
+                            where p.job_key = any(array(select unnest($1::int[])))
+                              and (p.until_at is null or everytick.everytick_now() < p.until_at)))) as shown
+                  from unnest($1::int[]) a(job_key)
                  cross join lateral (select * from everytick.occurrence o
-                                      where o.job = a.job and o.status < {first_ended} offset 0) o) s
-        window place as (partition by s.job, s.waits, s.shown order by s.line_at, s.id)) a
+                                      where o.job_key = a.job_key and o.status < {first_ended} offset 0) o) s
+        window place as (partition by s.job_key, s.waits, s.shown order by s.line_at, s.id)) a
  where case when a.shown then a.place <= 100
                               or (a.waits and (a.place = a.alike or (a.cause = {cause.schedule} and a.newest = 1)))
             else a.place = 1 end
- order by a.job, a.place;
+ order by a.job_key, a.place;
 
 -- pauses --
 -- Returns the pauses of these jobs in the order they were made.
-select * from everytick.pause where job = any($1::int[]) order by job, seq;
+select * from everytick.pause where job_key = any($1::int[]) order by job_key, pause_key;
 
 -- adjustments --
 -- Returns what was said of single instants of these jobs, in the order it was said.
-select * from everytick.adjustment where job = any($1::int[]) order by job, seq;
+select * from everytick.adjustment where job_key = any($1::int[]) order by job_key, adjustment_key;
 
 -- requests --
 -- Returns the oldest 101 open requests of each job: one more than a plan may see.
 select r.*
-  from unnest($1::int[]) a(job)
- cross join lateral (select * from everytick.request r where r.job = a.job order by r.seq limit 101) r
- order by r.job, r.seq;
+  from unnest($1::int[]) a(job_key)
+ cross join lateral (select * from everytick.request r where r.job_key = a.job_key order by r.request_key limit 101) r
+ order by r.job_key, r.request_key;
 
 -- park_job --
 -- Says why the definition of a job cannot be read by some node; those that can go on with it, and an edit ends it.
-update everytick.job_state set parked = $2 where job = $1 and parked is distinct from $2;
+update everytick.job_state set parked = $2 where job_key = $1 and parked is distinct from $2;
 
 -- park_plan --
 -- Says why the plan of a job was refused; the next plan that is written clears it.
-update everytick.job_state set parked_reason = $2 where job = (select j.seq from everytick.job j where j.id = $1);
+update everytick.job_state set parked_reason = $2 where job_key = (select j.job_key from everytick.job j where j.id = $1);
 
 -- job_keys --
 -- Returns the inner keys of jobs.
-select j.id, j.seq
+select j.id, j.job_key
   from unnest($1::text[]) a(id)
- cross join lateral (select j.id, j.seq from everytick.job j where j.id = a.id offset 0) j;
+ cross join lateral (select j.id, j.job_key from everytick.job j where j.id = a.id offset 0) j;
 
 -- hold_plans --
 -- Locks the jobs that still are as their snapshot was, in order, and returns them with the store's time.
 with moment as materialized (
     select everytick.everytick_now() as now
 )
-select p.job, s.woken, moment.now
+select p.job_key, s.woken, moment.now
   from moment
- cross join (select a.job, everytick.throughout($2, a.revision) as revision
-               from unnest($1::int[], $2::bigint[]) a(job, revision)
-              order by a.job) p
+ cross join (select a.job_key, everytick.throughout($2, a.revision) as revision
+               from unnest($1::int[], $2::bigint[]) a(job_key, revision)
+              order by a.job_key) p
  cross join lateral (select s.woken from everytick.job_state s
-                      where s.job = p.job and s.revision = p.revision
+                      where s.job_key = p.job_key and s.revision = p.revision
                         for no key update) s;
 
 -- fold_wakes --
 -- Takes the facts away that the plan answers, and returns them in order; later ones cause a new look.
-with gone as (delete from everytick.wake where job = any($1::int[]) returning *)
-select * from gone order by job, seq;
+with gone as (delete from everytick.wake where job_key = any($1::int[]) returning *)
+select * from gone order by job_key, wake_key;
 
 -- create_occurrences --
 -- Absent ones only: the id is made of job and instant, so a repeated commit is harmless.
-insert into everytick.occurrence (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
+insert into everytick.occurrence (id, job_key, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
                                   covers_after, covers_through, needs, reason, overrides, payload, replay_of,
-                                  awaited, execution_timeout, created_at, updated_at, ended_at, early)
+                                  awaited, execution_timeout, created_at, updated_at, ended_at, is_early)
 select c.*, $1::timestamptz, $1, case when c.status >= {first_ended} then $1 end, coalesce(c.ready_at > $1, false)
-  from (select c.id, everytick.throughout($3, c.job) as job, everytick.throughout($4, c.version) as version,
+  from (select c.id, everytick.throughout($3, c.job_key) as job_key, everytick.throughout($4, c.version) as version,
                everytick.throughout($5, c.scheduled_for) as scheduled_for,
                everytick.throughout($6, c.status) as status, everytick.throughout($7, c.cause) as cause,
                everytick.throughout($8, c.priority) as priority, everytick.throughout($9, c.late) as late,
@@ -297,57 +297,57 @@ select c.*, $1::timestamptz, $1, case when c.status >= {first_ended} then $1 end
           from unnest($2::uuid[], $3::int[], $4::int[], $5::timestamptz[], $6::smallint[], $7::smallint[], $8::int[],
                       $9::bool[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[],
                       $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::bool[], $20::bigint[])
-               c(id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, covers_after,
+               c(id, job_key, version, scheduled_for, status, cause, priority, late, line_at, ready_at, covers_after,
                  covers_through, needs, reason, overrides, payload, replay_of, awaited, execution_timeout)) c
 on conflict (id) do nothing;
 
 -- hold_occurrences --
 -- Locks in order, before a plan changes some of them, these occurrences, the busy ones of these jobs that stood in
 -- line before a moment, and of other jobs all that are active and not awaited yet.
-select seq from everytick.occurrence
- where seq = any(array(
-       select o.seq
+select handle from everytick.occurrence
+ where handle = any(array(
+       select o.handle
          from unnest($1::uuid[]) i(id)
-        cross join lateral (select o.seq from everytick.occurrence o where o.id = i.id offset 0) o
+        cross join lateral (select o.handle from everytick.occurrence o where o.id = i.id offset 0) o
        union
-       select a.seq
-         from unnest($2::int[], $3::timestamptz[]) p(job, before)
-        cross join lateral (select a.seq from everytick.occurrence a
-                             where a.job = p.job and a.status < {first_ended} and a.status <> {queued} and a.line_at < p.before
+       select a.handle
+         from unnest($2::int[], $3::timestamptz[]) p(job_key, before)
+        cross join lateral (select a.handle from everytick.occurrence a
+                             where a.job_key = p.job_key and a.status < {first_ended} and a.status <> {queued} and a.line_at < p.before
                             offset 0) a
        union
-       select a.seq
-         from unnest($4::int[]) p(job)
-        cross join lateral (select a.seq from everytick.occurrence a
-                             where a.job = p.job and a.status < {first_ended} and not a.awaited
+       select a.handle
+         from unnest($4::int[]) p(job_key)
+        cross join lateral (select a.handle from everytick.occurrence a
+                             where a.job_key = p.job_key and a.status < {first_ended} and not a.awaited
                             offset 0) a))
- order by seq
+ order by handle
    for no key update;
 
 -- ask_all_to_stop --
 -- Notes that the owners of all that were busy and stood in line before a moment shall stop; a reason that was given
 -- before stays.
-update everytick.occurrence o set cancel = $3
-  from unnest($1::int[], $2::timestamptz[]) p(job, before)
- where o.job = p.job and o.job = any(array(select unnest($1::int[]))) and o.status < {first_ended} and o.status <> {queued} and o.cancel is null
+update everytick.occurrence o set cancel_reason = $3
+  from unnest($1::int[], $2::timestamptz[]) p(job_key, before)
+ where o.job_key = p.job_key and o.job_key = any(array(select unnest($1::int[]))) and o.status < {first_ended} and o.status <> {queued} and o.cancel_reason is null
    and o.line_at < p.before;
 
 -- mark_awaited --
 -- From now on the end of everything that is active of these jobs wakes them; an end under way is waited for.
 update everytick.occurrence o set awaited = true
- where o.seq = any(array(
-       select a.seq
-         from unnest($1::int[]) p(job)
-        cross join lateral (select a.seq from everytick.occurrence a
-                             where a.job = p.job and a.status < {first_ended} and not a.awaited for no key update) a));
+ where o.handle = any(array(
+       select a.handle
+         from unnest($1::int[]) p(job_key)
+        cross join lateral (select a.handle from everytick.occurrence a
+                             where a.job_key = p.job_key and a.status < {first_ended} and not a.awaited for no key update) a));
 
 -- release --
 -- Lets those into a place that still wait in line; what was canceled meanwhile stays so.
-update everytick.occurrence set status = {pending}, early = coalesce(ready_at > $2, false), updated_at = $2
- where seq = any(array(
-       select o.seq
+update everytick.occurrence set status = {pending}, is_early = coalesce(ready_at > $2, false), updated_at = $2
+ where handle = any(array(
+       select o.handle
          from unnest($1::uuid[]) i(id)
-        cross join lateral (select o.seq from everytick.occurrence o
+        cross join lateral (select o.handle from everytick.occurrence o
                              where o.id = i.id and o.status = {queued} for no key update) o));
 
 -- end_unowned --
@@ -356,43 +356,43 @@ with ended as (
     update everytick.occurrence o
        set status = e.status, error = e.error, ended_at = $4, updated_at = $4, owner = null, fence = o.fence + 1
       from unnest($1::uuid[], $2::smallint[], $3::text[]) e(id, status, error)
-     where o.id = e.id and o.seq = any(array(
-           select a.seq
+     where o.id = e.id and o.handle = any(array(
+           select a.handle
              from unnest($1::uuid[]) i(id)
-            cross join lateral (select a.seq from everytick.occurrence a
+            cross join lateral (select a.handle from everytick.occurrence a
                                  where a.id = i.id and a.status in ({pending}, {queued}, {awaiting_retry}) for no key update) a))
-    returning o.seq, o.job, o.version, o.id, o.status, o.scheduled_for, o.started_at, o.ended_at, o.number, o.needs
+    returning o.handle, o.job_key, o.version, o.id, o.status, o.scheduled_for, o.started_at, o.ended_at, o.step_number, o.needs
 ), owed as (
-    insert into everytick.report (needs, ended_at, occurrence)
-    select e.needs, e.ended_at, e.seq
+    insert into everytick.report (needs, ended_at, handle)
+    select e.needs, e.ended_at, e.handle
       from ended e
-     cross join lateral (select from everytick.definition d
-                          where d.job = e.job and d.version = e.version and d.reports offset 0) d
+     cross join lateral (select from everytick.job_version d
+                          where d.job_key = e.job_key and d.version = e.version and d.reports offset 0) d
 )
 select * from ended;
 
 -- close_runs --
 -- Ends runs of occurrences that ended while none of their attempts was open; one that never began is written now.
-insert into everytick.task_run (occurrence, task, status, attempts, retries, out_of_time, ended_at)
-select c.occurrence, c.task, c.status, 0, 0, false, $4
-  from unnest($1::bigint[], $2::text[], $3::smallint[]) c(occurrence, task, status)
-on conflict (occurrence, task) do update
+insert into everytick.task_run (handle, task, status, attempts, retries, out_of_time, ended_at)
+select c.handle, c.task, c.status, 0, 0, false, $4
+  from unnest($1::bigint[], $2::text[], $3::smallint[]) c(handle, task, status)
+on conflict (handle, task) do update
    set status = excluded.status, resume_at = null, ended_at = excluded.ended_at;
 
 -- ask_to_stop --
 -- Notes that the owners of these shall stop; the next beat tells them. Only a person ($3) replaces a reason that is
 -- there.
-update everytick.occurrence set cancel = $2
- where seq = any(array(
-       select o.seq
+update everytick.occurrence set cancel_reason = $2
+ where handle = any(array(
+       select o.handle
          from unnest($1::uuid[]) i(id)
-        cross join lateral (select o.seq from everytick.occurrence o
-                             where o.id = i.id and o.status < {first_ended} and ($3 or o.cancel is null)
+        cross join lateral (select o.handle from everytick.occurrence o
+                             where o.id = i.id and o.status < {first_ended} and ($3 or o.cancel_reason is null)
                                for no key update) o));
 
 -- add_spans --
 -- Keeps the instants that did not run, in order.
-insert into everytick.span (job, status, why, detail, after_at, through_at, version, count)
+insert into everytick.span (job_key, status, why, detail, span_after, span_through, version, count)
 select s.* from unnest($1::int[], $2::smallint[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[],
                        $7::int[], $8::int[]) s;
 
@@ -400,42 +400,42 @@ select s.* from unnest($1::int[], $2::smallint[], $3::text[], $4::text[], $5::ti
 -- Forgets requests that were dealt with; a backfill that was cut goes on behind the others.
 with gone as (
     delete from everytick.request r
-     using unnest($1::int[], $2::smallint[], $3::text[], $4::timestamptz[]) a(job, cause, key, done_through)
-     where r.job = a.job and r.cause = a.cause and r.key = a.key and r.job = any(array(select unnest($1::int[])))
+     using unnest($1::int[], $2::smallint[], $3::text[], $4::timestamptz[]) a(job_key, cause, key, done_through)
+     where r.job_key = a.job_key and r.cause = a.cause and r.key = a.key and r.job_key = any(array(select unnest($1::int[])))
     returning r.*, a.done_through
 )
-select * from gone where done_through is not null order by job, seq;
+select * from gone where done_through is not null order by job_key, request_key;
 
 -- add_request --
 -- Keeps a request; where its key is taken nothing changes and no row comes back.
-insert into everytick.request (job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
-                               scheduled_for, covers_after, covers_through, after_at, through_at, again, keeps,
+insert into everytick.request (job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
+                               scheduled_for, covers_after, covers_through, fill_after, fill_through, again, keeps,
                                as_of_now, nth, id)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
-on conflict (job, cause, key) do nothing
-returning seq;
+on conflict (job_key, cause, key) do nothing
+returning request_key;
 
 -- mark_adjustments --
 -- Notes of moves that they now exist at their new time.
-update everytick.adjustment a set done = true
-  from unnest($1::int[], $2::timestamptz[]) u(job, at)
- where a.job = u.job and a.at = u.at and a.job = any(array(select unnest($1::int[])));
+update everytick.adjustment a set is_done = true
+  from unnest($1::int[], $2::timestamptz[]) u(job_key, instant_at)
+ where a.job_key = u.job_key and a.instant_at = u.instant_at and a.job_key = any(array(select unnest($1::int[])));
 
 -- settle_adjustments --
 -- Forgets what lies at or before the watermark, unless it is still to move to another time.
 delete from everytick.adjustment a
- using unnest($1::int[], $2::timestamptz[]) p(job, watermark)
- where a.job = p.job and a.job = any(array(select unnest($1::int[]))) and a.at <= p.watermark and (a.kind <> 'move' or a.done or a.moved_to = a.at);
+ using unnest($1::int[], $2::timestamptz[]) p(job_key, watermark)
+ where a.job_key = p.job_key and a.job_key = any(array(select unnest($1::int[]))) and a.instant_at <= p.watermark and (a.kind <> 'move' or a.is_done or a.moved_to_at = a.instant_at);
 
 -- forget_narrowing --
 -- Notes that nothing waits any more that an edit of recovery left no reason for.
-update everytick.job_state set narrowed_at = null where job = any($1::int[]);
+update everytick.job_state set narrowed_at = null where job_key = any($1::int[]);
 
 -- settle_pauses --
 -- Forgets pauses whose instants are all decided.
 delete from everytick.pause a
- using unnest($1::int[], $2::timestamptz[]) p(job, watermark)
- where a.job = p.job and a.job = any(array(select unnest($1::int[]))) and a.until <= p.watermark;
+ using unnest($1::int[], $2::timestamptz[]) p(job_key, watermark)
+ where a.job_key = p.job_key and a.job_key = any(array(select unnest($1::int[]))) and a.until_at <= p.watermark;
 
 -- settle_plans --
 -- Moves the watermark on under the lock that hold_plans took; the revision makes every older snapshot stale.
@@ -444,19 +444,19 @@ update everytick.job_state s
        next_run_at = p.next_run_at, plan_token = $22,
        «moved_on»,
        «noted_ends»
-  from (select u.job, everytick.throughout($2, u.woken) as woken, everytick.throughout($3, u.watermark) as watermark,
+  from (select u.job_key, everytick.throughout($2, u.woken) as woken, everytick.throughout($3, u.watermark) as watermark,
                everytick.throughout($4, u.wake_at) as wake_at,
                everytick.throughout($5, u.rescheduled) as rescheduled,
-               everytick.throughout($6, u.end_scheduled_for) as end_scheduled_for,
-               everytick.throughout($7, u.end_started_at) as end_started_at,
-               everytick.throughout($8, u.end_at) as end_at, everytick.throughout($9, u.end_id) as end_id,
-               everytick.throughout($10, u.success_scheduled_for) as success_scheduled_for,
-               everytick.throughout($11, u.success_started_at) as success_started_at,
-               everytick.throughout($12, u.success_at) as success_at,
-               everytick.throughout($13, u.success_id) as success_id,
-               everytick.throughout($14, u.other_scheduled_for) as other_scheduled_for,
-               everytick.throughout($15, u.other_started_at) as other_started_at,
-               everytick.throughout($16, u.other_at) as other_at, everytick.throughout($17, u.other_id) as other_id,
+               everytick.throughout($6, u.last_end_scheduled_for) as last_end_scheduled_for,
+               everytick.throughout($7, u.last_end_started_at) as last_end_started_at,
+               everytick.throughout($8, u.last_end_at) as last_end_at, everytick.throughout($9, u.last_end_id) as last_end_id,
+               everytick.throughout($10, u.last_success_scheduled_for) as last_success_scheduled_for,
+               everytick.throughout($11, u.last_success_started_at) as last_success_started_at,
+               everytick.throughout($12, u.last_success_at) as last_success_at,
+               everytick.throughout($13, u.last_success_id) as last_success_id,
+               everytick.throughout($14, u.other_success_scheduled_for) as other_success_scheduled_for,
+               everytick.throughout($15, u.other_success_started_at) as other_success_started_at,
+               everytick.throughout($16, u.other_success_at) as other_success_at, everytick.throughout($17, u.other_success_id) as other_success_id,
                everytick.throughout($18, u.next_run_at) as next_run_at,
                everytick.throughout($19, u.runs) as runs, everytick.throughout($20, u.error) as error,
                everytick.throughout($21, u.failed_at) as failed_at
@@ -464,10 +464,10 @@ update everytick.job_state s
                       $7::timestamptz[], $8::timestamptz[], $9::uuid[], $10::timestamptz[], $11::timestamptz[],
                       $12::timestamptz[], $13::uuid[], $14::timestamptz[], $15::timestamptz[], $16::timestamptz[],
                       $17::uuid[], $18::timestamptz[], $19::bigint[], $20::text[], $21::timestamptz[])
-               u(job, woken, watermark, wake_at, rescheduled, end_scheduled_for, end_started_at, end_at, end_id,
-                 success_scheduled_for, success_started_at, success_at, success_id, other_scheduled_for,
-                 other_started_at, other_at, other_id, next_run_at, runs, error, failed_at)) p
- where s.job = p.job and s.job = any(array(select unnest($1::int[])));
+               u(job_key, woken, watermark, wake_at, rescheduled, last_end_scheduled_for, last_end_started_at, last_end_at, last_end_id,
+                 last_success_scheduled_for, last_success_started_at, last_success_at, last_success_id, other_success_scheduled_for,
+                 other_success_started_at, other_success_at, other_success_id, next_run_at, runs, error, failed_at)) p
+ where s.job_key = p.job_key and s.job_key = any(array(select unnest($1::int[])));
 
 -- settle_plain --
 -- Moves the watermark on where the revision is still the snapshot's, and returns those jobs with the store's time: the
@@ -480,14 +480,14 @@ update everytick.job_state s
        plan_token = $7,
        «moved_on»
   from moment,
-       (select u.job, everytick.throughout($2, u.revision) as revision,
+       (select u.job_key, everytick.throughout($2, u.revision) as revision,
                everytick.throughout($3, u.watermark) as watermark, everytick.throughout($4, u.wake_at) as wake_at,
                everytick.throughout($5, u.rescheduled) as rescheduled,
                everytick.throughout($6, u.next_run_at) as next_run_at
           from unnest($1::int[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::bool[], $6::timestamptz[])
-               u(job, revision, watermark, wake_at, rescheduled, next_run_at)) p
- where s.job = p.job and s.revision = p.revision and s.job = any(array(select unnest($1::int[])))
-returning s.job, moment.now;
+               u(job_key, revision, watermark, wake_at, rescheduled, next_run_at)) p
+ where s.job_key = p.job_key and s.revision = p.revision and s.job_key = any(array(select unnest($1::int[])))
+returning s.job_key, moment.now;
 
 -- settle_few --
 -- Writes a few plans whole that only create, mark, answer requests and move on, each on the condition that its job's revision
@@ -501,54 +501,54 @@ with moment as materialized (
     select p.*, f.*, s.wake_at as known_wake_at
       from (select * from unnest($1::int[], $2::bigint[], $3::bigint[], $4::timestamptz[], $5::timestamptz[],
                                  $6::bool[], $33::timestamptz[])
-                     u(job, revision, woken, watermark, wake_at, rescheduled, next_run_at)
-             order by u.job) p
+                     u(job_key, revision, woken, watermark, wake_at, rescheduled, next_run_at)
+             order by u.job_key) p
      cross join lateral (select s.wake_at from everytick.job_state s
-                          where s.job = p.job and s.revision = p.revision
+                          where s.job_key = p.job_key and s.revision = p.revision
                             for no key update) s
      cross join lateral (
            select count(*) filter (where w.wakes) as facts,
-                  (array_agg(w.scheduled_for order by w.seq desc) filter (where w.ended_at is not null))[1]
-                      as end_scheduled_for,
-                  (array_agg(w.started_at order by w.seq desc) filter (where w.ended_at is not null))[1]
-                      as end_started_at,
-                  (array_agg(w.ended_at order by w.seq desc) filter (where w.ended_at is not null))[1] as end_at,
-                  (array_agg(w.id order by w.seq desc) filter (where w.ended_at is not null))[1] as end_id,
-                  (array_agg(w.scheduled_for order by w.seq desc) filter (where w.well))[1] as success_scheduled_for,
-                  (array_agg(w.started_at order by w.seq desc) filter (where w.well))[1] as success_started_at,
-                  (array_agg(w.ended_at order by w.seq desc) filter (where w.well))[1] as success_at,
-                  (array_agg(w.id order by w.seq desc) filter (where w.well))[1] as success_id,
-                  (array_agg(w.scheduled_for order by w.seq desc) filter (where w.well))[2] as other_scheduled_for,
-                  (array_agg(w.started_at order by w.seq desc) filter (where w.well))[2] as other_started_at,
-                  (array_agg(w.ended_at order by w.seq desc) filter (where w.well))[2] as other_at,
-                  (array_agg(w.id order by w.seq desc) filter (where w.well))[2] as other_id,
+                  (array_agg(w.scheduled_for order by w.wake_key desc) filter (where w.ended_at is not null))[1]
+                      as last_end_scheduled_for,
+                  (array_agg(w.started_at order by w.wake_key desc) filter (where w.ended_at is not null))[1]
+                      as last_end_started_at,
+                  (array_agg(w.ended_at order by w.wake_key desc) filter (where w.ended_at is not null))[1] as last_end_at,
+                  (array_agg(w.id order by w.wake_key desc) filter (where w.ended_at is not null))[1] as last_end_id,
+                  (array_agg(w.scheduled_for order by w.wake_key desc) filter (where w.is_success))[1] as last_success_scheduled_for,
+                  (array_agg(w.started_at order by w.wake_key desc) filter (where w.is_success))[1] as last_success_started_at,
+                  (array_agg(w.ended_at order by w.wake_key desc) filter (where w.is_success))[1] as last_success_at,
+                  (array_agg(w.id order by w.wake_key desc) filter (where w.is_success))[1] as last_success_id,
+                  (array_agg(w.scheduled_for order by w.wake_key desc) filter (where w.is_success))[2] as other_success_scheduled_for,
+                  (array_agg(w.started_at order by w.wake_key desc) filter (where w.is_success))[2] as other_success_started_at,
+                  (array_agg(w.ended_at order by w.wake_key desc) filter (where w.is_success))[2] as other_success_at,
+                  (array_agg(w.id order by w.wake_key desc) filter (where w.is_success))[2] as other_success_id,
                   count(*) filter (where w.ended_at is not null and w.started_at is not null) as runs,
-                  (array_agg(w.error order by w.seq desc) filter (where w.error is not null))[1] as error,
+                  (array_agg(w.error order by w.wake_key desc) filter (where w.error is not null))[1] as error,
                   max(w.failed_at) as failed_at
              from everytick.wake w
-            where w.job = p.job) f
+            where w.job_key = p.job_key) f
 ), line as materialized (
     select $31::text is not null
            and not exists (
                select from unnest($32::text[]) n(needs)
                 cross join lateral (select from everytick.occurrence r
-                                     where not r.early and (r.status = {pending} or (r.status = {awaiting_retry} and r.owner is null))
+                                     where not r.is_early and (r.status = {pending} or (r.status = {awaiting_retry} and r.owner is null))
                                        and r.needs = n.needs
                                      order by r.priority desc, r.line_at, r.id limit 1) r)
            and not exists (
                select from unnest($32::text[]) n(needs)
                 cross join lateral (select from everytick.occurrence e
-                                     where e.early and (e.status = {pending} or (e.status = {awaiting_retry} and e.owner is null))
+                                     where e.is_early and (e.status = {pending} or (e.status = {awaiting_retry} and e.owner is null))
                                        and e.needs = n.needs and e.ready_at <= (select now from moment)
                                      order by e.ready_at limit 1) e) as is_empty
 ), folded as (
-    delete from everytick.wake where job = any(array(select job from held))
+    delete from everytick.wake where job_key = any(array(select job_key from held))
 ), made as (
-    insert into everytick.occurrence as o (id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
+    insert into everytick.occurrence as o (id, job_key, version, scheduled_for, status, cause, priority, late, line_at, ready_at,
                                       covers_after, covers_through, needs, reason, overrides, payload, replay_of,
-                                      awaited, created_at, updated_at, ended_at, early, owner, fence, started_at,
+                                      awaited, created_at, updated_at, ended_at, is_early, owner, fence, started_at,
                                       claimed_at, execution_timeout, node, claim_token)
-    select c.id, c.job, c.version, c.scheduled_for, case when c.is_taken then {running} else c.status end, c.cause, c.priority,
+    select c.id, c.job_key, c.version, c.scheduled_for, case when c.is_taken then {running} else c.status end, c.cause, c.priority,
            c.late, c.line_at, c.ready_at, c.covers_after, c.covers_through, c.needs, c.reason, c.overrides, c.payload,
            c.replay_of, c.awaited, moment.now, moment.now, case when c.status >= {first_ended} then moment.now end,
            coalesce(c.ready_at > moment.now, false), case when c.is_taken then $31 end,
@@ -562,10 +562,10 @@ with moment as materialized (
                           $13::int[], $14::bool[], $15::timestamptz[], $16::timestamptz[], $17::timestamptz[],
                           $18::timestamptz[], $19::text[], $20::text[], $21::text[], $22::text[], $23::text[],
                           $24::bool[], $25::bigint[], $26::bool[])
-                   c(id, job, version, scheduled_for, status, cause, priority, late, line_at, ready_at, covers_after,
+                   c(id, job_key, version, scheduled_for, status, cause, priority, late, line_at, ready_at, covers_after,
                      covers_through, needs, reason, overrides, payload, replay_of, awaited, execution_timeout,
                      wanted)) c
-     where c.job = any(array(select job from held))
+     where c.job_key = any(array(select job_key from held))
     on conflict (id) do nothing
     returning «claim»
 ), known as (
@@ -574,16 +574,16 @@ with moment as materialized (
     on conflict (id) do update set beat_at = excluded.beat_at, beats = n.beats + 1
 ), answered as (
     delete from everytick.request r
-     using unnest($27::int[], $28::text[], $34::smallint[]) a(job, key, cause)
-     where r.job = a.job and r.cause = a.cause and r.key = a.key and r.job = any(array(select job from held))
+     using unnest($27::int[], $28::text[], $34::smallint[]) a(job_key, key, cause)
+     where r.job_key = a.job_key and r.cause = a.cause and r.key = a.key and r.job_key = any(array(select job_key from held))
 ), marked as (
     update everytick.occurrence o set awaited = true
-     where o.seq = any(array(
-           select a.seq
+     where o.handle = any(array(
+           select a.handle
              from everytick.occurrence a
-            where a.job = any($29::int[]) and a.job = any(array(select job from held))
+            where a.job_key = any($29::int[]) and a.job_key = any(array(select job_key from held))
               and a.status < {first_ended} and not a.awaited
-            order by a.seq
+            order by a.handle
               for no key update))
 ), settled as (
     update everytick.job_state s
@@ -593,15 +593,15 @@ with moment as materialized (
            «moved_on»,
            «noted_ends», plan_token = $30
       from moment, held p
-     where s.job = p.job and s.job = any(array(select job from held))
-    returning s.job, s.wake_at is distinct from p.known_wake_at as is_moved
+     where s.job_key = p.job_key and s.job_key = any(array(select job_key from held))
+    returning s.job_key, s.wake_at is distinct from p.known_wake_at as is_moved
 ), bell as (
     select everytick.ring()
      where exists (select from settled where is_moved) or exists (select from made where owner is null)
         or not exists (select from made)
 )
-select made.*, settled.job as settled, (select count(*) from bell)
-  from settled left join made on made.job = settled.job and made.owner is not null;
+select made.*, settled.job_key as settled, (select count(*) from bell)
+  from settled left join made on made.job_key = settled.job_key and made.owner is not null;
 
 -- ------------------------------------------------------------------------------------ the executor
 
@@ -618,32 +618,32 @@ with moment as materialized (
 ), unripe as materialized (
     select not $5::bool and exists (
            select from everytick.occurrence e
-            where e.early and (e.status = {pending} or (e.status = {awaiting_retry} and e.owner is null))
+            where e.is_early and (e.status = {pending} or (e.status = {awaiting_retry} and e.owner is null))
               and e.needs = any($2::text[]) and e.ready_at <= (select now from moment)) as found
 ), taken as (
     update everytick.occurrence o
        set found = o.status, status = {running}, owner = $1, node = $1, fence = o.fence + 1, claim_token = $6,
            started_at = coalesce(o.started_at, moment.now), claimed_at = moment.now, updated_at = moment.now
       from moment
-     where o.seq = any(array(
-           select r.seq
+     where o.handle = any(array(
+           select r.handle
              from unnest($2::text[]) n(needs)
             cross join lateral (
-                  select r.seq, r.priority, r.line_at, r.id
+                  select r.handle, r.priority, r.line_at, r.id
                     from everytick.occurrence r
                    where not (select found from unripe)
-                     and not r.early and (r.status = {pending} or (r.status = {awaiting_retry} and r.owner is null))
+                     and not r.is_early and (r.status = {pending} or (r.status = {awaiting_retry} and r.owner is null))
                      and r.needs = n.needs
-                     and r.job <> all(array(select j.seq from everytick.job j where j.id = any($4::text[])))
+                     and r.job_key <> all(array(select j.job_key from everytick.job j where j.id = any($4::text[])))
                      and (r.status = {pending} or not exists (
-                          select from everytick.definition d
-                           where d.job = r.job and not d.enabled
-                             and d.version = (select s.version from everytick.job_state s where s.job = r.job)
+                          select from everytick.job_version d
+                           where d.job_key = r.job_key and not d.enabled
+                             and d.version = (select s.version from everytick.job_state s where s.job_key = r.job_key)
                           offset 0))
                      and (not r.superseded_by_next or not (
                           exists (select from everytick.job_state s
-                                   where s.job = r.job and s.wake_at <= (select now from moment) offset 0)
-                          or exists (select from everytick.wake w where w.job = r.job and w.wakes offset 0)))
+                                   where s.job_key = r.job_key and s.wake_at <= (select now from moment) offset 0)
+                          or exists (select from everytick.wake w where w.job_key = r.job_key and w.wakes offset 0)))
                    order by r.priority desc, r.line_at, r.id
                    limit $3
                      for update skip locked) r
@@ -662,11 +662,11 @@ select taken.*, unripe.found from unripe left join taken on true;
 with moment as materialized (
     select everytick.everytick_now() as now
 )
-update everytick.occurrence o set early = false
- where o.seq = any(array(
-       select e.seq
+update everytick.occurrence o set is_early = false
+ where o.handle = any(array(
+       select e.handle
          from everytick.occurrence e
-        where e.early and (e.status = {pending} or (e.status = {awaiting_retry} and e.owner is null))
+        where e.is_early and (e.status = {pending} or (e.status = {awaiting_retry} and e.owner is null))
           and e.needs = any($1::text[]) and e.ready_at <= (select now from moment)
         order by e.ready_at
         limit 5000
@@ -675,55 +675,55 @@ update everytick.occurrence o set early = false
 -- runs --
 -- Returns where the tasks of these occurrences stand.
 select r.*
-  from unnest($1::bigint[]) a(occurrence)
- cross join lateral (select * from everytick.task_run r where r.occurrence = a.occurrence offset 0) r
- order by r.occurrence, r.task;
+  from unnest($1::bigint[]) a(handle)
+ cross join lateral (select * from everytick.task_run r where r.handle = a.handle offset 0) r
+ order by r.handle, r.task;
 
 -- give_back --
 -- Puts claimed occurrences back in line, whose definition cannot be read: an edit lets them go on. What never began has
 -- no start.
 update everytick.occurrence o
    set status = {queued}, owner = null, updated_at = everytick.everytick_now(),
-       started_at = case when exists (select from everytick.attempt a where a.occurrence = o.seq) then o.started_at end,
-       node = (select a.node from everytick.attempt a where a.occurrence = o.seq and a.started_at is not null
+       started_at = case when exists (select from everytick.attempt a where a.handle = o.handle) then o.started_at end,
+       node = (select a.node from everytick.attempt a where a.handle = o.handle and a.started_at is not null
                 order by a.started_at desc, a.task collate "C" desc, a.number desc limit 1)
- where seq = any($1::bigint[]) and owner = $2;
+ where handle = any($1::bigint[]) and owner = $2;
 
 -- hold_jobs_of --
 -- Holds where the jobs of these occurrences stand: no pause, edit or removal comes before the transaction ends.
-select s.job
+select s.job_key
   from everytick.job_state s
- where s.job = any(array(
-       select o.job
-         from unnest($1::bigint[]) a(seq)
-        cross join lateral (select o.job from everytick.occurrence o where o.seq = a.seq offset 0) o))
- order by s.job
+ where s.job_key = any(array(
+       select o.job_key
+         from unnest($1::bigint[]) a(handle)
+        cross join lateral (select o.job_key from everytick.occurrence o where o.handle = a.handle offset 0) o))
+ order by s.job_key
    for share;
 
 -- retired_of --
 -- Returns those of these occurrences that nobody holds and whose job has retired, with the store's time.
-select o.id, o.job, moment.now
+select o.id, o.job_key, moment.now
   from (select everytick.everytick_now() as now) moment
- cross join unnest($1::bigint[]) a(seq)
- cross join lateral (select o.id, o.job from everytick.occurrence o
-                      where o.seq = a.seq and o.status < {first_ended} and o.owner is null offset 0) o
- cross join lateral (select from everytick.job_state s where s.job = o.job and s.retire_at <= moment.now offset 0) s
- order by a.seq;
+ cross join unnest($1::bigint[]) a(handle)
+ cross join lateral (select o.id, o.job_key from everytick.occurrence o
+                      where o.handle = a.handle and o.status < {first_ended} and o.owner is null offset 0) o
+ cross join lateral (select from everytick.job_state s where s.job_key = o.job_key and s.retire_at <= moment.now offset 0) s
+ order by a.handle;
 
 -- hold_given_back --
 -- Lets stand in line again, of these occurrences, what a pause or a disable of its job holds.
 update everytick.occurrence o set status = {queued}
- where o.status = {pending} and o.seq = any(array(
-       select h.seq
-         from unnest($1::bigint[]) a(seq)
-        cross join lateral (select o.seq, o.job, o.cause from everytick.occurrence o
-                             where o.seq = a.seq and o.status = {pending} and o.owner is null offset 0) h
-        cross join lateral (select s.version from everytick.job_state s where s.job = h.job offset 0) s
-        cross join lateral (select d.enabled from everytick.definition d
-                             where d.job = h.job and d.version = s.version offset 0) d
+ where o.status = {pending} and o.handle = any(array(
+       select h.handle
+         from unnest($1::bigint[]) a(handle)
+        cross join lateral (select o.handle, o.job_key, o.cause from everytick.occurrence o
+                             where o.handle = a.handle and o.status = {pending} and o.owner is null offset 0) h
+        cross join lateral (select s.version from everytick.job_state s where s.job_key = h.job_key offset 0) s
+        cross join lateral (select d.enabled from everytick.job_version d
+                             where d.job_key = h.job_key and d.version = s.version offset 0) d
         where not d.enabled or (h.cause = {cause.schedule} and exists (
               select from everytick.pause p
-               where p.job = h.job and (p.until is null or everytick.everytick_now() < p.until) offset 0))));
+               where p.job_key = h.job_key and (p.until_at is null or everytick.everytick_now() < p.until_at) offset 0))));
 
 -- commit_steps --
 -- Writes each step whose claim still holds fence and token and whose number is new, and returns those: the rest is
@@ -736,14 +736,14 @@ update everytick.occurrence o set status = {queued}
 -- and so does an attempt that failed. The hundredth of a task wakes the job, so that a plan folds them in:
 -- retries without an end leave no more than a hundred.
 with sent as (
-    select s.occurrence, everytick.throughout($2, s.fence) as fence, everytick.throughout($3, s.number) as number,
+    select s.handle, everytick.throughout($2, s.fence) as fence, everytick.throughout($3, s.number) as number,
            everytick.throughout($4, s.move) as move, everytick.throughout($5, s.status) as status,
            everytick.throughout($6, s.ready_at) as ready_at, everytick.throughout($7, s.ended_at) as ended_at,
            everytick.throughout($8, s.error) as error, everytick.throughout($9, s.lost) as lost,
            everytick.throughout($10, s.superseded_by_next) as superseded_by_next,
            everytick.throughout($11, s.task) as task, everytick.throughout($12, s.run_status) as run_status,
            everytick.throughout($13, s.attempts) as attempts, everytick.throughout($14, s.retries) as retries,
-           everytick.throughout($15, s.last) as last, everytick.throughout($16, s.out_of_time) as out_of_time,
+           everytick.throughout($15, s.last_attempt_status) as last_attempt_status, everytick.throughout($16, s.out_of_time) as out_of_time,
            everytick.throughout($17, s.resume_at) as resume_at,
            everytick.throughout($18, s.run_started_at) as run_started_at,
            everytick.throughout($19, s.attempt_started_at) as attempt_started_at,
@@ -763,9 +763,9 @@ with sent as (
                   $22::text[], $23::text[], $24::text[],
                   $25::int[], $26::smallint[], $27::timestamptz[], $28::timestamptz[], $29::text[], $30::bool[],
                   $31::text[], $32::bigint[])
-           s(occurrence, fence, number, move, status,
+           s(handle, fence, number, move, status,
              ready_at, ended_at, error, lost, superseded_by_next,
-             task, run_status, attempts, retries, last, out_of_time,
+             task, run_status, attempts, retries, last_attempt_status, out_of_time,
              resume_at, run_started_at, attempt_started_at, run_ended_at, run_error,
              because_of, result, waits,
              attempt, attempt_status, started_at, attempt_ended_at, attempt_error, owed, failure, token)
@@ -774,68 +774,68 @@ with sent as (
       from sent s
      cross join lateral (
            select o.awaited, o.node from everytick.occurrence o
-            where o.seq = s.occurrence and o.fence = s.fence and o.claim_token = s.token and o.number < s.number
+            where o.handle = s.handle and o.fence = s.fence and o.claim_token = s.token and o.step_number < s.number
               for no key update) o
 ), run as (
-    insert into everytick.task_run (occurrence, task, status, attempts, retries, last, out_of_time, resume_at,
+    insert into everytick.task_run (handle, task, status, attempts, retries, last_attempt_status, out_of_time, resume_at,
                                     started_at, attempt_started_at, ended_at, error, because_of, result, waits)
-    select occurrence, task, run_status, attempts, coalesce(retries, 0), last, coalesce(out_of_time, false), resume_at,
+    select handle, task, run_status, attempts, coalesce(retries, 0), last_attempt_status, coalesce(out_of_time, false), resume_at,
            run_started_at, attempt_started_at, run_ended_at, run_error, because_of, result, waits::bigint[]
       from held where task is not null
-    on conflict (occurrence, task) do update
+    on conflict (handle, task) do update
        set status = excluded.status, attempts = excluded.attempts, retries = excluded.retries,
-           last = excluded.last, out_of_time = excluded.out_of_time, resume_at = excluded.resume_at,
+           last_attempt_status = excluded.last_attempt_status, out_of_time = excluded.out_of_time, resume_at = excluded.resume_at,
            started_at = excluded.started_at, attempt_started_at = excluded.attempt_started_at,
            ended_at = excluded.ended_at, error = excluded.error, because_of = excluded.because_of,
            result = excluded.result, waits = excluded.waits
 ), try as (
-    insert into everytick.attempt as a (occurrence, task, number, status, started_at, ended_at, error, node)
-    select occurrence, task, attempt, attempt_status, started_at, attempt_ended_at, attempt_error, node
+    insert into everytick.attempt as a (handle, task, number, status, started_at, ended_at, error, node)
+    select handle, task, attempt, attempt_status, started_at, attempt_ended_at, attempt_error, node
       from held where attempt_status is not null
-    on conflict (occurrence, task, number) do update
+    on conflict (handle, task, number) do update
        set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at,
            error = excluded.error
      where a.status < {attempt.first_ended}
-    returning a.occurrence, a.number, a.status, a.ended_at
+    returning a.handle, a.number, a.status, a.ended_at
 ), failed as (
-    select occurrence, max(ended_at) as at, bool_or(number % 100 = 0) as is_hundredth
-      from try where status in ({attempt.failed}, {attempt.timeout}) group by occurrence
+    select handle, max(ended_at) as at, bool_or(number % 100 = 0) as is_hundredth
+      from try where status in ({attempt.failed}, {attempt.timeout}) group by handle
 ), moved as (
     update everytick.occurrence o
-       set status = h.status, number = h.number, lost = coalesce(h.lost, 0),
+       set status = h.status, step_number = h.number, lost = coalesce(h.lost, 0),
            superseded_by_next = coalesce(h.superseded_by_next, false),
            owner = case when h.move = 0 then o.owner end,
            started_at = case when h.move < 5 then o.started_at end,
            node = case when h.move < 4 then o.node else
-                  (select a.node from everytick.attempt a where a.occurrence = o.seq and a.started_at is not null
+                  (select a.node from everytick.attempt a where a.handle = o.handle and a.started_at is not null
                     order by a.started_at desc, a.task collate "C" desc, a.number desc limit 1) end,
            ready_at = coalesce(h.ready_at, o.ready_at),
-           early = case when h.move in (1, 2, 4, 5) and «disabled» then null
+           is_early = case when h.move in (1, 2, 4, 5) and «disabled» then null
                         else h.move <> 3 and coalesce(coalesce(h.ready_at, o.ready_at) > everytick.everytick_now(), false)
                    end,
            fence = case when h.move = 3 then o.fence + 1 else o.fence end,
            ended_at = h.ended_at, error = h.error, updated_at = everytick.everytick_now()
       from held h
-     where h.move is not null and o.seq = h.occurrence and o.seq = any(array(select occurrence from held))
-    returning o.seq, o.job, h.move, h.owed, h.awaited, h.failure, o.status, o.scheduled_for, o.started_at, o.ended_at,
+     where h.move is not null and o.handle = h.handle and o.handle = any(array(select handle from held))
+    returning o.handle, o.job_key, h.move, h.owed, h.awaited, h.failure, o.status, o.scheduled_for, o.started_at, o.ended_at,
               o.updated_at, o.id, o.needs
 ), told as (
     select m.*, f.at as failed_at, (m.awaited and m.move in (2, 3)) or coalesce(f.is_hundredth, false) as wakes
-      from moved m left join failed f on f.occurrence = m.seq
+      from moved m left join failed f on f.handle = m.handle
      where m.move = 3 or (m.move = 2 and m.awaited) or f.at is not null
 ), woken as (
-    insert into everytick.wake (job, at, wakes, needs, scheduled_for, started_at, ended_at, well, id, error, failed_at)
-    select job, updated_at, wakes, case when wakes then «needs_of_job» end, case when move = 3 then scheduled_for end,
+    insert into everytick.wake (job_key, wake_at, wakes, needs, scheduled_for, started_at, ended_at, is_success, id, error, failed_at)
+    select job_key, updated_at, wakes, case when wakes then «needs_of_job» end, case when move = 3 then scheduled_for end,
            case when move = 3 then started_at end, case when move = 3 then ended_at end, move = 3 and status in ({completed}, {completed_with_errors}),
            case when move = 3 then id end, failure, failed_at
       from told m
-     order by seq
+     order by handle
 ), owed as (
-    insert into everytick.report (needs, ended_at, occurrence) select needs, ended_at, seq from moved where owed
+    insert into everytick.report (needs, ended_at, handle) select needs, ended_at, handle from moved where owed
 ), bell as (
     select everytick.ring() where exists (select from moved where move in (1, 2, 4, 5) or (move = 3 and awaited))
 )
-select occurrence from held where move is not null
+select handle from held where move is not null
 union all
 select null from bell;
 
@@ -843,61 +843,61 @@ select null from bell;
 -- Does the same, in less time, where every step is that one task has succeeded at its first try: the occurrence goes on
 -- or is completed. One row per step, by rising key, which is the order in which it locks, as our own sessions plan it.
 with sent as (
-    select s.occurrence, everytick.throughout($2, s.fence) as fence, everytick.throughout($3, s.number) as number,
+    select s.handle, everytick.throughout($2, s.fence) as fence, everytick.throughout($3, s.number) as number,
            everytick.throughout($4, s.is_end) as is_end, everytick.throughout($5, s.task) as task,
            everytick.throughout($6, s.started_at) as started_at, everytick.throughout($7, s.ended_at) as ended_at,
            everytick.throughout($8, s.result) as result, everytick.throughout($9, s.owed) as owed,
            everytick.throughout($10, s.token) as token
       from unnest($1::bigint[], $2::int[], $3::int[], $4::bool[], $5::text[], $6::timestamptz[], $7::timestamptz[],
                   $8::text[], $9::bool[], $10::bigint[])
-           s(occurrence, fence, number, is_end, task, started_at, ended_at, result, owed, token)
+           s(handle, fence, number, is_end, task, started_at, ended_at, result, owed, token)
 ), moved as (
     update everytick.occurrence o
-       set status = case when s.is_end then {completed} else {running} end, number = s.number, lost = 0, superseded_by_next = false,
-           owner = case when not s.is_end then o.owner end, early = false,
+       set status = case when s.is_end then {completed} else {running} end, step_number = s.number, lost = 0, superseded_by_next = false,
+           owner = case when not s.is_end then o.owner end, is_early = false,
            fence = case when s.is_end then o.fence + 1 else o.fence end,
            ended_at = case when s.is_end then s.ended_at end, error = null, updated_at = everytick.everytick_now()
       from sent s
-     where o.seq = s.occurrence and o.fence = s.fence and o.claim_token = s.token and o.number < s.number
-       and o.seq = any($1)
-    returning o.seq, o.job, s.is_end, s.owed, o.awaited, o.node, o.scheduled_for, o.started_at as begun_at, o.updated_at,
+     where o.handle = s.handle and o.fence = s.fence and o.claim_token = s.token and o.step_number < s.number
+       and o.handle = any($1)
+    returning o.handle, o.job_key, s.is_end, s.owed, o.awaited, o.node, o.scheduled_for, o.started_at as begun_at, o.updated_at,
               o.id, o.needs, s.task, s.started_at, s.ended_at, s.result
 ), run as (
-    insert into everytick.task_run (occurrence, task, status, attempts, retries, last, out_of_time, started_at,
+    insert into everytick.task_run (handle, task, status, attempts, retries, last_attempt_status, out_of_time, started_at,
                                     ended_at, result)
-    select seq, task, {run.success}, 1, 0, {attempt.success}, false, started_at, ended_at, result from moved
-    on conflict (occurrence, task) do update
-       set status = excluded.status, attempts = excluded.attempts, retries = excluded.retries, last = excluded.last,
+    select handle, task, {run.success}, 1, 0, {attempt.success}, false, started_at, ended_at, result from moved
+    on conflict (handle, task) do update
+       set status = excluded.status, attempts = excluded.attempts, retries = excluded.retries, last_attempt_status = excluded.last_attempt_status,
            out_of_time = excluded.out_of_time, resume_at = null, started_at = excluded.started_at,
            attempt_started_at = null, ended_at = excluded.ended_at, error = null, because_of = null,
            result = excluded.result, waits = null
 ), try as (
-    insert into everytick.attempt as a (occurrence, task, number, status, started_at, ended_at, node)
-    select seq, task, 1, {attempt.success}, started_at, ended_at, node from moved
-    on conflict (occurrence, task, number) do update
+    insert into everytick.attempt as a (handle, task, number, status, started_at, ended_at, node)
+    select handle, task, 1, {attempt.success}, started_at, ended_at, node from moved
+    on conflict (handle, task, number) do update
        set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at, error = null
      where a.status < {attempt.first_ended}
 ), woken as (
-    insert into everytick.wake (job, at, wakes, needs, scheduled_for, started_at, ended_at, well, id)
-    select job, updated_at, awaited, case when awaited then «needs_of_job» end, scheduled_for, begun_at, ended_at, true,
+    insert into everytick.wake (job_key, wake_at, wakes, needs, scheduled_for, started_at, ended_at, is_success, id)
+    select job_key, updated_at, awaited, case when awaited then «needs_of_job» end, scheduled_for, begun_at, ended_at, true,
            id
-      from moved m where is_end order by seq
+      from moved m where is_end order by handle
 ), owed as (
-    insert into everytick.report (needs, ended_at, occurrence) select needs, ended_at, seq from moved where owed
+    insert into everytick.report (needs, ended_at, handle) select needs, ended_at, handle from moved where owed
 ), bell as (
     select everytick.ring() where exists (select from moved where is_end and awaited)
 )
-select seq from moved
+select handle from moved
 union all
 select null from bell;
 
 -- step_marks --
 -- Returns what tells a repeated commit from a lost race.
-select seq, fence, claim_token, number, status from everytick.occurrence where seq = any($1::bigint[]);
+select handle, fence, claim_token, step_number, status from everytick.occurrence where handle = any($1::bigint[]);
 
 -- wait_for_mark --
 -- Returns the same of one occurrence, once nobody is writing about it any more.
-select seq, fence, claim_token, number, status from everytick.occurrence where seq = $1 for no key update;
+select handle, fence, claim_token, step_number, status from everytick.occurrence where handle = $1 for no key update;
 
 -- beat --
 -- Notes that the node lives, and what it says of itself where it says anything. Returns what the store counts as its
@@ -907,17 +907,17 @@ with heard as (
     on conflict (id) do update
        set beat_at = excluded.beat_at, facts = coalesce(excluded.facts, n.facts), beats = n.beats + 1
 )
-select o.seq, o.fence, o.claim_token, o.cancel,
+select o.handle, o.fence, o.claim_token, o.cancel_reason,
        «disabled» or exists (select from everytick.job_state s
-                              where s.job = o.job and s.retire_at <= everytick.everytick_now() offset 0) as parks
-  from everytick.occurrence o where o.status < {first_ended} and o.owner = $1 order by o.seq;
+                              where s.job_key = o.job_key and s.retire_at <= everytick.everytick_now() offset 0) as parks
+  from everytick.occurrence o where o.status < {first_ended} and o.owner = $1 order by o.handle;
 
 -- claims_of --
 -- Returns these occurrences as their owner needs them, in the columns of a claim.
 select «claim»
   from everytick.occurrence o
- where o.seq = any($1::bigint[]) and o.owner = $2
- order by o.seq;
+ where o.handle = any($1::bigint[]) and o.owner = $2
+ order by o.handle;
 
 -- orphans --
 -- Takes over what each of the nodes $3 holds if it has still the beats $4, and what is held under the keys $5, fences $6
@@ -935,28 +935,28 @@ with known as materialized (
       from unnest($3::text[], $4::bigint[]) s(node, beats)
      where s.beats = 0 and s.node <> all(array(select n.id from everytick.node n))
 ), found as materialized (
-    select w.seq, w.fence, w.claim_token as token
+    select w.handle, w.fence, w.claim_token as token
       from everytick.occurrence w
      where w.status < {first_ended} and w.owner = any(array(select id from gone))
     union
-    select k.seq, k.fence, k.token from unnest($5::bigint[], $6::int[], $7::bigint[]) k(seq, fence, token)
+    select k.handle, k.fence, k.token from unnest($5::bigint[], $6::int[], $7::bigint[]) k(handle, fence, token)
 )
 update everytick.occurrence o
    set owner = case when o.status <> {awaiting_retry} then $1 end, fence = o.fence + 1, claim_token = $8,
-       early = case when o.status <> {awaiting_retry} then false
+       is_early = case when o.status <> {awaiting_retry} then false
                     when not «disabled» then coalesce(o.ready_at > everytick.everytick_now(), false) end,
        updated_at = everytick.everytick_now()
- where o.seq = any(array(
-       select w.seq
-         from found f join everytick.occurrence w on w.seq = f.seq and w.fence = f.fence and w.claim_token = f.token
+ where o.handle = any(array(
+       select w.handle
+         from found f join everytick.occurrence w on w.handle = f.handle and w.fence = f.fence and w.claim_token = f.token
         where w.status = {awaiting_retry} and w.owner is not null
-        order by w.seq
+        order by w.handle
           for update of w skip locked)
     || array(
-       select w.seq
-         from found f join everytick.occurrence w on w.seq = f.seq and w.fence = f.fence and w.claim_token = f.token
+       select w.handle
+         from found f join everytick.occurrence w on w.handle = f.handle and w.fence = f.fence and w.claim_token = f.token
         where w.status < {first_ended} and w.status <> {awaiting_retry} and w.owner is not null
-        order by w.seq
+        order by w.handle
         limit $2
           for update of w skip locked))
 returning «claim»;
@@ -969,25 +969,25 @@ with held as materialized (
     select n.*, o.node
       from unnest($1::bigint[], $2::int[], $3::bigint[], $4::text[], $5::int[], $6::timestamptz[], $7::float8[],
                   $8::float8[], $9::text[], $10::text[], $11::text[])
-           n(occurrence, fence, token, task, number, started_at, done, total, told, log_node, log_path)
+           n(handle, fence, token, task, number, started_at, done, total, told, log_node, log_path)
      cross join lateral (
            select o.status >= {first_ended} as over, o.node from everytick.occurrence o
-            where o.seq = n.occurrence and o.claim_token = n.token and (o.fence = n.fence or (o.fence = n.fence + 1 and o.status >= {first_ended}))
+            where o.handle = n.handle and o.claim_token = n.token and (o.fence = n.fence or (o.fence = n.fence + 1 and o.status >= {first_ended}))
               for no key update) o
-     where not o.over or exists (select from everytick.attempt a where a.occurrence = n.occurrence
+     where not o.over or exists (select from everytick.attempt a where a.handle = n.handle
                                     and a.task = n.task and a.number = n.number)
 ), shown as (
-    insert into everytick.attempt as a (occurrence, task, number, status, started_at, progress_done, progress_total,
+    insert into everytick.attempt as a (handle, task, number, status, started_at, progress_done, progress_total,
                                         progress_text, log_node, log_path, node)
-    select occurrence, task, number, {attempt.running}, started_at, done, total, told, log_node, log_path, node from held
-    on conflict (occurrence, task, number) do update
+    select handle, task, number, {attempt.running}, started_at, done, total, told, log_node, log_path, node from held
+    on conflict (handle, task, number) do update
        set progress_done = coalesce(excluded.progress_done, a.progress_done),
            progress_total = case when excluded.progress_done is null then a.progress_total
                                  else excluded.progress_total end,
            progress_text = coalesce(excluded.progress_text, a.progress_text),
            log_node = coalesce(excluded.log_node, a.log_node), log_path = coalesce(excluded.log_path, a.log_path)
 )
-select occurrence, fence, token, task, number from held;
+select handle, fence, token, task, number from held;
 
 -- reports --
 -- Returns ended occurrences of the needs $3 whose report nobody delivered yet, oldest end first, in the columns of a
@@ -997,9 +997,9 @@ select «claim»
  cross join lateral (
        select o.*
          from everytick.report r
-         join everytick.occurrence o on o.seq = r.occurrence
+         join everytick.occurrence o on o.handle = r.handle
         where r.needs = n.needs
-          and o.job <> all(array(select j.seq from everytick.job j where j.id = any($2::text[])))
+          and o.job_key <> all(array(select j.job_key from everytick.job j where j.id = any($2::text[])))
         order by r.ended_at, o.id
         limit $1) o
  order by o.ended_at, o.id
@@ -1008,21 +1008,21 @@ select «claim»
 -- reported --
 -- Notes that these reports were delivered.
 with told as materialized (
-    select o.needs, o.ended_at, o.seq
+    select o.needs, o.ended_at, o.handle
       from unnest($1::uuid[]) i(id)
-     cross join lateral (select o.needs, o.ended_at, o.seq from everytick.occurrence o where o.id = i.id offset 0) o
+     cross join lateral (select o.needs, o.ended_at, o.handle from everytick.occurrence o where o.id = i.id offset 0) o
 )
 delete from everytick.report r
  using told
- where r.needs = told.needs and r.ended_at = told.ended_at and r.occurrence = told.seq
+ where r.needs = told.needs and r.ended_at = told.ended_at and r.handle = told.handle
    and r.needs = any(array(select needs from told)) and r.ended_at = any(array(select ended_at from told));
 
 -- ---------------------------------------------------------------------------------------- the jobs
 
 -- hold_job --
 -- Locks where a job stands, so that what people do to it and what plans do to it come one after the other.
-select s.job, s.removed_at, everytick.everytick_now() as now
-  from everytick.job j join everytick.job_state s on s.job = j.seq
+select s.job_key, s.removed_at, everytick.everytick_now() as now
+  from everytick.job j join everytick.job_state s on s.job_key = j.job_key
  where j.id = $1
    for no key update of s;
 
@@ -1032,49 +1032,49 @@ select everytick.identity();
 
 -- stand_within --
 -- Returns where the connection leads, and where a job stands there, if it does; locks nothing.
-select everytick.identity() as identity, current_database()::text as database, s.job, s.version, j.name,
+select everytick.identity() as identity, current_database()::text as database, s.job_key, s.version, j.name,
        s.removed_at is not null as is_removed
   from (values (1)) one
-  left join (everytick.job j join everytick.job_state s on s.job = j.seq) on j.id = $1;
+  left join (everytick.job j join everytick.job_state s on s.job_key = j.job_key) on j.id = $1;
 
 -- forgotten --
 -- Returns the jobs that have one of these names and were removed longer ago than is remembered.
-select s.job, s.removed_at, j.name
-  from everytick.job j join everytick.job_state s on s.job = j.seq
+select s.job_key, s.removed_at, j.name
+  from everytick.job j join everytick.job_state s on s.job_key = j.job_key
  where j.name = any($1::text[]) and everytick.everytick_now() - s.removed_at > $2;
 
 -- newest --
 -- Returns the newest definition of a job as it was written, and how many wait to be decided.
-select d.definition, d.version, s.version - s.first_version + 1 as editions, j.id, j.name, j.created_at
+select d.definition, d.version, s.version - s.oldest_version + 1 as editions, j.id, j.name, j.created_at
   from everytick.job_state s
-  join everytick.job j on j.seq = s.job
-  join everytick.definition d on d.job = s.job and d.version = s.version
- where s.job = $1;
+  join everytick.job j on j.job_key = s.job_key
+  join everytick.job_version d on d.job_key = s.job_key and d.version = s.version
+ where s.job_key = $1;
 
 -- lock_names --
 -- Locks where the jobs of these names stand, by rising key. Whoever waits here for another's edit must look for the
 -- definitions afterwards: by a statement that began before, the newest one cannot be seen.
-select s.job
+select s.job_key
   from everytick.job j
-  join everytick.job_state s on s.job = j.seq
+  join everytick.job_state s on s.job_key = j.job_key
  where j.name = any($1::text[])
- order by j.seq
+ order by j.job_key
    for no key update of s;
 
 -- hold_names --
 -- Locks where the jobs of these names stand, by rising key, and returns the newest definition of each.
-select j.name, s.job, s.removed_at, everytick.everytick_now() as now, d.definition, d.version,
-       s.version - s.first_version + 1 as editions, j.id, j.created_at
+select j.name, s.job_key, s.removed_at, everytick.everytick_now() as now, d.definition, d.version,
+       s.version - s.oldest_version + 1 as editions, j.id, j.created_at
   from everytick.job j
-  join everytick.job_state s on s.job = j.seq
-  join everytick.definition d on d.job = s.job and d.version = s.version
+  join everytick.job_state s on s.job_key = j.job_key
+  join everytick.job_version d on d.job_key = s.job_key and d.version = s.version
  where j.name = any($1::text[])
- order by j.seq
+ order by j.job_key
    for no key update of s;
 
 -- forget_editions --
 -- Lets the oldest versions of a definition that wait to be decided be as good as decided.
-update everytick.job_state set first_version = first_version + $2 where job = $1;
+update everytick.job_state set oldest_version = oldest_version + $2 where job_key = $1;
 
 -- ids_taken --
 -- Returns those of these ids that a job has.
@@ -1085,7 +1085,7 @@ select id from everytick.job where id = any($1::text[]);
 insert into everytick.job (id, name, created_at)
 select given.id, given.name, $3 from unnest($1::text[], $2::text[]) as given (id, name)
     on conflict do nothing
-returning id, seq;
+returning id, job_key;
 
 -- id_taken --
 -- Tells whether a job has this id.
@@ -1093,33 +1093,33 @@ select exists (select from everytick.job where id = $1);
 
 -- add_job --
 -- Makes a job; no row comes back where its id or name is taken.
-insert into everytick.job (id, name, created_at) values ($1, $2, $3) on conflict do nothing returning seq;
+insert into everytick.job (id, name, created_at) values ($1, $2, $3) on conflict do nothing returning job_key;
 
 -- add_definition --
 -- Keeps a version for ever.
-insert into everytick.definition (job, version, in_force_after, kind, schedule, enabled, reports, definition,
-                                  effective, changed_by, updated_at)
+insert into everytick.job_version (job_key, version, in_force_after, kind, schedule, enabled, reports, definition,
+                                  effective, edited_by, edited_at)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
 -- add_state --
 -- Lets a new job begin at its watermark.
-insert into everytick.job_state (job, id, version, first_version, revision, woken, watermark, next_run_at,
+insert into everytick.job_state (job_key, id, version, oldest_version, revision, woken, watermark, next_run_at,
                                  keep_success, keep_failure, keep_last, needs)
 values ($1, $2, 1, 1, 1, 1, $3, $4, $5, $6, $7, $8);
 
 -- foretell --
 -- Says when these jobs run next, by what is true now.
 update everytick.job_state s set next_run_at = u.next_run_at
-  from unnest($1::int[], $2::timestamptz[]) u(job, next_run_at)
- where s.job = u.job and s.job = any(array(select unnest($1::int[])));
+  from unnest($1::int[], $2::timestamptz[]) u(job_key, next_run_at)
+ where s.job_key = u.job_key and s.job_key = any(array(select unnest($1::int[])));
 
 -- edit_state --
 -- Makes a version the newest one and older snapshots stale; a job that was removed or parked is back. By versions that
 -- cannot be read nothing can be decided: then this one is in force for whatever is left.
 update everytick.job_state
-   set version = $2, first_version = case when $6 then $2 else first_version end, revision = revision + 1, removed_at = null, removed_by = '', retire_at = null, undefined_since = null, parked = null,
+   set version = $2, oldest_version = case when $6 then $2 else oldest_version end, revision = revision + 1, removed_at = null, removed_by = '', retire_at = null, undefined_since = null, parked = null,
        keep_success = $3, keep_failure = $4, keep_last = $5, narrowed_at = coalesce($7, narrowed_at), needs = $8
- where job = $1;
+ where job_key = $1;
 
 -- edit_unclaimed --
 -- Gives what nobody has started the new version; what an occurrence sets itself stays.
@@ -1129,94 +1129,94 @@ update everytick.occurrence o
                else case $6 when '' then '' else $6 || chr(10) end || 'queue:'
                     || coalesce(o.overrides::json ->> 'queue', $4) end,
        execution_timeout = case when o.overrides::jsonb ? 'execution_timeout' then o.execution_timeout else $5::bigint end
- where o.seq = any(array(
-       select a.seq from everytick.occurrence a
-        where a.job = $1 and a.status in ({pending}, {queued})
-          and not exists (select from everytick.task_run r where r.occurrence = a.seq offset 0)
-        order by a.seq
+ where o.handle = any(array(
+       select a.handle from everytick.occurrence a
+        where a.job_key = $1 and a.status in ({pending}, {queued})
+          and not exists (select from everytick.task_run r where r.handle = a.handle offset 0)
+        order by a.handle
           for no key update));
 
 -- wake --
 -- Makes a job worth a look now.
-insert into everytick.wake (job, at, needs)
-select m.job, $2, «needs_of_job» from (values ($1::int)) m(job);
+insert into everytick.wake (job_key, wake_at, needs)
+select m.job_key, $2, «needs_of_job» from (values ($1::int)) m(job_key);
 
 -- note_end --
 -- Makes a job worth a look now because one of its occurrences ended.
-insert into everytick.wake (job, at, needs, scheduled_for, started_at, ended_at, well, id)
-select m.job, $2, «needs_of_job», $3, $4, $2, false, $5 from (values ($1::int)) m(job);
+insert into everytick.wake (job_key, wake_at, needs, scheduled_for, started_at, ended_at, is_success, id)
+select m.job_key, $2, «needs_of_job», $3, $4, $2, false, $5 from (values ($1::int)) m(job_key);
 
 -- revise --
 -- Makes older snapshots of a job stale.
-update everytick.job_state set revision = revision + 1 where job = $1;
+update everytick.job_state set revision = revision + 1 where job_key = $1;
 
 -- rename_job --
 -- Gives the job another name, unless a job has it; its id stays. Comes before job_state is locked, as everywhere.
 update everytick.job j set name = $2
- where j.seq = $1 and not exists (select from everytick.job o where o.name = $2 and o.seq <> $1)
-returning j.seq;
+ where j.job_key = $1 and not exists (select from everytick.job o where o.name = $2 and o.job_key <> $1)
+returning j.job_key;
 
 -- remove_job --
 -- Takes a job out of service.
 update everytick.job_state
    set removed_at = $2, retire_at = $3, removed_by = $4, needs = $5, revision = revision + 1
- where job = $1;
+ where job_key = $1;
 
 -- reschedule_job --
 -- Sets the next run.
 update everytick.job_state
-   set reschedule_made_at = $2, reschedule_to = $3, reschedule_by = $4
- where job = $1;
+   set reschedule_made_at = $2, reschedule_for = $3, reschedule_by = $4
+ where job_key = $1;
 
 -- jobs_by_id --
 -- Returns where these jobs stand, with the pause that holds them now.
-select v.*, p.since, p.until, p.missed, p.reason, p.paused_by, p.resumed_by
+select v.*, p.since_at, p.until_at, p.missed, p.reason, p.paused_by, p.resumed_by
   from everytick.job_standing v
   left join lateral (select * from everytick.pause p
-                      where p.job = v.job and (p.until is null or everytick.everytick_now() < p.until)
-                      order by p.seq limit 1) p on true
+                      where p.job_key = v.job_key and (p.until_at is null or everytick.everytick_now() < p.until_at)
+                      order by p.pause_key limit 1) p on true
  where v.id = any($1::text[]);
 
 -- jobs_in_service --
 -- Returns where every job stands that is not removed, by name, or where all of them stand.
-select v.*, p.since, p.until, p.missed, p.reason, p.paused_by, p.resumed_by
+select v.*, p.since_at, p.until_at, p.missed, p.reason, p.paused_by, p.resumed_by
   from everytick.job_standing v
   left join lateral (select * from everytick.pause p
-                      where p.job = v.job and (p.until is null or everytick.everytick_now() < p.until)
-                      order by p.seq limit 1) p on true
+                      where p.job_key = v.job_key and (p.until_at is null or everytick.everytick_now() < p.until_at)
+                      order by p.pause_key limit 1) p on true
  where v.removed_at is null or $1
  order by v.name collate "C";
 
 -- parked_jobs --
 -- Returns the jobs in service that are parked and why, by name.
 select j.name, coalesce(s.parked, s.parked_reason) as parked_reason
-  from everytick.job_state s join everytick.job j on j.seq = s.job
+  from everytick.job_state s join everytick.job j on j.job_key = s.job_key
  where (s.parked is not null or s.parked_reason is not null) and s.removed_at is null
  order by j.name collate "C";
 
 -- end_pause --
 -- Takes away the pause that holds a job now and returns it.
-delete from everytick.pause where job = $1 and seq = (
-    select seq from everytick.pause where job = $1 and (until is null or $2 < until) order by seq limit 1)
+delete from everytick.pause where job_key = $1 and pause_key = (
+    select pause_key from everytick.pause where job_key = $1 and (until_at is null or $2 < until_at) order by pause_key limit 1)
 returning *;
 
 -- resume_pause --
 -- Ends the pause that holds a job now, and returns whether there was one.
-update everytick.pause set until = $2, resumed_by = $3 where job = $1 and seq = (
-    select seq from everytick.pause where job = $1 and (until is null or $2 < until) order by seq limit 1)
-returning seq;
+update everytick.pause set until_at = $2, resumed_by = $3 where job_key = $1 and pause_key = (
+    select pause_key from everytick.pause where job_key = $1 and (until_at is null or $2 < until_at) order by pause_key limit 1)
+returning pause_key;
 
 -- add_pause --
 -- Holds a job's schedule from then on.
-insert into everytick.pause (job, since, until, missed, reason, paused_by) values ($1, $2, $3, $4, $5, $6);
+insert into everytick.pause (job_key, since_at, until_at, missed, reason, paused_by) values ($1, $2, $3, $4, $5, $6);
 
 -- put_back_in_line --
 -- Lets what the schedule made and nobody claimed wait: no claim of it commits after the pause.
 update everytick.occurrence o set status = {queued}, updated_at = $2
- where o.seq = any(array(
-       select a.seq from everytick.occurrence a
-        where a.job = $1 and a.status < {first_ended} and a.status = {pending} and a.cause = {cause.schedule}
-        order by a.seq
+ where o.handle = any(array(
+       select a.handle from everytick.occurrence a
+        where a.job_key = $1 and a.status < {first_ended} and a.status = {pending} and a.cause = {cause.schedule}
+        order by a.handle
           for no key update))
    and o.status = {pending};
 
@@ -1224,22 +1224,22 @@ update everytick.occurrence o set status = {queued}, updated_at = $2
 -- Lets what nobody claimed of a disabled job wait until it is enabled, whatever made it, and keeps its retries from
 -- being claimed.
 update everytick.occurrence o
-   set status = case when o.status = {pending} then {queued} else o.status end, early = case when o.status = {pending} then o.early end,
+   set status = case when o.status = {pending} then {queued} else o.status end, is_early = case when o.status = {pending} then o.is_early end,
        updated_at = case when o.status = {pending} then $2 else o.updated_at end
- where o.seq = any(array(
-       select a.seq from everytick.occurrence a
-        where a.job = $1 and a.status < {first_ended} and (a.status = {pending} or (a.status = {awaiting_retry} and a.owner is null))
-        order by a.seq
+ where o.handle = any(array(
+       select a.handle from everytick.occurrence a
+        where a.job_key = $1 and a.status < {first_ended} and (a.status = {pending} or (a.status = {awaiting_retry} and a.owner is null))
+        order by a.handle
           for no key update))
    and (o.status = {pending} or (o.status = {awaiting_retry} and o.owner is null));
 
 -- let_waits_go --
 -- Lets be claimed, once its time has come, what could not be while its job was disabled.
-update everytick.occurrence o set early = coalesce(o.ready_at > $2, false)
- where o.seq = any(array(
-       select a.seq from everytick.occurrence a
-        where a.job = $1 and a.status < {first_ended} and a.early is null
-        order by a.seq
+update everytick.occurrence o set is_early = coalesce(o.ready_at > $2, false)
+ where o.handle = any(array(
+       select a.handle from everytick.occurrence a
+        where a.job_key = $1 and a.status < {first_ended} and a.is_early is null
+        order by a.handle
           for no key update));
 
 -- ask --
@@ -1250,27 +1250,27 @@ update everytick.occurrence o set early = coalesce(o.ready_at > $2, false)
 with free as materialized (
     select pg_try_advisory_xact_lock(everytick.request_key($1, $5)) as is_free
 ), held as materialized (
-    select s.job, s.revision, everytick.everytick_now() as now
-      from everytick.job j join everytick.job_state s on s.job = j.seq
-     where (select is_free from free) and j.id = $1 and j.seq = $2 and s.version = $3 and s.removed_at is null
+    select s.job_key, s.revision, everytick.everytick_now() as now
+      from everytick.job j join everytick.job_state s on s.job_key = j.job_key
+     where (select is_free from free) and j.id = $1 and j.job_key = $2 and s.version = $3 and s.removed_at is null
        for no key update of s
 ), asked as (
-    insert into everytick.request (job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
-                                   scheduled_for, covers_after, covers_through, after_at, through_at, again, keeps,
+    insert into everytick.request (job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
+                                   scheduled_for, covers_after, covers_through, fill_after, fill_through, again, keeps,
                                    as_of_now, nth, id)
-    select h.job, $5, $6, least($7, h.now), $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22
+    select h.job_key, $5, $6, least($7, h.now), $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22
       from held h
-     where h.revision = (select s.revision from everytick.job_state s where s.job = $2)
+     where h.revision = (select s.revision from everytick.job_state s where s.job_key = $2)
        and not exists (select from everytick.occurrence o where o.id = $4::uuid)
-       and not exists (select from everytick.request_key k where k.job = $2 and k.cause = $6 and k.key = $5)
-    on conflict (job, cause, key) do nothing
-    returning job
+       and not exists (select from everytick.request_key k where k.job_key = $2 and k.cause = $6 and k.key = $5)
+    on conflict (job_key, cause, key) do nothing
+    returning job_key
 ), used as (
-    insert into everytick.request_key (job, cause, key, nth, call, id)
-    select asked.job, $6, $5, $21, $23::bigint, $22 from asked where $23::bigint is not null
+    insert into everytick.request_key (job_key, cause, key, nth, call, id)
+    select asked.job_key, $6, $5, $21, $23::bigint, $22 from asked where $23::bigint is not null
 ), woken as (
-    insert into everytick.wake (job, at, needs)
-    select m.job, m.now, «needs_of_job» from held m where exists (select from asked)
+    insert into everytick.wake (job_key, wake_at, needs)
+    select m.job_key, m.now, «needs_of_job» from held m where exists (select from asked)
 )
 select everytick.ring() from asked;
 
@@ -1293,41 +1293,41 @@ select set_config('lock_timeout', $3, true), pg_advisory_xact_lock(everytick.req
 with moment as materialized (
     select everytick.everytick_now() as now
 ), asked as (
-    insert into everytick.request (job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
-                                   scheduled_for, covers_after, covers_through, after_at, through_at, again, keeps,
+    insert into everytick.request (job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
+                                   scheduled_for, covers_after, covers_through, fill_after, fill_through, again, keeps,
                                    as_of_now, nth, id)
     select $1, $2, $3, least($4::text::timestamptz, moment.now), $5, $6, $7, $8, $9, $10::text::timestamptz,
            $11::text::timestamptz, $12::text::timestamptz, $13::text::timestamptz, $14::text::timestamptz, $15, $16,
            $17, $18, $19::text::uuid
       from moment
-    on conflict (job, cause, key) do nothing
-    returning job
+    on conflict (job_key, cause, key) do nothing
+    returning job_key
 ), woken as (
-    insert into everytick.wake (job, at, needs) select m.job, moment.now, «needs_of_job» from asked m, moment
+    insert into everytick.wake (job_key, wake_at, needs) select m.job_key, moment.now, «needs_of_job» from asked m, moment
 )
 select everytick.ring() from asked;
 
 -- open_request --
 -- Returns the number under its key and the payload of the open request of this key.
-select nth, payload from everytick.request where job = $1 and cause = $2 and key = $3;
+select nth, payload from everytick.request where job_key = $1 and cause = $2 and key = $3;
 
 -- key_use --
 -- Returns the newest use of a key that somebody named.
-select nth, call from everytick.request_key where job = $1 and cause = $2 and key = $3;
+select nth, call from everytick.request_key where job_key = $1 and cause = $2 and key = $3;
 
 -- use_key --
 -- Notes that the key is used once more, by this call and for this occurrence.
-insert into everytick.request_key (job, cause, key, nth, call, id) values ($1, $2, $3, $4, $5, $6::text::uuid)
-on conflict (job, cause, key) do update set nth = excluded.nth, call = excluded.call, id = excluded.id;
+insert into everytick.request_key (job_key, cause, key, nth, call, id) values ($1, $2, $3, $4, $5, $6::text::uuid)
+on conflict (job_key, cause, key) do update set nth = excluded.nth, call = excluded.call, id = excluded.id;
 
 -- asked_for --
 -- Returns the oldest open request for what has this id, with the newest version of its job.
 select r.*, j.id as job_id, s.version
   from everytick.request r
-  join everytick.job j on j.seq = r.job
-  join everytick.job_state s on s.job = r.job
+  join everytick.job j on j.job_key = r.job_key
+  join everytick.job_state s on s.job_key = r.job_key
  where r.id = $1
- order by r.seq limit 1;
+ order by r.request_key limit 1;
 
 -- forget_asked_for --
 -- Forgets every open request for what has this id.
@@ -1339,16 +1339,16 @@ select status, payload, overrides from everytick.occurrence where id = $1::text:
 
 -- adjust --
 -- Says what becomes of one instant; what was said before is replaced and keeps its place.
-insert into everytick.adjustment (job, at, kind, moved_to, reason, adjusted_by, done, overrides, payload)
+insert into everytick.adjustment (job_key, instant_at, kind, moved_to_at, reason, adjusted_by, is_done, overrides, payload)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-on conflict (job, at) do update
-   set kind = excluded.kind, moved_to = excluded.moved_to, reason = excluded.reason,
-       adjusted_by = excluded.adjusted_by, done = excluded.done, overrides = excluded.overrides,
+on conflict (job_key, instant_at) do update
+   set kind = excluded.kind, moved_to_at = excluded.moved_to_at, reason = excluded.reason,
+       adjusted_by = excluded.adjusted_by, is_done = excluded.is_done, overrides = excluded.overrides,
        payload = excluded.payload;
 
 -- hold_occurrence --
 -- Locks one occurrence and returns where it stands.
-select job, status, owner, everytick.everytick_now() as now from everytick.occurrence where id = $1 for no key update;
+select job_key, status, owner, everytick.everytick_now() as now from everytick.occurrence where id = $1 for no key update;
 
 -- ------------------------------------------------------------------------------------- the history
 
@@ -1373,7 +1373,7 @@ select o.*, j.id as job_id
            and (cardinality($1::smallint[]) = 0 or o.status = any($1::smallint[]))
            and ($2::smallint is null or o.cause = $2)
          order by o.scheduled_for desc, o.id desc limit $7)) o
-  join everytick.job j on j.seq = o.job
+  join everytick.job j on j.job_key = o.job_key
  order by o.scheduled_for desc, o.id desc
  limit $7;
 
@@ -1382,7 +1382,7 @@ select o.*, j.id as job_id
 select o.*, j.id as job_id
   from ((select * from everytick.occurrence o
          where o.status >= {first_ended}
-           and o.job = (select seq from everytick.job where id = $8)
+           and o.job_key = (select job_key from everytick.job where id = $8)
            and (o.scheduled_for, o.id) < (coalesce($5, 'infinity'::timestamptz), $6::uuid)
            and o.scheduled_for > coalesce($3, '-infinity'::timestamptz)
            and o.scheduled_for <= coalesce($4, 'infinity'::timestamptz)
@@ -1392,21 +1392,21 @@ select o.*, j.id as job_id
         union all
         (select * from everytick.occurrence o
          where o.status < {first_ended}
-           and o.job = (select seq from everytick.job where id = $8)
+           and o.job_key = (select job_key from everytick.job where id = $8)
            and (o.scheduled_for, o.id) < (coalesce($5, 'infinity'::timestamptz), $6::uuid)
            and o.scheduled_for > coalesce($3, '-infinity'::timestamptz)
            and o.scheduled_for <= coalesce($4, 'infinity'::timestamptz)
            and (cardinality($1::smallint[]) = 0 or o.status = any($1::smallint[]))
            and ($2::smallint is null or o.cause = $2)
          order by o.scheduled_for desc, o.id desc limit $7)) o
-  join everytick.job j on j.seq = o.job
+  join everytick.job j on j.job_key = o.job_key
  order by o.scheduled_for desc, o.id desc
  limit $7;
 
 -- occurrence --
 -- Returns one occurrence.
 select o.*, j.id as job_id
-  from everytick.occurrence o join everytick.job j on j.seq = o.job
+  from everytick.occurrence o join everytick.job j on j.job_key = o.job_key
  where o.id = $1;
 
 -- existing --
@@ -1417,46 +1417,46 @@ select 'occ_' || o.id
 
 -- attempts --
 -- Returns every attempt of one occurrence.
-select * from everytick.attempt where occurrence = $1 order by task, number;
+select * from everytick.attempt where handle = $1 order by task, number;
 
 -- spans --
 -- Returns the spans of a job that touch `(after, through]`, in order.
-select * from everytick.span where job = $1 and through_at > $2 and after_at < $3 order by seq;
+select * from everytick.span where job_key = $1 and span_through > $2 and span_after < $3 order by span_key;
 
 -- job_key --
 -- Returns the inner key of a job.
-select seq from everytick.job where id = $1;
+select job_key from everytick.job where id = $1;
 
 -- job_named --
 -- Returns the inner key of the job in service that has this name.
-select j.seq from everytick.job j join everytick.job_state s on s.job = j.seq where j.name = $1 and s.removed_at is null;
+select j.job_key from everytick.job j join everytick.job_state s on s.job_key = j.job_key where j.name = $1 and s.removed_at is null;
 
 -- past_versions --
 -- Returns for each backfill, by its place in the list, the versions of its job before $3, from that in force right
 -- after a moment on, and since when each was; at most $4 of them.
 select a.place::int, d.version, d.in_force_after
-  from unnest($1::int[], $2::timestamptz[], $3::int[]) with ordinality a(job, after_at, before, place)
+  from unnest($1::int[], $2::timestamptz[], $3::int[]) with ordinality a(job_key, after_at, before, place)
  cross join lateral (
-       select d.version, d.in_force_after from everytick.definition d
-        where d.job = a.job and d.version < a.before
-          and d.version >= coalesce((select max(p.version) from everytick.definition p
-                                      where p.job = a.job and p.version < a.before
+       select d.version, d.in_force_after from everytick.job_version d
+        where d.job_key = a.job_key and d.version < a.before
+          and d.version >= coalesce((select max(p.version) from everytick.job_version p
+                                      where p.job_key = a.job_key and p.version < a.before
                                         and (p.in_force_after is null or p.in_force_after <= a.after_at)), 1)
         order by d.version limit $4) d
  order by a.place, d.version;
 
 -- version_at --
 -- Returns the version in force at a moment; what is named at the moment of an edit is named by the old one.
-select version from everytick.definition
- where job = $1 and (in_force_after is null or in_force_after < $2) order by version desc limit 1;
+select version from everytick.job_version
+ where job_key = $1 and (in_force_after is null or in_force_after < $2) order by version desc limit 1;
 
 -- record_occurrence --
 -- Writes down what was created without this store, as it stands now, and returns its key; not if it is here already,
 -- unless it was begun there and by nobody here.
-insert into everytick.occurrence (id, job, version, scheduled_for, status, cause, late, covers_after, covers_through,
+insert into everytick.occurrence (id, job_key, version, scheduled_for, status, cause, late, covers_after, covers_through,
                                   line_at, ready_at, started_at, ended_at, error, overrides, payload, reason, priority,
-                                  needs, created_at, updated_at, owner, fence, number, claimed_at, lost,
-                                  superseded_by_next, execution_timeout, claim_token, node, early)
+                                  needs, created_at, updated_at, owner, fence, step_number, claimed_at, lost,
+                                  superseded_by_next, execution_timeout, claim_token, node, is_early)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $20, $21, $22, $23,
         $24, $25, $26, $27, $28, $29,
         $13::timestamptz is null and $21::text is null and $11::timestamptz > $20::timestamptz)
@@ -1466,64 +1466,64 @@ on conflict (id) do update
        started_at = excluded.started_at, ended_at = excluded.ended_at, error = excluded.error,
        overrides = excluded.overrides, payload = excluded.payload, reason = excluded.reason,
        priority = excluded.priority, needs = excluded.needs, created_at = excluded.created_at,
-       updated_at = excluded.updated_at, owner = excluded.owner, fence = excluded.fence, number = excluded.number,
+       updated_at = excluded.updated_at, owner = excluded.owner, fence = excluded.fence, step_number = excluded.step_number,
        claimed_at = excluded.claimed_at, lost = excluded.lost, superseded_by_next = excluded.superseded_by_next,
        execution_timeout = excluded.execution_timeout, claim_token = excluded.claim_token, node = excluded.node,
-       early = excluded.early
+       is_early = excluded.is_early
  where occurrence.started_at is null and occurrence.status in ({pending}, {queued}) and excluded.fence > 0
-returning seq;
+returning handle;
 
 -- recorded_before --
 -- Returns its key if it is here because it was told before.
-select seq from everytick.occurrence where id = $1 and reason = $2;
+select handle from everytick.occurrence where id = $1 and reason = $2;
 
 -- record_report --
 -- Lets its report be delivered by whoever knows how.
-insert into everytick.report (needs, ended_at, occurrence)
-select o.needs, $1, o.seq from everytick.occurrence o where o.seq = $2;
+insert into everytick.report (needs, ended_at, handle)
+select o.needs, $1, o.handle from everytick.occurrence o where o.handle = $2;
 
 -- record_run --
 -- Writes down where one task of it came to.
-insert into everytick.task_run (occurrence, task, status, attempts, retries, last, out_of_time, resume_at, started_at,
+insert into everytick.task_run (handle, task, status, attempts, retries, last_attempt_status, out_of_time, resume_at, started_at,
                                 attempt_started_at, ended_at, error, because_of, result, waits)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15::text::bigint[])
-on conflict (occurrence, task) do nothing;
+on conflict (handle, task) do nothing;
 
 -- record_attempt --
 -- Writes down one try at it.
-insert into everytick.attempt (occurrence, task, number, status, started_at, ended_at, error, node)
+insert into everytick.attempt (handle, task, number, status, started_at, ended_at, error, node)
 values ($1, $2, $3, $4, $5, $6, $7, $8);
 
 -- record_watermark --
 -- Lets the job be decided as far as it was without this store, if that is further; older snapshots are stale.
 update everytick.job_state
    set watermark = greatest(watermark, $2), revision = revision + 1,
-       end_scheduled_for = coalesce($3, end_scheduled_for), end_started_at = coalesce($4, end_started_at),
-       end_at = coalesce($5, end_at), end_id = coalesce($6, end_id), run_count = run_count + $7,
+       last_end_scheduled_for = coalesce($3, last_end_scheduled_for), last_end_started_at = coalesce($4, last_end_started_at),
+       last_end_at = coalesce($5, last_end_at), last_end_id = coalesce($6, last_end_id), run_count = run_count + $7,
        last_error = coalesce($8, last_error), last_failure_at = greatest(last_failure_at, $9)
- where job = $1;
+ where job_key = $1;
 
 -- record_success --
 -- Notes the last success of a job; the one that was the last stays known, unless it is the same.
 update everytick.job_state
-   set success_scheduled_for = $2, success_started_at = $3, success_at = $4, success_id = $5,
-       other_scheduled_for = success_scheduled_for, other_started_at = success_started_at, other_at = success_at,
-       other_id = success_id
- where job = $1 and success_id is distinct from $5;
+   set last_success_scheduled_for = $2, last_success_started_at = $3, last_success_at = $4, last_success_id = $5,
+       other_success_scheduled_for = last_success_scheduled_for, other_success_started_at = last_success_started_at, other_success_at = last_success_at,
+       other_success_id = last_success_id
+ where job_key = $1 and last_success_id is distinct from $5;
 
 -- watermark_of --
 -- Returns how far a job is decided.
-select watermark from everytick.job_state where job = $1;
+select watermark from everytick.job_state where job_key = $1;
 
 -- keep_runs --
 -- Takes the results of these tasks over from one occurrence to another, which will not run them; returns how many.
 with made as (
-    update everytick.occurrence set number = 1 where id = $1 and fence = 0 and number = 0 returning seq
+    update everytick.occurrence set step_number = 1 where id = $1 and fence = 0 and step_number = 0 returning handle
 ), kept as (
-    insert into everytick.task_run (occurrence, task, status, attempts, retries, out_of_time, started_at, ended_at,
+    insert into everytick.task_run (handle, task, status, attempts, retries, out_of_time, started_at, ended_at,
                                     result)
-    select made.seq, r.task, r.status, 0, 0, false, r.started_at, r.ended_at, r.result
-      from made, everytick.occurrence o join everytick.task_run r on r.occurrence = o.seq
+    select made.handle, r.task, r.status, 0, 0, false, r.started_at, r.ended_at, r.result
+      from made, everytick.occurrence o join everytick.task_run r on r.handle = o.handle
      where o.id = $2 and r.status = {run.success} and r.task = any($3::text[])
     returning task
 )
@@ -1555,60 +1555,60 @@ delete from everytick.name_set d
 -- take_marks --
 -- Notes that the jobs of these names are defined again.
 update everytick.job_state set undefined_since = null
- where job = any(array(
-       select s.job from everytick.job_state s join everytick.job j on j.seq = s.job
+ where job_key = any(array(
+       select s.job_key from everytick.job_state s join everytick.job j on j.job_key = s.job_key
         where s.undefined_since is not null and j.name = any($1::text[])
-        order by s.job for no key update of s));
+        order by s.job_key for no key update of s));
 
 -- mark_undefined --
 -- Notes that a start has left the jobs of these names out, which are locked; one that was left out before keeps its mark.
 update everytick.job_state set undefined_since = everytick.everytick_now()
  where undefined_since is null and removed_at is null
-   and job = any(array(select j.seq from everytick.job j where j.name = any($1::text[])));
+   and job_key = any(array(select j.job_key from everytick.job j where j.name = any($1::text[])));
 
 -- undefined_jobs --
 -- Returns the jobs in service that a start has left out, by name.
 select s.id, j.name, s.undefined_since
   from everytick.job_state s
-  join everytick.job j on j.seq = s.job
+  join everytick.job j on j.job_key = s.job_key
  where s.undefined_since is not null and s.removed_at is null
  order by j.name collate "C";
 
 -- hold_undefined --
 -- Locks where those of these jobs stand that a start has left out, by rising key.
-select s.job, s.id, s.undefined_since
+select s.job_key, s.id, s.undefined_since
   from everytick.job_state s
  where s.undefined_since is not null and s.removed_at is null and s.id = any($1::text[])
- order by s.job
+ order by s.job_key
    for no key update of s;
 
 -- prune --
 -- Forgets ended occurrences that their job's retention no longer keeps, with their runs and attempts, and returns
 -- how many: never a live one, never the newest `keep_last` of a job, never one whose report is due.
 with old as materialized (
-    select o.seq, o.id, s.job
+    select o.handle, o.id, s.job_key
       from everytick.job_state s
      cross join lateral (select h.scheduled_for, h.id from everytick.occurrence h
-                          where h.job = s.job and h.status >= {first_ended}
+                          where h.job_key = s.job_key and h.status >= {first_ended}
                           order by h.scheduled_for desc, h.id desc offset s.keep_last limit 1) b
-     cross join lateral (select h.seq, h.id from everytick.occurrence h
-                          where h.job = s.job and h.status >= {first_ended}
+     cross join lateral (select h.handle, h.id from everytick.occurrence h
+                          where h.job_key = s.job_key and h.status >= {first_ended}
                             and not exists (select from everytick.report r
                                              where r.needs = h.needs and r.ended_at = h.ended_at
-                                               and r.occurrence = h.seq)
+                                               and r.handle = h.handle)
                             and (h.scheduled_for, h.id) <= (b.scheduled_for, b.id)
                             and everytick.everytick_now() - h.ended_at >
                                 case when h.status in ({completed}, {completed_with_errors}, {skipped}) then s.keep_success else s.keep_failure end
                           order by h.scheduled_for, h.id limit $1) o
      limit $1
 ), attempts as (
-    delete from everytick.attempt where occurrence = any(array(select seq from old))
+    delete from everytick.attempt where handle = any(array(select handle from old))
 ), runs as (
-    delete from everytick.task_run where occurrence = any(array(select seq from old))
+    delete from everytick.task_run where handle = any(array(select handle from old))
 ), keys as (
     delete from everytick.request_key where id = any(array(select id from old))
 ), gone as (
-    delete from everytick.occurrence where seq = any(array(select seq from old)) and status >= {first_ended} returning seq
+    delete from everytick.occurrence where handle = any(array(select handle from old)) and status >= {first_ended} returning handle
 )
 select count(*)::int from gone;
 
@@ -1616,84 +1616,84 @@ select count(*)::int from gone;
 -- A retry that was parked while the clock was ahead waits as long as it was to wait, from now on. Reads all that are
 -- parked: asked at a start, and when the clock was set back.
 update everytick.occurrence set ready_at = $1::timestamptz + (ready_at - updated_at), updated_at = $1
- where early and (status = {pending} or (status = {awaiting_retry} and owner is null)) and status = {awaiting_retry} and updated_at > $2;
+ where is_early and (status = {pending} or (status = {awaiting_retry} and owner is null)) and status = {awaiting_retry} and updated_at > $2;
 
 -- bring_runs_back --
 -- The same for their runs; comes before it.
 update everytick.task_run r set resume_at = $1::timestamptz + (r.resume_at - o.updated_at)
   from everytick.occurrence o
- where o.early and (o.status = {pending} or (o.status = {awaiting_retry} and o.owner is null)) and o.status = {awaiting_retry} and o.updated_at > $2
-   and r.occurrence = o.seq and r.resume_at is not null;
+ where o.is_early and (o.status = {pending} or (o.status = {awaiting_retry} and o.owner is null)) and o.status = {awaiting_retry} and o.updated_at > $2
+   and r.handle = o.handle and r.resume_at is not null;
 
 -- bring_waiting_back --
 -- What was planned while the clock was ahead and waits for a claim or for its turn is ready now. Reads all that are
 -- active: asked at a start, and when the clock was set back.
-update everytick.occurrence set ready_at = $1, early = case when early then false else early end
+update everytick.occurrence set ready_at = $1, is_early = case when is_early then false else is_early end
  where status < {first_ended} and status in ({pending}, {queued}) and created_at > $2 and ready_at > $1;
 
 -- was_ahead --
 -- Says whether anything was written while the clock was ahead.
 select exists (select from everytick.node where beat_at > $1)
     or exists (select from everytick.job_state where watermark > $1)
-    or exists (select from everytick.wake where wakes and at > $1);
+    or exists (select from everytick.wake where wakes and wake_at > $1);
 
 -- bring_wakes_back --
 -- What was to be looked at while the clock was ahead is to be looked at now.
-update everytick.wake set at = $1 where wakes and at > $1;
+update everytick.wake set wake_at = $1 where wakes and wake_at > $1;
 
 -- told_ahead --
 -- Locks and returns the jobs that do not lie ahead and whose newest version, a pause or a reschedule was written while
 -- the clock was.
-select s.job, s.id
+select s.job_key, s.id
   from everytick.job_state s
  where s.watermark <= $1
-   and (exists (select from everytick.definition d
-                 where d.job = s.job and d.version = s.version and d.in_force_after > $1)
+   and (exists (select from everytick.job_version d
+                 where d.job_key = s.job_key and d.version = s.version and d.in_force_after > $1)
         or s.reschedule_made_at > $1
-        or exists (select from everytick.pause p where p.job = s.job and p.since > $1))
- order by s.job
+        or exists (select from everytick.pause p where p.job_key = s.job_key and p.since_at > $1))
+ order by s.job_key
    for no key update of s;
 
 -- bring_told_back --
 -- Lets the newest version of a job be in force now, and a reschedule hold from now on.
 update everytick.job_state
-   set first_version = version,
+   set oldest_version = version,
        reschedule_made_at = case when reschedule_made_at > $2 then $2 else reschedule_made_at end
- where job = $1;
+ where job_key = $1;
 
 -- wake_jobs_ahead --
 -- Makes every job worth a look now that would be only later.
-insert into everytick.wake (job, at, needs) select s.job, $1, s.needs from everytick.job_state s where s.wake_at > $1;
+insert into everytick.wake (job_key, wake_at, needs) select s.job_key, $1, s.needs from everytick.job_state s where s.wake_at > $1;
 
 -- jobs_ahead --
 -- Returns the jobs whose watermark lies ahead of this moment, by name.
 select j.name, s.watermark
-  from everytick.job_state s join everytick.job j on j.seq = s.job
+  from everytick.job_state s join everytick.job j on j.job_key = s.job_key
  where s.watermark > $1 and s.removed_at is null
  order by j.name;
 
 -- undo_spans --
 -- Forgets what was recorded as not run beyond this moment.
-delete from everytick.span where job = $1 and through_at > $2;
+delete from everytick.span where job_key = $1 and span_through > $2;
 
 -- rewind_wakes --
 -- What was to be looked at beyond this moment is to be looked at now.
 update everytick.wake
-   set at = $2, ended_at = case when ended_at > $2 then $2 else ended_at end,
+   set wake_at = $2, ended_at = case when ended_at > $2 then $2 else ended_at end,
        failed_at = case when failed_at > $2 then $2 else failed_at end
- where job = $1 and at > $2;
+ where job_key = $1 and wake_at > $2;
 
 -- rewind_pauses --
 -- Lets a pause that begins beyond this moment begin now.
-update everytick.pause set since = $2 where job = $1 and since > $2;
+update everytick.pause set since_at = $2 where job_key = $1 and since_at > $2;
 
 -- rewind --
 -- Lets a job that lies ahead be decided through this moment, by its newest definition from then on.
 update everytick.job_state s
-   set watermark = least($2, (select min(p.after_at) from everytick.span p where p.job = $1 and p.through_at > $2)),
-       first_version = s.version,
+   set watermark = least($2, (select min(p.span_after) from everytick.span p where p.job_key = $1 and p.span_through > $2)),
+       oldest_version = s.version,
        reschedule_made_at = case when s.reschedule_made_at > $2 then $2 else s.reschedule_made_at end,
-       end_at = case when s.end_at > $2 then $2 else s.end_at end,
+       last_end_at = case when s.last_end_at > $2 then $2 else s.last_end_at end,
        last_failure_at = case when s.last_failure_at > $2 then $2 else s.last_failure_at end
- where s.job = $1 and s.watermark > $2
+ where s.job_key = $1 and s.watermark > $2
 returning true;

@@ -28,7 +28,7 @@ class Recording(Jobs):
             # Before the job is locked, as in every verb: two transactions may write one text at once.
             await db.execute(self._sql.add_needs, await self._needs_of(db, job_id, fired.runs))
             row = await self._hold(db, job_id)
-            job, now = row["job"], row["now"]
+            job, now = row["job_key"], row["now"]
             watermark = await db.fetchval(self._sql.watermark_of, job)
             new: list[FiredRun] = []
             handles = [await self._record(db, job, run, now, new) for run in fired.runs]

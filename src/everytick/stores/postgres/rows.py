@@ -111,7 +111,7 @@ def read_overrides(written: str | None, payload: str | None) -> Overrides:
 
 def run_state(row: Row) -> RunState:
     """Return where a task of an occurrence stands."""
-    last, result = row["last"], row["result"]
+    last, result = row["last_attempt_status"], row["result"]
     return RunState(
         status=RUN_STATUSES[row["status"]],
         attempts=row["attempts"],
@@ -170,7 +170,7 @@ def ended(row: Row, which: str) -> Ended | None:
 
 def pause(row: Row) -> Pause:
     """Return one pause."""
-    held = row["since"], row["until"], Missed(row["missed"]), row["reason"]
+    held = row["since_at"], row["until_at"], Missed(row["missed"]), row["reason"]
     return Pause(*held, row["paused_by"], row["resumed_by"])
 
 
@@ -180,21 +180,21 @@ def adjustment(row: Row) -> Adjustment:
     if row["overrides"] is not None or row["payload"] is not None:
         own = read_overrides(row["overrides"], row["payload"])
     return Adjustment(
-        row["at"],
+        row["instant_at"],
         AdjustmentKind(row["kind"]),
-        row["moved_to"],
+        row["moved_to_at"],
         row["reason"],
         row["adjusted_by"],
-        row["done"],
+        row["is_done"],
         own,
     )
 
 
 def reschedule(row: Row) -> Reschedule | None:
     """Return the next run that somebody set."""
-    if row["reschedule_to"] is None:
+    if row["reschedule_for"] is None:
         return None
-    return Reschedule(row["reschedule_made_at"], row["reschedule_to"], row["reschedule_by"])
+    return Reschedule(row["reschedule_made_at"], row["reschedule_for"], row["reschedule_by"])
 
 
 def request(row: Row) -> Request:
@@ -212,8 +212,8 @@ def request(row: Row) -> Request:
         scheduled_for=row["scheduled_for"],
         covers_after=row["covers_after"],
         covers_through=row["covers_through"],
-        after=row["after_at"],
-        through=row["through_at"],
+        after=row["fill_after"],
+        through=row["fill_through"],
         again=row["again"],
         keeps=tuple(row["keeps"] or ()),
         as_of_now=row["as_of_now"],
@@ -257,8 +257,8 @@ def span(row: Row) -> Span:
         STATUSES[row["status"]],
         Why(row["why"]),
         row["detail"],
-        row["after_at"],
-        row["through_at"],
+        row["span_after"],
+        row["span_through"],
         row["version"],
         row["count"],
     )

@@ -170,7 +170,7 @@ class Running(Base):
                 canceled = STATUS_CODE[OccurrenceStatus.CANCELED]
                 for over in await self._end_unowned(db, [(row["id"], canceled, Why.REMOVED)], row["now"]):
                     times = row["now"], over["scheduled_for"], over["started_at"]
-                    await db.execute(self._sql.note_end, row["job"], *times, over["id"])
+                    await db.execute(self._sql.note_end, row["job_key"], *times, over["id"])
             await db.execute(self._sql.hold_given_back, written)
         return answers
 
@@ -183,7 +183,7 @@ class Running(Base):
         else:
             written = {row[0] for row in await db.fetch(self._sql.commit_plain, *lean_columns(plain))}
         left = [claim.handle for claim, _ in steps if claim.handle not in written]
-        marks = {row["seq"]: row for row in await db.fetch(self._sql.step_marks, left)} if left else {}
+        marks = {row["handle"]: row for row in await db.fetch(self._sql.step_marks, left)} if left else {}
         return [
             Commit.COMMITTED
             if claim.handle in written or is_repeat(marks.get(claim.handle), claim, step)

@@ -136,10 +136,10 @@ class Settling(Base):
         """
         by_key = {each.job: each for each in held if each.is_told}
         for row in await db.fetch(self._sql.fold_wakes, list(by_key)) if by_key else ():
-            each = by_key[row["job"]]
+            each = by_key[row["job_key"]]
             each.woken += row["wakes"]
             if row["ended_at"] is not None:
-                each.ends.note(row, row["well"])
+                each.ends.note(row, row["is_success"])
                 each.ends.error = row["error"] or each.ends.error
             if row["failed_at"] is not None:
                 each.ends.failed_at = max(each.ends.failed_at or row["failed_at"], row["failed_at"])
@@ -152,7 +152,7 @@ class Settling(Base):
             by_key = {each.job: each for each in held}
             ended = {str(row["id"]): row for row in await self._end_unowned(db, moved.endings, now)}
             for row in [ended[end[0]] for end in moved.endings if end[0] in ended]:
-                by_key[row["job"]].ends.note(row, row["status"] in _WELL)
+                by_key[row["job_key"]].ends.note(row, row["status"] in _WELL)
         for why, asked in moved.cancels.items():
             await db.execute(self._sql.ask_to_stop, asked, why, False)
 
@@ -163,7 +163,7 @@ class Settling(Base):
             return
         for row in await db.fetch(self._sql.answer_requests, *columns(answers, 4)):
             rest = replace(rows.request(row), after=row["done_through"], requested_at=held[0].now)
-            await db.execute(self._sql.add_request, *rows.request_row(row["job"], ids[row["job"]], rest))
+            await db.execute(self._sql.add_request, *rows.request_row(row["job_key"], ids[row["job_key"]], rest))
 
     async def _settle_facts(self, db: Connection, held: Sequence[Held]) -> None:
         """Forget the facts that are decided: nothing at or before the watermark is asked about again."""

@@ -121,9 +121,9 @@ class PostgresStore(Planning, Running, Recording, Definers, History, ColdVerbs):
             await db.execute(self._sql.bring_retries_back, now, now + STEP)
             told = await db.fetch(self._sql.told_ahead, now + STEP)
             for row in told:
-                await db.execute(self._sql.rewind_pauses, row["job"], now)
-                await db.execute(self._sql.bring_told_back, row["job"], now)
-                await self._revise(db, row["job"], now)
+                await db.execute(self._sql.rewind_pauses, row["job_key"], now)
+                await db.execute(self._sql.bring_told_back, row["job_key"], now)
+                await self._revise(db, row["job_key"], now)
             await self._foretell(db, [row["id"] for row in told])
             await db.execute(self._sql.bring_waiting_back, now, now + STEP)
             if await db.fetchval(self._sql.was_ahead, now + STEP):

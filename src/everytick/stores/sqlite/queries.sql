@@ -8,20 +8,20 @@
 -- A retry that was parked while the clock was ahead waits as long as it was to wait, from now on. Reads all that are
 -- parked: asked at a start, and when the clock was set back.
 update occurrence set ready_at = ? + ready_at - updated_at, updated_at = ?
- where later = 1 and status = {awaiting_retry} and owner is null and updated_at > ?;
+ where is_early = 1 and status = {awaiting_retry} and owner is null and updated_at > ?;
 
 -- bring_runs_back --
 -- The same for their runs; comes before it.
 update task_run
-   set resume_at = ? + resume_at - (select o.updated_at from occurrence o where o.seq = task_run.occurrence)
- where resume_at is not null and occurrence in (
-       select seq from occurrence indexed by occurrence_later
-        where later = 1 and status = {awaiting_retry} and owner is null and updated_at > ?);
+   set resume_at = ? + resume_at - (select o.updated_at from occurrence o where o.handle = task_run.handle)
+ where resume_at is not null and handle in (
+       select handle from occurrence indexed by occurrence_early
+        where is_early = 1 and status = {awaiting_retry} and owner is null and updated_at > ?);
 
 -- bring_waiting_back --
 -- What was planned while the clock was ahead and waits for a claim or for its turn is ready now. Reads all that are
 -- active: asked at a start, and when the clock was set back.
-update occurrence indexed by occurrence_active set ready_at = ?, later = iif(later = 1, 0, later)
+update occurrence indexed by occurrence_active set ready_at = ?, is_early = iif(is_early = 1, 0, is_early)
  where ended_at is null and status in ({pending}, {queued}) and created_at > ? and ready_at > ?;
 
 -- was_ahead --
@@ -30,15 +30,15 @@ select exists (select 1 from node where beat_at > ?) or exists (select 1 from jo
 
 -- told_ahead --
 -- The jobs that do not lie ahead and whose newest version, a pause or a reschedule was written while the clock was.
-select s.job, s.id from job_state s
+select s.job_key, s.id from job_state s
  where s.watermark <= ?
-   and (exists (select 1 from job_version v where v.job = s.job and v.version = s.version and v.in_force_after > ?)
-        or s.rescheduled_at > ?
-        or exists (select 1 from pause p where p.job = s.job and p.since_at > ?));
+   and (exists (select 1 from job_version v where v.job_key = s.job_key and v.version = s.version and v.in_force_after > ?)
+        or s.reschedule_made_at > ?
+        or exists (select 1 from pause p where p.job_key = s.job_key and p.since_at > ?));
 
 -- bring_told_back --
 -- The newest version is in force now, and a reschedule holds from now on.
-update job_state set oldest_edition = version, rescheduled_at = min(rescheduled_at, ?) where job = ?;
+update job_state set oldest_version = version, reschedule_made_at = min(reschedule_made_at, ?) where job_key = ?;
 
 -- wake_jobs_ahead --
 -- Jobs that would be looked at only later are looked at now.
@@ -47,48 +47,48 @@ update job_state set woken = woken + 1, wake_at = ? where wake_at > ?;
 -- jobs_ahead --
 -- The jobs whose watermark lies ahead of this moment, by name.
 select j.name, s.watermark
-  from job_state s join job j on j.job = s.job
+  from job_state s join job j on j.job_key = s.job_key
  where s.watermark > ? and j.removed_at is null
  order by j.name;
 
 -- decided_through --
 -- How far a job is decided, and before what it was recorded as not run beyond this moment.
-select s.watermark, (select min(p.covers_after) from span p where p.job = s.job and p.covers_through > ?)
-  from job_state s where s.job = ?;
+select s.watermark, (select min(p.span_after) from span p where p.job_key = s.job_key and p.span_through > ?)
+  from job_state s where s.job_key = ?;
 
 -- undo_spans --
 -- What was recorded as not run beyond this moment is forgotten.
-delete from span where job = ? and covers_through > ?;
+delete from span where job_key = ? and span_through > ?;
 
 -- rewind_pauses --
 -- A pause that begins beyond this moment begins now.
-update pause set since_at = ? where job = ? and since_at > ?;
+update pause set since_at = ? where job_key = ? and since_at > ?;
 
 -- rewind --
 -- The job is decided through this moment, by its newest definition from then on.
 update job_state
-   set watermark = ?, oldest_edition = version, rescheduled_at = min(rescheduled_at, ?),
+   set watermark = ?, oldest_version = version, reschedule_made_at = min(reschedule_made_at, ?),
        last_end_at = min(last_end_at, ?), last_failure_at = min(last_failure_at, ?)
- where job = ?;
+ where job_key = ?;
 
 -- due_jobs --
 -- Jobs of one text of needs whose wake_at has come, longest-waiting first; without some jobs, and without those whose
 -- definition this process cannot read.
-select s.job, s.id, s.version, s.oldest_edition, s.revision, s.woken, s.watermark, s.wake_at, s.retire_at,
-       s.rescheduled_at, s.rescheduled_for, s.rescheduled_by, s.last_end_for, s.last_end_started_at, s.last_end_at,
-       s.last_end_id, s.last_success_for, s.last_success_started_at, s.last_success_at, s.last_success_id,
-       s.other_success_for, s.other_success_started_at, s.other_success_at, s.other_success_id, s.narrowed_at
+select s.job_key, s.id, s.version, s.oldest_version, s.revision, s.woken, s.watermark, s.wake_at, s.retire_at,
+       s.reschedule_made_at, s.reschedule_for, s.reschedule_by, s.last_end_scheduled_for, s.last_end_started_at, s.last_end_at,
+       s.last_end_id, s.last_success_scheduled_for, s.last_success_started_at, s.last_success_at, s.last_success_id,
+       s.other_success_scheduled_for, s.other_success_started_at, s.other_success_at, s.other_success_id, s.narrowed_at
   from job_state s
  where s.needs = ? and s.wake_at <= ? and (? or s.id not in (select value from json_each(?)))
-   and (? or (s.job || ':' || s.version) not in (select value from json_each(?)))
+   and (? or (s.job_key || ':' || s.version) not in (select value from json_each(?)))
  order by s.wake_at, s.id limit ?;
 
 -- look_at_jobs --
 -- The same columns for these jobs, due or not.
-select s.job, s.id, s.version, s.oldest_edition, s.revision, s.woken, s.watermark, s.wake_at, s.retire_at,
-       s.rescheduled_at, s.rescheduled_for, s.rescheduled_by, s.last_end_for, s.last_end_started_at, s.last_end_at,
-       s.last_end_id, s.last_success_for, s.last_success_started_at, s.last_success_at, s.last_success_id,
-       s.other_success_for, s.other_success_started_at, s.other_success_at, s.other_success_id, s.narrowed_at
+select s.job_key, s.id, s.version, s.oldest_version, s.revision, s.woken, s.watermark, s.wake_at, s.retire_at,
+       s.reschedule_made_at, s.reschedule_for, s.reschedule_by, s.last_end_scheduled_for, s.last_end_started_at, s.last_end_at,
+       s.last_end_id, s.last_success_scheduled_for, s.last_success_started_at, s.last_success_at, s.last_success_id,
+       s.other_success_scheduled_for, s.other_success_started_at, s.other_success_at, s.other_success_id, s.narrowed_at
   from job_state s where s.id in (select value from json_each(?));
 
 -- next_wake --
@@ -110,109 +110,109 @@ insert into needs (text) values (?) on conflict do nothing;
 -- add_needs_of_active --
 -- So are those of a job's active occurrences, which may wait in a queue of their own.
 insert into needs (text)
-select distinct needs from occurrence indexed by occurrence_active where job = ? and ended_at is null
+select distinct needs from occurrence indexed by occurrence_active where job_key = ? and ended_at is null
 on conflict do nothing;
 
 -- next_ready --
 -- The earliest moment still to come at which something of one text of needs may start.
 select ready_at from occurrence
- where later = 1 and needs = ? and ready_at > ? and (status = {pending} or (status = {awaiting_retry} and owner is null))
+ where is_early = 1 and needs = ? and ready_at > ? and (status = {pending} or (status = {awaiting_retry} and owner is null))
  order by ready_at limit 1;
 
 -- active_of_jobs --
 -- Everybody busy or waiting of these jobs, in line; one more than is wanted says that it is a crowd.
-select job, id, line_at, scheduled_for, status, cause, superseded_by_next, awaited, late
+select job_key, id, line_at, scheduled_for, status, cause, superseded_by_next, awaited, late
   from occurrence indexed by occurrence_active
- where job in (select value from json_each(?)) and ended_at is null
- order by job, line_at, id limit ?;
+ where job_key in (select value from json_each(?)) and ended_at is null
+ order by job_key, line_at, id limit ?;
 
 -- active_counts --
 -- How many of each of these jobs are active.
-select job, count(*) from occurrence indexed by occurrence_active
- where job in (select value from json_each(?)) and ended_at is null group by job;
+select job_key, count(*) from occurrence indexed by occurrence_active
+ where job_key in (select value from json_each(?)) and ended_at is null group by job_key;
 
 -- crowds_of_jobs --
 -- Of each job's busy and waiting ones the first hundred in line, and the newest that waits, of the schedule's own and
 -- of all; the counts are whole, and so is whether all of them are awaited.
 -- What the schedule of a paused job put in line is hidden, but for one that brings the count along.
-select job, id, line_at, scheduled_for, status, cause, superseded_by_next, all_awaited, late, total, hidden
-  from (select *, row_number() over (partition by job, status = {queued}, hidden order by line_at, id) as place,
-               row_number() over (partition by job, status = {queued}, cause = {cause.schedule} order by line_at desc, id desc) as newest,
-               min(awaited) over (partition by job, status = {queued}) as all_awaited,
-               count(*) over (partition by job, status = {queued}) as total,
-               count(*) over (partition by job, status = {queued}, hidden) as alike
-          from (select job, id, line_at, scheduled_for, status, cause, superseded_by_next, awaited, late,
+select job_key, id, line_at, scheduled_for, status, cause, superseded_by_next, all_awaited, late, total, hidden
+  from (select *, row_number() over (partition by job_key, status = {queued}, hidden order by line_at, id) as place,
+               row_number() over (partition by job_key, status = {queued}, cause = {cause.schedule} order by line_at desc, id desc) as newest,
+               min(awaited) over (partition by job_key, status = {queued}) as all_awaited,
+               count(*) over (partition by job_key, status = {queued}) as total,
+               count(*) over (partition by job_key, status = {queued}, hidden) as alike
+          from (select job_key, id, line_at, scheduled_for, status, cause, superseded_by_next, awaited, late,
                        status = {queued} and cause = {cause.schedule} and exists (
                          select 1 from pause p
-                          where p.job = o.job and (p.until_at is null or p.until_at > ?)) as hidden
+                          where p.job_key = o.job_key and (p.until_at is null or p.until_at > ?)) as hidden
                   from occurrence o indexed by occurrence_active
-                 where job in (select value from json_each(?)) and ended_at is null))
+                 where job_key in (select value from json_each(?)) and ended_at is null))
  where iif(hidden, place = 1, place <= 100 or (status = {queued} and (place = alike or (cause = {cause.schedule} and newest = 1))))
- order by job, hidden, place;
+ order by job_key, hidden, place;
 
 -- pauses_of_jobs --
 -- The pauses still to be decided, in the order in which they were made.
-select job, since_at, until_at, missed, reason, paused_by, resumed_by
-  from pause where job in (select value from json_each(?)) order by seq;
+select job_key, since_at, until_at, missed, reason, paused_by, resumed_by
+  from pause where job_key in (select value from json_each(?)) order by pause_key;
 
 -- adjustments_of_jobs --
 -- What people want of single instants, in the order in which they said so.
-select job, instant_at, kind, moved_to_at, reason, adjusted_by, done, overrides, payload
-  from adjustment where job in (select value from json_each(?)) order by seq;
+select job_key, instant_at, kind, moved_to_at, reason, adjusted_by, is_done, overrides, payload
+  from adjustment where job_key in (select value from json_each(?)) order by adjustment_key;
 
 -- requests_of_jobs --
 -- The oldest open requests of each job, one more than a plan may answer, so that more can be told.
-select job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of, scheduled_for, covers_after,
+select job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of, scheduled_for, covers_after,
        covers_through, fill_after, fill_through, again, keeps, as_of_now, nth
-  from (select *, row_number() over (partition by job order by seq) as place
-          from request where job in (select value from json_each(?)))
- where place <= 101 order by seq;
+  from (select *, row_number() over (partition by job_key order by request_key) as place
+          from request where job_key in (select value from json_each(?)))
+ where place <= 101 order by request_key;
 
 -- definition --
 -- One version's text and times; a version never changes.
-select v.definition, j.id, j.created_at, v.made_at, v.in_force_after
-  from job_version v join job j on j.job = v.job where v.job = ? and v.version = ?;
+select v.definition, j.id, j.created_at, v.edited_at, v.in_force_after
+  from job_version v join job j on j.job_key = v.job_key where v.job_key = ? and v.version = ?;
 
 -- past_versions --
 -- Versions of a job before this one, from that in force right after a moment on, and since when each was.
 select version, in_force_after from job_version
- where job = ? and version < ?
+ where job_key = ? and version < ?
    and version >= coalesce((select max(p.version) from job_version p
-                             where p.job = ? and p.version < ?
+                             where p.job_key = ? and p.version < ?
                                and (p.in_force_after is null or p.in_force_after <= ?)), 1)
  order by version limit ?;
 
 -- version_at --
 -- The version in force at a moment; what is named at the moment of an edit is named by the old one.
 select version from job_version
- where job = ? and (in_force_after is null or in_force_after < ?) order by version desc limit 1;
+ where job_key = ? and (in_force_after is null or in_force_after < ?) order by version desc limit 1;
 
 -- show_parked --
 -- A definition that could not be read can be seen by people from now on.
-insert into parked_definition (job, version, reason, parked_at) values (?, ?, ?, ?)
-on conflict (job, version) do update set reason = excluded.reason;
+insert into parked_definition (job_key, version, reason, parked_at) values (?, ?, ?, ?)
+on conflict (job_key, version) do update set reason = excluded.reason;
 
 -- parked_definitions --
 -- Every definition that some node could not read.
-select job, version from parked_definition;
+select job_key, version from parked_definition;
 
 -- parked_jobs --
 -- The jobs in service that are parked and why, by name.
-select j.name, coalesce((select group_concat(d.reason, '; ') from parked_definition d where d.job = j.job),
+select j.name, coalesce((select group_concat(d.reason, '; ') from parked_definition d where d.job_key = j.job_key),
                         s.parked_reason) as reason
-  from job j join job_state s on s.job = j.job where j.removed_at is null and reason is not null order by j.name;
+  from job j join job_state s on s.job_key = j.job_key where j.removed_at is null and reason is not null order by j.name;
 
 -- forget_parked --
 -- A definition that can be read after all is no longer shown as parked.
-delete from parked_definition where job = ? and version = ?;
+delete from parked_definition where job_key = ? and version = ?;
 
 -- forget_parked_job --
 -- A new version takes the place of those that could not be read.
-delete from parked_definition where job = ?;
+delete from parked_definition where job_key = ?;
 
 -- states_of_jobs --
 -- What the commit of plans is conditional on; under the write lock nobody can change it before we write.
-select id, job, revision, watermark, version, oldest_edition, plan_token
+select id, job_key, revision, watermark, version, oldest_version, plan_token
   from job_state where id in (select value from json_each(?));
 
 -- move_watermark --
@@ -221,7 +221,7 @@ update job_state
    set revision = revision + 1, watermark = ?,
        wake_at = case when woken = ? then nullif(?, -9223372036854775808) else ? end,
        next_run_at = nullif(?, -9223372036854775808), plan_token = ?, parked_reason = null
- where job = ?;
+ where job_key = ?;
 
 -- park_plan --
 -- Says why the plan of a job was refused; the next plan that is written clears it.
@@ -233,92 +233,92 @@ update job_state set next_run_at = ? where id = ?;
 
 -- create_occurrence --
 -- Absent ones only: the id is made of job and instant, so a repeated commit is harmless.
-insert into occurrence (id, job, version, scheduled_for, status, cause, late, covers_after, covers_through, line_at,
+insert into occurrence (id, job_key, version, scheduled_for, status, cause, late, covers_after, covers_through, line_at,
                         ready_at, ended_at, overrides, payload, replay_of, reason, created_at, updated_at, priority,
-                        needs, later, execution_timeout)
+                        needs, is_early, execution_timeout)
 values (?, ?, ?, ?, ?, ?, ?, nullif(?, -9223372036854775808), ?, ?, ?, nullif(?, -9223372036854775808),
         nullif(?, char(0)), nullif(?, char(0)), nullif(?, char(0)), ?, ?, ?, ?, ?, ?, nullif(?, -9223372036854775808))
 on conflict (id) do nothing;
 
 -- release_occurrence --
 -- What still stands in line has a place now; what was canceled meanwhile stays so.
-update occurrence set status = {pending}, updated_at = ?, later = iif(later = 2, 2, ready_at > ?) where id = ? and status = {queued};
+update occurrence set status = {pending}, updated_at = ?, is_early = iif(is_early is null, null, coalesce(ready_at > ?, 0)) where id = ? and status = {queued};
 
 -- end_occurrence --
 -- Ends what nobody runs, and fences out an owner that kept it waiting; what somebody claimed meanwhile, or ended, stays.
 update occurrence
-   set status = ?, owner = null, fence = fence + 1, ended_at = ?, error = ?, updated_at = ?, later = 0,
+   set status = ?, owner = null, fence = fence + 1, ended_at = ?, error = ?, updated_at = ?, is_early = 0,
        report_due = (select v.reports from job_version v
-                      where v.job = occurrence.job and v.version = occurrence.version)
+                      where v.job_key = occurrence.job_key and v.version = occurrence.version)
  where id = ? and status < {first_ended} and status <> {running}
-returning job, scheduled_for, started_at, seq, version, number;
+returning job_key, scheduled_for, started_at, handle, version, step_number;
 
 -- ask_to_cancel --
 -- The owner is told by its next beat; what has ended is not asked. Only a person replaces a reason that is there.
-update occurrence set cancel = ? where id = ? and status < {first_ended} and (? or cancel is null);
+update occurrence set cancel_reason = ? where id = ? and status < {first_ended} and (? or cancel_reason is null);
 
 -- ask_all_to_cancel --
 -- Everybody of the job who is busy and stood in line before this moment is asked, whom a snapshot named or not.
-update occurrence indexed by occurrence_active set cancel = ?
- where job = ? and status <> {queued} and ended_at is null and cancel is null and line_at < ?;
+update occurrence indexed by occurrence_active set cancel_reason = ?
+ where job_key = ? and status <> {queued} and ended_at is null and cancel_reason is null and line_at < ?;
 
 -- await_ends --
 -- Somebody waits for the end of whatever is active of the job now: each of them will wake it.
-update occurrence indexed by occurrence_active set awaited = 1 where job = ? and ended_at is null and awaited = 0;
+update occurrence indexed by occurrence_active set awaited = 1 where job_key = ? and ended_at is null and awaited = 0;
 
 -- add_span --
 -- Instants that do not run, with their reason.
-insert into span (job, version, status, why, detail, covers_after, covers_through, count)
+insert into span (job_key, version, status, why, detail, span_after, span_through, count)
 values (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- use_adjustment --
 -- What was moved exists at its new time.
-update adjustment set done = 1 where job = ? and instant_at = ?;
+update adjustment set is_done = 1 where job_key = ? and instant_at = ?;
 
 -- forget_adjustments --
 -- Nothing at or before the watermark is asked about again, but a move to another time waits for that time.
 delete from adjustment
- where job = ? and instant_at <= ? and not (kind = 'move' and done = 0 and moved_to_at is not instant_at);
+ where job_key = ? and instant_at <= ? and not (kind = 'move' and is_done = 0 and moved_to_at is not instant_at);
 
 -- forget_reschedule --
 -- The rescheduled run exists.
-update job_state set rescheduled_at = null, rescheduled_for = null, rescheduled_by = null where job = ?;
+update job_state set reschedule_made_at = null, reschedule_for = null, reschedule_by = null where job_key = ?;
 
 -- forget_narrowing --
 -- Nothing waits any more that the edit of recovery left no reason for.
-update job_state set narrowed_at = null where job = ?;
+update job_state set narrowed_at = null where job_key = ?;
 
 -- forget_pauses --
 -- A pause that is decided through needs no answer any more.
-delete from pause where job = ? and until_at <= ?;
+delete from pause where job_key = ? and until_at <= ?;
 
 -- forget_editions --
 -- The newest version in force at the watermark, and those after it, are what is left to decide by.
 update job_state
-   set oldest_edition = coalesce(
+   set oldest_version = coalesce(
          (select max(v.version) from job_version v
-           where v.job = job_state.job and v.version >= job_state.oldest_edition
+           where v.job_key = job_state.job_key and v.version >= job_state.oldest_version
              and (v.in_force_after is null or v.in_force_after <= job_state.watermark)),
-         oldest_edition)
- where job = ?;
+         oldest_version)
+ where job_key = ?;
 
 -- come_of_age --
 -- What had to wait for its ready_at stands among the ready ones from then on.
-update occurrence set later = 0 where later = 1 and needs = ? and ready_at <= ?;
+update occurrence set is_early = 0 where is_early = 1 and needs = ? and ready_at <= ?;
 
 -- ready_occurrences --
 -- What may start now of one text of needs, higher priority first, then the oldest in line; without some jobs, and versions.
 -- A retry that the next instant supersedes waits while its job is due: the plan comes before it.
 -- The last column says that the others tell all there is: it begins for the first time, at its instant, as defined.
-select seq, job, version, id, scheduled_for, cause, late, covers_after, reason, created_at, line_at, priority,
-       fence = 0 and number = 0 and covers_through = scheduled_for and line_at = scheduled_for
-         and ready_at = scheduled_for and coalesce(started_at, error, overrides, payload, replay_of, cancel) is null
+select handle, job_key, version, id, scheduled_for, cause, late, covers_after, reason, created_at, line_at, priority,
+       fence = 0 and step_number = 0 and covers_through = scheduled_for and line_at = scheduled_for
+         and ready_at = scheduled_for and coalesce(started_at, error, overrides, payload, replay_of, cancel_reason) is null
   from occurrence
- where needs = ? and later = 0 and (status = {pending} or (status = {awaiting_retry} and owner is null))
-   and (? or job not in (select j.job from job j where j.id in (select value from json_each(?))))
-   and (? or (job || ':' || version) not in (select value from json_each(?)))
+ where needs = ? and is_early = 0 and (status = {pending} or (status = {awaiting_retry} and owner is null))
+   and (? or job_key not in (select j.job_key from job j where j.id in (select value from json_each(?))))
+   and (? or (job_key || ':' || version) not in (select value from json_each(?)))
    and (superseded_by_next = 0 or not exists (
-         select 1 from job_state s where s.job = occurrence.job and s.wake_at <= ?))
+         select 1 from job_state s where s.job_key = occurrence.job_key and s.wake_at <= ?))
  order by priority desc, line_at, id limit ?;
 
 -- own_occurrences --
@@ -326,14 +326,14 @@ select seq, job, version, id, scheduled_for, cause, late, covers_after, reason, 
 update occurrence
    set found = status, status = {running}, owner = ?, node = ?, fence = fence + 1, claim_token = ?, claimed_at = ?,
        started_at = coalesce(started_at, ?), updated_at = ?
- where seq in (select value from json_each(?)) and status < {first_ended};
+ where handle in (select value from json_each(?)) and status < {first_ended};
 
 -- held_occurrences --
 -- Occurrences by their handles, whole; it begins as ready_occurrences does.
-select seq, job, version, id, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
+select handle, job_key, version, id, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
        owner, fence, started_at, ended_at, error, overrides, payload, replay_of, reason, created_at, updated_at,
-       number, claimed_at, lost, cancel, claim_token, node, found
-  from occurrence where seq in (select value from json_each(?));
+       step_number, claimed_at, lost, cancel_reason, claim_token, node, found
+  from occurrence where handle in (select value from json_each(?));
 
 -- record_of_id --
 -- One occurrence by its public id.
@@ -341,79 +341,79 @@ select * from occurrence_record where id = ?;
 
 -- runs --
 -- Where the tasks of these occurrences stand, in the order of their definition.
-select occurrence, task, status, attempts, retries, last, resume_at, started_at, attempt_started_at, ended_at, error,
+select handle, task, status, attempts, retries, last_attempt_status, resume_at, started_at, attempt_started_at, ended_at, error,
        result, waits, because_of, out_of_time
-  from task_run where occurrence in (select value from json_each(?)) order by occurrence, place;
+  from task_run where handle in (select value from json_each(?)) order by handle, place;
 
 -- attempts --
 -- Every try at the tasks of one occurrence, in order.
 select task, number, status, started_at, ended_at, error, progress_done, progress_total, progress_text, log_node,
        log_path, node
-  from attempt where occurrence = ? order by place, number;
+  from attempt where handle = ? order by place, number;
 
 -- fences --
 -- What the steps of owners are conditional on; under the write lock nobody can change it before we write.
-select seq, fence, claim_token, number, status from occurrence where seq in (select value from json_each(?));
+select handle, fence, claim_token, step_number, status from occurrence where handle in (select value from json_each(?));
 
 -- advance_occurrence --
 -- One step of the owner that is not its last, by key, fence and token; one that was written before changes nothing.
 update occurrence
    set status = ?, owner = iif(?, null, owner), ready_at = coalesce(nullif(?, -9223372036854775808), ready_at),
-       later = iif(? and exists (select 1 from job_state s join job_version v on v.job = s.job and v.version = s.version
-                              where s.job = occurrence.job and v.enabled = 0), 2,
+       is_early = iif(? and exists (select 1 from job_state s join job_version v on v.job_key = s.job_key and v.version = s.version
+                              where s.job_key = occurrence.job_key and v.enabled = 0), null,
                    coalesce(nullif(?, -9223372036854775808), ready_at, 0) > ?),
-       error = nullif(?, char(0)), number = ?,
+       error = nullif(?, char(0)), step_number = ?,
        lost = ?, superseded_by_next = ?, updated_at = ?
- where seq = ? and fence = ? and claim_token = ? and number < ? and status < {first_ended};
+ where handle = ? and fence = ? and claim_token = ? and step_number < ? and status < {first_ended};
 
 -- forget_claims --
 -- The claims of these were given back before an attempt began: some of them had not started before, and the node of
 -- all is that of their last attempt.
 update occurrence
-   set started_at = iif(seq in (select value from json_each(?)), null, started_at),
-       node = (select a.node from attempt a where a.occurrence = occurrence.seq and a.started_at is not null
+   set started_at = iif(handle in (select value from json_each(?)), null, started_at),
+       node = (select a.node from attempt a where a.handle = occurrence.handle and a.started_at is not null
                 order by a.started_at desc, a.task desc, a.number desc limit 1)
- where seq in (select value from json_each(?));
+ where handle in (select value from json_each(?));
 
 -- hold_given_back --
 -- Of these, what a pause or a disable holds stands in line again.
 update occurrence set status = {queued}
- where seq in (select value from json_each(?)) and status = {pending} and owner is null
-   and ((cause = {cause.schedule} and exists (select 1 from pause p where p.job = occurrence.job
+ where handle in (select value from json_each(?)) and status = {pending} and owner is null
+   and ((cause = {cause.schedule} and exists (select 1 from pause p where p.job_key = occurrence.job_key
                                  and (p.until_at is null or p.until_at > ?)))
-        or exists (select 1 from job_state s join job_version v on v.job = s.job and v.version = s.version
-                    where s.job = occurrence.job and v.enabled = 0));
+        or exists (select 1 from job_state s join job_version v on v.job_key = s.job_key and v.version = s.version
+                    where s.job_key = occurrence.job_key and v.enabled = 0));
 
 -- retired_of --
 -- Those of these whose job has retired.
-select o.id, o.job from occurrence o join job_state s on s.job = o.job
- where o.seq in (select value from json_each(?)) and o.status < {first_ended} and o.owner is null and s.retire_at <= ?;
+select o.id, o.job_key from occurrence o join job_state s on s.job_key = o.job_key
+ where o.handle in (select value from json_each(?)) and o.status < {first_ended} and o.owner is null and s.retire_at <= ?;
 
 -- end_owned --
 -- The owner's last step, by key, fence and token: it raises the fence, so that a finished row matches no owner.
 update occurrence
-   set status = ?, owner = null, ready_at = coalesce(nullif(?, -9223372036854775808), ready_at), later = 0,
-       ended_at = ?, error = nullif(?, char(0)), number = ?, lost = ?, superseded_by_next = ?, updated_at = ?,
+   set status = ?, owner = null, ready_at = coalesce(nullif(?, -9223372036854775808), ready_at), is_early = 0,
+       ended_at = ?, error = nullif(?, char(0)), step_number = ?, lost = ?, superseded_by_next = ?, updated_at = ?,
        fence = fence + 1, report_due = ?
- where seq = ? and fence = ? and claim_token = ? and number < ? and status < {first_ended};
+ where handle = ? and fence = ? and claim_token = ? and step_number < ? and status < {first_ended};
 
 -- end_well --
 -- The same where all went well, for as many as there are.
 update occurrence
-   set status = {completed}, owner = null, later = 0, ended_at = e.column5, error = null, number = e.column4,
+   set status = {completed}, owner = null, is_early = 0, ended_at = e.column5, error = null, step_number = e.column4,
        superseded_by_next = 0, updated_at = ?, fence = fence + 1, report_due = e.column6
   from (values (?, ?, ?, ?, ?, ?)) e
- where seq = e.column1 and fence = e.column2 and claim_token = e.column3 and number < e.column4 and status < {first_ended};
+ where handle = e.column1 and fence = e.column2 and claim_token = e.column3 and step_number < e.column4 and status < {first_ended};
 
 -- write_run --
 -- Where a task's run stands now.
-insert into task_run (occurrence, task, place, status, attempts, retries, last, resume_at, started_at,
+insert into task_run (handle, task, place, status, attempts, retries, last_attempt_status, resume_at, started_at,
                       attempt_started_at, ended_at, error, result, waits, because_of, out_of_time)
 values (?, ?, ?, ?, ?, ?, nullif(?, -9223372036854775808), nullif(?, -9223372036854775808),
         nullif(?, -9223372036854775808), nullif(?, -9223372036854775808), nullif(?, -9223372036854775808),
         nullif(?, char(0)), nullif(?, char(0)), nullif(?, char(0)), nullif(?, char(0)), ?)
-on conflict (occurrence, task) do update
-   set status = excluded.status, attempts = excluded.attempts, retries = excluded.retries, last = excluded.last,
+on conflict (handle, task) do update
+   set status = excluded.status, attempts = excluded.attempts, retries = excluded.retries, last_attempt_status = excluded.last_attempt_status,
        resume_at = excluded.resume_at, started_at = excluded.started_at,
        attempt_started_at = excluded.attempt_started_at, ended_at = excluded.ended_at, error = excluded.error,
        result = excluded.result, waits = excluded.waits, because_of = excluded.because_of,
@@ -421,44 +421,44 @@ on conflict (occurrence, task) do update
 
 -- write_attempt --
 -- One try, by the last node that had the occurrence; what has ended is never overwritten, and what was noted of it stays.
-insert into attempt (occurrence, task, number, place, status, started_at, ended_at, error, node)
-select o.seq, ?, ?, ?, ?, nullif(?, -9223372036854775808), nullif(?, -9223372036854775808), nullif(?, char(0)), o.node
-  from occurrence o where o.seq = ?
-on conflict (occurrence, task, number) do update
+insert into attempt (handle, task, number, place, status, started_at, ended_at, error, node)
+select o.handle, ?, ?, ?, ?, nullif(?, -9223372036854775808), nullif(?, -9223372036854775808), nullif(?, char(0)), o.node
+  from occurrence o where o.handle = ?
+on conflict (handle, task, number) do update
    set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at, error = excluded.error
  where attempt.status < {attempt.first_ended};
 
 -- write_first_successes --
 -- Runs whose first attempt went well, for as many as there are.
-insert into task_run (occurrence, task, place, status, attempts, retries, last, started_at, ended_at, result,
+insert into task_run (handle, task, place, status, attempts, retries, last_attempt_status, started_at, ended_at, result,
                       out_of_time)
 select column1, column2, column3, {run.success}, 1, 0, {attempt.success}, column4, column5, nullif(column6, char(0)), 0
   from (values (?, ?, ?, ?, ?, ?)) where true
-on conflict (occurrence, task) do update
-   set status = excluded.status, attempts = 1, retries = 0, last = excluded.last, resume_at = null,
+on conflict (handle, task) do update
+   set status = excluded.status, attempts = 1, retries = 0, last_attempt_status = excluded.last_attempt_status, resume_at = null,
        started_at = excluded.started_at,
        attempt_started_at = null, ended_at = excluded.ended_at, error = null, result = excluded.result, waits = null,
        because_of = null, out_of_time = 0;
 
 -- write_first_attempts --
 -- The attempts of those runs, from the same columns; what was noted of them stays.
-insert into attempt (occurrence, task, number, place, status, started_at, ended_at, node)
-select column1, column2, 1, column3, {attempt.success}, column4, column5, (select o.node from occurrence o where o.seq = column1)
+insert into attempt (handle, task, number, place, status, started_at, ended_at, node)
+select column1, column2, 1, column3, {attempt.success}, column4, column5, (select o.node from occurrence o where o.handle = column1)
   from (values (?, ?, ?, ?, ?, ?)) where true
-on conflict (occurrence, task, number) do update
+on conflict (handle, task, number) do update
    set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at, error = null
  where attempt.status < {attempt.first_ended};
 
 -- note_attempt --
 -- What people see of a running attempt, under its owner's fence; one that has ended keeps its status. An end raises
 -- the fence once more: behind it the owner may still add to what it ran, and nobody else may.
-insert into attempt (occurrence, task, number, place, status, started_at, progress_done, progress_total, progress_text,
+insert into attempt (handle, task, number, place, status, started_at, progress_done, progress_total, progress_text,
                      log_node, log_path, node)
-select o.seq, ?, ?, ?, {attempt.running}, ?, ?, ?, ?, ?, ?, o.node
+select o.handle, ?, ?, ?, {attempt.running}, ?, ?, ?, ?, ?, ?, o.node
   from occurrence o
- where o.seq = ? and o.claim_token = ? and (o.fence = ? or (o.fence = ? and o.status >= {first_ended} and exists (
-         select 1 from attempt a where a.occurrence = o.seq and a.task = ? and a.number = ?)))
-on conflict (occurrence, task, number) do update
+ where o.handle = ? and o.claim_token = ? and (o.fence = ? or (o.fence = ? and o.status >= {first_ended} and exists (
+         select 1 from attempt a where a.handle = o.handle and a.task = ? and a.number = ?)))
+on conflict (handle, task, number) do update
    set progress_total = iif(excluded.progress_done is null, progress_total, excluded.progress_total),
        progress_text = coalesce(excluded.progress_text, progress_text),
        progress_done = coalesce(excluded.progress_done, progress_done),
@@ -466,54 +466,54 @@ on conflict (occurrence, task, number) do update
 
 -- wake_job --
 -- The job is looked at again; a plan from an older snapshot cannot sleep through it.
-update job_state set woken = woken + ?, wake_at = ? where job = ?;
+update job_state set woken = woken + ?, wake_at = ? where job_key = ?;
 
 -- wake_and_revise_job --
 -- The same, and every plan from an older snapshot is stale.
-update job_state set woken = woken + 1, revision = revision + 1, wake_at = ? where job = ?;
+update job_state set woken = woken + 1, revision = revision + 1, wake_at = ? where job_key = ?;
 
 -- note_end --
 -- The job's last end.
-update job_state set run_count = run_count + iif(? is null, 0, 1), last_end_for = ?, last_end_started_at = ?, last_end_at = ?, last_end_id = ? where job = ?;
+update job_state set run_count = run_count + iif(? is null, 0, 1), last_end_scheduled_for = ?, last_end_started_at = ?, last_end_at = ?, last_end_id = ? where job_key = ?;
 
 -- note_last_ends --
 -- The last end of each job, of these occurrences, which had begun.
 update job_state
-   set run_count = run_count + 1, last_end_for = o.scheduled_for, last_end_started_at = o.started_at, last_end_at = o.ended_at,
+   set run_count = run_count + 1, last_end_scheduled_for = o.scheduled_for, last_end_started_at = o.started_at, last_end_at = o.ended_at,
        last_end_id = o.id
-  from occurrence o where o.seq in (select value from json_each(?)) and job_state.job = o.job;
+  from occurrence o where o.handle in (select value from json_each(?)) and job_state.job_key = o.job_key;
 
 -- note_last_successes --
 -- The last good end of each job, of these occurrences; the one that was the last stays known, unless it is the same.
 update job_state
-   set last_success_for = o.scheduled_for, last_success_started_at = o.started_at, last_success_at = o.ended_at,
-       last_success_id = o.id, other_success_for = last_success_for,
+   set last_success_scheduled_for = o.scheduled_for, last_success_started_at = o.started_at, last_success_at = o.ended_at,
+       last_success_id = o.id, other_success_scheduled_for = last_success_scheduled_for,
        other_success_started_at = last_success_started_at, other_success_at = last_success_at,
        other_success_id = last_success_id
   from occurrence o
- where o.seq in (select value from json_each(?)) and job_state.job = o.job and last_success_id is not o.id;
+ where o.handle in (select value from json_each(?)) and job_state.job_key = o.job_key and last_success_id is not o.id;
 
 -- note_last_good_ends --
 -- Both at once, where the last end of each job is a good one.
 update job_state
-   set run_count = run_count + 1, last_end_for = o.scheduled_for, last_end_started_at = o.started_at, last_end_at = o.ended_at,
+   set run_count = run_count + 1, last_end_scheduled_for = o.scheduled_for, last_end_started_at = o.started_at, last_end_at = o.ended_at,
        last_end_id = o.id,
-       last_success_for = o.scheduled_for, last_success_started_at = o.started_at, last_success_at = o.ended_at,
-       last_success_id = o.id, other_success_for = last_success_for,
+       last_success_scheduled_for = o.scheduled_for, last_success_started_at = o.started_at, last_success_at = o.ended_at,
+       last_success_id = o.id, other_success_scheduled_for = last_success_scheduled_for,
        other_success_started_at = last_success_started_at, other_success_at = last_success_at,
        other_success_id = last_success_id
-  from occurrence o where o.seq in (select value from json_each(?)) and job_state.job = o.job;
+  from occurrence o where o.handle in (select value from json_each(?)) and job_state.job_key = o.job_key;
 
 -- note_good_end --
 -- The same for one occurrence.
 update job_state
-   set (last_end_for, last_end_started_at, last_end_at, last_end_id, last_success_for, last_success_started_at,
+   set (last_end_scheduled_for, last_end_started_at, last_end_at, last_end_id, last_success_scheduled_for, last_success_started_at,
         last_success_at, last_success_id)
          = (select o.scheduled_for, o.started_at, o.ended_at, o.id, o.scheduled_for, o.started_at, o.ended_at, o.id
-              from occurrence o where o.seq = ?),
-       other_success_for = last_success_for, other_success_started_at = last_success_started_at,
+              from occurrence o where o.handle = ?),
+       other_success_scheduled_for = last_success_scheduled_for, other_success_started_at = last_success_started_at,
        other_success_at = last_success_at, other_success_id = last_success_id, run_count = run_count + 1
- where job = (select o.job from occurrence o where o.seq = ?);
+ where job_key = (select o.job_key from occurrence o where o.handle = ?);
 
 -- count_runs --
 -- So many more of the job have begun and ended.
@@ -530,14 +530,14 @@ update job_state set last_failure_at = max(coalesce(last_failure_at, 0), ?) wher
 -- wake_jobs_of --
 -- The jobs of those among these that somebody waits for are looked at again, as often as one ended or was parked.
 update job_state set woken = woken + e.count, wake_at = ?
-  from (select job, count(*) as count from occurrence
-         where seq in (select value from json_each(?)) and awaited = 1 group by job) e
- where job_state.job = e.job;
+  from (select job_key, count(*) as count from occurrence
+         where handle in (select value from json_each(?)) and awaited = 1 group by job_key) e
+ where job_state.job_key = e.job_key;
 
 -- wake_job_of --
 -- The same for one occurrence.
 update job_state set woken = woken + 1, wake_at = ?
- where job = (select o.job from occurrence o where o.seq = ? and o.awaited = 1);
+ where job_key = (select o.job_key from occurrence o where o.handle = ? and o.awaited = 1);
 
 -- beat --
 -- The node was heard of.
@@ -546,14 +546,14 @@ insert into node (id, beat_at, beats) values (?, ?, 1)
 
 -- held_by --
 -- What the store counts as this node's, why it shall stop, and whether its job is disabled or removed for good.
-select seq, fence, claim_token, cancel,
-       exists (select 1 from job_state s join job_version v on v.job = s.job and v.version = s.version
-                where s.job = occurrence.job and (v.enabled = 0 or s.retire_at <= ?))
-  from occurrence where owner = ? order by seq;
+select handle, fence, claim_token, cancel_reason,
+       exists (select 1 from job_state s join job_version v on v.job_key = s.job_key and v.version = s.version
+                where s.job_key = occurrence.job_key and (v.enabled = 0 or s.retire_at <= ?))
+  from occurrence where owner = ? order by handle;
 
 -- held_by_silent --
 -- What belongs to one of these nodes, as long as it has not beaten since it had so many beats.
-select o.seq, o.status, o.job, o.version
+select o.handle, o.status, o.job_key, o.version
   from (select json_extract(value, '$[0]') as node, json_extract(value, '$[1]') as beats from json_each(?)) s
   cross join occurrence o indexed by occurrence_held on o.owner = s.node
  where o.owner is not null and o.status < {first_ended}
@@ -561,30 +561,30 @@ select o.seq, o.status, o.job, o.version
 
 -- held_under --
 -- What is held by one of these claims.
-select o.seq, o.status, o.job, o.version
-  from (select json_extract(value, '$[0]') as seq, json_extract(value, '$[1]') as fence,
+select o.handle, o.status, o.job_key, o.version
+  from (select json_extract(value, '$[0]') as handle, json_extract(value, '$[1]') as fence,
                json_extract(value, '$[2]') as token from json_each(?)) k
-  cross join occurrence o on o.seq = k.seq and o.fence = k.fence and o.claim_token = k.token
+  cross join occurrence o on o.handle = k.handle and o.fence = k.fence and o.claim_token = k.token
  where o.owner is not null and o.status < {first_ended};
 
 -- take_over --
 -- Owner and fence in one statement: the old owner is fenced out before anything is decided.
-update occurrence set owner = ?, fence = fence + 1, claim_token = ?, updated_at = ? where seq = ?;
+update occurrence set owner = ?, fence = fence + 1, claim_token = ?, updated_at = ? where handle = ?;
 
 -- free_wait --
 -- The same where nobody is the new owner: no attempt of it was running, and of a disabled job nobody goes on with it.
 update occurrence
    set owner = null, fence = fence + 1, claim_token = ?, updated_at = ?,
-       later = iif(exists (select 1 from job_state s join job_version v on v.job = s.job and v.version = s.version
-                              where s.job = occurrence.job and v.enabled = 0), 2, later)
- where seq = ?;
+       is_early = iif(exists (select 1 from job_state s join job_version v on v.job_key = s.job_key and v.version = s.version
+                              where s.job_key = occurrence.job_key and v.enabled = 0), null, is_early)
+ where handle = ?;
 
 -- owed_reports --
 -- Ended occurrences of one text of needs whose report was not delivered, oldest end first.
-select o.seq, o.ended_at, o.id from occurrence o
+select o.handle, o.ended_at, o.id from occurrence o
  where o.report_due = 1 and o.needs = ?
-   and o.job not in (select j.job from job j where j.id in (select value from json_each(?)))
-   and (o.job || ':' || o.version) not in (select value from json_each(?))
+   and o.job_key not in (select j.job_key from job j where j.id in (select value from json_each(?)))
+   and (o.job_key || ':' || o.version) not in (select value from json_each(?))
  order by o.ended_at, o.id limit ?;
 
 -- report_delivered --
@@ -593,29 +593,29 @@ update occurrence set report_due = 0 where id = ? and report_due = 1;
 
 -- job_by_name --
 -- The job that has this name, removed or not.
-select job, id, name, removed_at, created_at from job where name = ?;
+select job_key, id, name, removed_at, created_at from job where name = ?;
 
 -- job_by_id --
 -- The job with this id, removed or not.
-select job, id, name, removed_at, created_at from job where id = ?;
+select job_key, id, name, removed_at, created_at from job where id = ?;
 
 -- newest_version --
 -- The definition that is in force once everything is decided.
-select v.version, v.definition, s.oldest_edition
-  from job_state s join job_version v on v.job = s.job and v.version = s.version where s.job = ?;
+select v.version, v.definition, s.oldest_version
+  from job_state s join job_version v on v.job_key = s.job_key and v.version = s.version where s.job_key = ?;
 
 -- add_job --
 -- A job that was not there.
-insert into job (id, name, keep_success, keep_failure, keep_last, created_at) values (?, ?, ?, ?, ?, ?) returning job;
+insert into job (id, name, keep_success, keep_failure, keep_last, created_at) values (?, ?, ?, ?, ?, ?) returning job_key;
 
 -- add_job_state --
 -- Its planning begins at the watermark; it is due at once to be looked at.
-insert into job_state (job, id, needs, version, oldest_edition, revision, woken, watermark, next_run_at)
+insert into job_state (job_key, id, needs, version, oldest_version, revision, woken, watermark, next_run_at)
 values (?, ?, ?, 1, 1, 1, 1, ?, ?);
 
 -- add_version --
 -- One version, which never changes.
-insert into job_version (job, version, kind, schedule, enabled, definition, effective, reports, in_force_after, made_at,
+insert into job_version (job_key, version, kind, schedule, enabled, definition, effective, reports, in_force_after, edited_at,
                          edited_by)
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
@@ -623,14 +623,14 @@ values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 -- What retention goes by; an edit brings a removed job back.
 update job
    set name = ?, keep_success = ?, keep_failure = ?, keep_last = ?, removed_at = null, removed_by = ''
- where job = ?;
+ where job_key = ?;
 
 -- edit_job_state --
 -- Every plan from an older snapshot is stale, and the job is looked at again.
 update job_state
-   set version = ?, needs = ?, oldest_edition = ?, retire_at = null, undefined_since = null, revision = revision + 1,
+   set version = ?, needs = ?, oldest_version = ?, retire_at = null, undefined_since = null, revision = revision + 1,
        woken = woken + 1, wake_at = ?, narrowed_at = coalesce(?, narrowed_at)
- where job = ?;
+ where job_key = ?;
 
 -- give_new_version --
 -- What nobody has started takes the new version, but what it sets itself stays; what has keeps its own.
@@ -640,92 +640,92 @@ update occurrence indexed by occurrence_active
                when 'default' then ?
                else ? || 'queue:' || coalesce(json_extract(overrides, '$.queue'), ?) end,
        execution_timeout = iif(json_type(overrides, '$.execution_timeout') is null, ?, execution_timeout)
- where job = ? and ended_at is null and status in ({pending}, {queued})
-   and not exists (select 1 from task_run r where r.occurrence = occurrence.seq);
+ where job_key = ? and ended_at is null and status in ({pending}, {queued})
+   and not exists (select 1 from task_run r where r.handle = occurrence.handle);
 
 -- rename_job --
 -- The name is free for another job; id and history stay.
-update job set name = ? where job = ?;
+update job set name = ? where job_key = ?;
 
 -- remove_job --
 -- Out of service; the history stays.
-update job set removed_at = ?, removed_by = ? where job = ?;
+update job set removed_at = ?, removed_by = ? where job_key = ?;
 
 -- retire_job --
 -- From this moment on a plan cancels what nobody claimed.
-update job_state set retire_at = ?, needs = ? where job = ?;
+update job_state set retire_at = ?, needs = ? where job_key = ?;
 
 -- jobs_by_id --
 -- Jobs with where they stand, those of these ids.
-select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_for,
-       s.last_end_started_at, s.last_end_at, s.last_end_id, s.last_success_for, s.last_success_started_at,
+select s.job_key, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_scheduled_for,
+       s.last_end_started_at, s.last_end_at, s.last_end_id, s.last_success_scheduled_for, s.last_success_started_at,
        s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at, s.run_count, s.last_error, j.name,
-       s.needs, coalesce((select group_concat(d.reason, '; ') from parked_definition d where d.job = s.job),
+       s.needs, coalesce((select group_concat(d.reason, '; ') from parked_definition d where d.job_key = s.job_key),
                          s.parked_reason), s.last_failure_at
-  from job j join job_state s on s.job = j.job where j.id in (select value from json_each(?));
+  from job j join job_state s on s.job_key = j.job_key where j.id in (select value from json_each(?));
 
 -- jobs_by_name --
 -- Every job that is not removed with where it stands, by name, or all of them.
-select s.job, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_for,
-       s.last_end_started_at, s.last_end_at, s.last_end_id, s.last_success_for, s.last_success_started_at,
+select s.job_key, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_scheduled_for,
+       s.last_end_started_at, s.last_end_at, s.last_end_id, s.last_success_scheduled_for, s.last_success_started_at,
        s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at, s.run_count, s.last_error, j.name,
-       s.needs, coalesce((select group_concat(d.reason, '; ') from parked_definition d where d.job = s.job),
+       s.needs, coalesce((select group_concat(d.reason, '; ') from parked_definition d where d.job_key = s.job_key),
                          s.parked_reason), s.last_failure_at
-  from job j join job_state s on s.job = j.job where j.removed_at is null or ? order by j.name;
+  from job j join job_state s on s.job_key = j.job_key where j.removed_at is null or ? order by j.name;
 
 -- running_pauses --
 -- The pauses that hold now, in the order in which they were made.
-select job, since_at, until_at, missed, reason, paused_by, resumed_by
-  from pause where (until_at is null or until_at > ?) and job in (select value from json_each(?)) order by seq;
+select job_key, since_at, until_at, missed, reason, paused_by, resumed_by
+  from pause where (until_at is null or until_at > ?) and job_key in (select value from json_each(?)) order by pause_key;
 
 -- running_pause --
 -- The pause that holds a job now.
-select seq, since_at from pause where job = ? and (until_at is null or until_at > ?) order by seq limit 1;
+select pause_key, since_at from pause where job_key = ? and (until_at is null or until_at > ?) order by pause_key limit 1;
 
 -- forget_pause --
 -- A pause that another takes the place of.
-delete from pause where seq = ?;
+delete from pause where pause_key = ?;
 
 -- add_pause --
 -- The schedule is held from this moment on.
-insert into pause (job, since_at, until_at, missed, reason, paused_by) values (?, ?, ?, ?, ?, ?);
+insert into pause (job_key, since_at, until_at, missed, reason, paused_by) values (?, ?, ?, ?, ?, ?);
 
 -- put_back_in_line --
 -- What the schedule created and nobody claimed waits for the end of the pause.
 update occurrence indexed by occurrence_active set status = {queued}, updated_at = ?
- where job = ? and ended_at is null and status = {pending} and cause = {cause.schedule};
+ where job_key = ? and ended_at is null and status = {pending} and cause = {cause.schedule};
 
 -- put_all_back_in_line --
 -- What nobody claimed of a disabled job waits until it is enabled, whatever made it.
 update occurrence indexed by occurrence_active set status = {queued}, updated_at = ?
- where job = ? and ended_at is null and status = {pending};
+ where job_key = ? and ended_at is null and status = {pending};
 
 -- hold_waits --
 -- What waits for a retry and is nobody's cannot be claimed while its job is disabled.
-update occurrence indexed by occurrence_active set later = 2
- where job = ? and ended_at is null and status = {awaiting_retry} and owner is null;
+update occurrence indexed by occurrence_active set is_early = null
+ where job_key = ? and ended_at is null and status = {awaiting_retry} and owner is null;
 
 -- let_waits_go --
 -- What could not be claimed while its job was disabled can be, once its time has come.
-update occurrence indexed by occurrence_active set later = ready_at > ?
- where job = ? and ended_at is null and later = 2;
+update occurrence indexed by occurrence_active set is_early = coalesce(ready_at > ?, 0)
+ where job_key = ? and ended_at is null and is_early is null;
 
 -- end_pause --
 -- The pause ends now.
-update pause set until_at = ?, resumed_by = ? where seq = ?;
+update pause set until_at = ?, resumed_by = ? where pause_key = ?;
 
 -- open_request --
 -- The number under its key and the payload of a request that waits for a plan, if there is one of this key.
-select nth, payload from request where job = ? and cause = ? and key = ?;
+select nth, payload from request where job_key = ? and cause = ? and key = ?;
 
 -- key_use --
 -- The newest use of a key that somebody named.
-select nth, call from request_key where job = ? and cause = ? and key = ?;
+select nth, call from request_key where job_key = ? and cause = ? and key = ?;
 
 -- use_key --
 -- The key is used once more, by this call and for this occurrence.
-insert into request_key (job, cause, key, nth, call, id) values (?, ?, ?, ?, ?, ?)
-on conflict (job, cause, key) do update set nth = excluded.nth, call = excluded.call, id = excluded.id;
+insert into request_key (job_key, cause, key, nth, call, id) values (?, ?, ?, ?, ?, ?)
+on conflict (job_key, cause, key) do update set nth = excluded.nth, call = excluded.call, id = excluded.id;
 
 -- payload_of --
 -- Where an occurrence stands and the payload it was given, if it exists.
@@ -733,9 +733,9 @@ select status, payload from occurrence where id = ?;
 
 -- asked_for --
 -- The oldest open request for what has this id, in the columns of requests_of_jobs.
-select job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of, scheduled_for, covers_after,
+select job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of, scheduled_for, covers_after,
        covers_through, fill_after, fill_through, again, keeps, as_of_now, nth
-  from request where id = ? order by seq limit 1;
+  from request where id = ? order by request_key limit 1;
 
 -- forget_asked_for --
 -- Nobody asks any more for what has this id.
@@ -743,19 +743,19 @@ delete from request where id = ?;
 
 -- add_request --
 -- One request waits for a plan, behind the others.
-insert into request (job, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of, scheduled_for,
+insert into request (job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of, scheduled_for,
                      covers_after, covers_through, fill_after, fill_through, again, keeps, as_of_now, nth, id)
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- forget_request --
 -- The request is answered.
-delete from request where job = ? and cause = ? and key = ?;
+delete from request where job_key = ? and cause = ? and key = ?;
 
 -- continue_backfill --
 -- A backfill that was cut goes on after this instant, behind the others.
 update request
-   set fill_after = ?, requested_at = ?, seq = (select seq + 1 from sqlite_sequence where name = 'request')
- where job = ? and cause = ? and key = ?;
+   set fill_after = ?, requested_at = ?, request_key = (select request_key + 1 from sqlite_sequence where name = 'request')
+ where job_key = ? and cause = ? and key = ?;
 
 -- count_moved_request --
 -- The next request comes behind the one that was moved to the end.
@@ -763,16 +763,16 @@ update sqlite_sequence set seq = seq + 1 where name = 'request';
 
 -- put_adjustment --
 -- What was said of the instant before is replaced.
-insert into adjustment (job, instant_at, kind, moved_to_at, reason, adjusted_by, done, overrides, payload)
+insert into adjustment (job_key, instant_at, kind, moved_to_at, reason, adjusted_by, is_done, overrides, payload)
 values (?, ?, ?, ?, ?, ?, ?, ?, ?)
-on conflict (job, instant_at) do update
+on conflict (job_key, instant_at) do update
    set kind = excluded.kind, moved_to_at = excluded.moved_to_at, reason = excluded.reason,
-       adjusted_by = excluded.adjusted_by, done = excluded.done, overrides = excluded.overrides,
+       adjusted_by = excluded.adjusted_by, is_done = excluded.is_done, overrides = excluded.overrides,
        payload = excluded.payload;
 
 -- reschedule --
 -- The next run is set.
-update job_state set rescheduled_at = ?, rescheduled_for = ?, rescheduled_by = ? where job = ?;
+update job_state set reschedule_made_at = ?, reschedule_for = ?, reschedule_by = ? where job_key = ?;
 
 -- is_there --
 -- Whether an occurrence has this id.
@@ -780,12 +780,12 @@ select 1 from occurrence where id = ?;
 
 -- status_of --
 -- Where an occurrence stands and who holds it.
-select status, owner, job from occurrence where id = ?;
+select status, owner, job_key from occurrence where id = ?;
 
 -- history_of_job --
 -- A page of one job's occurrences, newest first.
 select * from occurrence_record
- where job = (select j.job from job j where j.id = ?)
+ where job_key = (select j.job_key from job j where j.id = ?)
    and (scheduled_for, id) < (?, ?) and scheduled_for > ? and scheduled_for <= ?
    and (? = '[]' or status in (select value from json_each(?))) and (? is null or cause = ?)
  order by scheduled_for desc, id desc limit ?;
@@ -799,14 +799,14 @@ select * from occurrence_record
 
 -- spans --
 -- Spans of one job that touch the interval, in the order in which they were decided.
-select status, why, detail, covers_after, covers_through, version, count
-  from span where job = ? and covers_through > ? and covers_after < ? order by seq;
+select status, why, detail, span_after, span_through, version, count
+  from span where job_key = ? and span_through > ? and span_after < ? order by span_key;
 
 -- record_occurrence --
 -- What was created without this store, as it stands now, unless it is here already and was begun here or not there.
-insert into occurrence (id, job, version, scheduled_for, status, cause, late, covers_after, covers_through, line_at,
+insert into occurrence (id, job_key, version, scheduled_for, status, cause, late, covers_after, covers_through, line_at,
                         ready_at, started_at, ended_at, error, overrides, payload, reason, created_at, updated_at,
-                        priority, needs, owner, fence, number, claimed_at, lost, superseded_by_next, report_due, later,
+                        priority, needs, owner, fence, step_number, claimed_at, lost, superseded_by_next, report_due, is_early,
                         execution_timeout, claim_token, node)
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (id) do update
@@ -815,35 +815,35 @@ on conflict (id) do update
        started_at = excluded.started_at, ended_at = excluded.ended_at, error = excluded.error,
        overrides = excluded.overrides, payload = excluded.payload, reason = excluded.reason,
        created_at = excluded.created_at, updated_at = excluded.updated_at, priority = excluded.priority,
-       needs = excluded.needs, owner = excluded.owner, fence = excluded.fence, number = excluded.number,
+       needs = excluded.needs, owner = excluded.owner, fence = excluded.fence, step_number = excluded.step_number,
        claimed_at = excluded.claimed_at, lost = excluded.lost, superseded_by_next = excluded.superseded_by_next,
-       report_due = excluded.report_due, later = excluded.later, execution_timeout = excluded.execution_timeout,
+       report_due = excluded.report_due, is_early = excluded.is_early, execution_timeout = excluded.execution_timeout,
        claim_token = excluded.claim_token, node = excluded.node
  where occurrence.started_at is null and occurrence.status in ({pending}, {queued}) and excluded.fence > 0
-returning seq;
+returning handle;
 
 -- recorded_before --
 -- The same, if it is here because it was told before.
-select seq from occurrence where id = ? and reason = ?;
+select handle from occurrence where id = ? and reason = ?;
 
 -- record_watermark --
 -- The job is decided as far as it was without this store, if that is further; what an older snapshot says is stale.
 update job_state
-   set watermark = max(watermark, ?), revision = revision + 1, woken = woken + 1, wake_at = ? where job = ?;
+   set watermark = max(watermark, ?), revision = revision + 1, woken = woken + 1, wake_at = ? where job_key = ?;
 
 -- watermark_of --
 -- How far a job is decided.
-select watermark from job_state where job = ?;
+select watermark from job_state where job_key = ?;
 
 -- begin_kept --
 -- A replay that keeps results has something written about it before its first step.
-update occurrence set number = 1 where id = ? and fence = 0 and number = 0;
+update occurrence set step_number = 1 where id = ? and fence = 0 and step_number = 0;
 
 -- keep_runs --
 -- The results of these tasks are taken over from one occurrence to another, which will not run them.
-insert into task_run (occurrence, task, place, status, attempts, retries, started_at, ended_at, result, out_of_time)
-select n.seq, r.task, r.place, r.status, 0, 0, r.started_at, r.ended_at, r.result, 0
-  from occurrence o join task_run r on r.occurrence = o.seq join occurrence n on n.id = ?
+insert into task_run (handle, task, place, status, attempts, retries, started_at, ended_at, result, out_of_time)
+select n.handle, r.task, r.place, r.status, 0, 0, r.started_at, r.ended_at, r.result, 0
+  from occurrence o join task_run r on r.handle = o.handle join occurrence n on n.id = ?
  where o.id = ? and r.status = {run.success} and r.task in (select value from json_each(?));
 
 -- register_node --
@@ -872,61 +872,61 @@ delete from name_set where stored_at < ? and not exists (select 1 from node wher
 -- The jobs of these names are defined again.
 update job_state indexed by job_undefined set undefined_since = null
  where undefined_since is not null
-   and (select j.name from job j where j.job = job_state.job) in (select value from json_each(?));
+   and (select j.name from job j where j.job_key = job_state.job_key) in (select value from json_each(?));
 
 -- mark_undefined --
 -- A start has left the jobs of these names out; one that was left out before keeps its mark.
 update job_state set undefined_since = ?
  where undefined_since is null
-   and job in (select job from job where removed_at is null and name in (select value from json_each(?)));
+   and job_key in (select job_key from job where removed_at is null and name in (select value from json_each(?)));
 
 -- undefined_jobs --
 -- The jobs in service that a start has left out, by name.
 select s.id, j.name, s.undefined_since
-  from job_state s indexed by job_undefined cross join job j on j.job = s.job
+  from job_state s indexed by job_undefined cross join job j on j.job_key = s.job_key
  where s.undefined_since is not null and j.removed_at is null
  order by j.name;
 
 -- jobs_with_aged --
 -- Of some jobs in the order of their keys: those that have something old enough to be forgotten.
-select j.job, j.keep_success, j.keep_failure, j.keep_last
-  from (select job, keep_success, keep_failure, keep_last from job where job > ? order by job limit ?) j
+select j.job_key, j.keep_success, j.keep_failure, j.keep_last
+  from (select job_key, keep_success, keep_failure, keep_last from job where job_key > ? order by job_key limit ?) j
  where exists (select 1 from occurrence o indexed by occurrence_ended
-                where o.job = j.job and o.status in ({completed}, {completed_with_errors}, {skipped})
+                where o.job_key = j.job_key and o.status in ({completed}, {completed_with_errors}, {skipped})
                   and o.ended_at < ? - j.keep_success)
     or exists (select 1 from occurrence o indexed by occurrence_ended
-                where o.job = j.job and o.status in ({failed}, {canceled}, {failed_stale}, {missed}, {superseded})
+                where o.job_key = j.job_key and o.status in ({failed}, {canceled}, {failed_stale}, {missed}, {superseded})
                   and o.ended_at < ? - j.keep_failure);
 
 -- last_kept --
 -- The place of the oldest among the newest that a job keeps whatever their age; none if it has no more than those.
 select scheduled_for, id from occurrence indexed by occurrence_of_job
- where job = ? and status >= {first_ended} order by scheduled_for desc, id desc limit 1 offset ?;
+ where job_key = ? and status >= {first_ended} order by scheduled_for desc, id desc limit 1 offset ?;
 
 -- aged_of_job --
 -- What ended so before this moment, was reported, and stands before this place; the oldest end first.
-select seq from occurrence indexed by occurrence_ended
- where job = ? and status = ? and ended_at < ? and report_due = 0 and (scheduled_for, id) < (?, ?)
+select handle from occurrence indexed by occurrence_ended
+ where job_key = ? and status = ? and ended_at < ? and report_due = 0 and (scheduled_for, id) < (?, ?)
  order by ended_at limit ?;
 
 -- last_of_jobs --
 -- The last of as many jobs as are looked through at once; none if there are fewer.
-select job from job where job > ? order by job limit 1 offset ?;
+select job_key from job where job_key > ? order by job_key limit 1 offset ?;
 
 -- forget_attempts --
 -- With their occurrence its attempts are forgotten.
-delete from attempt where occurrence in (select value from json_each(?));
+delete from attempt where handle in (select value from json_each(?));
 
 -- forget_keys --
 -- A key whose newest use is forgotten with its occurrence.
 delete from request_key
  where id in (select o.id from occurrence o
-               where o.seq in (select value from json_each(?)) and o.cause in ({cause.trigger}, {cause.replay}));
+               where o.handle in (select value from json_each(?)) and o.cause in ({cause.trigger}, {cause.replay}));
 
 -- forget_runs --
 -- With their occurrence its runs are forgotten.
-delete from task_run where occurrence in (select value from json_each(?));
+delete from task_run where handle in (select value from json_each(?));
 
 -- forget_occurrences --
 -- Only what has ended and was reported goes, whatever was asked.
-delete from occurrence where seq in (select value from json_each(?)) and status >= {first_ended} and report_due = 0;
+delete from occurrence where handle in (select value from json_each(?)) and status >= {first_ended} and report_due = 0;

@@ -91,13 +91,13 @@ def _columns(now: int, job: int, defined: Job, run: FiredRun) -> Columns:
     overrides, payload = rows.write_overrides(given)
     own = defined.settings.overridden_by(given)
     ready_at = micros(made.ready_at)
-    is_later = int(run.ended_at is None and run.owner is None and ready_at > now)
+    is_early = int(run.ended_at is None and run.owner is None and ready_at > now)
     return (
         rows.id_bytes(made.id), job, made.version, micros(made.scheduled_for), STATUS_CODE[made.status],
         CAUSE_CODE[made.cause], int(made.late), micros_or_none(made.covers_after), micros(made.covers_through),
         micros(made.line_at), ready_at, micros_or_none(run.started_at), micros_or_none(run.ended_at), run.error,
         overrides, payload, run.reason, now, now, own.priority,
         needs_in(defined.labels, own.queue), run.owner, run.fence, run.number,
-        micros_or_none(run.claimed_at), run.lost, int(run.superseded_by_next), int(run.report_due), is_later,
+        micros_or_none(run.claimed_at), run.lost, int(run.superseded_by_next), int(run.report_due), is_early,
         rows.timeout_or_none(own.execution_timeout), run.token, run.node,
     )  # fmt: skip

@@ -67,15 +67,15 @@ create function everytick.queue_of(needs text) returns text language sql immutab
 
 -- Who a job is. A planner holds this row while it decides, so that verbs on job_state need not wait for it.
 create table everytick.job (
-    seq        integer generated always as identity primary key,
+    job_key    integer generated always as identity primary key,
     id         text not null unique,
     name       text not null unique,
     created_at timestamptz not null
 );
 
 -- One row per version, never changed: together with its own overrides it is the config an occurrence ran with.
-create table everytick.definition (
-    job            integer not null references everytick.job (seq),
+create table everytick.job_version (
+    job_key        integer not null references everytick.job (job_key),
     version        integer not null,
     in_force_after timestamptz,
     kind           text not null constraint kind_valid check (kind in ('task', 'flow')),
@@ -84,61 +84,61 @@ create table everytick.definition (
     reports        boolean not null,
     definition     text not null,
     effective      json not null,
-    changed_by     text not null,
-    updated_at     timestamptz not null,
-    primary key (job, version)
+    edited_by      text not null,
+    edited_at      timestamptz not null,
+    primary key (job_key, version)
 );
 
 -- Where a job stands: narrow, and with room for updates in place. Its public id is here too, so that what is due at
 -- one instant is read in its order. By plan_token a planner that did not hear the
 -- answer knows that its plan was written.
 create table everytick.job_state (
-    job                    integer primary key references everytick.job (seq),
-    id                     text collate "C" not null,
-    needs                  text collate "C" not null,
-    version                integer not null,
-    first_version          integer not null,
-    revision               bigint not null,
-    woken                  bigint not null,
-    watermark              timestamptz not null,
-    wake_at                timestamptz,
-    next_run_at            timestamptz,
-    run_count              bigint not null default 0,
-    last_error             text,
-    last_failure_at        timestamptz,
-    removed_at             timestamptz,
-    removed_by             text not null default '',
-    retire_at              timestamptz,
-    undefined_since        timestamptz,
-    reschedule_made_at     timestamptz,
-    reschedule_to          timestamptz,
-    reschedule_by          text,
-    end_scheduled_for      timestamptz,
-    end_started_at         timestamptz,
-    end_at                 timestamptz,
-    end_id                 uuid,
-    success_scheduled_for  timestamptz,
-    success_started_at     timestamptz,
-    success_at             timestamptz,
-    success_id             uuid,
-    other_scheduled_for    timestamptz,
-    other_started_at       timestamptz,
-    other_at               timestamptz,
-    other_id               uuid,
-    narrowed_at            timestamptz,
-    keep_success           interval,
-    keep_failure           interval,
-    keep_last              integer not null,
-    parked                 text,
-    plan_token             bigint,
-    parked_reason          text
+    job_key                     integer primary key references everytick.job (job_key),
+    id                          text collate "C" not null,
+    needs                       text collate "C" not null,
+    version                     integer not null,
+    oldest_version              integer not null,
+    revision                    bigint not null,
+    woken                       bigint not null,
+    watermark                   timestamptz not null,
+    wake_at                     timestamptz,
+    next_run_at                 timestamptz,
+    run_count                   bigint not null default 0,
+    last_error                  text,
+    last_failure_at             timestamptz,
+    removed_at                  timestamptz,
+    removed_by                  text not null default '',
+    retire_at                   timestamptz,
+    undefined_since             timestamptz,
+    reschedule_made_at          timestamptz,
+    reschedule_for              timestamptz,
+    reschedule_by               text,
+    last_end_scheduled_for      timestamptz,
+    last_end_started_at         timestamptz,
+    last_end_at                 timestamptz,
+    last_end_id                 uuid,
+    last_success_scheduled_for  timestamptz,
+    last_success_started_at     timestamptz,
+    last_success_at             timestamptz,
+    last_success_id             uuid,
+    other_success_scheduled_for timestamptz,
+    other_success_started_at    timestamptz,
+    other_success_at            timestamptz,
+    other_success_id            uuid,
+    narrowed_at                 timestamptz,
+    keep_success                interval,
+    keep_failure                interval,
+    keep_last                   integer not null,
+    parked                      text,
+    plan_token                  bigint,
+    parked_reason               text
 ) with (fillfactor = 70);
 
 -- A paused, disabled or finished job is not in it and costs nothing.
 create index job_state_due on everytick.job_state (needs, wake_at, id) where wake_at is not null;
 
 -- Jobs that a start of their owner has left out: hardly ever any.
-create index job_state_undefined on everytick.job_state (job) where undefined_since is not null;
+create index job_state_undefined on everytick.job_state (job_key) where undefined_since is not null;
 
 -- What makes a job worth another look: appended by endings and by people, so that an ending takes no lock
 -- on its job; a plan folds what it finds here into job_state. An ending says whose it was, and failed_at when an attempt
@@ -146,53 +146,53 @@ create index job_state_undefined on everytick.job_state (job) where undefined_si
 -- wakes nobody and is here for the next plan. Those that wake have the needs of their job, so that what nobody can plan
 -- now is not in the way of other jobs.
 create table everytick.wake (
-    job           integer not null,
-    seq           bigint generated always as identity,
-    at            timestamptz not null,
+    job_key       integer not null,
+    wake_key      bigint generated always as identity,
+    wake_at       timestamptz not null,
     wakes         boolean not null default true,
     needs         text collate "C",
     scheduled_for timestamptz,
     started_at    timestamptz,
     ended_at      timestamptz,
-    well          boolean,
+    is_success    boolean,
     id            uuid,
     error         text,
     failed_at     timestamptz,
-    primary key (job, seq)
+    primary key (job_key, wake_key)
 );
 
-create index wake_due on everytick.wake (needs, at) where wakes;
+create index wake_due on everytick.wake (needs, wake_at) where wakes;
 
 create table everytick.pause (
-    job        integer not null references everytick.job (seq),
-    seq        bigint generated always as identity,
-    since      timestamptz not null,
-    until      timestamptz,
+    job_key    integer not null references everytick.job (job_key),
+    pause_key  bigint generated always as identity,
+    since_at   timestamptz not null,
+    until_at   timestamptz,
     missed     text not null check (missed in ('skip', 'catch_up')),
     reason     text not null,
     paused_by  text not null,
     resumed_by text not null default '',
-    primary key (job, seq)
+    primary key (job_key, pause_key)
 );
 
 create table everytick.adjustment (
-    job         integer not null references everytick.job (seq),
-    at          timestamptz not null,
-    seq         bigint generated always as identity,
-    kind        text not null check (kind in ('skip', 'move', 'amend')),
-    moved_to    timestamptz,
-    reason      text not null,
-    adjusted_by text not null,
-    done        boolean not null,
-    overrides   text,
-    payload     text,
-    primary key (job, at)
+    job_key        integer not null references everytick.job (job_key),
+    instant_at     timestamptz not null,
+    adjustment_key bigint generated always as identity,
+    kind           text not null check (kind in ('skip', 'move', 'amend')),
+    moved_to_at    timestamptz,
+    reason         text not null,
+    adjusted_by    text not null,
+    is_done        boolean not null,
+    overrides      text,
+    payload        text,
+    primary key (job_key, instant_at)
 );
 
 create table everytick.request (
-    job            integer not null references everytick.job (seq),
+    job_key        integer not null references everytick.job (job_key),
     key            text not null,
-    seq            bigint generated always as identity,
+    request_key    bigint generated always as identity,
     cause          smallint not null check (cause between 0 and 5),
     requested_at   timestamptz not null,
     payload        text,
@@ -203,14 +203,14 @@ create table everytick.request (
     scheduled_for  timestamptz,
     covers_after   timestamptz,
     covers_through timestamptz,
-    after_at       timestamptz,
-    through_at     timestamptz,
+    fill_after     timestamptz,
+    fill_through   timestamptz,
     again          boolean not null,
     keeps          text[],
     as_of_now      boolean not null default false,
     nth            integer not null default 1,
     id             uuid not null,
-    primary key (job, cause, key)
+    primary key (job_key, cause, key)
 );
 
 -- By the id of what it asks for it is seen and canceled before a plan has answered it.
@@ -218,29 +218,29 @@ create index request_id on everytick.request (id);
 
 -- How often a key was used that somebody named, for which occurrence and by which call; forgotten with the occurrence.
 create table everytick.request_key (
-    job   integer not null references everytick.job (seq),
-    cause smallint not null,
-    key   text not null,
-    nth   integer not null,
-    call  bigint not null,
-    id    uuid not null,
-    primary key (job, cause, key)
+    job_key integer not null references everytick.job (job_key),
+    cause   smallint not null,
+    key     text not null,
+    nth     integer not null,
+    call    bigint not null,
+    id      uuid not null,
+    primary key (job_key, cause, key)
 );
 
 create index request_key_id on everytick.request_key (id);
 
 -- Neighbouring instants that did not run, all for one reason.
 create table everytick.span (
-    job        integer not null references everytick.job (seq),
-    seq        bigint generated always as identity,
-    status     smallint not null check (status in (15, 16)),
-    why        text not null,
-    detail     text not null,
-    after_at   timestamptz not null,
-    through_at timestamptz not null,
-    version    integer not null,
-    count      integer,
-    primary key (job, seq)
+    job_key      integer not null references everytick.job (job_key),
+    span_key     bigint generated always as identity,
+    status       smallint not null check (status in (15, 16)),
+    why          text not null,
+    detail       text not null,
+    span_after   timestamptz not null,
+    span_through timestamptz not null,
+    version      integer not null,
+    count        integer,
+    primary key (job_key, span_key)
 );
 
 -- -------------------------------------------------------------------------------------- occurrences
@@ -254,21 +254,21 @@ create table everytick.span (
 -- Of a disabled job `early` is null for what waits for a node: it stands in neither index until the job is enabled.
 -- There is room for the steps of an occurrence beside it: one that changes nothing an index knows is written in place.
 create table everytick.occurrence (
-    seq                bigint generated always as identity primary key,
+    handle             bigint generated always as identity primary key,
     id                 uuid not null unique,
-    job                integer not null,
+    job_key            integer not null,
     version            integer not null,
     scheduled_for      timestamptz not null,
     status             smallint not null check (status between 0 and 3 or status between 10 and 17),
     cause              smallint not null check (cause between 0 and 5),
     priority           integer not null,
     fence              integer not null default 0,
-    number             integer not null default 0,
+    step_number        integer not null default 0,
     lost               integer not null default 0,
     late               boolean not null,
     superseded_by_next boolean not null default false,
     awaited            boolean not null default false,
-    early              boolean default false,
+    is_early           boolean default false,
     found              smallint not null default 0,
     claim_token        bigint not null default 0,
     line_at            timestamptz not null,
@@ -283,7 +283,7 @@ create table everytick.occurrence (
     needs              text collate "C" not null,
     owner              text,
     node               text,
-    cancel             text,
+    cancel_reason      text,
     error              text,
     reason             text,
     overrides          text,
@@ -294,44 +294,44 @@ create table everytick.occurrence (
 ) with (fillfactor = 70);
 
 create index occurrence_ready on everytick.occurrence (needs, priority desc, line_at, id)
-    where not early and (status = 0 or (status = 3 and owner is null));
+    where not is_early and (status = 0 or (status = 3 and owner is null));
 create index occurrence_early on everytick.occurrence (needs, ready_at)
-    where early and (status = 0 or (status = 3 and owner is null));
-create index occurrence_active on everytick.occurrence (job, line_at) where status < 10;
-create index occurrence_history on everytick.occurrence (job, scheduled_for, id) where status >= 10;
+    where is_early and (status = 0 or (status = 3 and owner is null));
+create index occurrence_active on everytick.occurrence (job_key, line_at) where status < 10;
+create index occurrence_history on everytick.occurrence (job_key, scheduled_for, id) where status >= 10;
 create index occurrence_newest on everytick.occurrence (scheduled_for, id) where status >= 10;
 
 -- Who still waits for the report of an ended occurrence. A table of its own: a delivery takes a narrow row away and
 -- leaves the occurrence, with all its indexes, alone.
 create table everytick.report (
-    needs      text collate "C" not null,
-    ended_at   timestamptz not null,
-    occurrence bigint not null,
-    primary key (needs, ended_at, occurrence)
+    needs    text collate "C" not null,
+    ended_at timestamptz not null,
+    handle   bigint not null,
+    primary key (needs, ended_at, handle)
 );
 
 create table everytick.task_run (
-    occurrence         bigint not null,
-    task               text not null,
-    status             smallint not null check (status between 0 and 6),
-    attempts           integer not null,
-    retries            integer not null,
-    last               smallint,
-    out_of_time        boolean not null,
-    resume_at          timestamptz,
-    started_at         timestamptz,
-    attempt_started_at timestamptz,
-    ended_at           timestamptz,
-    error              text,
-    because_of         text,
-    result             text,
-    waits              bigint[],
-    primary key (occurrence, task)
+    handle              bigint not null,
+    task                text not null,
+    status              smallint not null check (status between 0 and 6),
+    attempts            integer not null,
+    retries             integer not null,
+    last_attempt_status smallint,
+    out_of_time         boolean not null,
+    resume_at           timestamptz,
+    started_at          timestamptz,
+    attempt_started_at  timestamptz,
+    ended_at            timestamptz,
+    error               text,
+    because_of          text,
+    result              text,
+    waits               bigint[],
+    primary key (handle, task)
 );
 
 -- Progress and log are told while it runs and are for people: no decision looks at them.
 create table everytick.attempt (
-    occurrence     bigint not null,
+    handle         bigint not null,
     task           text not null,
     number         integer not null,
     status         smallint not null check (status between 0 and 6),
@@ -344,7 +344,7 @@ create table everytick.attempt (
     log_node       text,
     log_path       text,
     node           text,
-    primary key (occurrence, task, number)
+    primary key (handle, task, number)
 );
 
 -- One write per node and beat, in place. Beats count signs of life: whether a node is silent is judged by those who watch
@@ -367,40 +367,40 @@ create table everytick.name_set (
 
 -- A job with the facts that no plan has folded in yet.
 create view everytick.job_standing as
-select j.seq as job, j.id, j.name, j.created_at, s.needs, s.version, s.first_version, s.revision, s.watermark,
-       s.removed_at, s.removed_by, s.retire_at, s.reschedule_made_at, s.reschedule_to, s.reschedule_by, s.narrowed_at,
+select j.job_key, j.id, j.name, j.created_at, s.needs, s.version, s.oldest_version, s.revision, s.watermark,
+       s.removed_at, s.removed_by, s.retire_at, s.reschedule_made_at, s.reschedule_for, s.reschedule_by, s.narrowed_at,
        coalesce(s.parked, s.parked_reason) as parked_reason,
        s.woken + w.facts as woken,
-       coalesce(w.at, s.wake_at) as wake_at, s.next_run_at,
+       coalesce(w.wake_at, s.wake_at) as wake_at, s.next_run_at,
        s.run_count + w.runs as run_count, coalesce(w.error, s.last_error) as last_error,
        greatest(s.last_failure_at, w.failed_at) as last_failure_at,
-       coalesce(e.scheduled_for, s.end_scheduled_for) as end_scheduled_for,
-       case when e.ended_at is null then s.end_started_at else e.started_at end as end_started_at,
-       coalesce(e.ended_at, s.end_at) as end_at,
-       coalesce(e.id, s.end_id) as end_id,
-       coalesce(g.scheduled_for, s.success_scheduled_for) as success_scheduled_for,
-       case when g.ended_at is null then s.success_started_at else g.started_at end as success_started_at,
-       coalesce(g.ended_at, s.success_at) as success_at,
-       coalesce(g.id, s.success_id) as success_id,
-       case when g.ended_at is null then s.other_scheduled_for
-            else coalesce(b.scheduled_for, s.success_scheduled_for) end as other_scheduled_for,
-       case when g.ended_at is null then s.other_started_at
-            when b.ended_at is null then s.success_started_at else b.started_at end as other_started_at,
-       case when g.ended_at is null then s.other_at else coalesce(b.ended_at, s.success_at) end as other_at,
-       case when g.ended_at is null then s.other_id else coalesce(b.id, s.success_id) end as other_id
+       coalesce(e.scheduled_for, s.last_end_scheduled_for) as last_end_scheduled_for,
+       case when e.ended_at is null then s.last_end_started_at else e.started_at end as last_end_started_at,
+       coalesce(e.ended_at, s.last_end_at) as last_end_at,
+       coalesce(e.id, s.last_end_id) as last_end_id,
+       coalesce(g.scheduled_for, s.last_success_scheduled_for) as last_success_scheduled_for,
+       case when g.ended_at is null then s.last_success_started_at else g.started_at end as last_success_started_at,
+       coalesce(g.ended_at, s.last_success_at) as last_success_at,
+       coalesce(g.id, s.last_success_id) as last_success_id,
+       case when g.ended_at is null then s.other_success_scheduled_for
+            else coalesce(b.scheduled_for, s.last_success_scheduled_for) end as other_success_scheduled_for,
+       case when g.ended_at is null then s.other_success_started_at
+            when b.ended_at is null then s.last_success_started_at else b.started_at end as other_success_started_at,
+       case when g.ended_at is null then s.other_success_at else coalesce(b.ended_at, s.last_success_at) end as other_success_at,
+       case when g.ended_at is null then s.other_success_id else coalesce(b.id, s.last_success_id) end as other_success_id
   from everytick.job j
-  join everytick.job_state s on s.job = j.seq
-  cross join lateral (select count(*) filter (where wakes) as facts, max(at) filter (where wakes) as at,
+  join everytick.job_state s on s.job_key = j.job_key
+  cross join lateral (select count(*) filter (where wakes) as facts, max(wake_at) filter (where wakes) as wake_at,
                              count(*) filter (where ended_at is not null and started_at is not null) as runs,
-                             (array_agg(error order by seq desc) filter (where error is not null))[1] as error,
+                             (array_agg(error order by wake_key desc) filter (where error is not null))[1] as error,
                              max(failed_at) as failed_at
-                        from everytick.wake where job = j.seq) w
-  left join lateral (select * from everytick.wake where job = j.seq and ended_at is not null
-                      order by seq desc limit 1) e on true
-  left join lateral (select * from everytick.wake where job = j.seq and well
-                      order by seq desc limit 1) g on true
-  left join lateral (select * from everytick.wake where job = j.seq and well and g.seq is not null
-                      order by seq desc offset 1 limit 1) b on true;
+                        from everytick.wake where job_key = j.job_key) w
+  left join lateral (select * from everytick.wake where job_key = j.job_key and ended_at is not null
+                      order by wake_key desc limit 1) e on true
+  left join lateral (select * from everytick.wake where job_key = j.job_key and is_success
+                      order by wake_key desc limit 1) g on true
+  left join lateral (select * from everytick.wake where job_key = j.job_key and is_success and g.wake_key is not null
+                      order by wake_key desc offset 1 limit 1) b on true;
 
 -- The views have the same names and columns as in SQLite.
 
@@ -408,20 +408,20 @@ select j.seq as job, j.id, j.name, j.created_at, s.needs, s.version, s.first_ver
 -- empty.
 create view everytick.jobs as
 select v.id, v.name, d.kind, d.schedule, d.enabled and v.removed_at is null as enabled,
-       p.seq is not null as paused, p.since as paused_since, p.until as paused_until, v.version, v.revision,
-       case when d.enabled and v.removed_at is null and (p.seq is null or p.until is not null)
+       p.pause_key is not null as paused, p.since_at as paused_since, p.until_at as paused_until, v.version, v.revision,
+       case when d.enabled and v.removed_at is null and (p.pause_key is null or p.until_at is not null)
             then v.next_run_at end as next_run,
-       v.end_started_at as last_run, v.end_at as last_end, v.success_at as last_success,
+       v.last_end_started_at as last_run, v.last_end_at as last_end, v.last_success_at as last_success,
        v.last_failure_at as last_failure,
        v.run_count, v.last_error,
-       (select max(o.created_at) from everytick.occurrence o where o.job = v.job and o.status not in (15, 16))
+       (select max(o.created_at) from everytick.occurrence o where o.job_key = v.job_key and o.status not in (15, 16))
            as last_enqueued,
-       v.watermark, v.removed_at, v.parked_reason, v.created_at, d.updated_at
+       v.watermark, v.removed_at, v.parked_reason, v.created_at, d.edited_at as updated_at
   from everytick.job_standing v
-  join everytick.definition d on d.job = v.job and d.version = v.version
+  join everytick.job_version d on d.job_key = v.job_key and d.version = v.version
   left join lateral (select p.* from everytick.pause p
-                      where p.job = v.job and (p.until is null or p.until > everytick.everytick_now())
-                      order by p.seq limit 1) p on true;
+                      where p.job_key = v.job_key and (p.until_at is null or p.until_at > everytick.everytick_now())
+                      order by p.pause_key limit 1) p on true;
 
 create view everytick.occurrences as
 select 'occ_' || o.id as id, j.id as job_id, j.name as job, o.version, o.scheduled_for,
@@ -429,10 +429,10 @@ select 'occ_' || o.id as id, j.id as job_id, j.name as job, o.version, o.schedul
        everytick.queue_of(o.needs) as queue, o.owner, o.node, o.fence, o.ready_at, o.started_at, o.deadline_at,
        o.ended_at, o.covers_after, o.covers_through, o.error, o.reason, o.payload, o.overrides, o.replay_of,
        exists (select from everytick.report r where r.needs = o.needs and r.ended_at = o.ended_at
-                                                and r.occurrence = o.seq) as report_due,
+                                                and r.handle = o.handle) as report_due,
        o.created_at, o.updated_at
   from everytick.occurrence o
-  join everytick.job j on j.seq = o.job
+  join everytick.job j on j.job_key = o.job_key
   join everytick.occurrence_status z on z.code = o.status
   join everytick.cause c on c.code = o.cause;
 
@@ -442,10 +442,10 @@ select 'occ_' || o.id as occurrence_id, j.name as job, r.task, z.name as status,
        r.attempts, r.retries, r.started_at, r.ended_at, r.resume_at, r.error, r.because_of, r.result, o.created_at,
        greatest(o.created_at, r.started_at, r.ended_at,
                 (select max(coalesce(a.ended_at, a.started_at)) from everytick.attempt a
-                  where a.occurrence = r.occurrence and a.task = r.task)) as updated_at
+                  where a.handle = r.handle and a.task = r.task)) as updated_at
   from everytick.task_run r
-  join everytick.occurrence o on o.seq = r.occurrence
-  join everytick.job j on j.seq = o.job
+  join everytick.occurrence o on o.handle = r.handle
+  join everytick.job j on j.job_key = o.job_key
   join everytick.run_status z on z.code = r.status;
 
 -- An attempt after the first is there from the end of the one before it.
@@ -455,16 +455,16 @@ select 'occ_' || o.id as occurrence_id, j.name as job, a.task, a.number,
        a.progress_done, a.progress_total, a.progress_text, a.log_node, a.log_path,
        coalesce(b.ended_at, a.started_at) as created_at
   from everytick.attempt a
-  join everytick.occurrence o on o.seq = a.occurrence
-  join everytick.job j on j.seq = o.job
+  join everytick.occurrence o on o.handle = a.handle
+  join everytick.job j on j.job_key = o.job_key
   join everytick.attempt_status z on z.code = a.status
-  left join everytick.attempt b on b.occurrence = a.occurrence and b.task = a.task and b.number = a.number - 1;
+  left join everytick.attempt b on b.handle = a.handle and b.task = a.task and b.number = a.number - 1;
 
 create view everytick.skipped_spans as
 select j.id as job_id, j.name as job, z.name as status, s.why, s.detail,
-       s.after_at as span_after, s.through_at as span_through, s.version, s.count
+       s.span_after as span_after, s.span_through as span_through, s.version, s.count
   from everytick.span s
-  join everytick.job j on j.seq = s.job
+  join everytick.job j on j.job_key = s.job_key
   join everytick.occurrence_status z on z.code = s.status;
 
 -- The config an occurrence runs with, whole; who set what in its version; and what it sets itself.
@@ -477,8 +477,8 @@ select 'occ_' || o.id as occurrence_id, j.name as job, o.version,
           left join json_each(coalesce(o.overrides, '{}')::json) f on f.key = e.key) as config,
        d.effective, coalesce(o.overrides, '{}')::json as own_overrides, o.payload::json as own_payload
   from everytick.occurrence o
-  join everytick.job j on j.seq = o.job
-  join everytick.definition d on d.job = o.job and d.version = o.version;
+  join everytick.job j on j.job_key = o.job_key
+  join everytick.job_version d on d.job_key = o.job_key and d.version = o.version;
 
 create view everytick.nodes as
 select n.id, n.beat_at, n.beats,
@@ -497,7 +497,7 @@ create trigger jobs_are_defined instead of insert on everytick.jobs for each row
     execute function everytick.refuse('a job is defined in code, in a file or with everytick apply, not by an insert');
 create trigger jobs_are_removed instead of delete on everytick.jobs for each row
     execute function everytick.refuse('a job is removed with everytick remove, not by a delete');
-create trigger a_version_never_changes before update of kind, schedule, enabled on everytick.definition for each row
+create trigger a_version_never_changes before update of kind, schedule, enabled on everytick.job_version for each row
     execute function everytick.refuse('a version never changes: write enabled through the view jobs');
 
 -- A JSON object with one key set, as everytick writes a definition: keys in order, no blanks.
@@ -520,73 +520,73 @@ begin
     if old.removed_at is not null then
         raise exception 'the job is removed: define it again first';
     end if;
-    select s.* into held from everytick.job j join everytick.job_state s on s.job = j.seq
+    select s.* into held from everytick.job j join everytick.job_state s on s.job_key = j.job_key
      where j.id = old.id for no key update of s;
     moment := everytick.everytick_now();
     if held.revision <> old.revision then
         raise exception 'somebody else changed the job at the same moment: try again';
     end if;
     if new.enabled <> old.enabled then
-        if held.version - held.first_version + 1 >= 15 + new.enabled::int then
+        if held.version - held.oldest_version + 1 >= 15 + new.enabled::int then
             raise exception
                 'too many versions of the job wait to be decided: try again once a node has looked at it';
         end if;
-        insert into everytick.definition (job, version, in_force_after, kind, schedule, enabled, reports, definition,
-                                          effective, changed_by, updated_at)
-        select d.job, d.version + 1, moment, d.kind, d.schedule, new.enabled, d.reports,
+        insert into everytick.job_version (job_key, version, in_force_after, kind, schedule, enabled, reports, definition,
+                                          effective, edited_by, edited_at)
+        select d.job_key, d.version + 1, moment, d.kind, d.schedule, new.enabled, d.reports,
                everytick.with_key(d.definition::json, 'policies', everytick.with_key(
                    d.definition::json -> 'policies', 'enabled', new.enabled::text)),
                everytick.with_key(d.effective, 'enabled',
                    json_build_object('origin', 'job', 'value', new.enabled)::text)::json, 'sql', moment
-          from everytick.definition d where d.job = held.job and d.version = held.version;
+          from everytick.job_version d where d.job_key = held.job_key and d.version = held.version;
         update everytick.job_state
-           set version = version + 1, first_version = case when parked is null then first_version else version + 1 end,
+           set version = version + 1, oldest_version = case when parked is null then oldest_version else version + 1 end,
                revision = revision + 1, retire_at = null, undefined_since = null, parked = null,
                next_run_at = case when next_run_at > moment then next_run_at end
-         where job = held.job;
+         where job_key = held.job_key;
         update everytick.occurrence o set version = held.version + 1
-         where o.seq = any(array(
-               select a.seq from everytick.occurrence a
-                where a.job = held.job and a.status < 2
-                  and not exists (select from everytick.task_run r where r.occurrence = a.seq)
-                order by a.seq for no key update));
+         where o.handle = any(array(
+               select a.handle from everytick.occurrence a
+                where a.job_key = held.job_key and a.status < 2
+                  and not exists (select from everytick.task_run r where r.handle = a.handle)
+                order by a.handle for no key update));
         update everytick.occurrence o
            set status = case when o.status = 0 and not new.enabled then 1 else o.status end,
-               early = case when new.enabled then coalesce(o.ready_at > moment, false)
-                            when o.status = 0 then o.early end,
+               is_early = case when new.enabled then coalesce(o.ready_at > moment, false)
+                            when o.status = 0 then o.is_early end,
                updated_at = case when o.status = 0 and not new.enabled then moment else o.updated_at end
-         where o.seq = any(array(
-               select a.seq from everytick.occurrence a
-                where a.job = held.job and a.status < 10
-                  and case when new.enabled then a.early is null
+         where o.handle = any(array(
+               select a.handle from everytick.occurrence a
+                where a.job_key = held.job_key and a.status < 10
+                  and case when new.enabled then a.is_early is null
                            else a.status = 0 or (a.status = 3 and a.owner is null) end
-                order by a.seq for no key update))
+                order by a.handle for no key update))
            and (new.enabled or o.status = 0 or (o.status = 3 and o.owner is null));
     end if;
     if new.paused and not old.paused then
-        insert into everytick.pause (job, since, missed, reason, paused_by)
-        values (held.job, moment, 'skip', '', 'sql');
+        insert into everytick.pause (job_key, since_at, missed, reason, paused_by)
+        values (held.job_key, moment, 'skip', '', 'sql');
         update everytick.occurrence o set status = 1, updated_at = moment
-         where o.seq = any(array(
-               select a.seq from everytick.occurrence a
-                where a.job = held.job and a.status < 10 and a.status = 0 and a.cause = 0
-                order by a.seq for no key update))
+         where o.handle = any(array(
+               select a.handle from everytick.occurrence a
+                where a.job_key = held.job_key and a.status < 10 and a.status = 0 and a.cause = 0
+                order by a.handle for no key update))
            and o.status = 0;
     elsif old.paused and not new.paused then
-        update everytick.pause p set until = moment, resumed_by = 'sql'
-         where p.job = held.job and p.seq = (
-               select h.seq from everytick.pause h
-                where h.job = held.job and (h.until is null or h.until > moment) order by h.seq limit 1);
+        update everytick.pause p set until_at = moment, resumed_by = 'sql'
+         where p.job_key = held.job_key and p.pause_key = (
+               select h.pause_key from everytick.pause h
+                where h.job_key = held.job_key and (h.until_at is null or h.until_at > moment) order by h.pause_key limit 1);
     end if;
     if new.paused <> old.paused then
         update everytick.job_state
            set revision = revision + 1,
                next_run_at = case when next_run_at > moment and old.paused_until is null then next_run_at end
-         where job = held.job;
+         where job_key = held.job_key;
     end if;
     if new.paused <> old.paused or new.enabled <> old.enabled then
-        insert into everytick.wake (job, at, needs)
-        select s.job, moment, s.needs from everytick.job_state s where s.job = held.job;
+        insert into everytick.wake (job_key, wake_at, needs)
+        select s.job_key, moment, s.needs from everytick.job_state s where s.job_key = held.job_key;
         perform everytick.ring();
     end if;
     return new;

@@ -27,7 +27,7 @@ create table needs (text text primary key) strict, without rowid;
 
 -- Who a job is: written by people, seldom.
 create table job (
-  job integer primary key autoincrement,
+  job_key integer primary key autoincrement,
   id text not null unique,
   name text not null unique,
   keep_success integer,
@@ -40,7 +40,7 @@ create table job (
 
 -- One row per version, never changed: an occurrence names the one it runs under.
 create table job_version (
-  job integer not null references job,
+  job_key integer not null references job,
   version integer not null,
   kind text not null constraint kind_valid check (kind in ('task', 'flow')),
   schedule text not null,
@@ -49,18 +49,18 @@ create table job_version (
   effective text not null,
   reports integer not null check (reports in (0, 1)),
   in_force_after integer,
-  made_at integer not null,
+  edited_at integer not null,
   edited_by text not null,
-  primary key (job, version)
+  primary key (job_key, version)
 ) strict, without rowid;
 
 -- Where a job's planning stands: narrow, written by every plan and every end.
 create table job_state (
-  job integer primary key references job,
+  job_key integer primary key references job,
   id text not null unique,
   needs text not null,
   version integer not null,
-  oldest_edition integer not null,
+  oldest_version integer not null,
   revision integer not null,
   woken integer not null,
   watermark integer not null,
@@ -71,18 +71,18 @@ create table job_state (
   last_failure_at integer,
   retire_at integer,
   undefined_since integer,
-  rescheduled_at integer,
-  rescheduled_for integer,
-  rescheduled_by text,
-  last_end_for integer,
+  reschedule_made_at integer,
+  reschedule_for integer,
+  reschedule_by text,
+  last_end_scheduled_for integer,
   last_end_started_at integer,
   last_end_at integer,
   last_end_id blob,
-  last_success_for integer,
+  last_success_scheduled_for integer,
   last_success_started_at integer,
   last_success_at integer,
   last_success_id blob,
-  other_success_for integer,
+  other_success_scheduled_for integer,
   other_success_started_at integer,
   other_success_at integer,
   other_success_id blob,
@@ -96,16 +96,16 @@ create index job_undefined on job_state (undefined_since) where undefined_since 
 
 -- A definition that a node could not read: it waits here to be seen, and harms no other job.
 create table parked_definition (
-  job integer not null references job,
+  job_key integer not null references job,
   version integer not null,
   reason text not null,
   parked_at integer not null,
-  primary key (job, version)
+  primary key (job_key, version)
 ) strict, without rowid;
 
 create table pause (
-  seq integer primary key autoincrement,
-  job integer not null references job,
+  pause_key integer primary key autoincrement,
+  job_key integer not null references job,
   since_at integer not null,
   until_at integer,
   missed text not null check (missed in ('skip', 'catch_up')),
@@ -113,25 +113,25 @@ create table pause (
   paused_by text not null,
   resumed_by text not null default ''
 ) strict;
-create index pause_job on pause (job);
+create index pause_job on pause (job_key);
 
 create table adjustment (
-  seq integer primary key autoincrement,
-  job integer not null references job,
+  adjustment_key integer primary key autoincrement,
+  job_key integer not null references job,
   instant_at integer not null,
   kind text not null check (kind in ('skip', 'move', 'amend')),
   moved_to_at integer,
   reason text not null,
   adjusted_by text not null,
-  done integer not null,
+  is_done integer not null,
   overrides text,
   payload text,
-  unique (job, instant_at)
+  unique (job_key, instant_at)
 ) strict;
 
 create table request (
-  seq integer primary key autoincrement,
-  job integer not null references job,
+  request_key integer primary key autoincrement,
+  job_key integer not null references job,
   key text not null,
   cause integer not null check (cause between 0 and 5),
   requested_at integer not null,
@@ -150,44 +150,44 @@ create table request (
   as_of_now integer not null,
   nth integer not null,
   id blob not null,
-  unique (job, cause, key)
+  unique (job_key, cause, key)
 ) strict;
 -- By the id of what it asks for it is seen and canceled before a plan has answered it.
 create index request_id on request (id);
 
 -- How often a key was used that somebody named, for which occurrence and by which call; forgotten with the occurrence.
 create table request_key (
-  job integer not null references job,
+  job_key integer not null references job,
   cause integer not null references cause,
   key text not null,
   nth integer not null,
   call integer not null,
   id blob not null,
-  primary key (job, cause, key)
+  primary key (job_key, cause, key)
 ) strict, without rowid;
 create index request_key_id on request_key (id);
 
 -- Instants that did not run, all of one reason; covers_through is the last of them.
 create table span (
-  seq integer primary key autoincrement,
-  job integer not null references job,
+  span_key integer primary key autoincrement,
+  job_key integer not null references job,
   version integer not null,
   status integer not null check (status in (15, 16)),
   why text not null,
   detail text not null,
-  covers_after integer not null,
-  covers_through integer not null,
+  span_after integer not null,
+  span_through integer not null,
   count integer
 ) strict;
-create index span_job on span (job, covers_through);
+create index span_job on span (job_key, span_through);
 
 -- seq is the handle that owners write by: autoincrement, since a zombie's handle must never name another row. A file
 -- that was restored from a copy hands the same ones out again: so each claim draws a token, which its owner names too.
 -- owner is the node that holds it now, node the last one that ran it; found is the status that the last claim found.
 create table occurrence (
-  seq integer primary key autoincrement,
+  handle integer primary key autoincrement,
   id blob not null unique,
-  job integer not null references job,
+  job_key integer not null references job,
   version integer not null,
   scheduled_for integer not null,
   status integer not null check (status between 0 and 3 or status between 10 and 17),
@@ -213,43 +213,43 @@ create table occurrence (
   updated_at integer not null,
   priority integer not null,
   needs text not null,
-  number integer not null default 0,
+  step_number integer not null default 0,
   claimed_at integer,
   lost integer not null default 0,
-  cancel text,
+  cancel_reason text,
   superseded_by_next integer not null default 0,
   report_due integer not null default 0,
-  later integer not null default 0,
+  is_early integer default 0,
   awaited integer not null default 0,
   execution_timeout integer,
   deadline_at integer generated always as (started_at + execution_timeout) virtual,
   check ((status < 10) = (ended_at is null))
 ) strict;
--- later = 1: ready_at was still to come when the row was written. Such a row stands apart until its time has come,
+-- is_early = 1: ready_at was still to come when the row was written. Such a row stands apart until its time has come,
 -- so that thousands of parked retries are not walked past to find what is ready.
--- later = 2: its job is disabled. Such a row stands in neither index and waits until the job is enabled.
+-- is_early is null: its job is disabled. Such a row stands in neither index and waits until the job is enabled.
 create index occurrence_ready on occurrence (needs, priority desc, line_at, id)
-  where later = 0 and (status = 0 or (status = 3 and owner is null));
-create index occurrence_later on occurrence (needs, ready_at) where later = 1;
+  where is_early = 0 and (status = 0 or (status = 3 and owner is null));
+create index occurrence_early on occurrence (needs, ready_at) where is_early = 1;
 -- Active is what has no end. Its index says so by ended_at, which a claim does not touch, though it changes the status.
-create index occurrence_active on occurrence (job, line_at, id) where ended_at is null;
+create index occurrence_active on occurrence (job_key, line_at, id) where ended_at is null;
 create index occurrence_held on occurrence (owner) where owner is not null;
 -- What may be out of time while a node holds it; the deadline is that of the version it was first claimed under.
 create index occurrence_deadline on occurrence (deadline_at) where owner is not null and execution_timeout is not null;
-create index occurrence_of_job on occurrence (job, scheduled_for, id);
+create index occurrence_of_job on occurrence (job_key, scheduled_for, id);
 create index occurrence_by_time on occurrence (scheduled_for, id);
 -- What ended well is kept for another time than what did not; each can then be found by its age alone.
-create index occurrence_ended on occurrence (job, status, ended_at) where ended_at is not null;
+create index occurrence_ended on occurrence (job_key, status, ended_at) where ended_at is not null;
 create index occurrence_report on occurrence (needs, ended_at, id) where report_due = 1;
 
 create table task_run (
-  occurrence integer not null references occurrence,
+  handle integer not null references occurrence,
   task text not null,
   place integer not null,
   status integer not null check (status between 0 and 6),
   attempts integer not null,
   retries integer not null,
-  last integer check (last between 0 and 6),
+  last_attempt_status integer check (last_attempt_status between 0 and 6),
   resume_at integer,
   started_at integer,
   attempt_started_at integer,
@@ -259,11 +259,11 @@ create table task_run (
   waits text,
   because_of text,
   out_of_time integer not null,
-  primary key (occurrence, task)
+  primary key (handle, task)
 ) strict, without rowid;
 
 create table attempt (
-  occurrence integer not null references occurrence,
+  handle integer not null references occurrence,
   task text not null,
   number integer not null,
   place integer not null,
@@ -277,7 +277,7 @@ create table attempt (
   log_node text,
   log_path text,
   node text,
-  primary key (occurrence, task, number)
+  primary key (handle, task, number)
 ) strict, without rowid;
 
 -- beats counts signs of life: whether a node is silent is judged by those who watch this number, on their own clocks.
@@ -298,11 +298,11 @@ create table name_set (
 
 -- An occurrence as the code reads it, with its job's public id.
 create view occurrence_record as
-select o.seq, o.id, j.id as job_id, o.version, o.scheduled_for, o.status, o.cause, o.late, o.covers_after,
+select o.handle, o.id, j.id as job_id, o.version, o.scheduled_for, o.status, o.cause, o.late, o.covers_after,
        o.covers_through, o.line_at, o.ready_at, o.owner, o.fence, o.started_at, o.ended_at, o.error, o.overrides,
-       o.payload, o.replay_of, o.reason, o.created_at, o.updated_at, o.number, o.claimed_at, o.lost, o.cancel, o.job,
+       o.payload, o.replay_of, o.reason, o.created_at, o.updated_at, o.step_number, o.claimed_at, o.lost, o.cancel_reason, o.job_key,
        o.node
-  from occurrence o join job j on j.job = o.job;
+  from occurrence o join job j on j.job_key = o.job_key;
 
 -- ------------------------------------------------------------------------------------------------ for people
 --
@@ -310,10 +310,10 @@ select o.seq, o.id, j.id as job_id, o.version, o.scheduled_for, o.status, o.caus
 
 create view jobs as
 select j.id, j.name, v.kind, v.schedule, v.enabled and j.removed_at is null as enabled,
-       p.seq is not null as paused, «utc p.since_at» as paused_since,
+       p.pause_key is not null as paused, «utc p.since_at» as paused_since,
        «utc p.until_at» as paused_until,
        s.version, s.revision,
-       case when v.enabled and j.removed_at is null and (p.seq is null or p.until_at is not null)
+       case when v.enabled and j.removed_at is null and (p.pause_key is null or p.until_at is not null)
             then «utc s.next_run_at» end as next_run,
        «utc s.last_end_started_at» as last_run,
        «utc s.last_end_at» as last_end,
@@ -321,17 +321,17 @@ select j.id, j.name, v.kind, v.schedule, v.enabled and j.removed_at is null as e
        «utc s.last_failure_at» as last_failure,
        s.run_count, s.last_error,
        (select «utc max(o.created_at)»
-          from occurrence o where o.job = j.job and o.status not in (15, 16)) as last_enqueued,
+          from occurrence o where o.job_key = j.job_key and o.status not in (15, 16)) as last_enqueued,
        «utc s.watermark» as watermark,
        «utc j.removed_at» as removed_at,
-       coalesce((select group_concat(d.reason, '; ') from parked_definition d where d.job = j.job),
+       coalesce((select group_concat(d.reason, '; ') from parked_definition d where d.job_key = j.job_key),
                 s.parked_reason) as parked_reason,
        «utc j.created_at» as created_at,
-       «utc v.made_at» as updated_at
-  from job j join job_state s on s.job = j.job
-  join job_version v on v.job = s.job and v.version = s.version
-  left join pause p on p.seq = (select min(h.seq) from pause h
-                                 where h.job = j.job and (h.until_at is null or h.until_at > «now»));
+       «utc v.edited_at» as updated_at
+  from job j join job_state s on s.job_key = j.job_key
+  join job_version v on v.job_key = s.job_key and v.version = s.version
+  left join pause p on p.pause_key = (select min(h.pause_key) from pause h
+                                 where h.job_key = j.job_key and (h.until_at is null or h.until_at > «now»));
 
 create view occurrences as
 select 'occ_' || lower(substr(hex(o.id), 1, 8) || '-' || substr(hex(o.id), 9, 4) || '-' || substr(hex(o.id), 13, 4)
@@ -351,7 +351,7 @@ select 'occ_' || lower(substr(hex(o.id), 1, 8) || '-' || substr(hex(o.id), 9, 4)
        o.error, o.reason, o.payload, o.overrides, o.replay_of, o.report_due,
        «utc o.created_at» as created_at,
        «utc o.updated_at» as updated_at
-  from occurrence o join job j on j.job = o.job
+  from occurrence o join job j on j.job_key = o.job_key
   join occurrence_status s on s.code = o.status join cause c on c.code = o.cause;
 
 -- A run is there from its occurrence on; it changed last when it began an attempt or ended.
@@ -367,9 +367,9 @@ select 'occ_' || lower(substr(hex(o.id), 1, 8) || '-' || substr(hex(o.id), 9, 4)
        «utc r.changed_at» as updated_at
   from (select r.*, max(n.created_at, coalesce(r.started_at, 0), coalesce(r.ended_at, 0),
                         (select coalesce(max(coalesce(a.ended_at, a.started_at)), 0) from attempt a
-                          where a.occurrence = r.occurrence and a.task = r.task)) as changed_at
-          from task_run r join occurrence n on n.seq = r.occurrence) r
-  join occurrence o on o.seq = r.occurrence join job j on j.job = o.job
+                          where a.handle = r.handle and a.task = r.task)) as changed_at
+          from task_run r join occurrence n on n.handle = r.handle) r
+  join occurrence o on o.handle = r.handle join job j on j.job_key = o.job_key
   join run_status s on s.code = r.status;
 
 -- An attempt after the first is there from the end of the one before it.
@@ -381,16 +381,16 @@ select 'occ_' || lower(substr(hex(o.id), 1, 8) || '-' || substr(hex(o.id), 9, 4)
        «utc a.ended_at» as ended_at,
        a.error, a.node, a.progress_done, a.progress_total, a.progress_text, a.log_node, a.log_path,
        «utc coalesce(b.ended_at, a.started_at)» as created_at
-  from attempt a join occurrence o on o.seq = a.occurrence join job j on j.job = o.job
+  from attempt a join occurrence o on o.handle = a.handle join job j on j.job_key = o.job_key
   join attempt_status s on s.code = a.status
-  left join attempt b on b.occurrence = a.occurrence and b.task = a.task and b.number = a.number - 1;
+  left join attempt b on b.handle = a.handle and b.task = a.task and b.number = a.number - 1;
 
 create view skipped_spans as
 select j.id as job_id, j.name as job, s.name as status, p.why, p.detail,
-       «utc p.covers_after» as span_after,
-       «utc p.covers_through» as span_through,
+       «utc p.span_after» as span_after,
+       «utc p.span_through» as span_through,
        p.version, p.count
-  from span p join job j on j.job = p.job join occurrence_status s on s.code = p.status;
+  from span p join job j on j.job_key = p.job_key join occurrence_status s on s.code = p.status;
 
 -- The config an occurrence runs with, whole; who set what in its version; and what it sets itself.
 create view effective_config as
@@ -407,8 +407,8 @@ select 'occ_' || lower(substr(hex(o.id), 1, 8) || '-' || substr(hex(o.id), 9, 4)
        v.effective, coalesce(o.overrides, '{}') as own_overrides, o.payload as own_payload
   from (select *, iif(payload is null, coalesce(overrides, '{}'),
                       json_set(coalesce(overrides, '{}'), '$.payload', json(payload))) as own from occurrence) o
-  join job j on j.job = o.job
-  join job_version v on v.job = o.job and v.version = o.version;
+  join job j on j.job_key = o.job_key
+  join job_version v on v.job_key = o.job_key and v.version = o.version;
 
 create view nodes as
 select n.id, «utc n.beat_at» as beat_at, n.beats,
@@ -444,11 +444,11 @@ create trigger jobs_are_switched instead of update on jobs begin
   select raise(abort, 'the job is removed: define it again first') where old.removed_at is not null;
   select raise(abort, 'too many versions of the job wait to be decided: try again once a node has looked at it')
     from job_state s
-   where s.id = old.id and new.enabled <> old.enabled and s.version - s.oldest_edition + 1 >= 15 + new.enabled;
+   where s.id = old.id and new.enabled <> old.enabled and s.version - s.oldest_version + 1 >= 15 + new.enabled;
 
-  insert into job_version (job, version, kind, schedule, enabled, definition, effective, reports, in_force_after,
-                           made_at, edited_by)
-  select v.job, v.version + 1, v.kind, v.schedule, new.enabled,
+  insert into job_version (job_key, version, kind, schedule, enabled, definition, effective, reports, in_force_after,
+                           edited_at, edited_by)
+  select v.job_key, v.version + 1, v.kind, v.schedule, new.enabled,
          json_set(v.definition, '$.policies', json((
            select json_group_object(e.key, json(case e.type when 'text' then json_quote(e.value) when 'true' then 'true'
                                                             when 'false' then 'false' when 'null' then 'null'
@@ -459,38 +459,38 @@ create trigger jobs_are_switched instead of update on jobs begin
                                                                  '{"origin":"job","value":false}'))),
          v.reports, «now»,
          «now», 'sql'
-    from job_state s join job_version v on v.job = s.job and v.version = s.version
+    from job_state s join job_version v on v.job_key = s.job_key and v.version = s.version
    where s.id = old.id and new.enabled <> old.enabled;
   update occurrence set version = old.version + 1
-   where job = (select job from job_state where id = old.id) and new.enabled <> old.enabled
-     and ended_at is null and status in (0, 1) and not exists (select 1 from task_run r where r.occurrence = seq);
+   where job_key = (select job_key from job_state where id = old.id) and new.enabled <> old.enabled
+     and ended_at is null and status in (0, 1) and not exists (select 1 from task_run r where r.handle = occurrence.handle);
   update occurrence set status = 1, updated_at = «now»
-   where job = (select job from job_state where id = old.id) and old.enabled and not new.enabled
+   where job_key = (select job_key from job_state where id = old.id) and old.enabled and not new.enabled
      and ended_at is null and status = 0;
-  update occurrence set later = 2
-   where job = (select job from job_state where id = old.id) and old.enabled and not new.enabled
+  update occurrence set is_early = null
+   where job_key = (select job_key from job_state where id = old.id) and old.enabled and not new.enabled
      and ended_at is null and status = 3 and owner is null;
-  update occurrence set later = ready_at > «now»
-   where job = (select job from job_state where id = old.id) and new.enabled and not old.enabled
-     and ended_at is null and later = 2;
+  update occurrence set is_early = coalesce(ready_at > «now», 0)
+   where job_key = (select job_key from job_state where id = old.id) and new.enabled and not old.enabled
+     and ended_at is null and is_early is null;
   update job_state
-     set oldest_edition = iif(exists (select 1 from parked_definition d where d.job = job_state.job),
-                              version + 1, oldest_edition),
+     set oldest_version = iif(exists (select 1 from parked_definition d where d.job_key = job_state.job_key),
+                              version + 1, oldest_version),
          version = version + 1, retire_at = null, undefined_since = null, revision = revision + 1, woken = woken + 1,
          wake_at = «now»,
          next_run_at = iif(next_run_at > «now», next_run_at, null)
    where id = old.id and new.enabled <> old.enabled;
   delete from parked_definition
-   where job = (select job from job_state where id = old.id) and new.enabled <> old.enabled;
+   where job_key = (select job_key from job_state where id = old.id) and new.enabled <> old.enabled;
 
-  insert into pause (job, since_at, missed, reason, paused_by)
-  select job, «now», 'skip', '', 'sql'
+  insert into pause (job_key, since_at, missed, reason, paused_by)
+  select job_key, «now», 'skip', '', 'sql'
     from job_state where id = old.id and new.paused and not old.paused;
   update occurrence set status = 1, updated_at = «now»
-   where job = (select job from job_state where id = old.id) and new.paused and not old.paused
+   where job_key = (select job_key from job_state where id = old.id) and new.paused and not old.paused
      and ended_at is null and status = 0 and cause = 0;
   update pause set until_at = «now», resumed_by = 'sql'
-   where seq = (select min(h.seq) from pause h join job_state s on s.job = h.job
+   where pause_key = (select min(h.pause_key) from pause h join job_state s on s.job_key = h.job_key
                  where s.id = old.id and (h.until_at is null or h.until_at > «now»))
      and old.paused and not new.paused;
   update job_state
