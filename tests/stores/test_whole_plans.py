@@ -96,6 +96,6 @@ async def _refused(store: SqlStore, half: str) -> None:
 
 async def _plan_again(store: SqlStore) -> None:
     """Plan once the store gives the job again: PostgreSQL leaves it out for two seconds if it cannot be set aside."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not await plan_once(store):
             await store.bell(0.05)

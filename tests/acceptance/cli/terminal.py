@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 
 COMMAND = Path(sys.executable).with_name("everytick")
-WITHIN = 40.0
+WITHIN = 60.0
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from everytick.sources.syncing import Synced
 
 SELDOM, OFTEN = timedelta(hours=1), timedelta(milliseconds=100)
-WITHIN = 40
+WITHIN = 60
 
 
 @pytest.fixture

@@ -76,12 +76,12 @@ async def _freeze_in_claim(address: str, node: Node) -> None:
         await db.execute(f"select pg_advisory_lock({LOCK})")
         await asyncio.to_thread(ask, address, "short")
         waiting = "select count(*) from pg_locks where locktype = 'advisory' and objid = $1 and not granted"
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not await db.fetchval(waiting, LOCK):
                 pass
         freeze(node)
         await db.execute(f"select pg_advisory_unlock({LOCK})")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not await db.fetchval("select count(*) from everytick.occurrence where owner is not null"):
                 pass
     finally:

@@ -41,7 +41,7 @@ async def known(store: PostgresStore, clock: ManualClock) -> str:
 
 async def until_somebody_waits(db: Any, query: str = "%request%") -> None:
     waits = "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like $1)"
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await db.fetchval(waits, query):
             await db.execute("select pg_stat_clear_snapshot()")  # in a transaction it would see the same for ever
 

@@ -100,7 +100,7 @@ async def test_an_end_that_waits_for_a_plan_which_begins_to_await_it_wakes_the_j
     async with db.transaction():
         await db.execute("update occurrence set awaited = true")
         ending = asyncio.create_task(store.commit_steps([(claim, ended(began(claim, clock.time), clock.time))]))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not await db.fetchval("select exists (select from pg_locks where not granted)"):
                 pass
     assert await ending == [Commit.COMMITTED]

@@ -178,7 +178,7 @@ async def test_a_retry_that_is_parked_at_the_moment_of_a_disable_is_not_claimed(
     async with db.transaction():
         await db.execute("select from occurrence for update")
         writing = asyncio.create_task(store.commit_steps([(claim, failed)]))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not await db.fetchval("select exists (select from pg_locks where not granted)"):
                 pass
         await put(other, job(retry=retry, enabled=False))

@@ -43,7 +43,7 @@ async def own(store: PostgresStore) -> AsyncIterator[Any]:
 
 async def until_it_waits(db: Any) -> None:
     waits = "select exists (select from pg_locks where locktype = 'advisory' and not granted)"
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await db.fetchval(waits):
             pass
 
@@ -57,7 +57,7 @@ async def test_a_key_in_an_open_transaction_of_a_caller_keeps_nobody_else_from_t
     id_ = (await store.request(job_id, ask("k", 1), within=own)).id
     again = asyncio.create_task(store.request(job_id, ask("k", 1)))
     await until_it_waits(db)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await other.request(job_id, ask("another"))
         await plan_once(other)
         await other.request(job_id, Pause())

@@ -67,7 +67,7 @@ async def test_a_store_opens_and_closes_while_the_pool_of_the_loop_is_held_up(pa
         await has_begun.wait()
         store = SqliteStore(path)
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await store.open()
                 await put(store, job())
                 await store.close()

@@ -214,7 +214,7 @@ async def test_what_a_transaction_logged_is_moved_into_the_file_too(
 
 
 async def _is_moved(opened: SqliteStore, path: Path) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while os.stat(f"{path}-wal").st_size:
             await opened.bell(0.02)
 
@@ -228,7 +228,7 @@ async def test_whoever_is_canceled_just_when_its_turn_comes_hands_it_on(opened: 
     following.cancel()
     with pytest.raises(asyncio.CancelledError):
         await following
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await last
     line._leave()
 

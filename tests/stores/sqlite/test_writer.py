@@ -140,7 +140,7 @@ asyncio.run(main())
 
 async def test_the_log_is_moved_into_the_file_when_nobody_writes(opened: SqliteStore, path: Path) -> None:
     await put(opened, job())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while os.stat(f"{path}-wal").st_size:
             await opened.bell(0.02)
 
@@ -154,7 +154,7 @@ async def test_memory_is_given_back_when_nobody_writes(opened: SqliteStore) -> N
             loop.call_soon_threadsafe(is_given_back.set)
 
     await opened._write(lambda transaction: transaction.connection.set_trace_callback(look))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await is_given_back.wait()
 
 

@@ -50,7 +50,7 @@ async def interleaved(
         other = asyncio.create_task(done(second, free, scene))
         if reached:
             await gate.until_done_or_waiting(other)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         return {first: await stopped, second: await other}, reached
 
 

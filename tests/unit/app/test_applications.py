@@ -29,7 +29,7 @@ async def test_a_job_of_another_application_is_left_alone(tmp_path: Path, caplog
     async with two:
         assert await owners(two) == {"heartbeat": "code:one", "other": "code:two"}
         assert (await two.job("heartbeat")).job.version == 1
-        ended = await (await two.trigger("other")).wait(timeout="20s")
+        ended = await (await two.trigger("other")).wait(timeout="60s")
         assert ended.status is OccurrenceStatus.COMPLETED
     [told] = [each for each in caplog.records if "heartbeat" in each.getMessage() and each.levelno == logging.ERROR]
     assert "code:one" in told.getMessage()
@@ -58,7 +58,7 @@ async def test_an_application_takes_over_what_it_had_under_its_former_name(tmp_p
     after = await two.job("heartbeat")
     assert (after.job.id, after.job.owner, after.watermark) == (before.job.id, "code:two", before.watermark)
     async with two:
-        ended = await (await two.trigger("heartbeat")).wait(timeout="20s")
+        ended = await (await two.trigger("heartbeat")).wait(timeout="60s")
         assert ended.status is OccurrenceStatus.COMPLETED
     await one.close()
 

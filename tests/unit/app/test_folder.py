@@ -13,7 +13,7 @@ from everytick.node.events import Event, Happening
 from everytick.stores.addresses import store_of
 from everytick.stores.base import ClaimKey, Orders
 
-WITHIN = 30
+WITHIN = 60
 
 
 @pytest.fixture

@@ -133,7 +133,7 @@ async def test_what_could_not_be_run_here_runs_as_soon_as_its_definition_is_stor
             await (await tick._opened()).bell(0.05)
         tick.job(every("P1Y"), name="later")(lambda: None)
         await tick.sync()
-        ended = await handle.wait(timeout="20s")
+        ended = await handle.wait(timeout="60s")
         assert ended.status is OccurrenceStatus.COMPLETED
     await other.close()
 
@@ -160,7 +160,7 @@ async def test_an_application_starts_though_a_job_of_it_was_edited_too_often_whi
     for name in ("worn", "new"):
         tick.job(every("P2Y"), name=name)(lambda: None)
     async with tick:
-        ended = await (await tick.trigger("new")).wait(timeout="20s")
+        ended = await (await tick.trigger("new")).wait(timeout="60s")
         assert ended.status is OccurrenceStatus.COMPLETED
         found = {record.job.name: record.job.version for record in await tick.jobs()}
         assert found == {"new": 1, "worn": 16 if held else 17}
@@ -302,7 +302,7 @@ print("after", one("after"), flush=True)
 tick.stop_background()
 """
     )
-    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=38, check=False)
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.splitlines() == [
         "before completed",
         "copy wait() needs the application to run in another thread: call start_background() first",

@@ -31,7 +31,7 @@ def supervisor() -> Iterator[socket.socket]:
     # Not in tmp_path: the name of a socket may have some hundred letters at most.
     with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
         line.bind(f"{folder}/notify")
-        line.settimeout(30)
+        line.settimeout(60)
         yield line
 
 
@@ -52,7 +52,7 @@ def test_a_supervisor_hears_that_it_runs_that_it_lives_and_that_it_stops(
             process.send_signal(signal.SIGTERM)
             while (said := supervisor.recv(100)) != b"STOPPING=1":
                 assert said == b"WATCHDOG=1"
-            assert process.wait(30) == 0
+            assert process.wait(60) == 0
         finally:
             process.kill()
 
@@ -87,7 +87,7 @@ async def test_where_nobody_listens_nothing_is_told_and_nothing_breaks(
 async def test_a_name_without_a_file_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
         line.bind(f"\0everytick-{os.getpid()}")
-        line.settimeout(30)
+        line.settimeout(60)
         monkeypatch.setenv("NOTIFY_SOCKET", f"@everytick-{os.getpid()}")
         Notices.asked_for().running()
 

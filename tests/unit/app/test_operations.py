@@ -208,7 +208,7 @@ async def test_a_trigger_runs_beside_the_schedule_and_its_handle_waits_for_the_e
     handle = await tick.trigger(hourly, payload={"x": 5}, by="ada")
     await plan_once(store)
     await run_one(store)
-    ended = await handle.wait(timeout="5s")
+    ended = await handle.wait(timeout="60s")
     assert (ended.id, ended.status, ended.cause) == (handle.id, "completed", Cause.TRIGGER)
     assert ended.overrides.get("payload").read() == {"x": 5}
     assert await tick.next_runs(hourly, 1) == before

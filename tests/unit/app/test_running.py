@@ -129,7 +129,7 @@ async def test_two_applications_on_one_file_run_each_occurrence_once(tmp_path: P
     (one, ran), (other, also) = _app(address), _app(address)
     async with one, other:
         asked = [await (one, other)[number % 2].trigger("work", key=f"k{number}") for number in range(20)]
-        await asyncio.gather(*(each.wait(timeout="30s") for each in asked))
+        await asyncio.gather(*(each.wait(timeout="60s") for each in asked))
     assert sorted(ran + also) == sorted(each.id for each in asked)
 
 
@@ -236,7 +236,7 @@ tick.start_background()
     monkeypatch.syspath_prepend(str(tmp_path))
     tick = (await asyncio.to_thread(importlib.import_module, "starts_itself")).tick
     try:
-        ended = await (await tick.trigger("work")).wait(timeout="30s")
+        ended = await (await tick.trigger("work")).wait(timeout="60s")
         assert (ended.status, ended.error) == (OccurrenceStatus.COMPLETED, None)
     finally:
         await asyncio.to_thread(tick.stop_background)
@@ -267,7 +267,7 @@ def complete(report, told=[]):
 tick.run()
 """
     )
-    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=60, check=False)
     assert 'put the call under `if __name__ == "__main__":`' in done.stdout
     assert done.returncode == 0
 
@@ -386,7 +386,7 @@ async def tell():
 tick.run()
 """
     )
-    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.split()[0] == "0.001", done.stderr
 
 
@@ -420,7 +420,7 @@ async def test_a_stop_may_name_its_own_timeout() -> None:
     await tick.start()
     await tick.trigger("deaf")
     await begun.wait()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await tick.stop(timeout="0.1s")
     free.set()
 
@@ -465,7 +465,7 @@ def test_run_on_a_store_that_cannot_be_used_ends_with_a_sentence(tmp_path: Path,
     program = tmp_path / "program.py"
     program.write_text(f"from everytick import Everytick\nEverytick({address!r}, name='test').run()\n")
     command = [sys.executable, str(program)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert "Traceback" not in done.stderr
     [sentence] = [line for line in done.stderr.splitlines() if line.startswith("everytick: ")]
     assert said in sentence

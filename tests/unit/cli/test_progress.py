@@ -11,7 +11,7 @@ import pytest
 from everytick.cli.progress import Progress
 from everytick.cli.waiting import Line
 
-WITHIN = 30.0
+WITHIN = 60.0
 
 
 @pytest.fixture(autouse=True)

@@ -181,5 +181,5 @@ async def test_an_async_listener_may_wait_for_what_waits_for_it() -> None:
 
     teller = Teller(listener)
     teller.tell(DeclarativeEvent("first", NOON))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await teller.heard()

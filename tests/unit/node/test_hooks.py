@@ -364,7 +364,7 @@ def test_hooks_that_hang_in_threads_keep_neither_the_node_nor_others_from_their_
         await node.start()
         for number in range(50):
             await store.request(job.id, Trigger(f"k{number}"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await are_begun.wait()
             assert await asyncio.to_thread(lambda: "a thread of asyncio's is free")
             await node.stop()

@@ -310,7 +310,7 @@ async def test_tasks_whose_names_look_alike_as_files_have_files_of_their_own(tmp
 
         etl.task(name=name)(say)
     async with tick:
-        await (await tick.trigger("etl")).wait(timeout="20s")
+        await (await tick.trigger("etl")).wait(timeout="60s")
     kept = sorted((tmp_path / "logs").rglob("*.log"))
     assert [each.name for each in kept] == ["a_b.1.log", "a_b~1.1.log"]
     assert ["from a_b" in kept[0].read_text(), "from a b" in kept[1].read_text()] == [True, True]

@@ -44,7 +44,7 @@ class Bench:
 
     async def ended(self, job: Job, key: str = "k") -> Whole:
         asked = (await self.store.request(job.id, Trigger(key))).id
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
                 try:
                     whole = await self.store.whole(asked)
@@ -190,7 +190,7 @@ async def test_a_task_that_was_taken_over_writes_nothing(tmp_path: Path) -> None
 
         job = await world.define({"pay": pay})
         await world.store.request(job.id, Trigger("k"))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             assert await told is Fenced
         assert world.rows() == []
 

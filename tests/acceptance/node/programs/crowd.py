@@ -29,7 +29,7 @@ async def main() -> None:
     async with tick:
         if HOLDS:
             for asked in [await tick.trigger("short", overlap="allow") for _ in range(300)]:
-                await asked.wait(timeout="30s")
+                await asked.wait(timeout="60s")
             for _ in range(30):
                 await tick.trigger("long", overlap="allow")
         await asyncio.Event().wait()
