@@ -4,6 +4,7 @@ import pytest
 
 from everytick.deciding.plan import plan
 from everytick.domain.facts import Move, Pause, Reschedule, Skip
+from everytick.domain.ids import occurrence_id
 from everytick.stores.base import Commit, NodeScope
 from tests.stores.acting import AnyStore, batch_of, deliver, job, occurrences, plan_once, put, run_one, statuses
 from tests.stores.clock import ManualClock
@@ -31,7 +32,7 @@ async def test_a_plan_makes_one_occurrence_and_moves_the_watermark(store: AnySto
     [made] = await occurrences(store)
     record = (await store.get([stored.job_id]))[stored.job_id]
 
-    assert made.scheduled_for == clock.time
+    assert (made.id, made.scheduled_for) == (occurrence_id(stored.job_id, clock.time), clock.time)
     assert made.reason == "on time"
     assert record.watermark == clock.time
     assert record.wake_at is not None
