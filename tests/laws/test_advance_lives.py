@@ -242,7 +242,7 @@ def test_a_task_that_continues_always_runs_when_nothing_disturbs(data: st.DataOb
 @settings(max_examples=120, deadline=None)
 @given(st.data())
 def test_tasks_start_in_the_order_of_their_mode(data: st.DataObject) -> None:
-    """S0-028, S0-029: nothing starts before its turn, whatever happens."""
+    """S0-028: nothing starts before its turn, whatever happens."""
     life = lived(data, disturbed=True)
     tasks = life.rules.tasks
     over = (RunStatus.SUCCESS, RunStatus.FAILED, RunStatus.TIMEOUT, RunStatus.CANCELED, RunStatus.SKIPPED)

@@ -9,7 +9,7 @@ from tests.stores.clock import ManualClock
 
 
 async def test_each_is_stored_as_a_put_would_and_answered_in_order(store: AnyStore, clock: ManualClock) -> None:
-    """S2-062: new ones begin, changed ones get a version, equal ones stay."""
+    """New ones begin, changed ones get a version, equal ones stay."""
     await put_all(store, [job("equal"), job("changed")])
     await plan_once(store)
     before = await store.get([job("equal").id])
@@ -31,7 +31,7 @@ async def test_each_is_stored_as_a_put_would_and_answered_in_order(store: AnySto
 
 
 async def test_it_leaves_what_as_many_puts_leave(store: AnyStore, clock: ManualClock) -> None:
-    """S2-062: the records are equal, for every place where a new job may begin."""
+    """The records are equal, for every place where a new job may begin."""
     begins = ("next", "if_matching_now", "immediately")
     clock.move(seconds=20)
     await put_all(store, [job(f"together {begin}", on_create=begin) for begin in begins])

@@ -184,7 +184,7 @@ async def test_what_was_queued_ahead_is_ready_when_its_turn_comes(store: AnyStor
 
 
 async def test_an_edit_after_the_clock_was_set_back_is_the_newest(store: AnyStore, clock: ManualClock) -> None:
-    """C-45, S0-012: also if the definition before it came into force while the clock was ahead."""
+    """C-45, S0-115: also if the definition before it came into force while the clock was ahead."""
     stored = await put(store, job("edited", "*/10 * * * *"))
     clock.move(minutes=30)
     await plan_once(store)

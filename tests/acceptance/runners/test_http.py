@@ -87,7 +87,6 @@ def body(url: str, rules: AddressRules = HERE, **parts: Any) -> HttpBody:
 
 
 async def test_a_request_is_made_and_its_answer_is_the_result(server: Server) -> None:
-    """S0-026"""
     server.answers["/hook"] = lambda: answer(200, b'{"ok": true}', Content_Type="application/json")
     services = Remembering()
     made = body(server.url("/hook?key=s3cret"), method="POST", headers={"X-Own": "mine"}, json={"a": "é"})

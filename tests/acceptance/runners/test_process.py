@@ -51,7 +51,6 @@ def value_of(outcome: Outcome) -> Any:
 
 
 async def test_a_child_is_another_process_and_is_used_again(pool: ProcessPool) -> None:
-    """S0-026"""
     first = value_of(await carried_out(body(process_tasks.pid, pool)))
     second = value_of(await carried_out(body(process_tasks.pid, pool)))
 

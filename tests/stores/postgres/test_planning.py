@@ -258,7 +258,7 @@ async def test_many_plans_do_not_hide_an_ending_that_came_in_between_either(
 async def test_one_that_ends_while_a_snapshot_is_read_is_either_busy_or_over(
     store: PostgresStore, other: PostgresStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, unheld: int
 ) -> None:
-    """S2-011: where a job stands and who is active are two statements; an end between them is told by a third."""
+    """Where a job stands and who is active are two statements; an end between them is told by a third."""
     store.unheld = unheld
     await put(store, job(overlap="queue"))
     clock.move(hours=1)

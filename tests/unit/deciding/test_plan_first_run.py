@@ -61,7 +61,7 @@ def test_it_has_run_once_something_of_it_was_started(known: dict[str, Ended], ru
 
 
 def test_it_has_run_while_its_first_run_is_not_over() -> None:
-    """S2-070: whoever was lost in the first run is busy, and the schedule goes on behind it."""
+    """S2-019, case B: one that was lost in its first run is busy, and the schedule goes on behind it."""
     first = active("first", at("09:00"))
     snapshot = snapshot_of(
         job(on_create="if_matching_now", overlap="queue_latest", grace="365d"), at("09:30"), active=(first,)

@@ -80,7 +80,7 @@ def test_an_end_is_told_before_the_start_that_followed_it(heard: Heard) -> None:
 
 
 def test_a_start_is_told_after_a_while_where_no_end_comes(heard: Heard) -> None:
-    """S2-061: another instance has taken over what was running here, and tells of its end itself."""
+    """C-43: another instance has taken over what was running here, and tells of its end itself."""
     heard.hear(Happening.STARTED, "x")
     heard.hear(Happening.STARTED, "y")
     assert heard.names == ["TaskRunStarted"]

@@ -76,7 +76,7 @@ def test_nothing_that_was_moved_or_rescheduled_runs_while_the_job_is_disabled() 
 
 
 def test_the_next_run_of_what_follows_an_end_is_not_known_while_something_of_it_runs() -> None:
-    """S0-041: the caller may know better than the snapshot whether the job is idle."""
+    """The caller may know better than the snapshot whether the job is idle."""
     snapshot = snapshot_of(job("after: 10m"), NOW)
     assert next_run(snapshot, NOW) == next(iter(upcoming(snapshot, NOW, 1)), None)
     assert next_run(snapshot, NOW, idle=False) is None
