@@ -273,7 +273,7 @@ async def test_removing_cancels_what_waits_and_lets_run_what_runs(store: AnyStor
 async def test_a_job_that_comes_back_in_time_keeps_its_watermark(
     store: AnyStore, clock: ManualClock, minutes: int, kept: bool
 ) -> None:
-    """C-22: within ten minutes it is the same job, later a new one that begins now."""
+    """C-22, S4-030: within ten minutes it is the same job, later a new one that begins now."""
     stored = await put(store, job())
     await plan_once(store)
     begun = (await store.get([stored.job_id]))[stored.job_id].watermark
@@ -335,8 +335,10 @@ async def test_an_edit_leaves_alone_what_an_occurrence_sets_itself(store: AnySto
     assert await store.claim(NodeScope("node-1"), 5) == []
 
 
-async def test_a_schedule_of_ones_own_is_kept_and_read_back(store: AnyStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """S0-037: an equal one changes nothing."""
+async def test_a_schedule_of_ones_own_is_kept_and_read_back(
+    store: AnyStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S0-037: an equal one changes nothing, and its instants are planned like any other's."""
     monkeypatch.setattr(codec, "_registered", {"tide": tides.read})
     written = job(when="tide: 2026-11-15T00:00:00+00:00")
     stored = await put(store, written)
@@ -345,3 +347,9 @@ async def test_a_schedule_of_ones_own_is_kept_and_read_back(store: AnyStore, mon
     assert record.job.schedule == written.schedule
     assert not (await put(store, written)).changed
     await plan_once(store)
+    high_water = record.job.schedule.next_after(clock.time)
+    assert high_water is not None
+    assert high_water == record.next_run
+    clock.time = high_water
+    await plan_once(store)
+    assert [each.scheduled_for for each in await occurrences(store)] == [high_water]

@@ -83,9 +83,11 @@ async def test_a_status_is_read_from_the_store(tick: Everytick, store: AnyStore,
     clock.move(hours=1)
     await plan_once(store)
     assert not (await tick.status("report")).is_running
-    await claim_one(store)
+    claim = await claim_one(store)
     elsewhere = Everytick(store, name="another process")
     assert (await elsewhere.status("report")).is_running
+    await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time))])
+    assert not (await elsewhere.status("report")).is_running
 
 
 async def test_the_last_run_and_the_next_are_told(tick: Everytick, store: AnyStore, clock: ManualClock) -> None:
@@ -140,7 +142,7 @@ async def test_a_job_is_active_inside_its_window(tick: Everytick, clock: ManualC
 async def test_once_is_inactive_when_it_is_over_until_it_is_rescheduled(
     tick: Everytick, store: AnyStore, clock: ManualClock
 ) -> None:
-    """S0-052."""
+    """S0-052: it fires once, and once more at the time it is rescheduled to."""
     await stored(tick, once(at(10)))
     assert (await tick.status("report")).is_active
     clock.move(hours=1)
@@ -150,6 +152,12 @@ async def test_once_is_inactive_when_it_is_over_until_it_is_rescheduled(
     await tick.reschedule("report", at(12))
     status = await tick.status("report")
     assert (status.is_active, status.next_run) == (True, at(12))
+    for _ in range(2):
+        clock.move(hours=2)
+        await plan_once(store)
+    assert [each.scheduled_for for each in (await tick.history("report")).occurrences] == [at(12), at(10)]
+    await run_one(store)
+    assert not (await tick.status("report")).is_active
 
 
 async def test_what_follows_a_completion_is_active_and_its_next_run_depends_on_the_end(

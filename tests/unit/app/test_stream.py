@@ -9,6 +9,7 @@ import pytest
 
 from everytick.app import Everytick
 from everytick.app.stream import MOST_KEPT
+from everytick.domain.ids import job_id, occurrence_id
 from everytick.node.events import Event, Happening
 from everytick.schedules.interval import every
 
@@ -104,3 +105,22 @@ def test_a_function_may_listen_too() -> None:
     tick._events.tell(event("etl"))
     assert told == ["etl"]
     assert callable(listen)
+
+
+async def test_each_instant_of_a_schedule_is_a_tick_on_the_stream() -> None:
+    """S0-039: with the id that follows from its instant, so a reader knows which run it hears of."""
+    tick = Everytick("memory://")
+
+    @tick.job(every("1s"))
+    async def work() -> None: ...
+
+    stream = tick.events("work")
+    begun: list[Event] = []
+    async with tick:
+        while len(begun) < 2:
+            told = await asyncio.wait_for(anext(stream), 60)
+            begun += [told] if told.kind is Happening.STARTED else []
+    instants = [each.scheduled_for for each in begun if each.scheduled_for is not None]
+    assert instants == sorted(set(instants))
+    assert {each.microsecond for each in instants} == {0}
+    assert [each.occurrence_id for each in begun] == [occurrence_id(job_id("work"), each) for each in instants]

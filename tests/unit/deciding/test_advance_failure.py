@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from everytick.domain.durations import duration
 from everytick.domain.outcome import Canceled, Failed, TimedOut, error_types
 from everytick.domain.policies import Failure
 from everytick.domain.report import group_outcome
@@ -205,6 +206,24 @@ def test_a_graph_task_that_continues_waits_until_all_it_comes_after_are_over() -
     life.claim()
     assert started(life.fail("b")) == []
     assert started(life.end("a", Canceled())) == ["c"]
+
+
+def test_retry_on_failure_holds_the_job_at_the_failed_task_until_its_retries_are_used_up() -> None:
+    """S0-088: by the job's own policy; the task behind it starts only after a success."""
+    for outcome in ("success", "failed"):
+        life = Life(job("a b", failure="retry_on_failure", retry=Retry(2, "1s", factor=3.0)))
+        life.claim()
+        for wait in ("1s", "3s"):
+            step = life.fail("a")
+            assert (step.after.status, started(step)) == ("awaiting_retry", [])
+            assert life.snapshot.run("a").resume_at == life.now + duration(wait)
+            assert started(life.wait_over("a")) == ["a"]
+        assert life.statuses() == {"a": "running", "b": "pending"}
+        if outcome == "success":
+            assert started(life.end("a")) == ["b"]
+        else:
+            assert life.fail("a").after.status == "failed"
+            assert life.statuses() == {"a": "failed", "b": "skipped"}
 
 
 def test_errors_under_continue_are_counted() -> None:

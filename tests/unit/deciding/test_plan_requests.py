@@ -22,7 +22,7 @@ def backfill(after: str, through: str, **more: Any) -> Request:
 
 
 def test_a_trigger_runs_at_once_and_the_next_instant_stays() -> None:
-    """S1-022, S0-102: with who asked and why."""
+    """S1-022: with who asked and why."""
     asked = trigger(payload=payload({"rows": 1}), reason="because", by="ann")
 
     decided = plan(snapshot_of(job(payload={"rows": 9}), at("09:10"), requests=(asked,)), at("09:45"))
@@ -78,10 +78,11 @@ def test_a_restart_of_a_job_that_overlaps_does_not_wait_for_it_to_be_idle() -> N
     assert (created(decided), decided.cancels) == ([(at("09:30"), "pending")], ("runs",))
 
 
-def test_a_request_waits_in_line_unless_another_rule_is_named() -> None:
-    """F3, S0-102: nobody's request is dropped and none overlaps, also where the schedule's rule is skip."""
+@pytest.mark.parametrize("cause", ["trigger", "replay"])
+def test_a_request_waits_in_line_unless_another_rule_is_named(cause: str) -> None:
+    """F3, S0-102: no request is dropped and none overlaps, also where the schedule's rule is skip."""
     for overlap in ("skip", "queue", "queue_latest", "cancel_running"):
-        seen = snapshot_of(job(overlap=overlap), at("09:10"), active=(RUNS,), requests=(trigger(),))
+        seen = snapshot_of(job(overlap=overlap), at("09:10"), active=(RUNS,), requests=(trigger(cause=cause),))
 
         decided = plan(seen, at("09:45"))
 

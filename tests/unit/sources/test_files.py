@@ -31,12 +31,16 @@ def test_a_folder_is_loaded_with_everything_in_it(folder: JobFolder) -> None:
 
 
 def test_what_did_not_change_is_no_event(folder: JobFolder) -> None:
+    """S4-009, S4-012: what was there before is updated; the event brings the new definition."""
     folder.write("a.yaml", a="", b="")
     folder.load()
 
     folder.write("a.yaml", a="", b="priority: 1")
 
-    assert folder.load() == [("updated", "b")]
+    [event] = folder.events()
+    assert (event.kind, event.name) == (SourceEventKind.UPDATED, "b")
+    assert event.job is not None
+    assert event.job.job.settings.priority == 1
     assert folder.load() == []
 
 
