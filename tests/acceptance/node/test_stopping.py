@@ -39,7 +39,10 @@ def test_a_stopped_node_gives_back_what_may_run_again(address: str, fleet: Fleet
 
 
 def test_a_second_signal_leaves_at_once(address: str, fleet: Fleet) -> None:
-    """S0-109: a task that does not listen holds the grace period, but not past the second signal."""
+    """S0-109: a task that does not listen holds the grace period, but not past the second signal.
+
+    What it leaves is settled by the reaper of the next node.
+    """
     node = fleet.start("held", address, "fail", "deaf")
     fleet.hear("began 1")
 
@@ -50,3 +53,12 @@ def test_a_second_signal_leaves_at_once(address: str, fleet: Fleet) -> None:
     assert node.ended(within=20) != 0
     [whole] = all_records(address)
     assert whole.occurrence.status == "running"
+
+    survivor = fleet.start("held", address, "fail", "obedient")
+    fleet.wait_until(lambda: _statuses(address) == ["failed_stale"], "a reaper has settled what was left")
+    survivor.tell_to_stop()
+    assert survivor.ended() == 0
+
+
+def _statuses(address: str) -> list[str]:
+    return [str(whole.occurrence.status) for whole in all_records(address)]

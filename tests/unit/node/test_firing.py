@@ -9,11 +9,13 @@ import pytest
 
 from everytick.domain.decisions import Plan
 from everytick.domain.facts import Pause
+from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
 from everytick.domain.policies import Overlap
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.errors import StoreBroken
 from everytick.runners.catalogue import Catalogue
+from everytick.runners.context import Context
 from everytick.schedules.interval import every
 from everytick.stores.base import Batch, Commit, Committed, Offer
 from everytick.stores.memory import MemoryStore
@@ -312,7 +314,7 @@ def test_start_and_stop_are_logged_with_fields_that_programs_read(live: Live, ca
 
 
 def test_what_was_missed_is_planned_before_a_start_returns(live: Live) -> None:
-    """S0-113: recovery comes first; then the loops, and what is paused or disabled does not tick."""
+    """S0-113, S0-132: recovery comes first; then the loops, and what is paused or disabled does not tick."""
 
     async def story(world: World) -> None:
         ran: list[str] = []
@@ -457,6 +459,80 @@ def test_a_body_that_cannot_be_made_takes_nobody_with_it(live: Live) -> None:
         asked = await world.trigger(good)
         assert (await world.ended(asked, "5s")).status is OccurrenceStatus.COMPLETED
         assert len((await world.store.look([bad.id]))[bad.id].requests) == 1
+        await node.stop()
+
+    live(story)
+
+
+def test_runs_of_a_job_that_allows_overlap_run_side_by_side_each_under_its_own_id(live: Live) -> None:
+    """S0-061, S4-003: three instants in thirty seconds, bodies of twenty-five, and none waits for another's end."""
+
+    async def story(world: World) -> None:
+        running: set[str] = set()
+        at_once: list[set[str]] = []
+
+        async def body(ctx: Context) -> None:
+            running.add(ctx.occurrence_id)
+            at_once.append(set(running))
+            await passing(25)
+            running.discard(ctx.occurrence_id)
+
+        job = await world.define("beside", body, every("10s", start=NOON), overlap="allow")
+        node = world.node()
+        await node.start()
+        await pause("31s")
+        first, second, third = [occurrence_id(job.id, NOON + timedelta(seconds=at)) for at in (10, 20, 30)]
+        assert at_once == [{first}, {first, second}, {first, second, third}]
+        assert [each.id for each in await world.history(job)] == [first, second, third]
+        await node.stop()
+
+    live(story)
+
+
+def test_a_node_that_starts_within_the_minute_of_an_instant_runs_it_at_once(live: Live) -> None:
+    """S4-004: the first tick is the minute of the start, and the next one counts from its instant."""
+
+    async def story(world: World) -> None:
+        begun: list[tuple[float, bool]] = []
+
+        async def body(ctx: Context) -> None:
+            begun.append((round(world.loop.time()), ctx.late))
+
+        job = await world.define("minutely", body, every("1m", start=NOON))
+        await pause("150s")
+        node = world.node()
+        await node.start()
+        await pause("100s")
+        await node.stop()
+        assert begun == [(150, False), (180, False), (240, False)]
+        assert [each.scheduled_for - NOON for each in await world.history(job)] == [
+            timedelta(minutes=minute) for minute in (2, 3, 4)
+        ]
+
+    live(story)
+
+
+def test_what_runs_ends_under_the_version_it_began_with(live: Live) -> None:
+    """S0-116: an edit brings retries; the one that runs fails at once, the next one is tried again."""
+
+    async def story(world: World) -> None:
+        versions: list[int] = []
+
+        async def body(ctx: Context) -> None:
+            versions.append(ctx.definition.version)
+            await passing(10)
+            raise ValueError("boom")
+
+        job = await world.define("edited", body)
+        node = world.node()
+        await node.start()
+        running = await world.trigger(job, "one")
+        await pause("5s")
+        await world.define("edited", body, retry={"max": 1, "interval": "1s"})
+        before = await world.ended(running)
+        assert (before.version, before.status, versions) == (1, OccurrenceStatus.FAILED, [1])
+        after = await world.ended(await world.trigger(job, "two"))
+        assert (after.version, after.status, versions) == (2, OccurrenceStatus.FAILED, [1, 2, 2])
         await node.stop()
 
     live(story)

@@ -37,7 +37,10 @@ async def _reporting(world: World, body: Function, **policies: object) -> Job:
     return job
 
 
-def test_hooks_are_called_in_order_whatever_becomes_of_the_tasks(live: Live) -> None:
+@pytest.mark.parametrize(
+    ("failure", "outcome"), [("fail_fast", "failed"), ("continue", "completed"), ("retry_on_failure", "failed")]
+)
+def test_hooks_are_called_in_order_whatever_becomes_of_the_tasks(live: Live, failure: str, outcome: str) -> None:
     """S0-024, S0-025: on_start before any task, on_complete with the report, also when everything failed."""
 
     async def story(world: World) -> None:
@@ -53,7 +56,7 @@ def test_hooks_are_called_in_order_whatever_becomes_of_the_tasks(live: Live) -> 
         async def on_complete(report: Report) -> None:
             told.append(report)
 
-        job = await _reporting(world, body, retry=Retry(1, "10s"))
+        job = await _reporting(world, body, retry=Retry(1, "10s"), failure=failure)
         world.hooks[job.id] = {"on_start": on_start, "on_complete": on_complete}
         node = world.node()
         await node.start()
@@ -63,7 +66,8 @@ def test_hooks_are_called_in_order_whatever_becomes_of_the_tasks(live: Live) -> 
         start, first, second, report = told
         assert (start, first, second) == (("start", asked), "body", "body")
         assert isinstance(report, Report)
-        assert (report.occurrence_id, report.outcome, report.task("a").attempts) == (asked, "failed", 2)
+        assert (report.occurrence_id, report.outcome, report.failure) == (asked, outcome, failure)
+        assert (report.task("a").status, report.task("a").attempts) == ("failed", 2)
         assert report.task("a").waits == (timedelta(seconds=10),)
         assert await world.store.reports(NodeScope("node-1"), 10) == []
         await node.stop()

@@ -64,3 +64,27 @@ def test_an_answer_about_the_past_does_not_hold_the_clock_up() -> None:
     clock.learn(HERE - timedelta(seconds=8))
     passed = 12.0
     assert clock.now() == HERE + timedelta(seconds=12)
+
+
+def test_nodes_whose_hosts_disagree_about_the_time_run_each_instant_once_and_on_time(live: Live) -> None:
+    """S0-072, S1-008: one host is an hour ahead, one an hour behind; the store's clock decides for both."""
+
+    async def story(world: World) -> None:
+        begun: list[int] = []
+
+        async def body() -> None:
+            begun.append(round((world.now() - NOON).total_seconds()))
+
+        job = await world.define("tick", body, every("10s", start=NOON))
+        hour = timedelta(hours=1)
+        nodes = [world.node(host=lambda: world.now() + hour), world.node(host=lambda: world.now() - hour)]
+        for node in nodes:
+            await node.start()
+        await pause("55s")
+        for node in nodes:
+            await node.stop()
+        assert begun == [10, 20, 30, 40, 50]
+        found = await world.history(job)
+        assert [(each.started_at or NOON) - each.scheduled_for < timedelta(seconds=1) for each in found] == [True] * 5
+
+    live(story)

@@ -1,6 +1,7 @@
 """How a node stops: in order, within its grace period, and so that nothing is lost."""
 
 import asyncio
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -251,5 +252,65 @@ def test_a_stop_may_have_a_longer_timeout_than_the_grace_period(
         whole = await world.store.whole(asked)
         assert whole.occurrence.status is OccurrenceStatus.CANCELED
         assert [attempt.error for _, attempt in whole.attempts] == ["shutdown"]
+
+    live(story)
+
+
+def test_what_ends_well_within_the_grace_period_is_completed(live: Live) -> None:
+    """S0-109: it was told to stop and finished its work instead; the record says what became of it."""
+
+    async def story(world: World) -> None:
+        async def finishes() -> None:
+            try:
+                await passing(3600)
+            except asyncio.CancelledError:
+                await passing(5)
+
+        job = await world.define("finishes", finishes, task_timeout="2h")
+        node = world.node()
+        await node.start()
+        asked = await world.trigger(job)
+        await pause("5s")
+        await node.stop()
+        whole = await world.store.whole(asked)
+        assert whole.occurrence.status is OccurrenceStatus.COMPLETED
+        assert [attempt.status for _, attempt in whole.attempts] == [AttemptStatus.SUCCESS]
+
+    live(story)
+
+
+def test_no_instant_is_planned_while_a_stopping_node_waits_for_what_runs(live: Live) -> None:
+    """S0-109: the tickers stop first; what falls into the grace period is left for the next node."""
+
+    async def story(world: World) -> None:
+        begun: list[float] = []
+
+        async def slow_to_leave() -> None:
+            try:
+                await passing(3600)
+            finally:
+                await passing(20)
+
+        async def tick() -> None:
+            begun.append(world.loop.time())
+
+        long = await world.define("long", slow_to_leave, task_timeout="2h")
+        ticks = await world.define("ticks", tick, every("5s", start=NOON), recovery="execute_all")
+        node = world.node()
+        await node.start()
+        await world.trigger(long)
+        await pause("12s")
+        assert len(begun) == 2
+        await node.stop()
+        assert world.loop.time() >= 32
+        assert (len(begun), len(await world.history(ticks))) == (2, 2)
+        heir = world.node()
+        await heir.start()
+        await pause("1s")
+        assert [each.scheduled_for - NOON for each in await world.history(ticks)] == [
+            timedelta(seconds=5 * (number + 1)) for number in range(len(begun))
+        ]
+        assert len(begun) >= 6
+        await heir.stop()
 
     live(story)

@@ -169,6 +169,28 @@ async def test_parallel_tasks_take_turns_and_all_is_written(tmp_path: Path) -> N
         assert len(whole.attempts) == 6
 
 
+async def test_a_task_that_fails_takes_back_its_own_writes_and_no_peers(tmp_path: Path) -> None:
+    """S0-015: each task has a transaction of its own, so what one of them rolls back is not the others'."""
+    async with bench(tmp_path / "e.db") as world:
+        has_written = asyncio.Event()
+
+        async def good(ctx: Context) -> None:
+            await has_written.wait()
+            async with ctx.transaction() as tx:
+                await tx.execute("insert into money values (1)")
+
+        async def bad(ctx: Context) -> None:
+            async with ctx.transaction() as tx:
+                await tx.execute("insert into money values (2)")
+                has_written.set()
+                raise ValueError("taken back")
+
+        job = await world.define({"good": good, "bad": bad}, mode="parallel", failure="continue")
+        whole = await world.ended(job)
+        assert whole.occurrence.status is OccurrenceStatus.COMPLETED_WITH_ERRORS
+        assert world.rows() == [1]
+
+
 async def test_a_task_that_was_taken_over_writes_nothing(tmp_path: Path) -> None:
     """Fenced: the other node's fence is newer, so everything is rolled back and the task is told."""
     async with bench(tmp_path / "e.db") as world:
