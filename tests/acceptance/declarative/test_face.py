@@ -11,6 +11,7 @@ from everytick import Everytick, every
 from everytick.declarative import (
     DeclarativeEvent,
     DeclarativeScheduler,
+    RegistrationsNotArrayError,
     TaskMissingFieldError,
     UnexpectedError,
     presence,
@@ -505,6 +506,8 @@ def test_without_a_loop_nothing_begins() -> None:
     scheduler = DeclarativeScheduler("memory://")
     with pytest.raises(UnexpectedError, match="no running event loop"):
         _ = scheduler.initialize([])
+    with pytest.raises(RegistrationsNotArrayError):
+        _ = scheduler.initialize(None)  # type: ignore[arg-type]
     assert scheduler.state == "Uninitialized"
 
 
