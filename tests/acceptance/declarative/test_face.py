@@ -507,7 +507,7 @@ def test_without_a_loop_nothing_begins() -> None:
     with pytest.raises(UnexpectedError, match="no running event loop"):
         _ = scheduler.initialize([])
     with pytest.raises(RegistrationsNotArrayError):
-        _ = scheduler.initialize(None)  # type: ignore[arg-type]
+        _ = scheduler.initialize(None)
     assert scheduler.state == "Uninitialized"
 
 
