@@ -1,7 +1,6 @@
 """Every store agrees with the one in memory, whatever is done to them in whatever order."""
 
 import asyncio
-from collections.abc import Collection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,15 +17,12 @@ from tests.stores.clock import ManualClock
 from tests.stores.postgres.kit import opened
 
 SEEDS = st.integers(0, 2**32)
-CLOCK_BACK = ("do_set_clock_back", "do_settle_clock")
-"""PostgreSQL keeps wakes as rows of their own. When the clock is set back it counts them otherwise, and looks at jobs
-also where nothing but such a row lies ahead: both harmless, and not what memory does."""
 
 
-async def agree(proven: AnyStore, clock: ManualClock, seed: int, deeds: int, without: Collection[str] = ()) -> None:
+async def agree(proven: AnyStore, clock: ManualClock, seed: int, deeds: int) -> None:
     """Do the deeds of a seed to memory and to the store, and compare every answer and what is left."""
     specified = MemoryStore(clock)
-    pair = Pair(specified, proven, clock, seed, without=without)
+    pair = Pair(specified, proven, clock, seed)
     for _ in range(deeds):
         await pair.act()
     await pair.compare()
@@ -46,7 +42,7 @@ async def agree_on_sqlite(seed: int) -> None:
 async def agree_on_postgres(seed: int, server: Server) -> None:
     clock = ManualClock()
     async with opened(server, clock) as store:
-        await agree(store, clock, seed, deeds=80, without=CLOCK_BACK)
+        await agree(store, clock, seed, deeds=80)
 
 
 @settings(max_examples=60)

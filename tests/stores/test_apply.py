@@ -138,3 +138,12 @@ async def test_what_was_removed_a_moment_ago_comes_back_where_it_was(store: AnyS
 
 async def test_nothing_is_nothing(store: AnyStore) -> None:
     assert await store.apply([]) == []
+
+
+async def test_a_job_is_told_before_it_is_removed_whatever_the_order_of_the_list(store: AnyStore) -> None:
+    """Renames, definitions, pauses and removals are done in this order; the first that is refused is named."""
+    await put(store, job("held"))
+    stored = await store.apply([Remove("held", timedelta(0)), Tell("held", Pause(by="ada"))])
+    assert [each.changed for each in stored] == [True, True]
+    with pytest.raises(NotFound, match="'told'"):
+        await store.apply([Remove("removed", timedelta(0)), Tell("told", Pause())])

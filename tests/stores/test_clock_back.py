@@ -2,7 +2,10 @@
 
 from datetime import timedelta
 
-from everytick.domain.facts import Pause, Resume, Rewind, Trigger
+import pytest
+
+from everytick.domain.decisions import put_off
+from everytick.domain.facts import Fact, Pause, Resume, Rewind, Skip, Trigger, Undo
 from everytick.domain.outcome import Failed
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.stores.base import NodeScope
@@ -196,3 +199,76 @@ async def test_an_edit_after_the_clock_was_set_back_is_the_newest(store: AnyStor
     await plan_once(store)
     record = (await store.get([stored.job_id]))[stored.job_id]
     assert (record.job.version, str(record.job.schedule)) == (3, "cron: */15 * * * *")
+
+
+async def test_a_resume_that_was_made_ahead_is_in_force_once_the_clock_is_set_right(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """L4, C-45: by a command, while no node ran. The end of another pause, which a person named, stays as it is."""
+    resumed, held = [await put(store, job(name, "*/10 * * * *")) for name in ("resumed", "held")]
+    for each in (resumed, held):
+        await store.request(each.job_id, Pause())
+    await plan_once(store)
+    clock.move(hours=1)
+    await store.request(resumed.job_id, Resume())
+    await store.request(held.job_id, Pause(until=START + 3 * HOUR))
+    clock.move(hours=-1)
+    await store.settle_clock()
+
+    records = await store.get([resumed.job_id, held.job_id])
+    assert records[resumed.job_id].pause is None
+    assert records[resumed.job_id].next_run == START + timedelta(minutes=10)
+    other = records[held.job_id].pause
+    assert other is not None
+    assert other.until == START + 3 * HOUR
+    clock.move(minutes=10)
+    await plan_once(store)
+    assert [each.job_id for each in await occurrences(store)] == [resumed.job_id]
+
+
+async def test_setting_right_brings_back_a_resume(store: AnyStore, clock: ManualClock) -> None:
+    """C-45: also of a job whose watermark lies ahead."""
+    early = await put(store, job("early", "*/10 * * * *", overlap="allow"))
+    await plan_once(store)
+    clock.move(hours=1)
+    await plan_once(store)
+    await store.request(early.job_id, Pause())
+    clock.move(minutes=1)
+    await store.request(early.job_id, Resume())
+    clock.move(minutes=-61)
+    assert (await store.request(early.job_id, Rewind())).changed
+    clock.move(minutes=10)
+    await plan_once(store)
+    assert clock.time in [each.scheduled_for for each in await occurrences(store)]
+
+
+@pytest.mark.parametrize("fact", [Skip(START + HOUR / 3), Undo(START + HOUR / 3)], ids=["skip", "undo"])
+async def test_a_job_that_was_woken_ahead_and_not_planned_is_looked_at_at_once(
+    store: AnyStore, clock: ManualClock, fact: Fact
+) -> None:
+    """L4, C-45: by a command, while no node ran: only the time of the wake tells that the clock was ahead."""
+    stored = await put(store, job("skipped", "*/10 * * * *"))
+    await plan_once(store)
+    clock.move(hours=1)
+    await store.request(stored.job_id, fact)
+    clock.move(hours=-1)
+    await store.settle_clock()
+    clock.move(minutes=10)
+    await plan_once(store)
+    assert [each.scheduled_for for each in await occurrences(store)] == [clock.time]
+
+
+async def test_a_job_whose_plan_was_put_off_ahead_is_looked_at_at_once(store: AnyStore, clock: ManualClock) -> None:
+    """C-45: nothing of it was decided, and the minute it was to wait ends only once the clock is there again."""
+    await put(store, job("late", "*/10 * * * *"))
+    await plan_once(store)
+    clock.move(hours=1)
+    await store.beat("node-1", [])
+    async with store.due(NodeScope("node-1"), 10) as batch:
+        await store.commit_plans(batch, [put_off(each, batch.now) for each in batch.snapshots])
+    assert await plan_once(store) == []
+    clock.move(hours=-1)
+    assert await store.settle_clock() == []
+    clock.move(minutes=10)
+    await plan_once(store)
+    assert [each.scheduled_for for each in await occurrences(store)] == [clock.time]

@@ -50,5 +50,5 @@ def suspended(before: JobSnapshot, now: datetime) -> JobSnapshot:
 
 def resumed(before: JobSnapshot, now: datetime) -> JobSnapshot:
     """Return what a plan will see once the pauses that last end now."""
-    pauses = tuple(replace(each, until=now) if each.holds(now) else each for each in before.pauses)
+    pauses = tuple(replace(each, until=now, resumed_by="") if each.holds(now) else each for each in before.pauses)
     return replace(before, pauses=pauses)

@@ -4,6 +4,7 @@ A store reads a snapshot, `deciding` looks at it, and the store commits what was
 the condition that the snapshot still holds.
 """
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
@@ -37,20 +38,33 @@ class Edition:
 
 @value
 class Pause:
-    """A span `(since, until]` in which the schedule is held; until None, somebody must resume it, `resumed_by` did."""
+    """A span `(since, until]` in which the schedule is held, until a moment, or until a person resumes it.
+
+    `resumed_by` is None until then. It says who did, in an empty text where that is not known.
+    """
 
     since: datetime
     until: datetime | None = None
     missed: Missed = Missed.SKIP
     reason: str = ""
     by: str = ""
-    resumed_by: str = ""
+    resumed_by: str | None = None
 
     @property
     def detail(self) -> str:
         """Who held the schedule and why, and who let it go, for those who ask about its instants."""
         held = " ".join(filter(None, (self.by and f"by {self.by}", self.reason)))
         return ", ".join(filter(None, (held, self.resumed_by and f"resumed by {self.resumed_by}")))
+
+    @property
+    def told_at(self) -> datetime:
+        """When it was last spoken of, as far as that is known: a resume has set its end."""
+        return self.since if self.resumed_by is None or self.until is None else max(self.since, self.until)
+
+    def brought_back(self, now: datetime) -> "Pause":
+        """Return it with a beginning and a resume that are not later than now; an end that was named stays."""
+        until = self.until if self.resumed_by is None or self.until is None else min(self.until, now)
+        return replace(self, since=min(self.since, now), until=until)
 
     def holds(self, now: datetime) -> bool:
         """Tell whether the job is paused now."""

@@ -252,9 +252,9 @@ class Jobs(Planning):
         return True
 
     def _bring_back(self, row: JobRow, now: datetime) -> None:
-        """Let the newest version be in force, and a pause and a reschedule of the time ahead hold from now on."""
+        """Let the newest version, a pause, a resume and a reschedule of the time ahead be in force from now on."""
         row.editions = row.editions[-1:]
-        row.pauses = [replace(pause, since=min(pause.since, now)) for pause in row.pauses]
+        row.pauses = [pause.brought_back(now) for pause in row.pauses]
         if row.reschedule is not None:
             row.reschedule = replace(row.reschedule, made_at=min(row.reschedule.made_at, now))
 

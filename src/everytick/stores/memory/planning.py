@@ -154,6 +154,7 @@ class Planning(Running):
         row.watermark = plan.watermark
         row.next_run = plan.next_run
         row.revision, row.plan_token, row.parked_reason = row.revision + 1, token, None
+        row.planned_woken = plan.woken
         # An ending, request or edit after the snapshot was read must not be slept through.
         self._tables.wake(row, plan.wake_at if row.woken == plan.woken else now)
         return Commit.COMMITTED

@@ -55,15 +55,19 @@ class MemoryStore(Recording, Definers, History):
             is_unbegun = waiting.status in (OccurrenceStatus.PENDING, OccurrenceStatus.QUEUED)
             if is_unbegun and waiting.created_at > now + STEP and waiting.ready_at > now:
                 self._tables.change(waiting, ready_at=now)
-        if any(
-            each > now + STEP
-            for each in (*(each.beat_at for each in self._nodes.values()), *(row.watermark for row in jobs))
-        ):
+        if self._was_ahead(now + STEP):
             for row in jobs:
                 if row.wake_at is not None and row.wake_at > now:
                     self._wake(row, now)
         ahead = [(row.name, row.watermark) for row in jobs if row.removed_at is None and row.watermark > now + AHEAD]
         return sorted(ahead)
+
+    def _was_ahead(self, moment: datetime) -> bool:
+        """Whether a node was heard of, or a job was decided or woken, at a later time than this."""
+        jobs = self._tables.jobs.values()
+        woken = [row.wake_at for row in jobs if row.woken != row.planned_woken and row.wake_at is not None]
+        beats = [each.beat_at for each in self._nodes.values()]
+        return any(each > moment for each in (*beats, *woken, *(row.watermark for row in jobs)))
 
     async def bell(self, seconds: float) -> bool:
         """Wait for a hint that something changed, at most so many seconds; return whether one came."""

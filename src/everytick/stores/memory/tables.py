@@ -59,6 +59,7 @@ class JobRow:
     """One job: its definitions, where its planning stands, the facts that wait for a plan, and its occurrences.
 
     `busy` and `waiting` are those that are not over, as they stand in line; `history` are all.
+    `planned_woken` is the `woken` that the last plan had seen: where they differ, `wake_at` is when a verb woke it.
     `keys` holds of each key that somebody named how often it was used, and the newest call.
     """
 
@@ -70,6 +71,7 @@ class JobRow:
     needs: str
     revision: int = 1
     woken: int = 1
+    planned_woken: int = 0
     wake_at: datetime | None = None
     next_run: datetime | None = None
     removed_at: datetime | None = None
@@ -111,8 +113,8 @@ class JobRow:
         return next((pause for pause in self.pauses if pause.holds(now)), None)
 
     def was_told_after(self, moment: datetime) -> bool:
-        """Whether its newest version, a pause or a reschedule was written at a later time than this."""
-        told = [self.editions[-1].in_force_after, *(pause.since for pause in self.pauses)]
+        """Whether its newest version, a pause, a resume or a reschedule was written at a later time than this."""
+        told = [self.editions[-1].in_force_after, *(pause.told_at for pause in self.pauses)]
         if self.reschedule is not None:
             told.append(self.reschedule.made_at)
         return any(each is not None and each > moment for each in told)

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from itertools import count, takewhile
 
 from everytick.domain import ids
-from everytick.domain.changes import Edit, Put, Remove, Rename, Tell, refuse_unexpected
+from everytick.domain.changes import Edit, Put, Remove, Rename, Tell, in_order, refuse_unexpected
 from everytick.domain.job import Job
 from everytick.domain.needs import RETIRED
 from everytick.domain.occurrence import Cause
@@ -54,7 +54,7 @@ class Jobs(Facts):
             stored = await self._rename_held(db, changes, known, by)
             stored |= await self._put_held(db, changes, known, by)
             made = {changes[place].name: each for place, each in stored.items()}
-            for place, change in enumerate(changes):
+            for place, change in in_order(changes):
                 if isinstance(change, (Tell, Remove)):
                     stored[place] = await self._tell_or_remove(db, change, known, made.get(change.name), by)
             await self._foretell(db, _moved(changes, stored))

@@ -1642,15 +1642,16 @@ select exists (select from everytick.node where beat_at > $1)
 update everytick.wake set wake_at = $1 where wakes and wake_at > $1;
 
 -- told_ahead --
--- Locks and returns the jobs that do not lie ahead and whose newest version, a pause or a reschedule was written while
--- the clock was.
+-- Locks and returns the jobs that do not lie ahead and whose newest version, a pause, a resume or a reschedule was
+-- written while the clock was.
 select s.job_key, s.id
   from everytick.job_state s
  where s.watermark <= $1
    and (exists (select from everytick.job_version d
                  where d.job_key = s.job_key and d.version = s.version and d.in_force_after > $1)
         or s.reschedule_made_at > $1
-        or exists (select from everytick.pause p where p.job_key = s.job_key and p.since_at > $1))
+        or exists (select from everytick.pause p
+                    where p.job_key = s.job_key and (p.since_at > $1 or (p.resumed_by is not null and p.until_at > $1))))
  order by s.job_key
    for no key update of s;
 
@@ -1662,8 +1663,13 @@ update everytick.job_state
  where job_key = $1;
 
 -- wake_jobs_ahead --
--- Makes every job worth a look now that would be only later.
-insert into everytick.wake (job_key, wake_at, needs) select s.job_key, $1, s.needs from everytick.job_state s where s.wake_at > $1;
+-- Makes every job worth a look now that would be only later, by its newest wake or else by its last plan; comes before
+-- bring_wakes_back.
+insert into everytick.wake (job_key, wake_at, needs)
+select s.job_key, $1, s.needs
+  from everytick.job_state s
+ where coalesce((select w.wake_at from everytick.wake w where w.job_key = s.job_key and w.wakes
+                  order by w.wake_key desc limit 1), s.wake_at) > $1;
 
 -- jobs_ahead --
 -- Returns the jobs whose watermark lies ahead of this moment, by name.
@@ -1684,8 +1690,11 @@ update everytick.wake
  where job_key = $1 and wake_at > $2;
 
 -- rewind_pauses --
--- Lets a pause that begins beyond this moment begin now.
-update everytick.pause set since_at = $2 where job_key = $1 and since_at > $2;
+-- Lets a pause that begins, or was resumed, beyond this moment do so now.
+update everytick.pause
+   set since_at = least(since_at, $2),
+       until_at = case when resumed_by is null then until_at else least(until_at, $2) end
+ where job_key = $1 and (since_at > $2 or (resumed_by is not null and until_at > $2));
 
 -- rewind --
 -- Lets a job that lies ahead be decided through this moment, by its newest definition from then on.

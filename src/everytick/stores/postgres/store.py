@@ -127,8 +127,8 @@ class PostgresStore(Planning, Running, Recording, Definers, History, ColdVerbs):
             await self._foretell(db, [row["id"] for row in told])
             await db.execute(self._sql.bring_waiting_back, now, now + STEP)
             if await db.fetchval(self._sql.was_ahead, now + STEP):
-                await db.execute(self._sql.bring_wakes_back, now)
                 await db.execute(self._sql.wake_jobs_ahead, now)
+                await db.execute(self._sql.bring_wakes_back, now)
                 await db.execute(self._sql.ring)
             found = await db.fetch(self._sql.jobs_ahead, now + AHEAD)
         return [(row["name"], row["watermark"]) for row in found]

@@ -16,14 +16,14 @@ def settle_clock(transaction: Transaction, definitions: Definitions) -> list[tup
     step = now + rows.length(STEP)
     transaction.execute(Q.bring_runs_back, (now, step))
     transaction.execute(Q.bring_retries_back, (now, now, step))
-    told = transaction.execute(Q.told_ahead, (step, step, step, step)).fetchall()
+    told = transaction.execute(Q.told_ahead, (step,) * 5).fetchall()
     for key, _ in told:
-        transaction.execute(Q.rewind_pauses, (now, key, now))
+        transaction.execute(Q.rewind_pauses, (now, now, key, now, now))
         transaction.execute(Q.bring_told_back, (now, key))
         wake(transaction, key, revise=True)
     foretell(transaction, definitions, [id_ for _, id_ in told])
     transaction.execute(Q.bring_waiting_back, (now, step, now))
-    if transaction.execute(Q.was_ahead, (step, step)).fetchone()[0]:
+    if transaction.execute(Q.was_ahead, (step, step, step)).fetchone()[0]:
         transaction.execute(Q.wake_jobs_ahead, (now, now))
         transaction.rang = True
     found = transaction.execute(Q.jobs_ahead, (now + rows.length(AHEAD),)).fetchall()
@@ -37,6 +37,6 @@ def rewind(transaction: Transaction, key: int) -> bool:
     if watermark <= now:
         return False
     transaction.execute(Q.undo_spans, (key, now))
-    transaction.execute(Q.rewind_pauses, (now, key, now))
+    transaction.execute(Q.rewind_pauses, (now, now, key, now, now))
     transaction.execute(Q.rewind, (now if undone_after is None else min(now, undone_after), now, now, now, key))
     return True

@@ -253,7 +253,7 @@ class _Writing:
             for each in plan.spans
         ]  # fmt: skip
         wake_at, next_run = micros_or_never(plan.wake_at), micros_or_never(plan.next_run)
-        self._moves.append((through, plan.woken, wake_at, now, next_run, self._token, job))
+        self._moves.append((through, plan.woken, wake_at, now, next_run, self._token, plan.woken, job))
         if oldest != version:
             self._editions.append((job,))
         if plan.awaits_ends:

@@ -25,16 +25,19 @@ update occurrence indexed by occurrence_active set ready_at = ?, is_early = iif(
  where ended_at is null and status in ({pending}, {queued}) and created_at > ? and ready_at > ?;
 
 -- was_ahead --
--- Whether anything was written while the clock was ahead.
-select exists (select 1 from node where beat_at > ?) or exists (select 1 from job_state where watermark > ?);
+-- Whether a node was heard of, or a job was decided or woken, while the clock was ahead.
+select exists (select 1 from node where beat_at > ?)
+    or exists (select 1 from job_state where watermark > ? or (wake_at > ? and woken <> planned_woken));
 
 -- told_ahead --
--- The jobs that do not lie ahead and whose newest version, a pause or a reschedule was written while the clock was.
+-- The jobs that do not lie ahead and whose newest version, a pause, a resume or a reschedule was written while the
+-- clock was.
 select s.job_key, s.id from job_state s
  where s.watermark <= ?
    and (exists (select 1 from job_version v where v.job_key = s.job_key and v.version = s.version and v.in_force_after > ?)
         or s.reschedule_made_at > ?
-        or exists (select 1 from pause p where p.job_key = s.job_key and p.since_at > ?));
+        or exists (select 1 from pause p
+                    where p.job_key = s.job_key and (p.since_at > ? or (p.resumed_by is not null and p.until_at > ?))));
 
 -- bring_told_back --
 -- The newest version is in force now, and a reschedule holds from now on.
@@ -61,8 +64,10 @@ select s.watermark, (select min(p.span_after) from span p where p.job_key = s.jo
 delete from span where job_key = ? and span_through > ?;
 
 -- rewind_pauses --
--- A pause that begins beyond this moment begins now.
-update pause set since_at = ? where job_key = ? and since_at > ?;
+-- A pause that begins, or was resumed, beyond this moment does so now.
+update pause
+   set since_at = min(since_at, ?), until_at = iif(resumed_by is null, until_at, min(until_at, ?))
+ where job_key = ? and (since_at > ? or (resumed_by is not null and until_at > ?));
 
 -- rewind --
 -- The job is decided through this moment, by its newest definition from then on.
@@ -220,7 +225,7 @@ select id, job_key, revision, watermark, version, oldest_version, plan_token
 update job_state
    set revision = revision + 1, watermark = ?,
        wake_at = case when woken = ? then nullif(?, -9223372036854775808) else ? end,
-       next_run_at = nullif(?, -9223372036854775808), plan_token = ?, parked_reason = null
+       next_run_at = nullif(?, -9223372036854775808), plan_token = ?, parked_reason = null, planned_woken = ?
  where job_key = ?;
 
 -- park_plan --

@@ -171,7 +171,7 @@ create table everytick.pause (
     missed     text not null check (missed in ('skip', 'catch_up')),
     reason     text not null,
     paused_by  text not null,
-    resumed_by text not null default '',
+    resumed_by text,
     primary key (job_key, pause_key)
 );
 

@@ -54,7 +54,8 @@ create table job_version (
   primary key (job_key, version)
 ) strict, without rowid;
 
--- Where a job's planning stands: narrow, written by every plan and every end.
+-- Where a job's planning stands: narrow, written by every plan and every end. planned_woken is the woken that the last
+-- plan had seen: where they differ, wake_at is when a verb woke the job.
 create table job_state (
   job_key integer primary key references job,
   id text not null unique,
@@ -63,6 +64,7 @@ create table job_state (
   oldest_version integer not null,
   revision integer not null,
   woken integer not null,
+  planned_woken integer not null default 0,
   watermark integer not null,
   wake_at integer,
   next_run_at integer,
@@ -111,7 +113,7 @@ create table pause (
   missed text not null check (missed in ('skip', 'catch_up')),
   reason text not null,
   paused_by text not null,
-  resumed_by text not null default ''
+  resumed_by text
 ) strict;
 create index pause_job on pause (job_key);
 
