@@ -24,11 +24,13 @@ from everytick.domain.steps import (
     AttemptEnded,
     Claimed,
     Event,
-    OccurrenceSnapshot,
+    OccurrenceHeader,
+    OccurrenceLife,
     RunState,
     WaitOver,
+    header_of,
+    life_of,
     rules_of,
-    snapshot_of,
 )
 from everytick.schedules.interval import every
 
@@ -73,18 +75,19 @@ LIVES = [
 ]
 
 
-def events_of(life: Life) -> list[tuple[OccurrenceSnapshot, Event, datetime]]:
+def events_of(life: Life) -> list[tuple[OccurrenceHeader, OccurrenceLife, Event, datetime]]:
     """Live one life and return what `advance` was asked on the way."""
     now, asked = NOON, []
-    snapshot = snapshot_of(occurrence_of(life.job, NOON), rules_of(life.job))
+    occurrence, rules = occurrence_of(life.job, NOON), rules_of(life.job)
+    header, stands = header_of(occurrence, rules), life_of(occurrence, rules)
     coming: list[Event] = [Claimed()]
     while coming:
-        asked.append((snapshot, coming.pop(0), now))
+        asked.append((header, stands, coming.pop(0), now))
         step = advance(*asked[-1])
-        now, snapshot = now + timedelta(milliseconds=700), step.after
+        now, stands = now + timedelta(milliseconds=700), step.after
         coming += [AttemptEnded(one.task, one.number, life.outcome(one.task, one.number)) for one in step.starts]
         coming += [WaitOver(wait.task) for wait in step.waits]
-    assert snapshot.status in (OccurrenceStatus.COMPLETED, OccurrenceStatus.FAILED), snapshot.status
+    assert stands.status in (OccurrenceStatus.COMPLETED, OccurrenceStatus.FAILED), stands.status
     return asked
 
 
@@ -94,8 +97,8 @@ def microseconds(life: Life) -> float:
     best = float("inf")
     for _ in range(ROUNDS):
         begun = time.perf_counter()
-        for snapshot, event, now in asked:
-            advance(snapshot, event, now)
+        for header, stands, event, now in asked:
+            advance(header, stands, event, now)
         best = min(best, time.perf_counter() - begun)
     return best / len(asked) * 1e6
 

@@ -239,10 +239,12 @@ def finished(claims: Sequence[Claim], now: datetime) -> list[tuple[Claim, Step]]
     """Return the steps that end these claims: each ran its only task well, and ended at a moment of its own."""
     steps = []
     for claim in claims:
-        begun = advance(claim.snapshot, Claimed(), now)
+        begun = advance(claim.header, claim.life, Claimed(), now)
         start = begun.starts[0]
         now += MOMENT
-        steps.append((claim, advance(begun.after, AttemptEnded(start.task, start.number, Succeeded()), now)))
+        steps.append(
+            (claim, advance(claim.header, begun.after, AttemptEnded(start.task, start.number, Succeeded()), now))
+        )
     return steps
 
 

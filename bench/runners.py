@@ -20,7 +20,7 @@ from logging import Logger, getLogger
 from everytick.domain.job import Job, define_job, define_task
 from everytick.domain.notes import Progress
 from everytick.domain.occurrence import occurrence_of
-from everytick.domain.steps import rules_of, snapshot_of
+from everytick.domain.steps import header_of, life_of, rules_of
 from everytick.runners.base import Body
 from everytick.runners.catalogue import Catalogue
 from everytick.runners.context import Context, TaskTransaction
@@ -114,16 +114,16 @@ def prepared() -> tuple[Catalogue, dict[str, tuple[Body, Context]]]:
         bodies = catalogue.bodies(job)
         assert bodies is not None, catalogue.why(job)
         occurrence = occurrence_of(job, NOON)
-        snapshot = snapshot_of(occurrence, rules_of(job))
-        found[name] = (bodies[0], _begun(Context(job, 0, 1, occurrence, snapshot, 1, Silence())))
+        header, life = header_of(occurrence, rules_of(job)), life_of(occurrence, rules_of(job))
+        found[name] = (bodies[0], _begun(Context(job, 0, 1, occurrence, header, life, 1, Silence())))
     return catalogue, found
 
 
 def _begun(context: Context) -> Context:
     from dataclasses import replace
 
-    begun = replace(context._snapshot.runs[0], attempts=1, attempt_started_at=NOON + timedelta(seconds=1))
-    context._snapshot = replace(context._snapshot, runs=(begun,))
+    begun = replace(context._life.runs[0], attempts=1, attempt_started_at=NOON + timedelta(seconds=1))
+    context._life = replace(context._life, runs=(begun,))
     return context
 
 

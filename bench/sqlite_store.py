@@ -97,9 +97,9 @@ async def planned(store: SqliteStore, watch: Watch) -> None:
 
 
 def finish(claim: Claim, now: datetime) -> Step:
-    begun = advance(claim.snapshot, Claimed(), now)
+    begun = advance(claim.header, claim.life, Claimed(), now)
     start = begun.starts[0]
-    return advance(begun.after, AttemptEnded(start.task, start.number, Succeeded()), now)
+    return advance(claim.header, begun.after, AttemptEnded(start.task, start.number, Succeeded()), now)
 
 
 async def drained(store: SqliteStore, batch: int, claiming: Watch, finishing: Watch) -> int:

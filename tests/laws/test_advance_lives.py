@@ -87,8 +87,8 @@ def likely(life: Life) -> list[st.SearchStrategy[Event]]:
     found: list[st.SearchStrategy[Event]] = [
         st.builds(AttemptEnded, st.just(task), st.just(number), OUTCOMES) for task, number in life.open.items()
     ]
-    waiting = [task.name for task in life.rules.tasks if life.snapshot.run(task.name).resume_at is not None]
-    if life.snapshot.held:
+    waiting = [task.name for task in life.rules.tasks if life.run(task.name).resume_at is not None]
+    if life.state.is_owned:
         found += [st.just(WaitOver(task)) for task in waiting]
     else:
         found.append(st.just(Claimed()))
@@ -115,13 +115,13 @@ def happens(life: Life, told: Event) -> None:
     if isinstance(told, (AttemptEnded, WaitOver)) and told.task not in names:
         return
     if isinstance(told, Claimed):
-        if life.snapshot.held or life.status in FINISHED:
+        if life.state.is_owned or life.status in FINISHED:
             return
-        life.snapshot = life.stored
-        life.now = max(life.now, life.snapshot.ready_at or life.now)
+        life.state = life.stored
+        life.now = max(life.now, life.state.ready_at or life.now)
     if isinstance(told, Lost):
         # A reaper knows what is stored, and nothing else.
-        life.snapshot = life.stored
+        life.state = life.stored
     life.take(told)
 
 
@@ -130,13 +130,13 @@ def live_on(life: Life) -> None:
     for _ in range(200):
         if life.status in FINISHED:
             return
-        if not life.snapshot.held:
+        if not life.state.is_owned:
             life.claim_again()
         elif life.open:
             life.end(next(iter(life.open)), Succeeded())
         else:
-            waiting = [task.name for task in life.rules.tasks if life.snapshot.run(task.name).resume_at is not None]
-            life.wait_over(min(waiting, key=lambda name: str(life.snapshot.run(name).resume_at)))
+            waiting = [task.name for task in life.rules.tasks if life.run(task.name).resume_at is not None]
+            life.wait_over(min(waiting, key=lambda name: str(life.run(name).resume_at)))
     raise AssertionError(f"still {life.status} after 200 events")
 
 
@@ -144,7 +144,7 @@ class Compared(Life):
     """A life in which every snapshot that `advance` was given is compared with a copy that was made before."""
 
     def take(self, event: Event) -> Step:
-        given, before, told = self.snapshot, copy.deepcopy(self.snapshot), copy.deepcopy(event)
+        given, before, told = self.state, copy.deepcopy(self.state), copy.deepcopy(event)
         step = super().take(event)
         assert given == before, "advance changed its snapshot"
         assert event == told, "advance changed its event"
@@ -173,10 +173,10 @@ def test_whatever_happens_a_claimed_occurrence_ends_once_and_is_reported_whole(d
     ends = [step.end for step in life.steps if step.end is not None]
     assert [end.status for end in ends] == [life.status]
     assert life.status in FINISHED
-    report = ends[0].report
+    report = ends[0].report()
     assert [task.name for task in report.tasks] == [task.name for task in life.rules.tasks]
     assert report.status == life.status
-    assert report == life.stored.report(), "whoever reads the store can tell the same"
+    assert report == life.report(), "whoever reads the store can tell the same"
 
 
 @settings(max_examples=60, deadline=None)
@@ -201,7 +201,7 @@ def test_attempts_are_numbered_without_holes_and_each_ends_once(data: st.DataObj
     assert set(ended.values()) <= {1}
     for task in life.rules.tasks:
         numbers = sorted(number for name, number in ended if name == task.name)
-        assert numbers == list(range(1, life.snapshot.run(task.name).attempts + 1))
+        assert numbers == list(range(1, life.run(task.name).attempts + 1))
     begun = [(start.task, start.number) for step in life.steps for start in step.starts]
     assert len(begun) == len(set(begun)), "no attempt is begun twice"
     assert set(begun) == set(ended)
@@ -212,10 +212,10 @@ def test_attempts_are_numbered_without_holes_and_each_ends_once(data: st.DataObj
 def test_the_final_status_follows_from_the_tasks_alone_when_nothing_disturbs(data: st.DataObject) -> None:
     """The table of final statuses, S0-035, S0-086, S0-087."""
     life = lived(data, disturbed=False)
-    runs = list(zip(life.rules.tasks, life.snapshot.runs, strict=True))
+    runs = list(zip(life.rules.tasks, life.state.runs, strict=True))
     failed = [task for task, run in runs if run.status in (RunStatus.FAILED, RunStatus.TIMEOUT)]
 
-    if life.snapshot.error == "Execution exceeded timeout":
+    if life.state.error == "Execution exceeded timeout":
         assert life.status is OccurrenceStatus.FAILED
         assert life.rules.execution_timeout is not None
     elif any(not task.continues for task in failed):
@@ -232,8 +232,8 @@ def test_the_final_status_follows_from_the_tasks_alone_when_nothing_disturbs(dat
 def test_a_task_that_continues_always_runs_when_nothing_disturbs(data: st.DataObject) -> None:
     """S0-031: peers cannot cancel it, and in a graph it runs though what it comes after failed."""
     life = lived(data, disturbed=False)
-    assume(not life.snapshot.expired)
-    for task, run in zip(life.rules.tasks, life.snapshot.runs, strict=True):
+    assume(not life.state.expired)
+    for task, run in zip(life.rules.tasks, life.state.runs, strict=True):
         if task.continues:
             assert run.status in (RunStatus.SUCCESS, RunStatus.FAILED, RunStatus.TIMEOUT)
             assert run.because_of is None
@@ -265,7 +265,7 @@ def test_the_order_in_which_tasks_succeed_does_not_matter(definition: Job, order
     while life.open:
         life.end(order.choice(sorted(life.open)))
     assert life.status is OccurrenceStatus.COMPLETED
-    assert {run.attempts for run in life.snapshot.runs} <= {1}
+    assert {run.attempts for run in life.state.runs} <= {1}
 
 
 @settings(max_examples=200, deadline=None)
@@ -275,19 +275,19 @@ def test_the_short_way_says_what_the_long_way_says(data: st.DataObject) -> None:
     life = lived(data, disturbed=True)
     names = {task.name for task in life.rules.tasks}
     lived_through = [*(step.after for step in life.steps)]
-    for snapshot in lived_through:
+    for state in lived_through:
         told = data.draw(st.one_of(disturbing(), st.just(Claimed())))
         if not isinstance(told, (AttemptEnded, WaitOver)) or told.task in names:
-            assert advance(snapshot, told, life.now) == advance_in_full(snapshot, told, life.now)
+            assert advance(life.header, state, told, life.now) == advance_in_full(life.header, state, told, life.now)
 
 
 def test_the_short_way_is_taken() -> None:
     for definition in (job(), job("a b c", execution_timeout="1h"), job(mode="graph")):
         life = Life(definition)
-        assert plain_step(life.snapshot, Claimed(), life.now) is not None
+        assert plain_step(life.header, life.state, Claimed(), life.now) is not None
         life.claim()
         while life.open:
             ((task, number),) = life.open.items()
-            assert plain_step(life.snapshot, AttemptEnded(task, number, DONE), life.now) is not None
+            assert plain_step(life.header, life.state, AttemptEnded(task, number, DONE), life.now) is not None
             life.end(task)
         assert life.status is OccurrenceStatus.COMPLETED

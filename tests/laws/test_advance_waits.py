@@ -50,21 +50,21 @@ def test_waits_are_those_of_the_formula_and_end_before_the_deadline(
         number = life.open["a"]
         assert number == used + 1
         step = life.end("a", failure)
-        wait = expected(retry, used + 1, attempt_id(run_id(life.snapshot.id, task.id), number + 1))
+        wait = expected(retry, used + 1, attempt_id(run_id(life.header.id, task.id), number + 1))
         left = retry.max is None or used < retry.max
         in_time = deadline is None or life.now + wait < begun + deadline
         if not left or not in_time:
             assert life.status is OccurrenceStatus.FAILED
-            assert (life.snapshot.error == "Execution exceeded timeout") == left
+            assert (life.state.error == "Execution exceeded timeout") == left
             assert step.starts == ()
             break
-        until = step.after.run("a").resume_at
+        until = life.run("a").resume_at
         assert until is not None
         assert abs(until - life.now - wait) <= timedelta(microseconds=2)
-        assert abs(step.after.run("a").waits[-1] - wait) <= timedelta(microseconds=2)
+        assert abs(life.run("a").waits[-1] - wait) <= timedelta(microseconds=2)
         assert (step.resume_at == until) == (until - life.now > KEPT_WAIT)
         again = life.claim_again() if step.resume_at is not None else life.wait_over("a")
         assert [start.number for start in again.starts] == [number + 1]
         assert life.now == until
     else:
-        assert life.snapshot.run("a").retries == len(failures)
+        assert life.run("a").retries == len(failures)

@@ -55,7 +55,7 @@ class Database:
         for claim, step in steps:
             tells_of_bodies = any(row.attempt in ("success", "failed") for row in step.rows)
             if self.refuses(claim.job.id) and (tells_of_bodies or not self.takes_little):
-                raise Refused(f"step {step.number} of {claim.snapshot.id}")
+                raise Refused(f"step {step.number} of {claim.header.id}")
 
     def refuses(self, job_id: str) -> bool:
         """Tell whether nothing that is about this job can be written now."""

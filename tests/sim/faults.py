@@ -77,7 +77,7 @@ class Wire:
     def note_claims(self, claims: Iterable[Claim], asked_at: float) -> None:
         """Note when these claims arrived at the node."""
         for claim in claims:
-            self.arrived[claim.snapshot.id, claim.fence] = asked_at, self._seconds()
+            self.arrived[claim.header.id, claim.fence] = asked_at, self._seconds()
 
     @property
     def seconds(self) -> float:
@@ -177,7 +177,7 @@ class FaultyStore:
         if answer is Commit.COMMITTED:
             self._wire.written.add(key)
             if step.restores:
-                self._wire.given_back[claim.snapshot.id, claim.fence] = self._wire.seconds
+                self._wire.given_back[claim.header.id, claim.fence] = self._wire.seconds
             if step.end is not None:
                 assert record.status is step.end.status, f"{record} was to be {step.end.status}"
             assert record.fence in (claim.fence, claim.fence + 1), f"{record} was another's by then"

@@ -73,13 +73,13 @@ async def claim_one(store: AnyStore, node: str = "node-1", scope: NodeScope | No
 
 def began(claim: Claim, now: datetime) -> Step:
     """Return what follows from the claim: the first attempts."""
-    return advance(claim.snapshot, Claimed(), now)
+    return advance(claim.header, claim.life, Claimed(), now)
 
 
-def ended(step: Step, now: datetime, outcome: Outcome | None = None) -> Step:
+def ended(claim: Claim, step: Step, now: datetime, outcome: Outcome | None = None) -> Step:
     """Return what follows when the first attempt of a step has ended, well unless said otherwise."""
     first = step.starts[0]
-    return advance(step.after, AttemptEnded(first.task, first.number, outcome or Succeeded()), now)
+    return advance(claim.header, step.after, AttemptEnded(first.task, first.number, outcome or Succeeded()), now)
 
 
 async def run_one(
@@ -88,7 +88,7 @@ async def run_one(
     """Claim what is ready, run its only task and commit the end."""
     claim = await claim_one(store, node, scope)
     now = await store.now()
-    assert await store.commit_steps([(claim, ended(began(claim, now), now, outcome))]) == [Commit.COMMITTED]
+    assert await store.commit_steps([(claim, ended(claim, began(claim, now), now, outcome))]) == [Commit.COMMITTED]
     return claim
 
 
@@ -102,7 +102,7 @@ async def reap(store: AnyStore, node: str = "reaper") -> Sequence[CommitAnswer]:
     """Report `Lost` for everything that silent nodes held."""
     now = await store.now()
     claims = await store.orphans(node, 100, await unheard(store))
-    return await store.commit_steps([(claim, advance(claim.snapshot, Lost(), now)) for claim in claims])
+    return await store.commit_steps([(claim, advance(claim.header, claim.life, Lost(), now)) for claim in claims])
 
 
 async def deliver(store: AnyStore, scope: NodeScope | None = None) -> list[str]:

@@ -269,7 +269,7 @@ class Pair:
         place = self.random.randrange(len(self.claims))
         before = self.steps.get(place)
         if before is None:
-            began = [advance(claim.snapshot, Claimed(), self.now()) for claim in self.claims[place]]
+            began = [advance(claim.header, claim.life, Claimed(), self.now()) for claim in self.claims[place]]
             self.steps[place] = (began[0], began[1])
             if began[0].commits:
                 await self._commit(place)
@@ -277,14 +277,14 @@ class Pair:
         outcomes: list[Outcome] = [Succeeded(payload(7)), Succeeded(), Failed("boom")]
         outcome = self.random.choice(outcomes)
         steps = []
-        for last in before:
-            open_ = [(task.name, run) for task, run in zip(last.after.rules.tasks, last.after.runs, strict=True)]
+        for claim, last in zip(self.claims[place], before, strict=True):
+            open_ = [(task.name, run) for task, run in zip(claim.header.rules.tasks, last.after.runs, strict=True)]
             running = [(name, run.attempts) for name, run in open_ if run.status == "running"]
             waiting = [name for name, run in open_ if run.resume_at is not None]
             if not running and not waiting:
                 return
             event = AttemptEnded(*running[0], outcome) if running else WaitOver(waiting[0])
-            steps.append(advance(last.after, event, self.now()))
+            steps.append(advance(claim.header, last.after, event, self.now()))
         self.steps[place] = (steps[0], steps[1])
         if steps[0].commits:
             await self._commit(place)
@@ -295,7 +295,7 @@ class Pair:
         if fresh:
             events: list[Released | Stopping] = [Released(), Released(), Stopping()]
             place, event = self.random.choice(fresh), self.random.choice(events)
-            steps = [advance(claim.snapshot, event, self.now()) for claim in self.claims[place]]
+            steps = [advance(claim.header, claim.life, event, self.now()) for claim in self.claims[place]]
             self.steps[place] = (steps[0], steps[1])
             await self._commit(place)
 
@@ -353,7 +353,9 @@ class Pair:
             taken.append(await store.orphans("reaper", 1000, silent, keys))
         assert sorted(map(_plain, taken[0]), key=str) == sorted(map(_plain, taken[1]), key=str), self.done[-12:]
         for store, claims in zip(self.stores, taken, strict=True):
-            await store.commit_steps([(claim, advance(claim.snapshot, Lost(), self.now())) for claim in claims])
+            await store.commit_steps(
+                [(claim, advance(claim.header, claim.life, Lost(), self.now())) for claim in claims]
+            )
 
     async def _nodes(self) -> list[list[NodeRecord]]:
         """Return the nodes of each store; the keys of what is overdue are each store's own."""
@@ -374,7 +376,7 @@ class Pair:
         if place in self.steps and self.steps[place][0].restores:
             return
         self.noted.add(place)
-        task = self.random.choice(pair[0].snapshot.rules.tasks).name
+        task = self.random.choice(pair[0].header.rules.tasks).name
         progress = self.random.choice([None, Progress(self.random.random(), 2.5, "half"), Progress(7)])
         log = self.random.choice([None, Log(self.random.choice(NODES), f"{task}.log")])
         note = Note(task, self.random.choice([1, 1, 2]), self.now(), progress, log)
@@ -479,4 +481,4 @@ async def _planned(
 
 def _plain(claim: Claim) -> tuple[object, ...]:
     """A claim without its handle and token, and without times of writing that only people read."""
-    return claim.fence, replace(claim.occurrence, updated_at=None), claim.snapshot
+    return claim.fence, replace(claim.occurrence, updated_at=None), claim.header, claim.life

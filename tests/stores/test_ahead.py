@@ -52,7 +52,7 @@ async def test_a_parked_retry_is_ahead_and_one_that_its_owner_keeps_is_not(store
     clock.move(hours=1)
     await plan_once(store)
     for claim in await store.claim(NodeScope("node-1"), 5):
-        await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time, FAILED))])
+        await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time, FAILED))])
     assert (await store.ahead(NodeScope("node-1"))).ready_at == clock.time + timedelta(minutes=10)
     clock.move(minutes=10)
     assert (await store.ahead(NodeScope("node-1"))).ready_at is None

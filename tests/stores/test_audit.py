@@ -63,7 +63,7 @@ async def test_runs_and_attempts_hold_all_that_is_asked_of_them(store: AnyStore,
         claim = await claim_one(store)
         begun = clock.time
         clock.move(seconds=5)
-        step = ended(began(claim, begun), clock.time, Failed(f"error {number}"))
+        step = ended(claim, began(claim, begun), clock.time, Failed(f"error {number}"))
         assert await store.commit_steps([(claim, step)]) == [Commit.COMMITTED]
         moments.append((begun, clock.time))
         whole = await store.whole(claim.occurrence.id)

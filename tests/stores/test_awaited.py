@@ -115,8 +115,10 @@ async def test_what_a_plan_creates_while_somebody_waits_is_awaited_too(store: An
     # Pending beside the first, and the request waits behind both.
     assert await statuses(store) == ["running", "queued", "pending"]
     await plan_once(store)
-    began = advance(first.snapshot, Claimed(), clock.time)
-    await store.commit_steps([(first, advance(began.after, AttemptEnded("main", 1, Succeeded()), clock.time))])
+    began = advance(first.header, first.life, Claimed(), clock.time)
+    await store.commit_steps(
+        [(first, advance(first.header, began.after, AttemptEnded("main", 1, Succeeded()), clock.time))]
+    )
     await plan_once(store)
     assert await statuses(store) == ["completed", "queued", "pending"]
 
@@ -135,14 +137,14 @@ async def test_a_park_wakes_whoever_waits_and_nobody_else(store: AnyStore, clock
     clock.move(hours=1)
     await plan_once(store)
     claims = {claim.job.id: claim for claim in await store.claim(NodeScope("node-1"), 10)}
-    began = {id_: advance(claim.snapshot, Claimed(), clock.time) for id_, claim in claims.items()}
+    began = {id_: advance(claim.header, claim.life, Claimed(), clock.time) for id_, claim in claims.items()}
     await store.request(lined.job_id, Trigger("k"))
     await plan_once(store)
     await plan_once(store)
     assert await wake_at(store, lined.job_id) == clock.time + HOUR
 
     for id_, claim in claims.items():
-        parked = advance(began[id_].after, AttemptEnded("main", 1, Failed("boom")), clock.time)
+        parked = advance(claim.header, began[id_].after, AttemptEnded("main", 1, Failed("boom")), clock.time)
         assert parked.resume_at is not None
         assert await store.commit_steps([(claim, parked)]) == [Commit.COMMITTED]
 
@@ -174,9 +176,11 @@ async def test_an_edit_that_follows_ends_marks_what_runs(store: AnyStore, clock:
     await put(store, job(when="after: 10m"))
     await plan_once(store)
     await plan_once(store)
-    began = advance(claim.snapshot, Claimed(), clock.time)
+    began = advance(claim.header, claim.life, Claimed(), clock.time)
 
-    await store.commit_steps([(claim, advance(began.after, AttemptEnded("main", 1, Succeeded()), clock.time))])
+    await store.commit_steps(
+        [(claim, advance(claim.header, began.after, AttemptEnded("main", 1, Succeeded()), clock.time))]
+    )
 
     assert await wake_at(store, stored.job_id) == clock.time
 

@@ -34,7 +34,7 @@ async def test_a_beat_names_what_to_stop_what_is_gone_and_what_to_adopt(store: A
     assert orders.cancel == ((claim.key, "by hand"),)
     assert orders.adopt == ()
 
-    await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time))])
+    await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time))])
     assert (await store.beat("node-1", [claim.key])).gone == (claim.key,)
 
 
@@ -71,7 +71,7 @@ async def test_a_wait_that_a_silent_node_kept_is_only_released(store: AnyStore, 
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
-    await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time, FAILED))])
+    await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time, FAILED))])
     [made] = await occurrences(store)
     assert (made.status, made.owner) == ("awaiting_retry", "node-1")
 

@@ -30,7 +30,7 @@ async def test_a_claim_is_the_durable_start(store: AnyStore, clock: ManualClock)
 
     assert (made.status, made.owner, made.fence, made.started_at) == ("running", "node-1", 1, clock.time)
     assert (claim.fence, claim.occurrence) == (1, made)
-    assert claim.snapshot.held
+    assert claim.life.is_owned
 
 
 async def test_a_claim_tells_what_the_record_says_whatever_kind_of_start_it_is(
@@ -52,7 +52,7 @@ async def test_a_claim_tells_what_the_record_says_whatever_kind_of_start_it_is(
     await plan_once(store)
     others = frozenset(id_ for name, id_ in ids.items() if name != "retried")
     for claim in await store.claim(NodeScope("node-1", unknown=others), 20):
-        await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time, FAILED))])
+        await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time, FAILED))])
     clock.move(hours=3)
     await plan_once(store)
     await plan_once(store)
@@ -63,11 +63,11 @@ async def test_a_claim_tells_what_the_record_says_whatever_kind_of_start_it_is(
     assert {claim.occurrence.id: claim.occurrence for claim in claims} == held
     assert {claim.occurrence.job_id for claim in claims} == set(ids.values())
     for claim in claims:
-        made, seen = claim.occurrence, claim.snapshot
-        assert (seen.id, seen.job_id, claim.job.id, claim.fence) == (made.id, made.job_id, made.job_id, made.fence)
-        assert (seen.scheduled_for, seen.status, seen.ready_at) == (made.scheduled_for, made.status, made.ready_at)
-        assert (seen.started_at, seen.claimed_at, seen.held) == (made.started_at, clock.time, True)
-        assert seen.is_recovery_run == made.is_recovery_run
+        made, header, life = claim.occurrence, claim.header, claim.life
+        assert (header.id, header.job_id, claim.job.id, claim.fence) == (made.id, made.job_id, made.job_id, made.fence)
+        assert (header.scheduled_for, life.status, life.ready_at) == (made.scheduled_for, made.status, made.ready_at)
+        assert (life.started_at, life.claimed_at, life.is_owned) == (made.started_at, clock.time, True)
+        assert header.is_recovery_run == made.is_recovery_run
 
 
 async def test_higher_priority_first_then_the_oldest(store: AnyStore, clock: ManualClock) -> None:
@@ -152,4 +152,4 @@ async def test_a_retry_that_the_next_instant_supersedes_is_claimed_when_nothing_
     await plan_once(store)
     clock.move(minutes=21)
     [claim] = await store.claim(NodeScope("node-1"), 5)
-    assert claim.snapshot.found == "awaiting_retry"
+    assert claim.header.found == "awaiting_retry"

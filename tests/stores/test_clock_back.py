@@ -180,10 +180,10 @@ async def test_what_was_queued_ahead_is_ready_when_its_turn_comes(store: AnyStor
     first = await claim_one(store)
     clock.move(hours=-1)
     await store.settle_clock()
-    await store.commit_steps([(first, ended(began(first, clock.time), clock.time))])
+    await store.commit_steps([(first, ended(first, began(first, clock.time), clock.time))])
     await plan_once(store)
     second = await claim_one(store)
-    assert second.snapshot.id != first.snapshot.id
+    assert second.header.id != first.header.id
 
 
 async def test_an_edit_after_the_clock_was_set_back_is_the_newest(store: AnyStore, clock: ManualClock) -> None:

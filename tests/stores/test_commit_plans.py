@@ -202,4 +202,4 @@ async def test_nobody_comes_into_the_place_of_one_who_was_claimed_meanwhile(
         pass
     assert await statuses(store) == (["running", "queued"] if claimed else ["superseded", "pending"])
     orders = await store.beat("node-1", [])
-    assert [claim.snapshot.cancel for claim in orders.adopt] == ["asked by overlap cancel_running"] * claimed
+    assert [claim.life.cancel for claim in orders.adopt] == ["asked by overlap cancel_running"] * claimed

@@ -29,7 +29,7 @@ async def test_an_occurrence_ends_with_its_runs_and_attempts(store: AnyStore, cl
     claim = await claim_one(store)
     begun = clock.time
     clock.move(seconds=5)
-    step = ended(began(claim, begun), clock.time, Succeeded(payload(42)))
+    step = ended(claim, began(claim, begun), clock.time, Succeeded(payload(42)))
     assert await store.commit_steps([(claim, step)]) == [Commit.COMMITTED]
 
     whole = await store.whole(claim.occurrence.id)
@@ -51,7 +51,7 @@ async def test_a_retry_far_away_is_parked_without_an_owner(store: AnyStore, cloc
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
-    await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time, FAILED))])
+    await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time, FAILED))])
     [made] = await occurrences(store)
     assert (made.status, made.owner) == ("awaiting_retry", None)
     assert await store.claim(NodeScope("node-2"), 5) == []
@@ -59,7 +59,7 @@ async def test_a_retry_far_away_is_parked_without_an_owner(store: AnyStore, cloc
     clock.move(minutes=10)
     again = await claim_one(store, "node-2")
     assert again.fence > claim.fence
-    await store.commit_steps([(again, ended(began(again, clock.time), clock.time))])
+    await store.commit_steps([(again, ended(again, began(again, clock.time), clock.time))])
     whole = await store.whole(made.id)
     assert whole.occurrence.status == "completed"
     assert [attempt.number for _, attempt in whole.attempts] == [1, 2]
@@ -72,8 +72,8 @@ async def test_a_repeated_commit_of_the_same_step_is_no_lost_race(store: AnyStor
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
-    middle = ended(began(claim, clock.time), clock.time)
-    last = ended(middle, clock.time)
+    middle = ended(claim, began(claim, clock.time), clock.time)
+    last = ended(claim, middle, clock.time)
     for step in (middle, middle, last, last):
         assert await store.commit_steps([(claim, step)]) == [Commit.COMMITTED]
     whole = await store.whole(claim.occurrence.id)
@@ -87,7 +87,7 @@ async def test_a_zombie_can_finish_but_not_record(store: AnyStore, clock: Manual
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
-    step = ended(began(claim, clock.time), clock.time)
+    step = ended(claim, began(claim, clock.time), clock.time)
     clock.move(seconds=30)
     await store.beat("reaper", [])
     assert await reap(store) == [Commit.COMMITTED]
@@ -104,7 +104,7 @@ async def test_the_next_owner_sees_what_the_last_one_wrote(store: AnyStore, cloc
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
-    await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time))])
+    await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time))])
     clock.move(seconds=30)
     await store.beat("reaper", [])
     await reap(store)
@@ -113,7 +113,7 @@ async def test_the_next_owner_sees_what_the_last_one_wrote(store: AnyStore, cloc
     again = await claim_one(store, "node-2")
     step = began(again, clock.time)
     assert [(start.task, start.number) for start in step.starts] == [("two", 2)]
-    await store.commit_steps([(again, ended(step, clock.time))])
+    await store.commit_steps([(again, ended(again, step, clock.time))])
     whole = await store.whole(claim.occurrence.id)
     assert whole.occurrence.status == "completed"
     assert [(task, attempt.number, str(attempt.status)) for task, attempt in whole.attempts] == [
@@ -129,9 +129,9 @@ async def test_an_older_step_that_comes_again_does_not_turn_back_the_clock(store
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
-    waiting = ended(began(claim, clock.time), clock.time, FAILED)
+    waiting = ended(claim, began(claim, clock.time), clock.time, FAILED)
     clock.move(seconds=2)
-    running = advance(waiting.after, WaitOver("main"), clock.time)
+    running = advance(claim.header, waiting.after, WaitOver("main"), clock.time)
     for step in (waiting, running, waiting):
         assert await store.commit_steps([(claim, step)]) == [Commit.COMMITTED]
     assert await statuses(store) == ["running"]

@@ -27,7 +27,7 @@ async def test_a_stop_reaches_those_whom_the_snapshot_does_not_name(store: AnySt
 
     assert (await store.beat("node-1", [first.key])).cancel == ((first.key, "asked by the stop schedule"),)
     claims = await store.claim(NodeScope("node-2"), 1000)
-    asked = {claim.occurrence.id for claim in claims if claim.snapshot.cancel == "asked by the stop schedule"}
+    asked = {claim.occurrence.id for claim in claims if claim.life.cancel == "asked by the stop schedule"}
     assert asked == busy - {first.occurrence.id}, "and nobody who came with the same plan"
     assert len(claims) == MANY + 60 - 1
 
@@ -47,7 +47,7 @@ async def test_while_paused_a_request_behind_a_long_line_is_seen(store: AnyStore
     await store.request(stored.job_id, Pause())
     seen = (await store.look([stored.job_id]))[stored.job_id]
     assert ([each.cause for each in seen.waiting], seen.waiting_count) == ([Cause.TRIGGER], MANY)
-    await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time))])
+    await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time))])
     await plan_once(store)
     [asked] = await store.claim(NodeScope("node-1"), 10)
     assert asked.occurrence.cause is Cause.TRIGGER

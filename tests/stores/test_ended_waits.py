@@ -23,7 +23,7 @@ async def parked(store: AnyStore, clock: ManualClock, *, superseded: bool = Fals
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
-    await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time, Failed("boom")))])
+    await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time, Failed("boom")))])
     clock.move(minutes=1)
     return stored.job_id, claim
 

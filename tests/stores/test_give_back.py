@@ -27,7 +27,7 @@ from tests.stores.clock import ManualClock
 
 async def give_back(store: AnyStore, claim: Claim) -> Step:
     """Give the claim back, as a node does that has no slot for it."""
-    step = advance(claim.snapshot, Released(), await store.now())
+    step = advance(claim.header, claim.life, Released(), await store.now())
     assert await store.commit_steps([(claim, step)]) == [Commit.COMMITTED]
     return step
 
@@ -143,7 +143,7 @@ async def test_a_stop_before_the_first_attempt_gives_back_too(store: AnyStore, c
     [before] = await occurrences(store)
     claim = await claim_one(store)
     clock.move(seconds=1)
-    step = advance(claim.snapshot, Stopping(), clock.time)
+    step = advance(claim.header, claim.life, Stopping(), clock.time)
     assert await store.commit_steps([(claim, step)]) == [Commit.COMMITTED]
     [after] = await occurrences(store)
     assert _facts(after) == _facts(before)

@@ -25,7 +25,7 @@ async def _ended(store: AnyStore, clock: ManualClock, **policies: Any) -> tuple[
     step = began(claim, clock.time)
     for place, task in enumerate(TASKS):
         clock.move(seconds=1)
-        step = advance(step.after, AttemptEnded(task, 1, Succeeded(payload(place + 1))), clock.time)
+        step = advance(claim.header, step.after, AttemptEnded(task, 1, Succeeded(payload(place + 1))), clock.time)
         assert await store.commit_steps([(claim, step)]) == [Commit.COMMITTED]
     assert step.end is not None
     return stored, claim
@@ -49,17 +49,17 @@ async def test_what_is_kept_is_there_at_the_claim_and_only_the_rest_begins(store
     await plan_once(store)
     claim = await claim_one(store)
     assert claim.occurrence.id == id_
-    kept = claim.snapshot.run("extract")
+    kept = claim.life.runs[0]
     assert kept.is_kept
     assert kept.result == payload(1)
-    before = original.snapshot
+    before = original.life
     assert kept.started_at == before.started_at
-    assert not claim.snapshot.run("load").is_kept
+    assert not claim.life.runs[1].is_kept
 
     step = began(claim, clock.time)
     assert [start.task for start in step.starts] == ["load"]
     for task in ("load", "tell"):
-        step = advance(step.after, AttemptEnded(task, 1, Succeeded(payload("new"))), clock.time)
+        step = advance(claim.header, step.after, AttemptEnded(task, 1, Succeeded(payload("new"))), clock.time)
         assert await store.commit_steps([(claim, step)]) == [Commit.COMMITTED]
     assert step.end is not None
     assert step.end.status is OccurrenceStatus.COMPLETED
@@ -71,7 +71,7 @@ async def test_what_is_kept_is_there_at_the_claim_and_only_the_rest_begins(store
         (RunStatus.SUCCESS, 1),
     ]
     assert [task for task, _ in whole.attempts] == ["load", "tell"]
-    assert step.end.report.describe().splitlines()[1] == "task 'extract' was not run again: its result was kept"
+    assert step.end.report().describe().splitlines()[1] == "task 'extract' was not run again: its result was kept"
 
 
 async def test_an_edit_before_the_claim_leaves_it_under_the_version_it_was_planned_by(
@@ -83,7 +83,7 @@ async def test_an_edit_before_the_claim_leaves_it_under_the_version_it_was_plann
     await put(store, job(tasks=("other",)))
     claim = await claim_one(store)
     assert (claim.occurrence.id, claim.job.version) == (id_, 1)
-    assert claim.snapshot.run("extract").is_kept
+    assert claim.life.runs[0].is_kept
 
 
 async def test_a_restart_after_a_loss_keeps_what_was_kept(store: AnyStore, clock: ManualClock) -> None:
@@ -94,10 +94,12 @@ async def test_a_restart_after_a_loss_keeps_what_was_kept(store: AnyStore, clock
     await store.beat("reaper", [])
     clock.move(minutes=1)
     [taken] = await store.orphans("reaper", 10, await unheard(store))
-    assert await store.commit_steps([(taken, advance(taken.snapshot, Lost(), clock.time))]) == [Commit.COMMITTED]
+    assert await store.commit_steps([(taken, advance(taken.header, taken.life, Lost(), clock.time))]) == [
+        Commit.COMMITTED
+    ]
     again = await claim_one(store)
     assert again.occurrence.id == claim.occurrence.id
-    step: Step = advance(again.snapshot, Claimed(), clock.time)
+    step: Step = advance(again.header, again.life, Claimed(), clock.time)
     assert [(start.task, start.number) for start in step.starts] == [("tell", 2)]
 
 

@@ -47,7 +47,7 @@ async def test_a_timeout_and_an_attempt_that_is_tried_again_are_failures(store: 
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
-    step = ended(began(claim, clock.time), clock.time, TimedOut())
+    step = ended(claim, began(claim, clock.time), clock.time, TimedOut())
     await store.commit_steps([(claim, step)])
     assert step.end is None
     failed = clock.time

@@ -57,7 +57,8 @@ async def test_several_ends_of_one_job_written_together_are_all_counted(store: A
         assert len(claims) == size
         outcomes = [FAILED if place == 1 else None for place in range(size)]
         steps = [
-            (each, ended(began(each, clock.time), clock.time, how)) for each, how in zip(claims, outcomes, strict=True)
+            (each, ended(each, began(each, clock.time), clock.time, how))
+            for each, how in zip(claims, outcomes, strict=True)
         ]
         await store.commit_steps(steps)
     assert ((await _record(store)).run_count, (await _record(store)).last_error) == (43, "boom")

@@ -59,7 +59,7 @@ async def test_the_end_keeps_what_was_noted(store: AnyStore, clock: ManualClock)
     begun = began(claim, clock.time)
     await store.note([(claim, Note("main", 1, clock.time, HALF, LOG))])
     began_at, ended_at = clock.time, clock.move(seconds=3)
-    await store.commit_steps([(claim, ended(begun, ended_at, FAILED))])
+    await store.commit_steps([(claim, ended(claim, begun, ended_at, FAILED))])
     [(_, attempt)] = await attempts(store, claim)
     assert (attempt.status, attempt.started_at, attempt.ended_at) == ("failed", began_at, ended_at)
     assert (attempt.progress, attempt.log, attempt.error) == (HALF, LOG, "boom")
@@ -71,7 +71,7 @@ async def test_a_note_after_the_end_of_its_attempt_adds_and_changes_no_status(
     """The occurrence goes on with its second task, and the output of the first is only now complete."""
     claim = await running(store, clock, tasks=("one", "two"))
     begun = clock.time
-    await store.commit_steps([(claim, ended(began(claim, begun), clock.move(seconds=1)))])
+    await store.commit_steps([(claim, ended(claim, began(claim, begun), clock.move(seconds=1)))])
     [(_, before)] = await attempts(store, claim)
     await store.note([(claim, Note("one", 1, begun + timedelta(hours=9), HALF, LOG))])
     [(_, after)] = await attempts(store, claim)
@@ -82,7 +82,7 @@ async def test_a_note_after_the_end_of_its_attempt_adds_and_changes_no_status(
 async def test_a_note_after_the_end_of_the_occurrence_adds_too(store: AnyStore, clock: ManualClock) -> None:
     """The end raises the fence, but nobody else has held it: a short run's output is noted behind its end."""
     claim = await running(store, clock)
-    await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time))])
+    await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time))])
     note = Note("main", 1, clock.time, HALF, LOG)
     await store.note([(claim, note), (claim, Note("main", 2, clock.time, HALF, LOG))])
     [(_, attempt)] = await attempts(store, claim)
@@ -109,7 +109,7 @@ async def test_a_note_whose_fence_is_gone_is_dropped(store: AnyStore, clock: Man
 
 async def test_a_note_of_what_was_forgotten_is_dropped(store: AnyStore, clock: ManualClock) -> None:
     claim = await running(store, clock, retention={"success": "1h", "failure": "1h", "keep_last": 0})
-    await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time))])
+    await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time))])
     await store.reported([claim.occurrence.id])
     clock.move(hours=2)
     assert await store.prune() == 1
@@ -124,7 +124,7 @@ async def test_a_note_wakes_nobody_and_changes_no_decision(store: AnyStore, cloc
     await store.note([(claim, Note("main", 1, clock.time, HALF, LOG))])
     assert list((await store.look([record.job.id])).values()) == [seen]
     [adopted] = (await store.beat("node-1", [])).adopt
-    assert adopted.snapshot == claim.snapshot
+    assert (adopted.header, adopted.life) == (claim.header, claim.life)
 
 
 async def test_a_note_that_the_store_refuses_keeps_no_other_from_being_written(

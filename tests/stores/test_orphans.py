@@ -71,7 +71,7 @@ async def test_an_owner_that_never_beat_is_known_by_what_it_holds(store: AnyStor
     ]
     [taken] = await store.orphans("another reaper", 10, {"reaper": 0})
     assert taken.fence == 3
-    assert await store.commit_steps([(taken, ended(began(taken, clock.time), clock.time))]) == [Commit.COMMITTED]
+    assert await store.commit_steps([(taken, ended(taken, began(taken, clock.time), clock.time))]) == [Commit.COMMITTED]
 
 
 async def test_a_claim_is_taken_by_its_key_from_a_living_node(store: AnyStore, clock: ManualClock) -> None:
@@ -81,13 +81,13 @@ async def test_a_claim_is_taken_by_its_key_from_a_living_node(store: AnyStore, c
     [taken] = await store.orphans("reaper", 10, {}, [claim.key, claim.key])
     assert (taken.handle, taken.fence) == (claim.handle, claim.fence + 1)
     assert await store.orphans("reaper", 10, {}, [claim.key]) == []
-    assert await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time))]) == [Commit.STALE]
+    assert await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time))]) == [Commit.STALE]
 
 
 async def test_what_has_ended_or_is_held_by_nobody_is_not_taken(store: AnyStore, clock: ManualClock) -> None:
     """S0-075: whatever a reaper saw before."""
     claim = await _held(store, clock, retry={"max": 1, "interval": "1h"})
-    await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time, FAILED))])
+    await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time, FAILED))])
     [seen] = await store.nodes()
     assert await store.orphans("reaper", 10, {"node-1": seen.beats}, [claim.key]) == []
     [made] = await occurrences(store)
@@ -102,7 +102,7 @@ async def test_waits_are_freed_however_many_and_of_the_rest_the_oldest_are_given
     await plan_once(store)
     claims = await store.claim(NodeScope("node-1"), 10)
     waits = claims[3:]
-    await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time, FAILED)) for claim in waits])
+    await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time, FAILED)) for claim in waits])
     [seen] = await store.nodes()
     taken = await store.orphans("reaper", 2, {"node-1": seen.beats}, [claims[0].key])
     assert [each.handle for each in taken] == sorted(claim.handle for claim in claims[:3])[:2]
@@ -129,14 +129,14 @@ async def test_overdue_is_what_is_held_past_its_deadline_by_the_version_it_was_c
     assert await _overdue(store) == {"node-1": (claim.key,)}
     [taken] = await store.orphans("reaper", 10, {}, [claim.key])
     assert await _overdue(store) == {"node-1": (), "reaper": (taken.key,)}
-    await store.commit_steps([(taken, advance(taken.snapshot, Lost(), clock.time))])
+    await store.commit_steps([(taken, advance(taken.header, taken.life, Lost(), clock.time))])
     assert await _overdue(store) == {"node-1": ()}
 
 
 async def test_a_claim_after_a_wait_does_not_move_the_deadline(store: AnyStore, clock: ManualClock) -> None:
     """S0-067: the deadline counts from the first start, however long the occurrence was parked."""
     claim = await _held(store, clock, execution_timeout="1m", retry={"max": 1, "interval": "30s"})
-    await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time, FAILED))])
+    await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time, FAILED))])
     assert await statuses(store) == ["awaiting_retry"]
     clock.move(seconds=70)
     assert await _overdue(store) == {"node-1": ()}, "what nobody holds hangs nowhere"
@@ -175,10 +175,10 @@ async def test_a_timeout_that_is_longer_than_anything_is_none(store: AnyStore, c
 async def test_the_reaper_ends_only_what_still_runs_and_the_job_goes_on(store: AnyStore, clock: ManualClock) -> None:
     """S0-075: failed_stale with its sentence and its end; then a replay and the next instant may run."""
     claim = await _held(store, clock, execution_timeout="10m")
-    by_itself = ended(began(claim, clock.time), clock.time)
+    by_itself = ended(claim, began(claim, clock.time), clock.time)
     clock.move(minutes=30)
     [taken] = await store.orphans("reaper", 10, {}, [claim.key])
-    step = advance(taken.snapshot, Lost(), clock.time)
+    step = advance(taken.header, taken.life, Lost(), clock.time)
     assert await store.commit_steps([(taken, step)]) == [Commit.COMMITTED]
     assert await store.commit_steps([(claim, by_itself)]) == [Commit.STALE], "its node comes too late"
     assert await store.orphans("reaper", 10, {}, [claim.key, taken.key]) == []
@@ -206,5 +206,5 @@ async def test_of_two_takers_both_get_it_in_turn_and_only_the_last_may_write(
     [first] = await store.orphans("node-2", 1, {}, [claim.key])
     assert await store.orphans("node-3", 1, {}, [claim.key]) == []
     [last] = await store.orphans("node-3", 1, {}, [first.key])
-    lost = [(each, advance(each.snapshot, Lost(), clock.time)) for each in (first, last)]
+    lost = [(each, advance(each.header, each.life, Lost(), clock.time)) for each in (first, last)]
     assert await store.commit_steps(lost) == [Commit.STALE, Commit.COMMITTED]

@@ -19,7 +19,9 @@ FOR_EVER = Retry(max=None, interval="1h")
 
 async def failed(store: AnyStore, claim: Claim, now: datetime) -> None:
     """Let the first attempt fail: a retry follows an hour later, and nobody holds it until then."""
-    assert await store.commit_steps([(claim, ended(began(claim, now), now, Failed("boom")))]) == [Commit.COMMITTED]
+    assert await store.commit_steps([(claim, ended(claim, began(claim, now), now, Failed("boom")))]) == [
+        Commit.COMMITTED
+    ]
 
 
 async def running(store: AnyStore, clock: ManualClock, **policies: Any) -> tuple[str, Claim]:
@@ -91,7 +93,7 @@ async def test_what_a_node_gives_back_of_a_disabled_job_is_claimed_by_nobody(
     """F8: neither what a stopping node had begun, nor what a silent one held."""
     _, claim = await running(store, clock, on_orphan="resume")
     await put(store, job(retry=FOR_EVER, on_orphan="resume", enabled=False))
-    given = advance(claim.snapshot, Stopping(), clock.time)
+    given = advance(claim.header, claim.life, Stopping(), clock.time)
     assert given.release
     await store.commit_steps([(claim, given)])
 

@@ -18,7 +18,7 @@ async def _claimed(store: AnyStore, clock: ManualClock) -> tuple[Claim, Step]:
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
-    return claim, ended(began(claim, clock.time), clock.time)
+    return claim, ended(claim, began(claim, clock.time), clock.time)
 
 
 def _of_the_lost_copy(claim: Claim) -> Claim:
@@ -56,7 +56,7 @@ async def test_one_of_another_token_among_many_ends_is_stale(store: AnyStore, cl
     claims = await store.claim(NodeScope("node-1"), 100)
     assert len(claims) == 9
     owners = [_of_the_lost_copy(claim) if place == 4 else claim for place, claim in enumerate(claims)]
-    ends = [ended(began(claim, clock.time), clock.time) for claim in claims]
+    ends = [ended(claim, began(claim, clock.time), clock.time) for claim in claims]
     told = await store.commit_steps(list(zip(owners, ends, strict=True)))
     assert told == [Commit.STALE if place == 4 else Commit.COMMITTED for place in range(9)]
     kept = {each.id for each in await occurrences(store) if each.status == "running"}

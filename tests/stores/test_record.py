@@ -151,7 +151,7 @@ async def test_a_run_that_goes_on_is_its_nodes_as_if_it_had_claimed_it(store: An
     clock.move(minutes=5)
     [orphan] = await store.orphans("reaper", 10, await unheard(store))
     assert (orphan.handle, orphan.fence) == (running, claim.fence + 1)
-    step = ended(began(claim, clock.time), clock.time)
+    step = ended(claim, began(claim, clock.time), clock.time)
     assert await local.commit_steps([(claim, step)]) == [Commit.STALE]
     assert (await store.beat("node-1", [key])).gone == (key,)
 

@@ -84,7 +84,7 @@ async def test_two_successes_of_one_batch_are_both_known(store: AnyStore, clock:
     await plan_once(store)
     claims = await store.claim(NodeScope("node-1"), 10)
     assert len(claims) == 3
-    steps = [(claim, ended(began(claim, clock.time), clock.time)) for claim in claims]
+    steps = [(claim, ended(claim, began(claim, clock.time), clock.time)) for claim in claims]
 
     await store.commit_steps(steps)
 

@@ -58,7 +58,7 @@ async def running(store: AnyStore, clock: ManualClock, **policies: Any) -> tuple
     clock.move(hours=1)
     await plan_once(store)
     claim = await claim_one(store)
-    return claim, ended(began(claim, clock.time), clock.time, Succeeded(payload(42)))
+    return claim, ended(claim, began(claim, clock.time), clock.time, Succeeded(payload(42)))
 
 
 @on_every_store_that_shares
@@ -103,7 +103,7 @@ async def test_an_occurrence_goes_on_after_the_transaction_of_its_first_task(
         await own.execute(ledger.insert, "one")
         assert await own.commit(success) is Commit.COMMITTED
     assert await statuses(store) == ["running"]
-    last = ended(success, clock.time)
+    last = ended(claim, success, clock.time)
     async with store.transaction(claim) as own:
         await own.execute(ledger.insert, "two")
         assert await own.commit(last) is Commit.COMMITTED
@@ -125,7 +125,7 @@ async def test_fenced_out_nothing_is_written(store: AnyStore, clock: ManualClock
     assert await store.whole(claim.occurrence.id) == before
     async with store.transaction(taken) as own:
         await own.execute(ledger.insert, "paid once")
-        assert await own.commit(ended(began(taken, clock.time), clock.time)) is Commit.COMMITTED
+        assert await own.commit(ended(taken, began(taken, clock.time), clock.time)) is Commit.COMMITTED
     assert await ledger.read() == ["paid once"]
 
 
@@ -190,7 +190,7 @@ async def test_a_step_that_was_written_before_is_stale_in_a_transaction(
         await own.execute(ledger.insert, "again")
         assert await own.commit(success) is Commit.STALE
     assert await ledger.read() == []
-    last = ended(success, clock.time)
+    last = ended(claim, success, clock.time)
     assert await store.commit_steps([(claim, last)]) == [Commit.COMMITTED]
     async with store.transaction(claim) as own:
         await own.execute(ledger.insert, "after the end")
@@ -231,7 +231,7 @@ async def test_two_claims_have_their_transactions_at_once(store: AnyStore, clock
             await own.execute(ledger.insert, entry)
             begun.set()
             await own.fetch(ledger.select)
-            return await own.commit(ended(began(claim, clock.time), clock.time))
+            return await own.commit(ended(claim, began(claim, clock.time), clock.time))
 
     first, second = (asyncio.create_task(pay(claim, name)) for claim, name in zip(claims, "ab", strict=True))
     await begun.wait()
@@ -260,7 +260,7 @@ async def test_a_task_that_is_canceled_in_its_transaction_holds_nobody_up(
     with pytest.raises(asyncio.CancelledError):
         await paying
     assert await ledger.read() == []
-    assert await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time))]) == [Commit.COMMITTED]
+    assert await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time))]) == [Commit.COMMITTED]
 
 
 async def test_a_store_without_transactions_says_which_have_them(clock: ManualClock) -> None:

@@ -35,7 +35,8 @@ from everytick.domain.steps import (
     Claimed,
     DeadlinePassed,
     Event,
-    OccurrenceSnapshot,
+    OccurrenceHeader,
+    OccurrenceLife,
     Released,
     RunState,
     Step,
@@ -65,22 +66,22 @@ _ATTEMPT = {
 }
 
 
-def advance(snapshot: OccurrenceSnapshot, event: Event, now: datetime) -> Step:
+def advance(header: OccurrenceHeader, life: OccurrenceLife, event: Event, now: datetime) -> Step:
     """Return what follows from the event: rows to write, attempts to start and to cancel, waits, the end.
 
-    An event that does not concern the occurrence as it stands (an attempt that is not
-    open, a wait that is over, anything after the end) changes nothing: the answer is a
-    step without content whose `after` is the snapshot itself. Whatever was asked of it
-    meanwhile, an occurrence whose tasks all succeeded is completed.
+    An event may not concern the occurrence as it stands: an attempt that is not open, a wait
+    that is over, anything after the end. Then nothing changes, and the step has no content but
+    `after`, which is the life itself. An occurrence whose tasks all succeeded is completed,
+    also if a request to stop it came meanwhile.
     """
-    return plain_step(snapshot, event, now) or advance_in_full(snapshot, event, now)
+    return plain_step(header, life, event, now) or advance_in_full(header, life, event, now)
 
 
-def advance_in_full(snapshot: OccurrenceSnapshot, event: Event, now: datetime) -> Step:
+def advance_in_full(header: OccurrenceHeader, life: OccurrenceLife, event: Event, now: datetime) -> Step:
     """Decide with everything in view; `plain_step` only says the commonest answers sooner."""
-    draft = Draft(snapshot, now)
-    if snapshot.status in ENDED or not _EVENTS[type(event)](draft, event):
-        return Step(snapshot.number + 1, snapshot)
+    draft = Draft(header, life, now)
+    if life.status in ENDED or not _EVENTS[type(event)](draft, event):
+        return Step(life.number + 1, life)
     if draft.end is None and not draft.release:
         _settle(draft)
     return draft.step()
@@ -93,7 +94,7 @@ def _claimed(draft: Draft, event: Claimed) -> bool:
     """Begin what is ready and what has waited long enough; keep the waits that are left."""
     if draft.status is OccurrenceStatus.QUEUED:
         return False
-    draft.status, draft.held, draft.claimed_at = _IN_HAND, True, draft.now
+    draft.status, draft.is_owned, draft.claimed_at = _IN_HAND, True, draft.now
     draft.started_at = draft.started_at or draft.now
     if draft.cancel is not None:
         draft.close_pending()
@@ -107,7 +108,7 @@ def _claimed(draft: Draft, event: Claimed) -> bool:
 
 def _released(draft: Draft, event: Released) -> bool:
     """Give the claim back as it was found; once an attempt has begun that is no longer possible."""
-    if not draft.held or draft.status is not _IN_HAND or any(run.status is _RUNNING for run in draft.runs):
+    if not draft.is_owned or draft.status is not _IN_HAND or any(run.status is _RUNNING for run in draft.runs):
         return False
     _restore(draft)
     return True
@@ -115,7 +116,7 @@ def _released(draft: Draft, event: Released) -> bool:
 
 def _restore(draft: Draft) -> None:
     """Let the claim not have been: its start was the occurrence's first unless an attempt came before it."""
-    draft.status, draft.held, draft.release, draft.restores = draft.before.found, False, True, True
+    draft.status, draft.is_owned, draft.release, draft.restores = draft.header.found, False, True, True
     if not any(run.attempts for run in draft.runs):
         draft.started_at = None
 
@@ -148,7 +149,7 @@ def _attempt_ended(draft: Draft, event: AttemptEnded) -> bool:
 def _wait_over(draft: Draft, event: WaitOver) -> bool:
     """Begin the attempt that waited, and every other whose wait is over by now."""
     until = draft.runs[draft.rules.places[event.task]].resume_at
-    if until is None or not draft.held or draft.stop is not None:
+    if until is None or not draft.is_owned or draft.stop is not None:
         return False
     if not _ran_out_of_time(draft):
         draft.status = _IN_HAND
@@ -158,7 +159,7 @@ def _wait_over(draft: Draft, event: WaitOver) -> bool:
 
 def _lost(draft: Draft, event: Lost) -> bool:
     """End what the silent owner had open as lost; then `on_orphan` says what becomes of the rest."""
-    if draft.status is _AWAITING_RETRY and draft.held:
+    if draft.status is _AWAITING_RETRY and draft.is_owned:
         # No attempt was running: nothing was lost, it only needs a new owner.
         draft.stop = _DRAIN
         return True
@@ -207,7 +208,7 @@ def _has_begun(draft: Draft) -> bool:
 def _stopping(draft: Draft, event: Stopping) -> bool:
     """Start nothing more on this node; when nothing is open, what is left is given back."""
     stop = _DRAIN if event.drain else _STOP
-    if not draft.held or draft.stop is stop or (draft.stop is not None and draft.stop is not _DRAIN):
+    if not draft.is_owned or draft.stop is stop or (draft.stop is not None and draft.stop is not _DRAIN):
         return False
     if stop is _STOP:
         draft.tell_open(SHUTDOWN)
@@ -236,7 +237,7 @@ def _failed(draft: Draft, place: int, outcome: Failed | TimedOut) -> None:
     attempt, status = _ATTEMPT[type(outcome)], _TIMEOUT if isinstance(outcome, TimedOut) else _FAILED
     wait = None
     if task.retry is not None:
-        wait = next_wait(task.retry, run.retries, outcome, draft.before.id, task.id, run.attempts + 1)
+        wait = next_wait(task.retry, run.retries, outcome, draft.header.id, task.id, run.attempts + 1)
     if wait is None:
         _failed_for_good(draft, place, status, attempt, outcome.error)
         return
@@ -429,7 +430,7 @@ def _wait(draft: Draft) -> None:
     until = _earliest(draft)
     draft.status, draft.ready_at = _AWAITING_RETRY, until
     if until - draft.now > KEPT_WAIT or draft.is_superseded_by_next():
-        draft.held, draft.resume_at = False, until
+        draft.is_owned, draft.resume_at = False, until
 
 
 def _give_back(draft: Draft, ready: list[int]) -> None:
@@ -440,7 +441,7 @@ def _give_back(draft: Draft, ready: list[int]) -> None:
     if draft.stop is _CUT and draft.rules.on_orphan is OnOrphan.RESTART:
         for place in range(len(draft.runs)):
             draft.reset(place)
-    draft.held = False
+    draft.is_owned = False
     due = [run.resume_at for run in draft.runs if run.resume_at is not None and run.resume_at <= draft.now + _MOMENT]
     # What an owner merely waited for stays parked: it was never this node's to hold back.
     if draft.stop is _CUT or ready or (due and draft.before.status is _IN_HAND):

@@ -12,8 +12,9 @@ from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.domain.steps import (
     WAITS_KEPT,
     Cancel,
-    End,
-    OccurrenceSnapshot,
+    OccurrenceEnd,
+    OccurrenceHeader,
+    OccurrenceLife,
     Row,
     RunState,
     Start,
@@ -32,7 +33,7 @@ _AS_LAST = {AttemptStatus.FAILED: RunStatus.FAILED, AttemptStatus.TIMEOUT: RunSt
 
 
 class Draft:
-    """The parts of a snapshot that an event can change, and what was decided so far."""
+    """The parts of a life that an event can change, and what was decided so far."""
 
     # Not slotted: what most events leave alone is then read from here and never set.
     end: tuple[OccurrenceStatus, str | None] | None = None
@@ -40,12 +41,12 @@ class Draft:
     release: bool = False
     restores: bool = False
 
-    def __init__(self, before: OccurrenceSnapshot, now: datetime) -> None:
-        self.before, self.now, self.rules = before, now, before.rules
-        self.runs = list(before.runs)
-        self.status, self.held, self.ready_at = before.status, before.held, before.ready_at
-        self.started_at, self.claimed_at = before.started_at, before.claimed_at
-        self.lost, self.cancel, self.expired, self.stop = before.lost, before.cancel, before.expired, before.stop
+    def __init__(self, header: OccurrenceHeader, life: OccurrenceLife, now: datetime) -> None:
+        self.header, self.before, self.now, self.rules = header, life, now, header.rules
+        self.runs = list(life.runs)
+        self.status, self.is_owned, self.ready_at = life.status, life.is_owned, life.ready_at
+        self.started_at, self.claimed_at = life.started_at, life.claimed_at
+        self.lost, self.cancel, self.expired, self.stop = life.lost, life.cancel, life.expired, life.stop
         # By place, since a task has one row at most.
         self.rows: dict[int, Row] = {}
         self.starts: list[Start] = []
@@ -207,42 +208,37 @@ class Draft:
 
     def step(self) -> Step:
         """Return the step, whole."""
-        before, end = self.before, self.end
-        writes = bool(self.rows) or end is not None or self.resume_at is not None or self.release
+        before, end, rows = self.before, self.end, self.rows
+        writes = bool(rows) or end is not None or self.resume_at is not None or self.release
         number = before.number + 1
-        after = OccurrenceSnapshot(
-            before.id,
-            before.scheduled_for,
-            self.rules,
-            tuple(self.runs),
-            self.status if end is None else end[0],
-            number if writes else before.number,
-            self.held and end is None,
-            self.ready_at,
-            self.started_at,
-            self.claimed_at,
-            None if end is None else self._no_earlier(self.started_at, *(run.ended_at for run in self.runs)),
-            None if end is None else end[1],
-            self.lost,
-            self.cancel,
-            before.is_recovery_run,
-            self.expired,
-            self.stop if self.held else None,
-            before.job_id,
+        after = OccurrenceLife(
+            status=self.status if end is None else end[0],
+            runs=tuple(self.runs),
+            number=number if writes else before.number,
+            is_owned=self.is_owned and end is None,
+            ready_at=self.ready_at,
+            started_at=self.started_at,
+            claimed_at=self.claimed_at,
+            ended_at=None if end is None else self._no_earlier(self.started_at, *(run.ended_at for run in self.runs)),
+            error=None if end is None else end[1],
+            lost=self.lost,
+            cancel=self.cancel,
+            expired=self.expired,
+            stop=self.stop if self.is_owned else None,
             ahead=before.ahead,
         )
         return Step(
-            number,
-            after,
-            tuple(self.rows.values()) if self.rows else (),
-            tuple(self.starts) if self.starts else (),
-            tuple(self.cancels) if self.cancels else (),
-            self._kept_waits() if self.waits and after.held else (),
-            None if end is None else End(end[0], end[1], after),
-            self.resume_at,
-            self.release,
-            after.status is _AWAITING_RETRY and self.is_superseded_by_next(),
-            self.restores,
+            number=number,
+            after=after,
+            rows=tuple(rows.values()) if rows else (),
+            starts=tuple(self.starts) if self.starts else (),
+            cancels=tuple(self.cancels) if self.cancels else (),
+            waits=self._kept_waits() if self.waits and after.is_owned else (),
+            end=None if end is None else OccurrenceEnd(self.header, after),
+            resume_at=self.resume_at,
+            release=self.release,
+            superseded_by_next=after.status is _AWAITING_RETRY and self.is_superseded_by_next(),
+            restores=self.restores,
         )
 
     def _kept_waits(self) -> tuple[Wait, ...]:

@@ -1,7 +1,7 @@
 """The plain life of an occurrence: tasks in order, each begun once and ended well, which is most of what a node does.
 
-It decides nothing of its own: `plain_step` says sooner what the long way of `advance` says, or
-nothing where anything is not plain. Every life in the tests holds it to that.
+It decides nothing of its own: `plain_step` says sooner what `advance_in_full` says, or returns
+None where anything is not plain. Every life in the tests holds it to that.
 """
 
 from datetime import datetime
@@ -12,14 +12,16 @@ from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.domain.steps import (
     AttemptEnded,
     Claimed,
-    End,
     Event,
-    OccurrenceSnapshot,
+    OccurrenceEnd,
+    OccurrenceHeader,
+    OccurrenceLife,
     Row,
     RunState,
     Start,
     Step,
     TaskRules,
+    deadline_of,
 )
 
 # Bound here once: looking a member up in its class takes as long as calling a function.
@@ -28,72 +30,59 @@ _WAITS, _IN_HAND, _COMPLETED = OccurrenceStatus.PENDING, OccurrenceStatus.RUNNIN
 _SUCCEEDED, _SEQUENTIAL = AttemptStatus.SUCCESS, Mode.SEQUENTIAL
 
 
-def plain_step(before: OccurrenceSnapshot, event: Event, now: datetime) -> Step | None:
+def plain_step(header: OccurrenceHeader, life: OccurrenceLife, event: Event, now: datetime) -> Step | None:
     """Return the step if this is the first claim of an occurrence, or the success of the one task that is open."""
-    rules, runs = before.rules, before.runs
+    rules, runs = header.rules, life.runs
     if (
-        before.cancel is not None
-        or before.stop is not None
-        or before.expired
-        or before.ahead
+        life.cancel is not None
+        or life.stop is not None
+        or life.expired
+        or life.ahead
         or not runs
         or (len(runs) > 1 and rules.mode is not _SEQUENTIAL)
     ):
         return None
-    if rules.execution_timeout is not None and (until := before.deadline) is not None and now >= until:
+    if rules.execution_timeout is not None and (until := deadline_of(header, life)) is not None and now >= until:
         return None
     if type(event) is AttemptEnded:
-        return _succeeded(before, event, now) if type(event.outcome) is Succeeded else None
-    return _begun(before, now) if type(event) is Claimed else None
+        return _succeeded(header, life, event, now) if type(event.outcome) is Succeeded else None
+    return _begun(rules.tasks[0], life, now) if type(event) is Claimed else None
 
 
-def _begun(before: OccurrenceSnapshot, now: datetime) -> Step | None:
-    runs, task, status = before.runs, before.rules.tasks[0], before.status
+def _begun(task: TaskRules, life: OccurrenceLife, now: datetime) -> Step | None:
+    runs, status = life.runs, life.status
     first = runs[0]
     if (
-        before.number
+        life.number
         or (status is not _WAITS and status is not _IN_HAND)
         or first.status is not _PENDING
         or first.resume_at is not None
     ):
         return None
     opened = _opened(first, now)
-    after = OccurrenceSnapshot(
-        before.id,
-        before.scheduled_for,
-        before.rules,
-        (opened, *runs[1:]) if len(runs) > 1 else (opened,),
-        _IN_HAND,
-        0,
-        True,
-        before.ready_at,
-        before.started_at or now,
-        now,
-        None,
-        None,
-        before.lost,
-        None,
-        before.is_recovery_run,
-        False,
-        None,
-        before.job_id,
+    after = OccurrenceLife(
+        status=_IN_HAND,
+        runs=(opened, *runs[1:]) if len(runs) > 1 else (opened,),
+        number=0,
+        is_owned=True,
+        ready_at=life.ready_at,
+        started_at=life.started_at or now,
+        claimed_at=now,
+        lost=life.lost,
     )
-    return Step(1, after, (), (_start(task, opened, now),))
+    return Step(number=1, after=after, starts=(_start(task, opened, now),))
 
 
 def _opened(run: RunState, now: datetime) -> RunState:
     return RunState(
-        _RUNNING,
-        run.attempts + 1,
-        run.retries,
-        run.last,
-        None,
-        run.started_at or now,
-        now,
-        None,
-        run.error,
-        None,
-        run.waits,
+        status=_RUNNING,
+        attempts=run.attempts + 1,
+        retries=run.retries,
+        last=run.last,
+        started_at=run.started_at or now,
+        attempt_started_at=now,
+        error=run.error,
+        waits=run.waits,
     )
 
 
@@ -101,35 +90,30 @@ def _start(task: TaskRules, opened: RunState, now: datetime) -> Start:
     return Start(task.name, opened.attempts, None if task.timeout is None else now + task.timeout)
 
 
-def _succeeded(before: OccurrenceSnapshot, event: AttemptEnded, now: datetime) -> Step | None:
-    """The task is over; the next one begins, or behind the last the occurrence is completed."""
-    rules, runs = before.rules, before.runs
+def _succeeded(header: OccurrenceHeader, life: OccurrenceLife, event: AttemptEnded, now: datetime) -> Step | None:
+    """The task is over; the next one begins, or after the last one the occurrence is completed."""
+    rules, runs = header.rules, life.runs
     place = rules.places[event.task]
     run = runs[place]
-    if before.status is not _IN_HAND or run.status is not _RUNNING or run.attempts != event.number:
+    if life.status is not _IN_HAND or run.status is not _RUNNING or run.attempts != event.number:
         return None
     if run.attempt_started_at is None or now < run.attempt_started_at:
         return None
     for earlier in runs[:place]:
         if earlier.status is not _SUCCESS:
             return None
-    result = event.outcome.result if type(event.outcome) is Succeeded else None
     over = RunState(
-        _SUCCESS,
-        run.attempts,
-        run.retries,
-        _SUCCEEDED,
-        None,
-        run.started_at,
-        None,
-        now,
-        None,
-        result,
-        run.waits,
-        run.because_of,
+        status=_SUCCESS,
+        attempts=run.attempts,
+        retries=run.retries,
+        last=_SUCCEEDED,
+        started_at=run.started_at,
+        ended_at=now,
+        result=event.outcome.result if type(event.outcome) is Succeeded else None,
+        waits=run.waits,
+        because_of=run.because_of,
     )
-    rows = (Row(event.task, run.attempts, _SUCCEEDED, run.attempt_started_at, now, None, over),)
-    number, follows = before.number + 1, place + 1 < len(runs)
+    number, follows = life.number + 1, place + 1 < len(runs)
     states: tuple[RunState, ...] = (over,)
     starts: tuple[Start, ...] = ()
     if follows:
@@ -141,24 +125,21 @@ def _succeeded(before: OccurrenceSnapshot, event: AttemptEnded, now: datetime) -
         starts = (_start(rules.tasks[place + 1], opened, now),)
     elif place:
         states = (*runs[:place], over)
-    after = OccurrenceSnapshot(
-        before.id,
-        before.scheduled_for,
-        rules,
-        states,
-        _IN_HAND if follows else _COMPLETED,
-        number,
-        before.held and follows,
-        before.ready_at,
-        before.started_at,
-        before.claimed_at,
-        None if follows else now,
-        None,
-        before.lost,
-        None,
-        before.is_recovery_run,
-        False,
-        None,
-        before.job_id,
+    after = OccurrenceLife(
+        status=_IN_HAND if follows else _COMPLETED,
+        runs=states,
+        number=number,
+        is_owned=life.is_owned and follows,
+        ready_at=life.ready_at,
+        started_at=life.started_at,
+        claimed_at=life.claimed_at,
+        ended_at=None if follows else now,
+        lost=life.lost,
     )
-    return Step(number, after, rows, starts, (), (), None if follows else End(_COMPLETED, None, after))
+    return Step(
+        number=number,
+        after=after,
+        rows=(Row(event.task, run.attempts, _SUCCEEDED, run.attempt_started_at, now, None, over),),
+        starts=starts,
+        end=None if follows else OccurrenceEnd(header, after),
+    )

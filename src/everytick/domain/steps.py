@@ -1,8 +1,7 @@
-"""What `advance` sees and what it answers: an OccurrenceSnapshot, the events, and the Step that follows.
+"""What `advance` sees and what it returns: an OccurrenceHeader, an OccurrenceLife, an event, and the Step that follows.
 
-They refer to each other, since a Step carries the next snapshot. The owner of an
-occurrence keeps its snapshot in memory; a store writes a Step's rows and can build the
-snapshot again from what it wrote, whoever claims next.
+A Step carries the next life. The owner of an occurrence keeps the life in memory. A store
+writes the rows of a Step, and builds the life from these rows for the next claim.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -146,7 +145,7 @@ def _walk(tasks: Sequence[TaskRules]) -> tuple[int, ...]:
     return tuple(walk)
 
 
-# ---------------------------------------------------------------------------------------------------- the snapshot
+# ---------------------------------------------------------------------------------------------------- header and life
 
 
 class Stop(StrEnum):
@@ -202,70 +201,105 @@ NOT_STARTED = RunState()
 
 
 @value
-class OccurrenceSnapshot:
-    """Everything `advance` may see of one occurrence.
+class OccurrenceHeader:
+    """What stays the same about an occurrence from its claim to its end; all steps of a claim share it.
 
-    `runs` stand in the order of `rules.tasks`. `number` is that of the last step written,
-    `held` says that a node owns it, `claimed_at` since when (None for a first claim: then
-    `started_at` says so), `lost` counts take-overs and `cancel` is why somebody asked it
-    to stop. `expired`, `stop` and `ahead` are the owner's own knowledge and are never stored:
-    `ahead` is how far the store's clock was set ahead since the claim, for a deadline under
-    way is counted on the owner's monotonic clock.
-    `found` is the status in which the last claim found it, pending or awaiting_retry.
+    `found` is the status in which the last claim found it: pending or awaiting_retry.
     """
 
     id: str
+    job_id: str
     scheduled_for: datetime
     rules: Rules
+    is_recovery_run: bool = False
+    found: OccurrenceStatus = OccurrenceStatus.PENDING
+
+
+@value
+class OccurrenceLife:
+    """What changes about an occurrence; `advance` takes one and returns the next in `Step.after`.
+
+    `runs` stand in the order of `rules.tasks`. `number` is the number of the last step that was
+    written. `is_owned` says that a node owns the occurrence. `claimed_at` is the time of that
+    node's claim. It is None for a first claim, whose time is `started_at`. `lost` counts how often
+    another node took it over. `cancel` is the reason of a request to stop it.
+
+    A store never sees `expired`, `stop` and `ahead`: only the owner knows them. `ahead` is how
+    far the store's clock was set ahead since the claim, since the owner counts a deadline on
+    its monotonic clock.
+    """
+
+    status: OccurrenceStatus
     runs: tuple[RunState, ...]
-    status: OccurrenceStatus = OccurrenceStatus.PENDING
-    number: int = 0
-    held: bool = False
-    ready_at: datetime | None = None
-    started_at: datetime | None = None
-    claimed_at: datetime | None = None
+    number: int
+    is_owned: bool
+    ready_at: datetime | None
+    started_at: datetime | None
+    claimed_at: datetime | None
     ended_at: datetime | None = None
     error: str | None = None
     lost: int = 0
     cancel: str | None = None
-    is_recovery_run: bool = False
     expired: bool = False
     stop: Stop | None = None
-    job_id: str = ""
-    found: OccurrenceStatus = OccurrenceStatus.PENDING
     ahead: timedelta = _NO_TIME
 
-    @property
-    def deadline(self) -> datetime | None:
-        """The first start plus execution_timeout, however long it was parked; None where there is none."""
-        until = deadline(self.started_at, self.rules.execution_timeout)
-        return None if until is None else until + self.ahead
 
-    def run(self, task: str) -> RunState:
-        """Return where the task of this name stands."""
-        return self.runs[self.rules.places[task]]
+def deadline_of(header: OccurrenceHeader, life: OccurrenceLife) -> datetime | None:
+    """Return when the occurrence is out of time; None without an execution_timeout or before its first start."""
+    until = deadline(life.started_at, header.rules.execution_timeout)
+    return None if until is None else until + life.ahead
+
+
+@value
+class OccurrenceEnd:
+    """An occurrence that has ended, with everything that its report tells."""
+
+    header: OccurrenceHeader
+    life: OccurrenceLife
+
+    @property
+    def id(self) -> str:
+        """The occurrence's id."""
+        return self.header.id
+
+    @property
+    def job_id(self) -> str:
+        """The id of its job."""
+        return self.header.job_id
+
+    @property
+    def status(self) -> OccurrenceStatus:
+        """How it ended."""
+        return self.life.status
+
+    @property
+    def error(self) -> str | None:
+        """Why it ended so."""
+        return self.life.error
 
     @property
     def tells_attempts(self) -> bool:
         """Whether the report needs no record of the attempts."""
-        return all(run.tells_attempts for run in self.runs)
+        return all(run.tells_attempts for run in self.life.runs)
 
     def report(self, attempts: AttemptReports = MappingProxyType({})) -> Report:
-        """Return the Execution Report; every task is in it, whether it ever started or not.
+        """Return the Execution Report. Every task is in it, also one that never started.
 
-        Of a run that does not tell its attempts itself, the report tells those that are given.
+        Some runs do not tell their attempts themselves. The report takes these from `attempts`.
         """
-        pairs = zip(self.rules.tasks, self.runs, strict=True)
+        header, life = self.header, self.life
+        pairs = zip(header.rules.tasks, life.runs, strict=True)
         return Report(
-            self.id,
-            self.scheduled_for,
-            self.status,
-            self.rules.failure,
-            self.started_at,
-            self.ended_at,
-            self.error,
-            self.is_recovery_run,
-            tuple(_task_report(task, run, self.status, attempts.get(task.name, ())) for task, run in pairs),
+            occurrence_id=header.id,
+            scheduled_for=header.scheduled_for,
+            status=life.status,
+            failure=header.rules.failure,
+            started_at=life.started_at,
+            ended_at=life.ended_at,
+            error=life.error,
+            is_recovery_run=header.is_recovery_run,
+            tasks=tuple(_task_report(task, run, life.status, attempts.get(task.name, ())) for task, run in pairs),
         )
 
 
@@ -290,34 +324,31 @@ def _task_report(
     )
 
 
-def snapshot_of(
-    occurrence: Occurrence,
-    rules: Rules,
-    runs: Mapping[str, RunState] = MappingProxyType({}),
-    *,
-    number: int = 0,
-    claimed_at: datetime | None = None,
-    lost: int = 0,
-    cancel: str | None = None,
-) -> OccurrenceSnapshot:
-    """Return the snapshot of a stored occurrence; a task without a run has not begun."""
-    return OccurrenceSnapshot(
+def header_of(occurrence: Occurrence, rules: Rules) -> OccurrenceHeader:
+    """Return the header of a stored occurrence."""
+    return OccurrenceHeader(
         id=occurrence.id,
+        job_id=occurrence.job_id,
         scheduled_for=occurrence.scheduled_for,
         rules=rules,
-        runs=runs_of(rules, runs),
+        is_recovery_run=occurrence.is_recovery_run,
+    )
+
+
+def life_of(
+    occurrence: Occurrence, rules: Rules, runs: Mapping[str, RunState] = MappingProxyType({})
+) -> OccurrenceLife:
+    """Return the life of a stored occurrence of which no step was written; a task without a run has not begun."""
+    return OccurrenceLife(
         status=occurrence.status,
-        number=number,
-        held=occurrence.owner is not None,
+        runs=runs_of(rules, runs),
+        number=0,
+        is_owned=occurrence.owner is not None,
         ready_at=occurrence.ready_at,
         started_at=occurrence.started_at,
-        claimed_at=claimed_at,
+        claimed_at=None,
         ended_at=occurrence.ended_at,
         error=occurrence.error,
-        lost=lost,
-        cancel=cancel,
-        is_recovery_run=occurrence.is_recovery_run,
-        job_id=occurrence.job_id,
     )
 
 
@@ -452,38 +483,24 @@ class Wait:
 
 
 @value
-class End:
-    """How the occurrence ended."""
-
-    status: OccurrenceStatus
-    error: str | None
-    snapshot: OccurrenceSnapshot = field(repr=False)
-
-    @property
-    def report(self) -> Report:
-        """The Execution Report, made when somebody asks: most ends have no listener."""
-        return self.snapshot.report()
-
-
-@value
 class Step:
     """What follows from one event.
 
     At most one of `end`, `resume_at` (parked: awaiting_retry without an owner) and
     `release` (without an owner again) is set. `restores` goes with a release that no attempt
     came before: `started_at` and the node are again what the claim found. Status, `ready_at`
-    and the counts of the occurrence are those of `after`, the next snapshot. `waits` are the new ones; once
-    the occurrence is parked, released or ended, its owner forgets all of them.
+    and the counts of the occurrence are those of `after`. `waits` are the new ones; once the
+    occurrence is parked, released or ended, its owner forgets all of them.
     `superseded_by_next` is for the store to keep beside an awaiting_retry.
     """
 
     number: int
-    after: OccurrenceSnapshot
+    after: OccurrenceLife
     rows: tuple[Row, ...] = ()
     starts: tuple[Start, ...] = ()
     cancels: tuple[Cancel, ...] = ()
     waits: tuple[Wait, ...] = ()
-    end: End | None = None
+    end: OccurrenceEnd | None = None
     resume_at: datetime | None = None
     release: bool = False
     superseded_by_next: bool = False

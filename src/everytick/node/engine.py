@@ -27,6 +27,7 @@ from everytick.domain.steps import (
     Step,
     Stopping,
     WaitOver,
+    deadline_of,
 )
 from everytick.domain.texts import EXECUTION_TIMEOUT, SHUTDOWN
 from everytick.domain.values import value
@@ -203,7 +204,7 @@ class Engine:
         """
         learned, now = None, self._clock.monotonic()
         for claim in arrived.claims:
-            claimed_at = claim.snapshot.claimed_at
+            claimed_at = claim.life.claimed_at
             if claimed_at is not None and claimed_at is not learned:
                 learned = claimed_at
                 self._clock.learn(claimed_at, arrived.asked_at)
@@ -245,7 +246,7 @@ class Engine:
         _log.warning(
             "occurrence %s was asked for %.0f seconds ago and has not begun here: it is given back, since another node "
             "may have taken it over",
-            occurrence.claim.snapshot.id,
+            occurrence.claim.header.id,
             passed,
         )
         return True
@@ -291,9 +292,11 @@ class Engine:
             self._reporter.started(occurrence.claim, self.inbox, Greeted(occurrence))
         else:
             self._feed(occurrence, _CLAIMED, now)
-        snapshot = occurrence.snapshot
-        if snapshot.rules.execution_timeout is not None and not occurrence.is_gone and snapshot.deadline is not None:
-            self._remind(occurrence, snapshot.deadline, DeadlinePassed())
+        header = occurrence.claim.header
+        if header.rules.execution_timeout is not None and not occurrence.is_gone:
+            until = deadline_of(header, occurrence.life)
+            if until is not None:
+                self._remind(occurrence, until, DeadlinePassed())
 
     def _greeted(self, greeted: Greeted) -> None:
         self._feed(greeted.occurrence, _CLAIMED)
@@ -318,7 +321,7 @@ class Engine:
     def _heed(self, occurrence: OwnedOccurrence, step: Step, now: datetime) -> None:
         """Do what needs no commit: tell open attempts to stop, set alarms, free the slot."""
         for cancel in step.cancels:
-            attempt = occurrence.open.get(step.after.rules.places[cancel.task])
+            attempt = occurrence.open.get(occurrence.claim.header.rules.places[cancel.task])
             if attempt is not None and attempt.number == cancel.number:
                 self._halt(attempt, _why(step, cancel), cancel.reason)
             else:
@@ -367,7 +370,7 @@ class Engine:
         if occurrence.is_called_off(start):
             self._feed(occurrence, AttemptEnded(start.task, start.number, Canceled("canceled")))
             return
-        place = occurrence.snapshot.rules.places[start.task]
+        place = occurrence.claim.header.rules.places[start.task]
         attempt = OpenAttempt(self._services, occurrence, place, start.number, start.deadline)
         occurrence.open[place] = attempt
         self._timeouts.begun(attempt)
@@ -397,7 +400,7 @@ class Engine:
     def _transaction_over(self, over: TransactionOver) -> None:
         """Go on from a step that was committed in a task's transaction, and from the events that waited for it."""
         if over.step is not None:
-            over.occurrence.snapshot = over.step.after
+            over.occurrence.life = over.step.after
             self._heed(over.occurrence, over.step, self._clock.now())
             self._has_committed(over.occurrence, over.step)
         for event in over.deferred:
@@ -452,7 +455,7 @@ class Engine:
     def _forget(self, occurrence: OwnedOccurrence) -> None:
         occurrence.is_gone = True
         self._owned.remove(occurrence)
-        self._tools.catalogue.forget(occurrence.claim.snapshot.id)
+        self._tools.catalogue.forget(occurrence.claim.header.id)
 
     def _let_go(self, occurrence: OwnedOccurrence) -> None:
         occurrence.is_gone = True
@@ -464,7 +467,7 @@ class Engine:
     def _lose(self, occurrence: OwnedOccurrence) -> None:
         """Another node has it now: stop what runs, record nothing."""
         if not occurrence.is_gone:
-            _log.warning("occurrence %s is no longer this node's: it is stopped here", occurrence.claim.snapshot.id)
+            _log.warning("occurrence %s is no longer this node's: it is stopped here", occurrence.claim.header.id)
             self._let_go(occurrence)
 
     def _give_up(self, occurrence: OwnedOccurrence) -> None:
@@ -472,14 +475,14 @@ class Engine:
         key = occurrence.claim.key
         self._owned.give_up(key)
         self._let_go(occurrence)
-        self._tools.inbox.put(Unwritable(key, occurrence.claim.snapshot.id))
+        self._tools.inbox.put(Unwritable(key, occurrence.claim.header.id))
 
     def _failed(self, event: EngineEvent) -> None:
         """Give up the occurrence that the event was about: it would stand still for ever."""
         attempt = getattr(event, "attempt", None)
         occurrence = getattr(event, "occurrence", None) if attempt is None else attempt.occurrence
         if occurrence is not None and not occurrence.is_gone:
-            _log.error("occurrence %s is given up here: the reaper settles it as lost", occurrence.claim.snapshot.id)
+            _log.error("occurrence %s is given up here: the reaper settles it as lost", occurrence.claim.header.id)
             self._give_up(occurrence)
 
     def _linger_no_more(self, occurrence: OwnedOccurrence) -> None:

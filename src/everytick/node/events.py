@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from everytick.domain.statuses import RunStatus
-from everytick.domain.steps import OccurrenceSnapshot, Row, Step
+from everytick.domain.steps import OccurrenceEnd, Row, Rules, Step
 from everytick.domain.values import value
 from everytick.node.event_log import log_event, logger
 from everytick.stores.base import Claim
@@ -70,12 +70,12 @@ class Event:
 
 def events_of(claim: Claim, step: Step, at: datetime) -> Iterator[Event]:
     """Give what a committed step of the claim means to others."""
-    seen = claim.snapshot
+    seen = claim.header
     about = partial(Event, at=at, job=claim.job.name, occurrence_id=seen.id, scheduled_for=seen.scheduled_for)
     for row in step.rows:
         if row.attempt is not None and row.ended_at is not None:
             ended = partial(about, Happening.ATTEMPT_ENDED, task=row.task, attempt=row.number)
-            yield ended(status=row.attempt, text=row.error or "", **_what_follows(step, row))
+            yield ended(status=row.attempt, text=row.error or "", **_what_follows(seen.rules, step, row))
     for wait in step.waits:
         yield about(Happening.RETRY_PLANNED, task=wait.task, attempt=wait.number, text=f"at {wait.until}")
     if step.resume_at is not None:
@@ -85,16 +85,14 @@ def events_of(claim: Claim, step: Step, at: datetime) -> Iterator[Event]:
                 planned = partial(about, Happening.RETRY_PLANNED, task=task.name, attempt=run.attempts + 1)
                 yield planned(text=f"at {run.resume_at}")
     if step.end is not None:
-        yield about(
-            Happening.ENDED, status=step.end.status, text=step.end.error or "", traceback=_tracebacks(step.after)
-        )
+        yield about(Happening.ENDED, status=step.end.status, text=step.end.error or "", traceback=_tracebacks(step.end))
 
 
-def _what_follows(step: Step, row: Row) -> dict[str, Any]:
+def _what_follows(rules: Rules, step: Step, row: Row) -> dict[str, Any]:
     """Return how many attempts there may be, and when the next one begins; nothing of one that ended well."""
     if row.error is None:
         return {}
-    run, retry = row.run, step.after.rules.tasks[step.after.rules.places[row.task]].retry
+    run, retry = row.run, rules.tasks[rules.places[row.task]].retry
     limit = 0 if retry is None else retry.max
     of = None if limit is None else row.number + max(limit - run.retries, 0) + (run.status is RunStatus.PENDING)
     if run.status is not RunStatus.PENDING:
@@ -103,9 +101,9 @@ def _what_follows(step: Step, row: Row) -> dict[str, Any]:
     return {"of": of, "retry_at": run.resume_at, "wait": wait, "traceback": "" if of is not None else row.error}
 
 
-def _tracebacks(ended: OccurrenceSnapshot) -> str:
+def _tracebacks(ended: OccurrenceEnd) -> str:
     """Return the whole errors of the tasks that failed, each below the name of its task if there are several."""
-    pairs = zip(ended.rules.tasks, ended.runs, strict=True)
+    pairs = zip(ended.header.rules.tasks, ended.life.runs, strict=True)
     failed = [(task.name, run.error) for task, run in pairs if run.status in _FAILED_RUNS and run.error]
     if len(failed) == 1:
         [(_, error)] = failed
@@ -115,7 +113,7 @@ def _tracebacks(ended: OccurrenceSnapshot) -> str:
 
 def start_of(claim: Claim, task: str, attempt: int, at: datetime) -> Event:
     """Return that an attempt begins."""
-    seen = claim.snapshot
+    seen = claim.header
     return Event(Happening.STARTED, at, claim.job.name, seen.id, seen.scheduled_for, task=task, attempt=attempt)
 
 

@@ -238,7 +238,7 @@ class Local:
         )
         if mine.cancel or mine.gone:
             runner.inbox.put(OrdersCame(mine))
-        return replace(orders, adopt=tuple(each for each in orders.adopt if each.snapshot.id not in local))
+        return replace(orders, adopt=tuple(each for each in orders.adopt if each.header.id not in local))
 
     def learn(self, hooks: HookTable) -> None:
         """Call these hooks from now on."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from everytick.deciding.advance import advance
 from everytick.domain.notes import Log, Progress
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.domain.steps import Event, OccurrenceSnapshot, Start, Step
+from everytick.domain.steps import Event, OccurrenceLife, Start, Step
 from everytick.domain.values import value
 from everytick.node.clock import NodeClock
 from everytick.runners.base import Body
@@ -49,9 +49,9 @@ class OwnedOccurrence:
         "is_begun",
         "is_gone",
         "is_queued",
+        "life",
         "open",
         "parks",
-        "snapshot",
         "steps",
         "turn",
     )
@@ -60,7 +60,7 @@ class OwnedOccurrence:
     steps: tuple[Step, ...]
     called_off: set[tuple[str, int]] | None
     alarms: "list[Alarm] | None"
-    snapshot: OccurrenceSnapshot
+    life: OccurrenceLife
     deferred: list[Event] | None
     turn: asyncio.Lock | None
     _written: asyncio.Event | None
@@ -68,7 +68,7 @@ class OwnedOccurrence:
     def __init__(
         self, claim: Claim, bodies: tuple[Body, ...], arrived_at: float, asked_at: float, ahead: timedelta
     ) -> None:
-        self.claim, self.bodies, self.snapshot = claim, bodies, claim.snapshot
+        self.claim, self.bodies, self.life = claim, bodies, claim.life
         self.arrived_at, self.asked_at, self.ahead = arrived_at, asked_at, ahead
         # Made when they are needed: most occurrences need none, and each container is one more for the collector.
         self.open, self.steps = {}, ()
@@ -76,14 +76,14 @@ class OwnedOccurrence:
         self.is_begun = self.is_gone = self.is_queued = self.parks = False
 
     def __repr__(self) -> str:
-        return f"<occurrence {self.claim.snapshot.id}>"
+        return f"<occurrence {self.claim.header.id}>"
 
-    def follow(self, clock: NodeClock) -> OccurrenceSnapshot:
-        """Return the snapshot. Its deadline moves with a step ahead of the store's clock: no more time has passed."""
+    def follow(self, clock: NodeClock) -> OccurrenceLife:
+        """Return the life. Its deadline moves with a step ahead of the store's clock: no more time has passed."""
         if clock.ahead != self.ahead:
-            self.snapshot = replace(self.snapshot, ahead=self.snapshot.ahead + clock.ahead - self.ahead)
+            self.life = replace(self.life, ahead=self.life.ahead + clock.ahead - self.ahead)
             self.ahead = clock.ahead
-        return self.snapshot
+        return self.life
 
     def feed(self, event: Event, clock: NodeClock, now: datetime) -> Step | None:
         """Decide what follows from the event, and remember it. Return None if nothing follows, or not yet."""
@@ -93,10 +93,10 @@ class OwnedOccurrence:
             self.deferred.append(event)
             return None
         before = self.follow(clock)
-        step = advance(before, event, now)
+        step = advance(self.claim.header, before, event, now)
         if step.after is before and not step.commits:
             return None
-        self.snapshot = step.after
+        self.life = step.after
         return step
 
     def call_off(self, task: str, number: int) -> None:
@@ -110,7 +110,7 @@ class OwnedOccurrence:
     @property
     def keeps_a_wait_in_vain(self) -> bool:
         """Whether it waits for a retry although no wait may be kept: its job is out of service."""
-        return self.parks and self.snapshot.status is OccurrenceStatus.AWAITING_RETRY and self.snapshot.held
+        return self.parks and self.life.status is OccurrenceStatus.AWAITING_RETRY and self.life.is_owned
 
     async def written(self) -> None:
         """Return when every step that was decided is in the store."""
@@ -183,7 +183,7 @@ class OpenAttempt:
         )
         self.body = occurrence.bodies[place]
         claim = occurrence.claim
-        self.context = Context(claim.job, place, number, claim.record, occurrence.snapshot, claim.fence, self)
+        self.context = Context(claim.job, place, number, claim.record, claim.header, occurrence.life, claim.fence, self)
         self.alarm: Alarm | None = None
         self.lent: CanBeTakenBack | None = None
         self.worker: asyncio.Task[None] | None = None
@@ -214,7 +214,7 @@ class OpenAttempt:
     @property
     def task(self) -> str:
         """The task's name."""
-        return self.occurrence.snapshot.rules.tasks[self.place].name
+        return self.occurrence.claim.header.rules.tasks[self.place].name
 
     # -------------------------------------------------------------------------------------- what the context asks for
 

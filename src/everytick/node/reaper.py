@@ -8,7 +8,7 @@ from functools import partial
 
 from everytick.deciding.advance import advance
 from everytick.domain.outcome import Lost
-from everytick.domain.steps import Step
+from everytick.domain.steps import Step, deadline_of
 from everytick.domain.texts import SILENT_NODE
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
@@ -101,7 +101,7 @@ class Reaper:
     def _decided(self, claim: Claim, now: datetime) -> Step | None:
         """Return what follows from the loss; None, told, where that cannot be decided."""
         try:
-            return advance(claim.snapshot, Lost(SILENT_NODE.format(node=claim.occurrence.node)), now)
+            return advance(claim.header, claim.life, Lost(SILENT_NODE.format(node=claim.occurrence.node)), now)
         except Exception:  # noqa: BLE001, a mistake of ours about one must not keep all others from being settled
             text = "what becomes of occurrence %s cannot be decided; the reaper tries again in its next round"
             _log.exception(text, claim.occurrence.id)
@@ -121,10 +121,10 @@ class Reaper:
 
 def _no_earlier(claim: Claim, now: datetime) -> datetime:
     """Return the moment, or the claim's deadline if that is later: this node's clock may be a little behind."""
-    until = claim.snapshot.deadline
+    until = deadline_of(claim.header, claim.life)
     return now if until is None else max(now, until)
 
 
 def _asked_to_stop(claim: Claim, reason: str) -> Claim:
     """The claim as if somebody had asked for its end before its owner was lost."""
-    return replace(claim, snapshot=replace(claim.snapshot, cancel=reason))
+    return replace(claim, life=replace(claim.life, cancel=reason))

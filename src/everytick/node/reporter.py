@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from everytick.domain.job import Job
 from everytick.domain.report import Report, attempt_reports
-from everytick.domain.steps import End, OccurrenceSnapshot
+from everytick.domain.steps import OccurrenceEnd
 from everytick.errors import NotFound, StoreUnavailable, shown
 from everytick.node.health import Health
 from everytick.node.hooks import Hook, HookTable, HookThreads, call_hook
@@ -88,7 +88,7 @@ class Reporter:
 
     def greets(self, claim: Claim) -> bool:
         """Whether this is the first claim of an occurrence whose job has an `on_start`."""
-        return claim.job.id in self._hooks.on_start and not any(run.attempts for run in claim.snapshot.runs)
+        return claim.job.id in self._hooks.on_start and not any(run.attempts for run in claim.life.runs)
 
     def started(self, claim: Claim, inbox: Inbox, greeted: Greeted) -> None:
         """Call the job's `on_start`, and put the event once it has ended."""
@@ -98,11 +98,11 @@ class Reporter:
         else:
             self._spawn(self._start(hook, claim, inbox, greeted))
 
-    def ended(self, claim: Claim, end: End) -> None:
+    def ended(self, claim: Claim, end: OccurrenceEnd) -> None:
         """Deliver the report of an end that is committed."""
         hook = self._hooks.on_complete.get(claim.job.id)
         if hook is not None:
-            self._take_in_hand(hook, end.snapshot)
+            self._take_in_hand(hook, end)
 
     def with_previous(self, attempt: OpenAttempt, inbox: Inbox, prepared: Prepared) -> None:
         """Put the event once the context knows which occurrence of the job ended last."""
@@ -151,7 +151,7 @@ class Reporter:
             _log.error(text, claim.job.name, _said(why), exc_info=why)
         inbox.put(greeted)
 
-    def _take_in_hand(self, hook: Hook, ended: OccurrenceSnapshot) -> bool:
+    def _take_in_hand(self, hook: Hook, ended: OccurrenceEnd) -> bool:
         """Say whether the report was not in hand before and is now; where there is no room, the store keeps it."""
         if ended.id in self._in_hand:
             return False
@@ -163,7 +163,7 @@ class Reporter:
         self._spawn(self._deliver(hook, ended))
         return True
 
-    async def _deliver(self, hook: Hook, ended: OccurrenceSnapshot) -> None:
+    async def _deliver(self, hook: Hook, ended: OccurrenceEnd) -> None:
         room = self._rooms.setdefault(ended.job_id, asyncio.Semaphore(_CALLED_AT_ONCE_OF_A_JOB))
         try:
             async with room, self._room:
@@ -190,7 +190,7 @@ class Reporter:
             _log.exception("the report of occurrence %s is delivered, but cannot be marked so yet", ended.id)
             self._look.set()
 
-    async def _report(self, ended: OccurrenceSnapshot) -> Report:
+    async def _report(self, ended: OccurrenceEnd) -> Report:
         """Return the report with every attempt: the store knows those before a retry, and those of other nodes."""
         if ended.tells_attempts:
             return ended.report()

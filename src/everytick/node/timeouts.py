@@ -49,7 +49,7 @@ class Timeouts:
     def begun(self, attempt: OpenAttempt) -> None:
         """Look at it again in a moment; a timeout shorter than that is wound now."""
         attempt.since = self._clock.monotonic()
-        timeout = attempt.occurrence.snapshot.rules.tasks[attempt.place].timeout
+        timeout = attempt.occurrence.claim.header.rules.tasks[attempt.place].timeout
         if attempt.body.begins_later:
             # It waits for a thread or process, which is not its own time.
             attempt.until = None
@@ -60,7 +60,7 @@ class Timeouts:
 
     def timed(self, attempt: OpenAttempt) -> None:
         """Wind the timeout of an attempt that has only now begun."""
-        timeout = attempt.occurrence.snapshot.rules.tasks[attempt.place].timeout
+        timeout = attempt.occurrence.claim.header.rules.tasks[attempt.place].timeout
         if timeout is not None and attempt.is_open and attempt.context.halt is None and attempt.alarm is None:
             attempt.since = self._clock.monotonic()
             self._limit(attempt, timeout)
@@ -99,7 +99,7 @@ class Timeouts:
         for attempt in self._young:
             if attempt.is_open:
                 self._old.append(attempt)
-                timeout = attempt.occurrence.snapshot.rules.tasks[attempt.place].timeout
+                timeout = attempt.occurrence.claim.header.rules.tasks[attempt.place].timeout
                 if attempt.until is not None and attempt.alarm is None and timeout is not None:
                     self._limit(attempt, timeout)
         self._young.clear()

@@ -108,7 +108,7 @@ class Transactions:
             try:
                 await occurrence.written()
                 if occurrence.is_gone:
-                    raise Fenced(occurrence.claim.snapshot.id)
+                    raise Fenced(occurrence.claim.header.id)
                 async with lent:
                     task = _TaskTransaction(lent.inner)
                     yield task
@@ -124,10 +124,10 @@ class Transactions:
         """Commit the task's writes with its success and return the step that follows from it."""
         occurrence = attempt.occurrence
         ended = AttemptEnded(attempt.task, attempt.number, Succeeded(task.given))
-        step = advance(occurrence.follow(self._clock), ended, self._clock.now())
+        step = advance(occurrence.claim.header, occurrence.follow(self._clock), ended, self._clock.now())
         commit = _committed(self._store, lent.inner, step, attempt) if lent.may_commit() else _refused()
         if await _await_despite_cancel(commit) is Commit.STALE:
-            raise Fenced(occurrence.claim.snapshot.id)
+            raise Fenced(occurrence.claim.header.id)
         return step
 
     def take_back(self, attempt: OpenAttempt) -> None:

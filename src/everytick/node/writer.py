@@ -111,4 +111,4 @@ def _log_refused(steps: Sequence[tuple[Claim, Step]], answers: Sequence[CommitAn
     for (claim, step), answer in zip(steps, answers, strict=True):
         if isinstance(answer, CommitFailed):
             text = "step %d of occurrence %s cannot be written: %s; the occurrence is settled as lost"
-            _log.error(text, step.number, claim.snapshot.id, answer.reason)
+            _log.error(text, step.number, claim.header.id, answer.reason)

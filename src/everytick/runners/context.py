@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from everytick.domain.job import Job
     from everytick.domain.occurrence import Cause
-    from everytick.domain.steps import OccurrenceSnapshot
+    from everytick.domain.steps import OccurrenceHeader, OccurrenceLife
 
 
 _LONGEST_NOTE = 1_000
@@ -75,10 +75,11 @@ class Context:
     """One attempt, as its task sees it."""
 
     __slots__ = (
+        "_header",
+        "_life",
         "_previous",
         "_record",
         "_services",
-        "_snapshot",
         "attempt",
         "definition",
         "fence",
@@ -98,13 +99,14 @@ class Context:
         place: int,
         attempt: int,
         record: Occurrence | Callable[[], Occurrence],
-        snapshot: OccurrenceSnapshot,
+        header: OccurrenceHeader,
+        life: OccurrenceLife,
         fence: int,
         services: Services,
         previous: datetime | Unset | None = UNSET,
     ) -> None:
         self.definition, self.place, self.attempt = definition, place, attempt
-        self._record, self._snapshot, self.fence = record, snapshot, fence
+        self._record, self._header, self._life, self.fence = record, header, life, fence
         self._services, self._previous = services, previous
         self.halt: Halt | None = None
 
@@ -119,7 +121,7 @@ class Context:
     @property
     def task(self) -> str:
         """The task's name."""
-        return self._snapshot.rules.tasks[self.place].name
+        return self._header.rules.tasks[self.place].name
 
     @property
     def occurrence(self) -> Occurrence:
@@ -131,12 +133,12 @@ class Context:
     @property
     def occurrence_id(self) -> str:
         """The occurrence this attempt belongs to."""
-        return self._snapshot.id
+        return self._header.id
 
     @property
     def run_id(self) -> str:
         """The task's run within the occurrence; equal over all attempts."""
-        return ids.run_id(self._snapshot.id, self._snapshot.rules.tasks[self.place].id)
+        return ids.run_id(self._header.id, self._header.rules.tasks[self.place].id)
 
     @property
     def attempt_id(self) -> str:
@@ -151,12 +153,12 @@ class Context:
     @property
     def scheduled_for(self) -> datetime:
         """The instant this occurrence stands for."""
-        return self._snapshot.scheduled_for
+        return self._header.scheduled_for
 
     @property
     def started_at(self) -> datetime:
         """When this attempt began, by the store's clock."""
-        found = self._snapshot.runs[self.place].attempt_started_at
+        found = self._life.runs[self.place].attempt_started_at
         assert found is not None, "a context exists only for an attempt that began"
         return found
 
@@ -228,7 +230,7 @@ class Context:
         return MappingProxyType(
             {
                 task.name: None if run.result is None else run.result.read()
-                for task, run in zip(self._snapshot.rules.tasks, self._snapshot.runs, strict=True)
+                for task, run in zip(self._header.rules.tasks, self._life.runs, strict=True)
                 if run.status is RunStatus.SUCCESS
             }
         )

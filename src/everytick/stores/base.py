@@ -13,7 +13,7 @@ from everytick.domain.nodes import NodeFacts
 from everytick.domain.occurrence import Attempt, Cause, Occurrence, TaskRun
 from everytick.domain.snapshots import Ended, JobSnapshot, Pause
 from everytick.domain.statuses import OccurrenceStatus, RunStatus
-from everytick.domain.steps import OccurrenceSnapshot, RunState
+from everytick.domain.steps import OccurrenceHeader, OccurrenceLife, RunState
 from everytick.domain.values import value
 
 MAX_EDITIONS = 16
@@ -88,7 +88,8 @@ class Claim:
 
     key: ClaimKey
     record: Occurrence | Callable[[], Occurrence] = field(compare=False, repr=False)
-    snapshot: OccurrenceSnapshot
+    header: OccurrenceHeader
+    life: OccurrenceLife
     job: Job
 
     @property

@@ -18,7 +18,7 @@ from everytick.domain.fired import Fired
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.snapshots import Edition, JobSnapshot
-from everytick.domain.steps import OccurrenceSnapshot, Step
+from everytick.domain.steps import OccurrenceEnd, Step
 from everytick.stores.base import (
     Ahead,
     Batch,
@@ -192,7 +192,7 @@ class RunStore(Protocol):
         """
         ...
 
-    async def reports(self, scope: NodeScope, limit: int) -> list[OccurrenceSnapshot]:
+    async def reports(self, scope: NodeScope, limit: int) -> list[OccurrenceEnd]:
         """Return ended occurrences of the scope whose report was not delivered yet, oldest end first."""
         ...
 

@@ -45,12 +45,12 @@ async def test_what_a_plan_makes_is_given_at_once_as_a_claim_would_give_it(
     assert answer is Commit.COMMITTED
     [made] = await occurrences(store)
     assert (claim.fence, claim.occurrence, made.status, made.owner) == (1, made, "running", "node-1")
-    assert made.started_at == claim.snapshot.claimed_at == clock.time
+    assert made.started_at == claim.life.claimed_at == clock.time
     [beat] = await db.fetch("select id, beat_at from node")
     assert tuple(beat) == ("node-1", clock.time), "a claim is a sign of life"
     assert await store.claim(NodeScope("node-2"), 10) == []
     assert (await store.beat("node-1", [claim.key])).gone == ()
-    assert await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time))]) == [Commit.COMMITTED]
+    assert await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time))]) == [Commit.COMMITTED]
     assert await statuses(store) == ["completed"]
 
 

@@ -58,7 +58,7 @@ async def test_steps_that_meet_a_deadlock_are_written_all_the_same(
         await watcher.execute("select pg_advisory_lock(1)")
         async with db.transaction():
             await db.execute("select from occurrence where handle = $1 for update", last)
-            steps = [(claim, ended(began(claim, clock.time), clock.time)) for claim in claims]
+            steps = [(claim, ended(claim, began(claim, clock.time), clock.time)) for claim in claims]
             committing = asyncio.create_task(hasty.commit_steps(steps))
             await until(watcher, WAITS_AT_GATE)
             locking = asyncio.create_task(db.execute("select from occurrence where handle = $1 for update", first))
@@ -86,7 +86,7 @@ async def test_a_server_that_isolates_more_strictly_gives_the_same_answers(
     await strict.open()
     async with db.transaction():
         await db.execute("update occurrence set fence = fence + 1, owner = 'other' where handle = $1", claim.handle)
-        late = ended(began(claim, clock.time), clock.time)
+        late = ended(claim, began(claim, clock.time), clock.time)
         committing = asyncio.create_task(strict.commit_steps([(claim, late)]))
         async with store._door.connection() as watcher:
             await until(watcher, WAITS)

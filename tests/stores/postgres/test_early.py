@@ -50,7 +50,7 @@ async def test_those_whose_time_has_come_stand_in_line_by_priority_and_age(
     clock.move(hours=1)
     await plan_once(store)
     [claim] = await store.claim(NodeScope("node-1"), 1)
-    failed = ended(began(claim, clock.time), clock.time, Failed("boom"))
+    failed = ended(claim, began(claim, clock.time), clock.time, Failed("boom"))
     assert await store.commit_steps([(claim, failed)]) == [Commit.COMMITTED]
     clock.move(minutes=30)
     await plan_once(store)

@@ -20,11 +20,11 @@ async def test_the_hundredth_failure_of_a_task_wakes_its_job_so_that_a_plan_fold
     claim = await claim_one(store)
     step = began(claim, clock.time)
     for number in range(1, 101):
-        step = advance(step.after, AttemptEnded("main", number, FAILED), clock.time)
+        step = advance(claim.header, step.after, AttemptEnded("main", number, FAILED), clock.time)
         assert await store.commit_steps([(claim, step)]) == [Commit.COMMITTED]
         failed = clock.time
         clock.move(seconds=1)
-        step = advance(step.after, WaitOver("main"), clock.time)
+        step = advance(claim.header, step.after, WaitOver("main"), clock.time)
         assert await store.commit_steps([(claim, step)]) == [Commit.COMMITTED]
         due = await db.fetchval("select count(*) from wake where wakes")
         assert due == (number == 100)

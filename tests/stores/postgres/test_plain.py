@@ -43,7 +43,10 @@ async def lived(store: PostgresStore, clock: ManualClock, flaky: bool) -> None:
             first = step.starts[0]
             is_bad = flaky and claim.job.name == "in-line" and first.number == 1
             outcome = Failed("boom") if is_bad else Succeeded(payload({"of": first.task}))
-            steps[handle] = claim, advance(step.after, AttemptEnded(first.task, first.number, outcome), clock.time)
+            steps[handle] = (
+                claim,
+                advance(claim.header, step.after, AttemptEnded(first.task, first.number, outcome), clock.time),
+            )
         assert set(await store.commit_steps(list(steps.values()))) == {Commit.COMMITTED}
         steps = {handle: pair for handle, pair in steps.items() if pair[1].starts}
 
@@ -85,7 +88,7 @@ async def test_a_plain_step_without_the_fence_is_stale_and_one_that_is_repeated_
     store: PostgresStore, clock: ManualClock
 ) -> None:
     claim = await one(store, clock)
-    step = ended(began(claim, clock.time), clock.time)
+    step = ended(claim, began(claim, clock.time), clock.time)
     for other in (claim.key._replace(fence=claim.fence - 1), claim.key._replace(token=claim.key.token ^ 1)):
         assert await store.commit_steps([(replace(claim, key=other), step)]) == [Commit.STALE]
     for _ in range(2):
@@ -99,7 +102,7 @@ async def test_an_end_that_waits_for_a_plan_which_begins_to_await_it_wakes_the_j
     claim = await one(store, clock)
     async with db.transaction():
         await db.execute("update occurrence set awaited = true")
-        ending = asyncio.create_task(store.commit_steps([(claim, ended(began(claim, clock.time), clock.time))]))
+        ending = asyncio.create_task(store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time))]))
         async with asyncio.timeout(60):
             while not await db.fetchval("select exists (select from pg_locks where not granted)"):
                 pass

@@ -74,7 +74,7 @@ async def test_an_ending_waits_for_nobody_who_holds_its_job(store: PostgresStore
     claim = await claim_one(store)
     async with db.transaction():
         await db.execute("select from job join job_state using (job_key) for update")
-        step = ended(begun(claim, clock.time), clock.time)
+        step = ended(claim, begun(claim, clock.time), clock.time)
         assert await store.commit_steps([(claim, step)]) == [Commit.COMMITTED]
         assert await db.fetchval("select count(*) from wake where ended_at is not null") == 1
     record = (await store.get([stored.job_id]))[stored.job_id]
@@ -248,7 +248,7 @@ async def test_many_plans_do_not_hide_an_ending_that_came_in_between_either(
     async with store.due(SCOPE, 1) as batch:
         made = [plan(each, clock.time) for each in batch.snapshots]
         assert made[0].wake_at != clock.time
-        step = ended(begun(claim, clock.time), clock.time)
+        step = ended(claim, begun(claim, clock.time), clock.time)
         assert await store.commit_steps([(claim, step)]) == [Commit.COMMITTED]
         assert (await store.commit_plans(batch, made)).answers == [Commit.COMMITTED]
     assert (await store.get([stored.job_id]))[stored.job_id].wake_at == clock.time
@@ -269,7 +269,7 @@ async def test_one_that_ends_while_a_snapshot_is_read_is_either_busy_or_over(
 
     async def read_meanwhile(*given: Any) -> Any:
         monkeypatch.undo()
-        await other.commit_steps([(claim, ended(begun(claim, clock.time), clock.time))])
+        await other.commit_steps([(claim, ended(claim, begun(claim, clock.time), clock.time))])
         return await read(*given)
 
     monkeypatch.setattr(store._compiled, "read", read_meanwhile)

@@ -54,8 +54,8 @@ async def test_owner_and_reaper_commit_the_same_occurrences_in_opposite_order_wi
     clock.move(seconds=30)
     await other.beat("reaper", [])
     taken = await other.orphans("reaper", 100, await unheard(other))
-    late = [(claim, ended(began(claim, clock.time), clock.time)) for claim in claims]
-    lost = [(claim, advance(claim.snapshot, Lost(), clock.time)) for claim in reversed(taken)]
+    late = [(claim, ended(claim, began(claim, clock.time), clock.time)) for claim in claims]
+    lost = [(claim, advance(claim.header, claim.life, Lost(), clock.time)) for claim in reversed(taken)]
     zombie, reaper = await asyncio.gather(store.commit_steps(late), other.commit_steps(lost))
     assert (set(zombie), set(reaper)) == ({Commit.STALE}, {Commit.COMMITTED})
     assert await db.fetchval("select count(*) from occurrences where status = 'failed_stale'") == 60
@@ -122,9 +122,9 @@ async def test_a_flush_may_hold_two_steps_of_one_occurrence(store: PostgresStore
     clock.move(hours=1)
     await plan_once(store)
     [claim] = await store.claim(NodeScope("node-1"), 1)
-    waits = ended(began(claim, clock.time), clock.time, FAILED)
-    again = advance(waits.after, WaitOver("main"), clock.move(seconds=1))
-    last = ended(again, clock.time)
+    waits = ended(claim, began(claim, clock.time), clock.time, FAILED)
+    again = advance(claim.header, waits.after, WaitOver("main"), clock.move(seconds=1))
+    last = ended(claim, again, clock.time)
     steps = [(claim, step) for step in (waits, again, last)]
     assert await store.commit_steps(steps) == [Commit.COMMITTED] * 3
     whole = await store.whole(claim.occurrence.id)
@@ -144,7 +144,7 @@ async def test_a_take_over_alone_fences_the_old_owner_out(
     await other.beat("reaper", [])
     [taken] = await other.orphans("reaper", 10, await unheard(other))
     assert taken.fence == claim.fence + 1
-    late = ended(began(claim, clock.time), clock.time)
+    late = ended(claim, began(claim, clock.time), clock.time)
     assert await store.commit_steps([(claim, late)]) == [Commit.STALE]
     assert await db.fetchrow("select status, owner from occurrences") == ("running", "reaper")
     assert await db.fetchval("select count(*) from attempts") == 0
@@ -174,7 +174,7 @@ async def test_a_retry_that_is_parked_at_the_moment_of_a_disable_is_not_claimed(
     clock.move(hours=1)
     await plan_once(store)
     [claim] = await store.claim(NodeScope("node-1"), 1)
-    failed = ended(began(claim, clock.time), clock.time, FAILED)
+    failed = ended(claim, began(claim, clock.time), clock.time, FAILED)
     async with db.transaction():
         await db.execute("select from occurrence for update")
         writing = asyncio.create_task(store.commit_steps([(claim, failed)]))

@@ -30,7 +30,7 @@ async def running(store: PostgresStore, clock: ManualClock) -> tuple[Claim, Step
     clock.move(hours=1)
     await plan_once(store)
     [claim] = await store.claim(NodeScope("node-1"), 1)
-    return claim, ended(began(claim, clock.time), clock.time)
+    return claim, ended(claim, began(claim, clock.time), clock.time)
 
 
 async def seats(db: Any) -> list[int]:

@@ -17,7 +17,7 @@ async def run_in_transactions(store: PostgresStore) -> None:
     now = await store.now()
     async with store.transaction(claim) as begun:
         await begun.execute(f"insert into {store.schema}.booking values (7)")
-        await begun.commit(ended(began(claim, now), now))
+        await begun.commit(ended(claim, began(claim, now), now))
 
 
 async def main(address: str, schema: str, deed: str) -> None:

@@ -126,7 +126,7 @@ async def test_a_task_has_its_transaction(store: AnyStore, clock: ManualClock) -
             with pytest.raises(RuntimeError, match="a transaction of a task must not"):
                 await own.execute(statement)
         assert await own.fetch("select entry from ledger") == [("paid",)]
-        assert await own.commit(ended(began(claim, clock.time), clock.time)) is Commit.COMMITTED
+        assert await own.commit(ended(claim, began(claim, clock.time), clock.time)) is Commit.COMMITTED
     assert await statuses(store) == ["completed"]
 
 

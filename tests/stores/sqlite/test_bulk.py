@@ -59,7 +59,7 @@ async def test_steps_of_all_kinds_in_one_batch_are_each_recorded(opened: SqliteS
     for claim in claims:
         number = names[claim.occurrence.job_id]
         over = clock.time + timedelta(seconds=number)
-        steps.append((claim, ended(began(claim, clock.time), over, outcome(number))))
+        steps.append((claim, ended(claim, began(claim, clock.time), over, outcome(number))))
     assert await opened.commit_steps(steps) == [Commit.COMMITTED] * 100
 
     records = await opened.get(list(names))
@@ -87,7 +87,7 @@ async def test_one_stale_step_in_a_long_batch_is_the_only_one_that_is_refused(
     clock.move(hours=1)
     await plan_once(opened, 200)
     claims = await opened.claim(NodeScope("node-1"), 200)
-    steps = [(claim, ended(began(claim, clock.time), clock.time, Succeeded())) for claim in claims]
+    steps = [(claim, ended(claim, began(claim, clock.time), clock.time, Succeeded())) for claim in claims]
     lost = claims[17]
     await opened.orphans("node-2", 1, {}, [lost.key])
     answers = await opened.commit_steps(steps)

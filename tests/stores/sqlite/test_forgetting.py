@@ -21,7 +21,9 @@ async def _run_for_hours(opened: SqliteStore, clock: ManualClock, *, well: bool 
         await plan_once(opened)
         claims = await opened.claim(NodeScope("node-1"), 100)
         outcome = None if well else FAILED
-        await opened.commit_steps([(claim, ended(began(claim, clock.time), clock.time, outcome)) for claim in claims])
+        await opened.commit_steps(
+            [(claim, ended(claim, began(claim, clock.time), clock.time, outcome)) for claim in claims]
+        )
 
 
 async def _define(opened: SqliteStore, *names: str) -> None:

@@ -50,4 +50,4 @@ async def test_what_a_version_says_of_reports_holds_for_its_own_occurrences(
     assert (first.id, first.version, second.version) == (claim.occurrence.id, 1, 2)
     assert (await opened.request(second.id, Cancel())).changed
     assert await opened.reports(NodeScope("node-1"), 10) == []
-    assert claim.snapshot.rules.reports
+    assert claim.header.rules.reports

@@ -24,7 +24,7 @@ async def running(opened: SqliteStore, sql: sqlite3.Connection, clock: ManualClo
     clock.move(hours=1)
     await plan_once(opened)
     claim = await claim_one(opened)
-    return claim, ended(began(claim, clock.time), clock.time)
+    return claim, ended(claim, began(claim, clock.time), clock.time)
 
 
 def ledger(sql: sqlite3.Connection) -> list[str]:
@@ -252,7 +252,7 @@ async def main():
         await own.execute("create table ledger (job text)")
         await own.execute("insert into ledger values ('paid')")
         if sys.argv[2] == "before": die()
-        await own.commit(ended(began(claim, clock.time), clock.time))
+        await own.commit(ended(claim, began(claim, clock.time), clock.time))
         die()
 asyncio.run(main())
 """

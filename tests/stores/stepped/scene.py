@@ -60,7 +60,7 @@ async def set_up(store: AnyStore, clock: ManualClock) -> Scene:
         plans = [plan(snapshot, now) for snapshot in batch.snapshots]
     made = await occurrences(store)
     assert [str(each.status) for each in made] == ["running", "pending", "queued"]
-    success, failure = ended(begun, now), ended(begun, now, FAILED)
+    success, failure = ended(claim, begun, now), ended(claim, begun, now, FAILED)
     [silent] = await store.nodes()
     return Scene(stored.job_id, claim, success, failure, made[1].id, silent.beats, asked_id, batch, plans)
 
@@ -116,7 +116,7 @@ async def done(name: str, store: AnyStore, scene: Scene) -> Any:
 def _plain(answer: Any) -> Any:
     match answer:
         case Claim():
-            return answer.fence, _untimed(answer.occurrence), answer.snapshot
+            return answer.fence, _untimed(answer.occurrence), answer.header, answer.life
         case Orders():
             return len(answer.cancel), len(answer.gone), len(answer.adopt)
         case list():
@@ -190,5 +190,5 @@ async def run_what_is_ready(store: AnyStore) -> int:
     now = await store.now()
     claims = await store.claim(NodeScope("worker"), 10)
     begun = [(claim, began(claim, now)) for claim in claims]
-    await store.commit_steps([(claim, ended(step, now) if step.starts else step) for claim, step in begun])
+    await store.commit_steps([(claim, ended(claim, step, now) if step.starts else step) for claim, step in begun])
     return len(claims)

@@ -34,7 +34,7 @@ async def pass_to(store: AnyStore, clock: ManualClock, moment: datetime) -> None
             claims = await store.claim(await everything(store), 1)
             if not claims:
                 break
-            await store.commit_steps([(claims[0], ended(began(claims[0], clock.time), clock.time))])
+            await store.commit_steps([(claims[0], ended(claims[0], began(claims[0], clock.time), clock.time))])
             await plan_once(store)
 
 

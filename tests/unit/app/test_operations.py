@@ -300,7 +300,7 @@ async def test_a_replay_from_one_task_on_keeps_what_the_tasks_before_it_returned
     claim = await claim_one(store)
     step = began(claim, clock.time)
     for name, outcome in (("extract", Succeeded(payload([1, 2]))), ("load", FAILED)):
-        step = advance(step.after, AttemptEnded(name, 1, outcome), clock.time)
+        step = advance(claim.header, step.after, AttemptEnded(name, 1, outcome), clock.time)
         await store.commit_steps([(claim, step)])
     assert (await first.wait()).status == "failed"
 
@@ -312,7 +312,7 @@ async def test_a_replay_from_one_task_on_keeps_what_the_tasks_before_it_returned
     await plan_once(store)
     again = await claim_one(store)
     assert [start.task for start in began(again, clock.time).starts] == ["load"]
-    assert again.snapshot.run("extract").result == payload([1, 2])
+    assert again.life.runs[0].result == payload([1, 2])
     assert (again.occurrence.id, again.occurrence.replay_of) == (handle.id, first.id)
 
 
@@ -568,7 +568,7 @@ async def test_a_purge_forgets_the_job_and_all_that_belongs_to_it(
     await tick.remove(hourly)
     with pytest.raises(Conflict, match="'report' is removed, and 1 of its occurrences still run"):
         await tick.remove(hourly, purge=True)
-    await store.commit_steps([(claim, ended(began(claim, START), START))])
+    await store.commit_steps([(claim, ended(claim, began(claim, START), START))])
     assert len((await tick.history(hourly)).occurrences) == 1
 
     await tick.remove(hourly, purge=True)

@@ -86,7 +86,7 @@ async def test_a_status_is_read_from_the_store(tick: Everytick, store: AnyStore,
     claim = await claim_one(store)
     elsewhere = Everytick(store, name="another process")
     assert (await elsewhere.status("report")).is_running
-    await store.commit_steps([(claim, ended(began(claim, clock.time), clock.time))])
+    await store.commit_steps([(claim, ended(claim, began(claim, clock.time), clock.time))])
     assert not (await elsewhere.status("report")).is_running
 
 
@@ -242,7 +242,7 @@ async def history_of_a_day(tick: Everytick, store: AnyStore, clock: ManualClock)
             clock.move(hours=1)
             await plan_once(store)
             now = await store.now()
-            await store.commit_steps([(claims[0], ended(began(claims[0], now), now))])
+            await store.commit_steps([(claims[0], ended(claims[0], began(claims[0], now), now))])
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 24, 100])

@@ -8,7 +8,6 @@ import pytest
 from everytick.deciding.retry import jittered
 from everytick.domain.config import Level, overrides
 from everytick.domain.durations import duration
-from everytick.domain.occurrence import occurrence_of
 from everytick.domain.outcome import Canceled, Failed, Succeeded, TimedOut
 from everytick.domain.payload import payload
 from everytick.domain.policies import Failure, Mode
@@ -24,8 +23,8 @@ from everytick.domain.steps import (
     Start,
     Step,
     WaitOver,
+    deadline_of,
     rules_of,
-    snapshot_of,
 )
 from everytick.domain.texts import EXECUTION_TIMEOUT, TASK_TIMEOUT
 from tests.unit.deciding.lives import BOOM, NOON, Life, Tasks, job
@@ -71,14 +70,14 @@ def test_success_ends_the_run_and_the_occurrence() -> None:
     assert (row.started_at, row.ended_at, row.error) == (NOON, NOON + timedelta(seconds=3), None)
     assert row.run.result == payload({"rows": 7})
     assert step.end is not None
-    assert (step.end.status, step.end.error, step.after.held) == ("completed", None, False)
-    assert step.end.report.duration == timedelta(seconds=3)
+    assert (step.end.status, step.end.error, step.after.is_owned) == ("completed", None, False)
+    assert step.end.report().duration == timedelta(seconds=3)
 
 
 def test_a_job_without_tasks_completes_with_its_claim() -> None:
     step = Life(job({})).claim()
     assert step.end is not None
-    assert (step.end.status, step.commits, step.end.report.tasks) == ("completed", True, ())
+    assert (step.end.status, step.commits, step.end.report().tasks) == ("completed", True, ())
 
 
 def test_sequential_tasks_start_one_after_another() -> None:
@@ -132,7 +131,7 @@ def test_retries_wait_one_two_and_four_minutes_and_then_the_failure_counts() -> 
         assert [(row.number, row.attempt, row.run.status, row.error) for row in step.rows] == [
             (number, "failed", "pending", "boom")
         ]
-        assert (step.after.status, step.after.held, step.waits) == ("awaiting_retry", False, ())
+        assert (step.after.status, step.after.is_owned, step.waits) == ("awaiting_retry", False, ())
         assert step.resume_at is not None
         waits.append(step.resume_at - life.now)
         assert started(life.claim_again()) == [f"a#{number + 1}"]
@@ -141,7 +140,7 @@ def test_retries_wait_one_two_and_four_minutes_and_then_the_failure_counts() -> 
     assert waits == [timedelta(minutes=1), timedelta(minutes=2), timedelta(minutes=4)]
     assert step.end is not None
     assert (step.end.status, step.end.error) == ("failed", "boom (4 attempts)")
-    [told] = step.end.report.tasks
+    [told] = step.end.report().tasks
     assert (told.attempts, told.status, told.error, told.waits) == (4, "failed", "boom", tuple(waits))
 
 
@@ -159,7 +158,7 @@ def test_a_short_wait_is_kept_by_the_owner_and_its_attempt_begins_with_a_row() -
 
     step = life.fail("a")
     until = NOON + timedelta(seconds=5)
-    assert (step.after.status, step.after.held, step.after.ready_at) == ("awaiting_retry", True, until)
+    assert (step.after.status, step.after.is_owned, step.after.ready_at) == ("awaiting_retry", True, until)
     assert [(wait.task, wait.number, wait.until) for wait in step.waits] == [("a", 2, until)]
     assert step.resume_at is None
 
@@ -176,7 +175,11 @@ def test_a_wait_of_more_than_five_seconds_is_parked() -> None:
     life = Life(job(retry=Retry(1, timedelta(seconds=5, microseconds=1))))
     life.claim()
     step = life.fail("a")
-    assert (step.after.held, step.waits, step.resume_at) == (False, (), life.now + timedelta(seconds=5, microseconds=1))
+    assert (step.after.is_owned, step.waits, step.resume_at) == (
+        False,
+        (),
+        life.now + timedelta(seconds=5, microseconds=1),
+    )
 
 
 def test_a_parallel_occurrence_parks_only_when_nothing_else_of_it_runs() -> None:
@@ -207,7 +210,7 @@ def test_the_rest_of_a_wait_is_kept_if_it_is_short_when_the_last_peer_ends() -> 
     life.fail("a")
     life.pass_time("56s")
     step = life.end("b")
-    assert (step.after.status, step.after.held, step.resume_at) == ("awaiting_retry", True, None)
+    assert (step.after.status, step.after.is_owned, step.resume_at) == ("awaiting_retry", True, None)
 
 
 def test_a_claim_begins_the_waits_that_are_over_and_keeps_the_others() -> None:
@@ -239,9 +242,9 @@ def test_a_claim_with_nothing_to_begin_yet_is_parked_again() -> None:
     life = Life(job(retry=Retry(1, "1m")))
     life.claim()
     life.fail("a")
-    life.stored = life.snapshot = replace(life.stored, ready_at=None)
+    life.stored = life.state = replace(life.stored, ready_at=None)
     step = life.claim()
-    assert (step.starts, step.resume_at, step.after.held) == ((), NOON + timedelta(minutes=1), False)
+    assert (step.starts, step.resume_at, step.after.is_owned) == ((), NOON + timedelta(minutes=1), False)
 
 
 def test_waits_that_end_together_begin_together() -> None:
@@ -259,7 +262,7 @@ def test_a_wait_of_zero_begins_behind_the_claim() -> None:
     life.claim()
     step = life.fail("a")
     assert [wait.until for wait in step.waits] == [NOON + timedelta(microseconds=1)]
-    assert step.after.run("a").waits == (timedelta(0),)
+    assert life.run("a").waits == (timedelta(0),)
 
 
 def test_the_attempt_after_a_wait_does_not_count_against_the_peers() -> None:
@@ -290,9 +293,9 @@ def test_the_last_error_stays_on_the_run_until_it_succeeds() -> None:
     life.claim()
     life.fail("a")
     life.wait_over("a")
-    assert (life.snapshot.run("a").error, life.snapshot.run("a").attempts) == ("boom", 2)
+    assert (life.run("a").error, life.run("a").attempts) == ("boom", 2)
     life.end("a")
-    assert life.snapshot.run("a").error is None
+    assert life.run("a").error is None
 
 
 def test_try_again_counts_against_max_with_its_own_wait() -> None:
@@ -343,8 +346,8 @@ def test_retries_without_limit_keep_only_the_newest_waits() -> None:
     for _ in range(105):
         life.fail("a")
         life.wait_over("a")
-    assert (life.snapshot.run("a").attempts, life.snapshot.run("a").retries) == (106, 105)
-    assert len(life.snapshot.run("a").waits) == 100
+    assert (life.run("a").attempts, life.run("a").retries) == (106, 105)
+    assert len(life.run("a").waits) == 100
 
 
 def test_jitter_stretches_a_wait_by_a_share_that_the_attempts_id_fixes() -> None:
@@ -360,7 +363,7 @@ def test_jitter_stretches_a_wait_by_a_share_that_the_attempts_id_fixes() -> None
     assert second is not None
     assert second - one.now != first - NOON
     task, retry = one.rules.tasks[0], Retry(3, "10m", jitter=0.5)
-    assert first - NOON == jittered(retry.interval, retry.jitter, one.snapshot.id, task.id, 2)
+    assert first - NOON == jittered(retry.interval, retry.jitter, one.header.id, task.id, 2)
 
 
 # -------------------------------------------------------------------------------------------------------- deadlines
@@ -375,7 +378,7 @@ def test_a_retry_that_could_not_start_before_the_deadline_is_not_planned() -> No
     step = life.fail("a")
     assert step.end is not None
     assert (step.end.status, step.end.error) == ("failed", "Execution exceeded timeout")
-    assert (life.snapshot.run("a").status, life.snapshot.run("a").error) == ("failed", "boom")
+    assert (life.run("a").status, life.run("a").error) == ("failed", "boom")
 
 
 def test_a_retry_exactly_at_the_deadline_is_too_late() -> None:
@@ -413,7 +416,7 @@ def test_the_deadline_cancels_all_tasks_whatever_their_strategy() -> None:
     assert step.end is not None
     assert (step.end.status, step.end.error) == ("failed", EXECUTION_TIMEOUT)
     assert life.statuses() == {"a": "timeout", "b": "canceled", "c": "timeout"}
-    assert {life.snapshot.run(task).error for task in "ab"} == {EXECUTION_TIMEOUT}
+    assert {life.run(task).error for task in "ab"} == {EXECUTION_TIMEOUT}
 
 
 def test_the_deadline_skips_what_never_began() -> None:
@@ -491,10 +494,10 @@ def test_a_wait_that_ends_after_the_occurrence_was_parked_starts_nothing() -> No
 
 def test_a_queued_occurrence_cannot_be_claimed_and_an_unclaimed_one_has_no_deadline() -> None:
     life = Life(job(execution_timeout="1m"), status=OccurrenceStatus.QUEUED)
-    assert life.take(DeadlinePassed()).after is life.snapshot
-    waiting = snapshot_of(occurrence_of(job(), NOON), rules_of(job()))
-    assert waiting.deadline is None
-    life.stored = life.snapshot
+    assert life.take(DeadlinePassed()).after is life.state
+    pending = Life(job(execution_timeout="1h"))
+    assert deadline_of(pending.header, pending.state) is None
+    life.stored = life.state
     assert life.claim().starts == ()
 
 

@@ -81,7 +81,7 @@ def test_a_failure_for_good_reaches_its_peers_by_mode_and_strategy(
     assert life.status == status
     stopped = {"skipped", "canceled"} & set(runs.split())
     failed = FAIL_FAST_TEXT if stopped else "task b failed: boom"
-    assert life.snapshot.error == (failed if status == "failed" else "1 of 3 tasks failed: b: boom")
+    assert life.state.error == (failed if status == "failed" else "1 of 3 tasks failed: b: boom")
 
 
 @pytest.mark.parametrize("failure", ["fail_fast", "continue", "retry_on_failure"])
@@ -96,7 +96,7 @@ def test_the_error_of_a_job_of_one_task_is_the_error_of_its_task(failure: str) -
     step = life.end("a", Failed(f"{text}ValueError: boom"))
     assert step.end is not None
     assert step.end.error == "ValueError: boom (4 attempts)"
-    assert life.snapshot.run("a").error == f"{text}ValueError: boom", "the whole traceback stays with the task"
+    assert life.run("a").error == f"{text}ValueError: boom", "the whole traceback stays with the task"
 
 
 def test_a_last_task_that_fails_alone_is_named_without_fail_fast() -> None:
@@ -141,7 +141,7 @@ def test_task_ten_still_runs_though_task_seven_failed() -> None:
         life.end(task, Canceled())
     step = life.end("t10")
     assert step.end is not None
-    report = step.end.report
+    report = step.end.report()
     assert (step.end.status, report.outcome, report.task("t10").status) == ("failed", "failed", "success")
     assert report.canceled_by("t7") == ("t1", "t2", "t3", "t4", "t5", "t6", "t8", "t9")
     assert report.task("t1").error == "task t7 failed, aborting due to fail-fast"
@@ -164,7 +164,7 @@ def test_a_peer_that_succeeds_though_it_was_told_to_stop_has_succeeded() -> None
     step = life.end("c", Canceled())
     assert life.statuses() == {"a": "success", "b": "failed", "c": "canceled"}
     assert step.end is not None
-    assert step.end.report.canceled_by("b") == ("c",)
+    assert step.end.report().canceled_by("b") == ("c",)
 
 
 @pytest.mark.parametrize("outcome", [BOOM, TimedOut()])
@@ -178,7 +178,7 @@ def test_a_peer_that_fails_after_it_was_told_to_stop_is_canceled_and_not_retried
         outcome.error,
         "canceled",
     )
-    assert life.snapshot.error == FAIL_FAST_TEXT
+    assert life.state.error == FAIL_FAST_TEXT
 
 
 def test_what_comes_after_a_skipped_task_is_skipped_and_says_because_of_whom() -> None:
@@ -195,7 +195,7 @@ def test_what_comes_after_a_skipped_task_is_skipped_and_says_because_of_whom() -
     life.end("e")
     life.end("a")
     assert life.statuses() == {"b": "failed", "c": "skipped", "d": "skipped", "e": "success", "a": "success"}
-    report = life.snapshot.report()
+    report = life.report()
     assert [report.task(name).because_of for name in "cdea"] == ["b", "b", None, None]
     assert report.canceled_by("b") == (), "skipped is not canceled"
 
@@ -216,7 +216,7 @@ def test_retry_on_failure_holds_the_job_at_the_failed_task_until_its_retries_are
         for wait in ("1s", "3s"):
             step = life.fail("a")
             assert (step.after.status, started(step)) == ("awaiting_retry", [])
-            assert life.snapshot.run("a").resume_at == life.now + duration(wait)
+            assert life.run("a").resume_at == life.now + duration(wait)
             assert started(life.wait_over("a")) == ["a"]
         assert life.statuses() == {"a": "running", "b": "pending"}
         if outcome == "success":
@@ -238,7 +238,7 @@ def test_errors_under_continue_are_counted() -> None:
         "completed_with_errors",
         "2 of 3 tasks failed: the first was a: boom",
     )
-    assert step.end.report.outcome == "completed"
+    assert step.end.report().outcome == "completed"
 
 
 def test_a_parallel_job_with_a_failed_task_ends_failed() -> None:
@@ -266,9 +266,9 @@ def test_the_report_tells_the_attempts_the_waits_and_the_canceled_peers() -> Non
         step = life.end(cancel.task, Canceled())
 
     assert step.end is not None
-    report = step.end.report
-    assert (report.occurrence_id, report.failure, report.outcome) == (life.snapshot.id, Failure.FAIL_FAST, "failed")
-    assert (report.scheduled_for, report.is_recovery_run) == (life.snapshot.scheduled_for, True)
+    report = step.end.report()
+    assert (report.occurrence_id, report.failure, report.outcome) == (life.header.id, Failure.FAIL_FAST, "failed")
+    assert (report.scheduled_for, report.is_recovery_run) == (life.header.scheduled_for, True)
     told = report.task("B")
     assert (told.id, told.name, told.attempts, told.status) == (life.rules.tasks[0].id, "B", 6, "failed")
     assert told.duration == timedelta(minutes=15, seconds=30)
@@ -285,7 +285,7 @@ def test_the_report_names_tasks_that_never_started() -> None:
     life = Life(job("a b"))
     life.claim()
     life.fail("a")
-    report = life.snapshot.report()
+    report = life.report()
     assert [(task.name, task.status, task.attempts, task.duration) for task in report.tasks] == [
         ("a", "failed", 1, timedelta(0)),
         ("b", "skipped", 0, None),
@@ -299,7 +299,7 @@ def test_a_report_without_trouble_is_short() -> None:
     life = Life(job())
     life.claim()
     life.end("a")
-    report = life.snapshot.report()
+    report = life.report()
     assert report.describe() == f"occurrence {report.occurrence_id} completed\ntask 'a' succeeded"
 
 
@@ -307,7 +307,7 @@ def test_the_report_of_what_never_started_has_no_duration() -> None:
     life = Life(job())
     step = life.take(CancelRequested("not today"))
     assert step.end is not None
-    assert (step.end.report.duration, step.end.report.outcome) == (None, "canceled")
+    assert (step.end.report().duration, step.end.report().outcome) == (None, "canceled")
 
 
 def test_every_end_has_one_of_four_group_outcomes() -> None:

@@ -41,9 +41,9 @@ def test_a_cancel_tells_every_open_attempt_and_skips_what_never_began() -> None:
     life.end("a", Canceled())
     step = life.end("b", BOOM)
     assert step.end is not None
-    assert (step.end.status, step.end.error, step.end.report.outcome) == ("canceled", "by alice", "canceled")
+    assert (step.end.status, step.end.error, step.end.report().outcome) == ("canceled", "by alice", "canceled")
     assert life.statuses() == {"a": "canceled", "b": "canceled", "c": "skipped"}
-    assert (life.snapshot.run("a").error, life.snapshot.run("b").error) == ("by alice", "boom")
+    assert (life.run("a").error, life.run("b").error) == ("by alice", "boom")
 
 
 @pytest.mark.parametrize("wait", ["2s", "2m"])
@@ -99,7 +99,7 @@ def test_a_cancel_after_a_failure_under_fail_fast_leaves_it_failed() -> None:
     assert [cancel.task for cancel in life.take(CancelRequested()).cancels] == ["a"], "c was told already"
     life.end("a", Canceled())
     assert life.end("c", Canceled()).after.status == "failed"
-    assert life.snapshot.run("a").error == "canceled"
+    assert life.run("a").error == "canceled"
 
 
 def test_a_cancel_that_was_asked_for_before_the_claim_starts_nothing() -> None:
@@ -125,7 +125,7 @@ def test_by_default_a_lost_occurrence_fails() -> None:
 
     assert attempts(step) == [("a", 1, "lost", "failed"), ("b", 0, "None", "failed"), ("c", 0, "None", "skipped")]
     assert step.end is not None
-    assert (step.end.status, step.end.error, step.end.report.outcome) == ("failed_stale", SILENT, "failed")
+    assert (step.end.status, step.end.error, step.end.report().outcome) == ("failed_stale", SILENT, "failed")
     assert step.rows[0].started_at == NOON
     assert not any(run.out_of_time for run in step.after.runs), "it was silence that ended it"
 
@@ -139,14 +139,14 @@ def test_resume_keeps_what_is_finished_and_tries_the_rest_again(stored: bool) ->
     life.end("a")
     life.pass_time("10s")
     if stored:
-        life.snapshot = life.stored
+        life.state = life.stored
 
     step = life.take(Lost())
 
     assert attempts(step) == [("b", 1, "lost", "pending")]
     assert [row.started_at for row in step.rows] == [NOON + timedelta(seconds=10)]
-    assert step.after.run("b").started_at == NOON + timedelta(seconds=10)
-    assert (step.release, step.after.status, step.after.held, step.after.lost) == (True, "pending", False, 1)
+    assert life.run("b").started_at == NOON + timedelta(seconds=10)
+    assert (step.release, step.after.status, step.after.is_owned, step.after.lost) == (True, "pending", False, 1)
     assert started(life.claim_again()) == ["b#2"]
     life.end("b")
     assert life.end("c").after.status == "completed"
@@ -159,7 +159,7 @@ def test_restart_runs_all_tasks_again_and_numbers_go_on(stored: bool) -> None:
     life.claim()
     life.end("a")
     if stored:
-        life.snapshot = life.stored
+        life.state = life.stored
 
     step = life.take(Lost())
 
@@ -220,7 +220,7 @@ def test_a_silent_owner_that_only_waited_lost_nothing() -> None:
     step = life.fail("a")
     step = life.take(Lost())
     assert (step.rows, step.resume_at, step.after.status) == ((), NOON + timedelta(seconds=3), "awaiting_retry")
-    assert (step.after.held, step.after.lost) == (False, 0)
+    assert (step.after.is_owned, step.after.lost) == (False, 0)
     assert life.take(Lost()).commits is False, "nobody owns it now"
     assert started(life.claim_again()) == ["a#2"]
 
@@ -231,7 +231,7 @@ def test_nobody_can_be_lost_before_a_claim() -> None:
 
 def test_a_job_without_tasks_can_be_lost_too() -> None:
     """Its end is written behind the claim."""
-    life = Life(job({}), status=OccurrenceStatus.RUNNING, held=True, started_at=NOON)
+    life = Life(job({}), status=OccurrenceStatus.RUNNING, is_owned=True, started_at=NOON)
     assert life.take(Lost()).after.status == "failed_stale"
 
 
@@ -253,11 +253,11 @@ def test_what_a_claim_began_is_lost_though_no_row_tells_of_it() -> None:
     life.claim_again()
     claimed_at = life.now
     life.pass_time("20s")
-    life.snapshot = life.stored
+    life.state = life.stored
     step = life.take(Lost())
     assert attempts(step) == [("a", 2, "lost", "pending")]
     assert step.rows[0].started_at == claimed_at
-    assert step.after.run("a").started_at == NOON
+    assert life.run("a").started_at == NOON
 
 
 def test_a_loss_after_the_deadline_is_stale_whatever_on_orphan_says() -> None:
@@ -282,7 +282,7 @@ def test_an_owned_wait_that_was_left_beyond_the_deadline_has_failed() -> None:
 def test_a_lost_occurrence_that_was_asked_to_cancel_is_canceled(on_orphan: str) -> None:
     life = Life(job("a b", on_orphan=on_orphan))
     life.claim()
-    life.stored = life.snapshot = replace(life.snapshot, cancel="by alice")
+    life.stored = life.state = replace(life.state, cancel="by alice")
     step = life.take(Lost())
     assert attempts(step) == [("a", 1, "lost", "canceled"), ("b", 0, "None", "skipped")]
     assert (step.after.status, step.after.error) == ("canceled", "by alice")
@@ -342,9 +342,9 @@ def test_a_single_lost_attempt_fails_the_task_by_default() -> None:
 
 
 def test_a_claim_that_never_began_is_given_back() -> None:
-    life = Life(job("a b"), status=OccurrenceStatus.RUNNING, held=True)
+    life = Life(job("a b"), status=OccurrenceStatus.RUNNING, is_owned=True)
     step = life.take(Stopping())
-    assert (step.rows, step.release, step.after.status, step.after.held) == ((), True, "pending", False)
+    assert (step.rows, step.release, step.after.status, step.after.is_owned) == ((), True, "pending", False)
     assert life.take(Stopping()).commits is False
 
 
@@ -352,7 +352,7 @@ def test_a_claim_of_something_parked_is_parked_again() -> None:
     life = Life(job(retry=Retry(1, "1m")))
     life.claim()
     life.fail("a")
-    life.stored = life.snapshot = replace(life.stored, status=OccurrenceStatus.RUNNING, held=True)
+    life.stored = life.state = replace(life.stored, status=OccurrenceStatus.RUNNING, is_owned=True)
     step = life.take(Stopping())
     assert (step.resume_at, step.release) == (NOON + timedelta(minutes=1), False)
 
@@ -407,7 +407,7 @@ def test_an_attempt_that_fails_while_it_is_stopped_is_no_retry() -> None:
     life.take(Stopping())
     step = life.fail("a")
     assert attempts(step) == [("a", 1, "failed", "pending")]
-    assert (step.release, step.after.run("a").retries) == (True, 0)
+    assert (step.release, life.run("a").retries) == (True, 0)
 
 
 def test_what_ends_well_during_a_stop_is_recorded_and_the_rest_given_back() -> None:
@@ -446,7 +446,7 @@ def test_a_drain_cancels_nothing_and_keeps_no_wait() -> None:
     step = life.fail("a")
     assert step.after.status == "running"
     step = life.fail("b")
-    assert (step.resume_at, step.after.held, step.waits) == (NOON + timedelta(seconds=2), False, ())
+    assert (step.resume_at, step.after.is_owned, step.waits) == (NOON + timedelta(seconds=2), False, ())
 
 
 def test_a_drain_that_takes_too_long_becomes_a_stop() -> None:
@@ -462,7 +462,7 @@ def test_a_kept_wait_is_given_back_when_the_node_stops() -> None:
     life.claim()
     life.fail("a")
     step = life.take(Stopping())
-    assert (step.resume_at, step.after.held, step.after.status) == (
+    assert (step.resume_at, step.after.is_owned, step.after.status) == (
         NOON + timedelta(seconds=3),
         False,
         "awaiting_retry",

@@ -16,7 +16,7 @@ from everytick.domain.occurrence import occurrence_of
 from everytick.domain.outcome import Failed, Outcome
 from everytick.domain.payload import payload
 from everytick.domain.statuses import RunStatus
-from everytick.domain.steps import RunState, rules_of, snapshot_of
+from everytick.domain.steps import RunState, header_of, life_of, rules_of
 from everytick.runners.base import Body
 from everytick.runners.context import Context, Halt, enter
 from everytick.runners.transaction import TaskTransaction
@@ -147,8 +147,9 @@ def attempt(
         else RunState(RunStatus.RUNNING, 2, started_at=NOON, attempt_started_at=NOON + timedelta(seconds=1))
         for position, task in enumerate(definition.tasks)
     }
-    snapshot = snapshot_of(occurrence, rules_of(definition), runs)
-    return Context(definition, place, 2, occurrence, snapshot, 3, services or Remembering(), None)
+    rules = rules_of(definition)
+    header, life = header_of(occurrence, rules), life_of(occurrence, rules, runs)
+    return Context(definition, place, 2, occurrence, header, life, 3, services or Remembering(), None)
 
 
 async def carried_out(body: Body, context: Context | None = None) -> Outcome:

@@ -98,7 +98,7 @@ async def test_edge_case_03_a_job_deleted_while_late_ones_wait(
 
     assert await statuses(store) == ["running", "canceled", "canceled"]
     now = await store.now()
-    assert await store.commit_steps([(running, ended(began(running, now), now))]) == [Commit.COMMITTED]
+    assert await store.commit_steps([(running, ended(running, began(running, now), now))]) == [Commit.COMMITTED]
     clock.move(hours=5)
     await decide(store)
     assert await statuses(store) == ["completed", "canceled", "canceled"]
@@ -368,7 +368,7 @@ async def test_a_stop_schedule_stops_what_runs_and_is_never_caught_up(
     assert [key for key, _ in orders.cancel] == [running.key]
 
     now = await store.now()
-    await store.commit_steps([(running, ended(began(running, now), now))])
+    await store.commit_steps([(running, ended(running, began(running, now), now))])
     clock.move(minutes=30)
     await decide(store)
     later = await claim_one(store)
@@ -387,7 +387,7 @@ async def test_a_restart_schedule_stops_what_runs_and_asks_for_another(
     assert [key for key, _ in (await store.beat("node-1", [running.key])).cancel] == [running.key]
     assert await statuses(store) == ["running", "queued"]
     now = await store.now()
-    await store.commit_steps([(running, ended(began(running, now), now))])
+    await store.commit_steps([(running, ended(running, began(running, now), now))])
     await decide(store)
     again = await run_one(store)
     assert again.occurrence.cause == "restart"

@@ -10,7 +10,7 @@ from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.occurrence import Cause
 from everytick.domain.statuses import ATTEMPT_ENDED, ENDED, AttemptStatus, OccurrenceStatus, may_move
-from everytick.domain.steps import OccurrenceSnapshot, Step, rules_of, runs_of
+from everytick.domain.steps import OccurrenceEnd, OccurrenceHeader, OccurrenceLife, Step, rules_of, runs_of
 from everytick.errors import TransactionsUnsupported
 from everytick.stores.base import NAME_SETS_KEPT, NODES_KEPT, Claim, ClaimKey, Commit, CommitAnswer, NodeScope, Orders
 from everytick.stores.each_alone import each_alone
@@ -122,11 +122,11 @@ class Running(Base):
     def apart(self) -> None:
         """Return nothing: what lives in this process lives in one loop of it."""
 
-    async def reports(self, scope: NodeScope, limit: int) -> list[OccurrenceSnapshot]:
+    async def reports(self, scope: NodeScope, limit: int) -> list[OccurrenceEnd]:
         """Return ended occurrences of the scope whose report was not delivered yet, oldest end first."""
         rows = together(self._tables.owed, scope, lambda row: (row.ended_at, row.id))
         owed = (row for row in rows if row.job.id not in scope.unknown)
-        return [self._claim_of(row).snapshot for row in islice(owed, limit)]
+        return [OccurrenceEnd(*self._header_and_life(row)) for row in islice(owed, limit)]
 
     async def reported(self, occurrence_ids: Collection[str]) -> None:
         """Note that these reports were delivered; a report may come twice, but never not at all."""
@@ -142,31 +142,35 @@ class Running(Base):
         return self._claim_of(row)
 
     def _claim_of(self, row: OccurrenceRow) -> Claim:
+        header, life = self._header_and_life(row)
+        return Claim(_key(row), row.record, header, life, row.job.versions[row.version][0])
+
+    def _header_and_life(self, row: OccurrenceRow) -> tuple[OccurrenceHeader, OccurrenceLife]:
         job, rules = row.job.versions[row.version]
         if row.overrides.items:
             rules = rules_of(job, row.overrides)
-        made = row.made
-        # By place, as everything that is made for each occurrence: it takes half as long.
-        seen = OccurrenceSnapshot(
-            row.id,
-            made.scheduled_for,
-            rules,
-            runs_of(rules, row.runs),
-            row.status,
-            row.number,
-            row.owner is not None,
-            row.ready_at,
-            row.started_at,
-            row.claimed_at,
-            row.ended_at,
-            row.error,
-            row.lost,
-            row.cancel,
-            made.late and made.cause is Cause.SCHEDULE,
+        header = OccurrenceHeader(
+            id=row.id,
             job_id=row.job.id,
+            scheduled_for=row.made.scheduled_for,
+            rules=rules,
+            is_recovery_run=row.made.late and row.made.cause is Cause.SCHEDULE,
             found=row.found,
         )
-        return Claim(_key(row), row.record, seen, job)
+        life = OccurrenceLife(
+            status=row.status,
+            runs=runs_of(rules, row.runs),
+            number=row.number,
+            is_owned=row.owner is not None,
+            ready_at=row.ready_at,
+            started_at=row.started_at,
+            claimed_at=row.claimed_at,
+            ended_at=row.ended_at,
+            error=row.error,
+            lost=row.lost,
+            cancel=row.cancel,
+        )
+        return header, life
 
     def _commit_step(self, claim: Claim, step: Step, now: datetime) -> Commit:
         row = self._tables.handles.get(claim.handle)
@@ -188,7 +192,7 @@ class Running(Base):
         row.superseded_by_next = step.superseded_by_next
         if after.ended_at is not None:
             row.ready_at = after.ready_at or row.ready_at
-            self._tables.end(row, after.status, after.ended_at, after.error, now, report_due=after.rules.reports)
+            self._tables.end(row, after.status, after.ended_at, after.error, now, report_due=claim.header.rules.reports)
             self._note_end(row, after.ended_at, step.failure)
         else:
             self._tables.change(

@@ -6,7 +6,7 @@ from functools import partial
 from everytick.domain.codes import CAUSES, STATUSES
 from everytick.domain.config import Overrides
 from everytick.domain.occurrence import Cause, Occurrence
-from everytick.domain.steps import NOT_STARTED, OccurrenceSnapshot, RunState, rules_of
+from everytick.domain.steps import NOT_STARTED, OccurrenceHeader, OccurrenceLife, RunState, rules_of
 from everytick.stores.base import Claim, ClaimKey
 from everytick.stores.postgres.compiled import Kept
 from everytick.stores.postgres.rows import Row, read_overrides
@@ -60,26 +60,28 @@ def claim(row: Row, kept: Kept, known: Mapping[str, RunState] | None) -> Claim:
     own = read_overrides(overrides, payload)
     if own.items:
         rules = rules_of(job, own)
-    seen = OccurrenceSnapshot(
-        f"occ_{id_}",
-        scheduled_for,
-        rules,
-        tuple(known.get(task.name, NOT_STARTED) for task in rules.tasks) if known else kept.unstarted,
-        STATUSES[status],
-        number,
-        owner is not None,
-        ready_at,
-        started_at,
-        claimed_at,
-        ended_at,
-        error,
-        lost,
-        cancel,
-        late and CAUSES[cause] is Cause.SCHEDULE,
+    header = OccurrenceHeader(
+        id=f"occ_{id_}",
         job_id=job.id,
+        scheduled_for=scheduled_for,
+        rules=rules,
+        is_recovery_run=late and CAUSES[cause] is Cause.SCHEDULE,
         found=STATUSES[found],
     )
-    return Claim(ClaimKey(seq, fence, token), partial(_record, row, job.id, own), seen, job)
+    life = OccurrenceLife(
+        status=STATUSES[status],
+        runs=tuple(known.get(task.name, NOT_STARTED) for task in rules.tasks) if known else kept.unstarted,
+        number=number,
+        is_owned=owner is not None,
+        ready_at=ready_at,
+        started_at=started_at,
+        claimed_at=claimed_at,
+        ended_at=ended_at,
+        error=error,
+        lost=lost,
+        cancel=cancel,
+    )
+    return Claim(ClaimKey(seq, fence, token), partial(_record, row, job.id, own), header, life, job)
 
 
 def _record(row: Row, job_id: str, own: Overrides) -> Occurrence:

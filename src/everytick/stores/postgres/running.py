@@ -11,7 +11,7 @@ from everytick.domain.decisions import Why
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
-from everytick.domain.steps import OccurrenceSnapshot, Step
+from everytick.domain.steps import OccurrenceEnd, Step
 from everytick.domain.steps import Row as Written
 from everytick.stores.base import (
     NAME_SETS_KEPT,
@@ -138,12 +138,12 @@ class Running(Base):
             await begun.leave()
 
     @patiently
-    async def reports(self, scope: NodeScope, limit: int) -> list[OccurrenceSnapshot]:
+    async def reports(self, scope: NodeScope, limit: int) -> list[OccurrenceEnd]:
         """Return ended occurrences of the scope whose report was not delivered yet, oldest end first."""
         async with self._door.connection() as db:
             asked = limit, list(scope.unknown), scope.met
             claims, _ = await self._claims(db, await db.fetch(self._sql.reports, *asked))
-        return [claim.snapshot for claim in claims]
+        return [OccurrenceEnd(claim.header, claim.life) for claim in claims]
 
     @patiently
     async def reported(self, occurrence_ids: Collection[str]) -> None:
@@ -243,7 +243,7 @@ def _plain_entries(steps: Steps) -> list[tuple[object, ...]] | None:
             return None
         [written], is_end = step.rows, step.end is not None
         result = None if written.run.result is None else written.run.result.text
-        owed = True if is_end and step.after.rules.reports else None
+        owed = True if is_end and claim.header.rules.reports else None
         times = written.started_at, written.ended_at
         handle, fence, token = claim.key
         entries.append((handle, fence, step.number, is_end, written.task, *times, result, owed, token))
@@ -292,7 +292,7 @@ def _entries(claim: Claim, step: Step) -> Iterator[tuple[object, ...]]:
         after.lost or None,
         step.superseded_by_next or None,
     )
-    owed = True if step.end is not None and after.rules.reports else None
+    owed = True if step.end is not None and claim.header.rules.reports else None
     failure = rows.text(step.failure)
     for written in step.rows or (None,):
         task = _NO_TASK if written is None else _task_columns(written)

@@ -4,40 +4,42 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from functools import partial
 from operator import itemgetter
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
-from everytick.domain.codes import ATTEMPT_CODE, CAUSES, FIRST_ENDED, STATUS_CODE, STATUSES
+from everytick.domain.codes import ATTEMPT_CODE, FIRST_ENDED, STATUS_CODE, STATUSES
 from everytick.domain.decisions import Why
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
-from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus, may_move
-from everytick.domain.steps import OccurrenceSnapshot, Row, RunState, Step, failed_at, rules_of, runs_of
+from everytick.domain.steps import (
+    OccurrenceEnd,
+    Row,
+    Step,
+    failed_at,
+)
 from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Orders
 from everytick.stores.sqlite import nodes, rows
 from everytick.stores.sqlite.bulk import Bulk, in_order
-from everytick.stores.sqlite.compiled import Compiled, Definitions
+from everytick.stores.sqlite.claims import Found, begun, claims, readable
+from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.planning import end
 from everytick.stores.sqlite.queries import Q
-from everytick.stores.sqlite.rows import NEVER, NO_OVERRIDES, NO_TEXT, Columns, micros, micros_or_never
+from everytick.stores.sqlite.rows import NEVER, NO_TEXT, Columns, micros, micros_or_never
 from everytick.stores.sqlite.writer import Transaction
 
-_SCHEDULE = Cause.SCHEDULE
+if TYPE_CHECKING:
+    from datetime import datetime
+
 _COMPLETED = OccurrenceStatus.COMPLETED
 _WELL = frozenset({OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS})
 _RAN_WELL, _TRIED_WELL = RunStatus.SUCCESS, AttemptStatus.SUCCESS
 _AWAITING_RETRY = STATUS_CODE[OccurrenceStatus.AWAITING_RETRY]
-_RUNNING = OccurrenceStatus.RUNNING
 _END_WELL, _FIRST_SUCCESSES, _FIRST_ATTEMPTS = map(Bulk, (Q.end_well, Q.write_first_successes, Q.write_first_attempts))
 _HELD = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
 
-# Places of columns in ready_occurrences and held_occurrences, then in one of them alone.
-_SEQ, _JOB, _VERSION, _ID = 0, 1, 2, 3
-_LINE_AT, _PRIORITY, _IS_PLAIN = 10, 11, 12
-_NUMBER = 23
+# Places of columns in ready_occurrences.
+_SEQ, _ID, _LINE_AT, _PRIORITY = 0, 3, 10, 11
 
 _FEW = 8
 """So many steps are written one by one."""
@@ -66,14 +68,10 @@ def claim(
     transaction.execute(Q.own_occurrences, (node, node, token, now, now, now, owned))
     # A claim is a sign of life: a node that was silent for long must not lose at once what it just took.
     transaction.execute(Q.beat, (node, now))
-    return _begun(transaction.connection, definitions, ready, node, token, rows.moment(now))
+    return begun(transaction.connection, definitions, ready, node, token, rows.moment(now))
 
 
-_Found: TypeAlias = list[tuple[Columns, Compiled]]
-"""Rows of occurrences, each with the definition it runs under."""
-
-
-def _ready(transaction: Transaction, definitions: Definitions, scope: NodeScope, limit: int) -> _Found:
+def _ready(transaction: Transaction, definitions: Definitions, scope: NodeScope, limit: int) -> Found:
     """Return the rows of what can start; look again as long as a definition turns out to be unreadable."""
     wanted, unknown = scope.met, scope.unknown
     transaction.executemany(Q.come_of_age, [(needs, transaction.now) for needs in wanted])
@@ -93,94 +91,9 @@ def _ready(transaction: Transaction, definitions: Definitions, scope: NodeScope,
         if len(wanted) > 1:
             found.sort(key=lambda row: (-row[_PRIORITY], row[_LINE_AT], row[_ID]))
             found = found[: max(limit, 0)]
-        readable = _readable(transaction.connection, definitions, found)
-        if len(readable) == len(found):
-            return readable
-
-
-def _readable(connection: sqlite3.Connection, definitions: Definitions, found: Sequence[Columns]) -> _Found:
-    get = definitions.get
-    return [(row, compiled) for row in found if (compiled := get(connection, row[_JOB], row[_VERSION])) is not None]
-
-
-def claims(connection: sqlite3.Connection, definitions: Definitions, handles: Sequence[int]) -> list[Claim]:
-    """Return these occurrences as their owner sees them, in this order; without those that cannot be read."""
-    found = {row[_SEQ]: row for row in connection.execute(Q.held_occurrences, (str(list(handles)),))}
-    readable = _readable(connection, definitions, [found[seq] for seq in handles if seq in found])
-    return _claims(connection, readable)
-
-
-def _begun(
-    connection: sqlite3.Connection, definitions: Definitions, ready: _Found, node: str, token: int, now: datetime
-) -> list[Claim]:
-    """Return claims of what this node has just come to own; most are plain, and what was written need not be read."""
-    others = [row[_SEQ] for row, _ in ready if not row[_IS_PLAIN]]
-    known = {claim.handle: claim for claim in claims(connection, definitions, others)} if others else {}
-    at, id_text, made = rows.Moments(), rows.id_text, []
-    for row, compiled in ready:
-        seq, _, _, id_, scheduled_for, cause, late, _, _, _, _, _, is_plain = row
-        if not is_plain:
-            made.append(known[seq])
-            continue
-        job, rules, instant = compiled.job, compiled.rules, at[scheduled_for]
-        is_recovery_run = late == 1 and CAUSES[cause] is _SCHEDULE
-        seen = OccurrenceSnapshot(
-            id_text(id_), instant, rules, rules.not_started, _RUNNING, 0, True, instant, now, now, None, None, 0, None,
-            is_recovery_run, False, None, job.id,
-        )  # fmt: skip
-        made.append(Claim(ClaimKey(seq, 1, token), partial(_plain_record, row, job.id, node, now), seen, job))
-    return made
-
-
-def _plain_record(row: Columns, job_id: str, node: str, now: datetime) -> Occurrence:
-    """Return the record of a plain one that this node has just come to own."""
-    _, _, version, id_, scheduled_for, cause, late, covers_after, reason, created_at, _, _, _ = row
-    instant = rows.moment(scheduled_for)
-    return Occurrence(
-        rows.id_text(id_), job_id, version, instant, _RUNNING, CAUSES[cause], late == 1,
-        rows.moment_or_none(covers_after), instant, instant, instant, node, 1, now, None, None, NO_OVERRIDES, None,
-        reason, rows.moment(created_at), now, node,
-    )  # fmt: skip
-
-
-def _claims(connection: sqlite3.Connection, found: _Found) -> list[Claim]:
-    """Return claims of these rows: every value is made once, from the places of its columns."""
-    runs = _runs(connection, [row[_SEQ] for row, _ in found if row[_NUMBER]])
-    at, id_text, made = rows.Moments(), rows.id_text, []
-    for row, compiled in found:
-        (
-            seq, _, version, id_, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
-            owner, fence, started_at, ended_at, error, overrides, payload, replay_of, reason, created_at, updated_at,
-            number, claimed_at, lost, cancel, token, node, found_as,
-        ) = row  # fmt: skip
-        stands, caused, instant, job = STATUSES[status], CAUSES[cause], at[scheduled_for], compiled.job
-        ready, began, ended, given = at[ready_at], at[started_at], at[ended_at], NO_OVERRIDES
-        rules = compiled.rules
-        if overrides is not None or payload is not None:
-            given = rows.read_overrides(overrides, payload)
-            # No rule looks at a payload, which is what most of them have of their own.
-            rules = rules if overrides is None else rules_of(job, given)
-        record = Occurrence(
-            id_text(id_), job.id, version, instant, stands, caused, late == 1, at[covers_after], at[covers_through],
-            at[line_at], ready, owner, fence, began, ended, error, given, replay_of, reason, at[created_at],
-            at[updated_at], node,
-        )  # fmt: skip
-        seen = OccurrenceSnapshot(
-            record.id, instant, rules, runs_of(rules, runs.get(seq, {})), stands, number, owner is not None, ready,
-            began, at[claimed_at], ended, error, lost, cancel, late == 1 and caused is _SCHEDULE, False, None, job.id,
-            STATUSES[found_as],
-        )  # fmt: skip
-        made.append(Claim(ClaimKey(seq, fence, token), record, seen, job))
-    return made
-
-
-def _runs(connection: sqlite3.Connection, begun: Sequence[int]) -> dict[int, dict[str, RunState]]:
-    """Return where the tasks of these occurrences stand, by handle and name."""
-    runs: dict[int, dict[str, RunState]] = {}
-    if begun:
-        for row in connection.execute(Q.runs, (str(begun),)):
-            runs.setdefault(row[0], {})[row[1]] = rows.run_state(row[2:])
-    return runs
+        legible = readable(transaction.connection, definitions, found)
+        if len(legible) == len(found):
+            return legible
 
 
 # ------------------------------------------------------------------------------------------------------- the steps
@@ -317,7 +230,7 @@ class _Writing:
 
     def end(self, claim: Claim, step: Step, *, may_be_plain: bool) -> None:
         """Take the last step of an occurrence."""
-        after, handle, job_id = step.after, claim.handle, claim.snapshot.job_id
+        after, handle, job_id = step.after, claim.handle, claim.header.job_id
         assert after.ended_at is not None, f"{claim.occurrence.id} has ended and does not say when"
         ended_at = micros(after.ended_at)
         self._add_rows(claim, step, ended_at, may_be_plain=may_be_plain)
@@ -332,15 +245,15 @@ class _Writing:
         if status is not _COMPLETED and (failure := step.failure) is not None:
             self._failures[job_id] = failure
         self._wakes.append(handle)
-        reports = 1 if after.rules.reports else 0
-        if self._is_many and status is _COMPLETED and after.error is None and after.lost == claim.snapshot.lost:
+        reports = 1 if claim.header.rules.reports else 0
+        if self._is_many and status is _COMPLETED and after.error is None and after.lost == claim.life.lost:
             self._good_ends.append((*claim.key, step.number, ended_at, reports))
         else:
             self._ends.append(_ended(claim, step, ended_at, reports, self._now))
 
     def _add_rows(self, claim: Claim, step: Step, ended_at: int, *, may_be_plain: bool) -> None:
         """Take what a step says about tasks; `ended_at` is when the occurrence ended, if it did."""
-        handle, places, end = claim.handle, step.after.rules.places, step.after.ended_at
+        handle, places, end = claim.handle, claim.header.rules.places, step.after.ended_at
         for row in step.rows:
             over = ended_at if row.ended_at is end and end is not None else micros_or_never(row.ended_at)
             if may_be_plain and _is_first_success(row):
@@ -351,7 +264,7 @@ class _Writing:
             else:
                 self._add_row(handle, places[row.task], row, over)
         if (failed := failed_at(step.rows)) is not None:
-            job_id = claim.snapshot.job_id
+            job_id = claim.header.job_id
             self._failed_at[job_id] = max(self._failed_at.get(job_id, failed), failed)
 
     def _add_row(self, handle: int, place: int, row: Row, ended_at: int) -> None:
@@ -504,21 +417,22 @@ def _take_over(
 
 def note(transaction: Transaction, notes: Sequence[tuple[Claim, Note]]) -> list[Commit]:
     """Show people what is running; what is no longer the claim's is left alone."""
-    columns = [rows.note_columns(*claim.key, claim.snapshot.rules.places[each.task], each) for claim, each in notes]
+    columns = [rows.note_columns(*claim.key, claim.header.rules.places[each.task], each) for claim, each in notes]
     written = [transaction.execute(Q.note_attempt, each).rowcount for each in columns]
     return [Commit.COMMITTED if count else Commit.STALE for count in written]
 
 
 def reports(
     connection: sqlite3.Connection, definitions: Definitions, scope: NodeScope, limit: int
-) -> list[OccurrenceSnapshot]:
+) -> list[OccurrenceEnd]:
     """Return ended occurrences of the scope whose report was not delivered yet, oldest end first."""
     asked = (json.dumps(list(scope.unknown)), definitions.refused(), limit)
     found: list[Columns] = []
     for needs in scope.met:
         found += connection.execute(Q.owed_reports, (needs, *asked)).fetchall()
     found.sort(key=itemgetter(1, 2))
-    return [claim.snapshot for claim in claims(connection, definitions, [row[0] for row in found[:limit]])]
+    ended = claims(connection, definitions, [row[0] for row in found[:limit]])
+    return [OccurrenceEnd(claim.header, claim.life) for claim in ended]
 
 
 def reported(transaction: Transaction, occurrence_ids: Iterable[str]) -> None:

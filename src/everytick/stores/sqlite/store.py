@@ -24,7 +24,7 @@ from everytick.domain.fired import Fired
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
 from everytick.domain.snapshots import Edition, JobSnapshot
-from everytick.domain.steps import OccurrenceSnapshot, Step
+from everytick.domain.steps import OccurrenceEnd, Step
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import (
     Ahead,
@@ -291,7 +291,7 @@ class SqliteStore(ColdVerbs):
         if rang:
             self._bell.ring()
 
-    async def reports(self, scope: NodeScope, limit: int) -> list[OccurrenceSnapshot]:
+    async def reports(self, scope: NodeScope, limit: int) -> list[OccurrenceEnd]:
         """Return ended occurrences of the scope whose report was not delivered yet, oldest end first."""
         return await self._ask(self._people, lambda reading: running.reports(reading, self._definitions, scope, limit))
 

@@ -1,0 +1,168 @@
+"""Rows of occurrences as the claims that their owners hold."""
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from typing import TypeAlias
+
+from everytick.domain.codes import CAUSES, STATUSES
+from everytick.domain.config import Overrides
+from everytick.domain.occurrence import Cause, Occurrence
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.steps import OccurrenceHeader, OccurrenceLife, RunState, rules_of, runs_of
+from everytick.stores.base import Claim, ClaimKey
+from everytick.stores.sqlite import rows
+from everytick.stores.sqlite.compiled import Compiled, Definitions
+from everytick.stores.sqlite.queries import Q
+from everytick.stores.sqlite.rows import NO_OVERRIDES, Columns
+
+_SCHEDULE = Cause.SCHEDULE
+_RUNNING = OccurrenceStatus.RUNNING
+
+# Places of columns in ready_occurrences and held_occurrences, then in one of them alone.
+_SEQ, _JOB, _VERSION = 0, 1, 2
+_IS_PLAIN = 12
+_NUMBER = 23
+
+Found: TypeAlias = list[tuple[Columns, Compiled]]
+"""Rows of occurrences, each with the definition it runs under."""
+
+
+def readable(connection: sqlite3.Connection, definitions: Definitions, found: Sequence[Columns]) -> Found:
+    get = definitions.get
+    return [(row, compiled) for row in found if (compiled := get(connection, row[_JOB], row[_VERSION])) is not None]
+
+
+def claims(connection: sqlite3.Connection, definitions: Definitions, handles: Sequence[int]) -> list[Claim]:
+    """Return these occurrences as their owner sees them, in this order; without those that cannot be read."""
+    found = {row[_SEQ]: row for row in connection.execute(Q.held_occurrences, (str(list(handles)),))}
+    legible = readable(connection, definitions, [found[seq] for seq in handles if seq in found])
+    return _claims(connection, legible)
+
+
+def begun(
+    connection: sqlite3.Connection, definitions: Definitions, ready: Found, node: str, token: int, now: datetime
+) -> list[Claim]:
+    """Return claims of what this node has just come to own; most are plain, and what was written need not be read."""
+    others = [row[_SEQ] for row, _ in ready if not row[_IS_PLAIN]]
+    known = {claim.handle: claim for claim in claims(connection, definitions, others)} if others else {}
+    at, id_text, made = rows.Moments(), rows.id_text, []
+    for row, compiled in ready:
+        seq, _, _, id_, scheduled_for, cause, late, _, _, _, _, _, is_plain = row
+        if not is_plain:
+            made.append(known[seq])
+            continue
+        job, rules, instant = compiled.job, compiled.rules, at[scheduled_for]
+        header = OccurrenceHeader(
+            id=id_text(id_),
+            job_id=job.id,
+            scheduled_for=instant,
+            rules=rules,
+            is_recovery_run=late == 1 and CAUSES[cause] is _SCHEDULE,
+        )
+        life = OccurrenceLife(
+            status=_RUNNING,
+            runs=rules.not_started,
+            number=0,
+            is_owned=True,
+            ready_at=instant,
+            started_at=now,
+            claimed_at=now,
+        )
+        record = partial(_plain_record, row, job.id, node, now)
+        made.append(Claim(ClaimKey(seq, 1, token), record, header, life, job))
+    return made
+
+
+def _plain_record(row: Columns, job_id: str, node: str, now: datetime) -> Occurrence:
+    """Return the record of a plain one that this node has just come to own."""
+    _, _, version, id_, scheduled_for, cause, late, covers_after, reason, created_at, _, _, _ = row
+    instant = rows.moment(scheduled_for)
+    return Occurrence(
+        rows.id_text(id_), job_id, version, instant, _RUNNING, CAUSES[cause], late == 1,
+        rows.moment_or_none(covers_after), instant, instant, instant, node, 1, now, None, None, NO_OVERRIDES, None,
+        reason, rows.moment(created_at), now, node,
+    )  # fmt: skip
+
+
+def _claims(connection: sqlite3.Connection, found: Found) -> list[Claim]:
+    """Return claims of these rows, which stand as they are in `occurrence`."""
+    runs = _runs(connection, [row[_SEQ] for row, _ in found if row[_NUMBER]])
+    at, made = rows.Moments(), []
+    for row, compiled in found:
+        (
+            seq, _, _, id_, scheduled_for, status, cause, late, _, _, _, ready_at, owner, fence, started_at, ended_at,
+            error, overrides, payload, _, _, _, _, number, claimed_at, lost, cancel, token, _, found_as,
+        ) = row  # fmt: skip
+        job, rules, own = compiled.job, compiled.rules, NO_OVERRIDES
+        if overrides is not None or payload is not None:
+            own = rows.read_overrides(overrides, payload)
+            # No rule looks at a payload, which is what most of them have of their own.
+            rules = rules if overrides is None else rules_of(job, own)
+        header = OccurrenceHeader(
+            id=rows.id_text(id_),
+            job_id=job.id,
+            scheduled_for=at[scheduled_for],
+            rules=rules,
+            is_recovery_run=late == 1 and CAUSES[cause] is _SCHEDULE,
+            found=STATUSES[found_as],
+        )
+        life = OccurrenceLife(
+            status=STATUSES[status],
+            runs=runs_of(rules, runs.get(seq, {})),
+            number=number,
+            is_owned=owner is not None,
+            ready_at=at[ready_at],
+            started_at=at[started_at],
+            claimed_at=at[claimed_at],
+            ended_at=at[ended_at],
+            error=error,
+            lost=lost,
+            cancel=cancel,
+        )
+        made.append(Claim(ClaimKey(seq, fence, token), partial(_record, row, job.id, own), header, life, job))
+    return made
+
+
+def _record(row: Columns, job_id: str, own: Overrides) -> Occurrence:
+    """Return what people see of an occurrence, from the columns of a claim."""
+    (
+        _, _, version, id_, scheduled_for, status, cause, late, covers_after, covers_through, line_at, ready_at,
+        owner, fence, started_at, ended_at, error, _, _, replay_of, reason, created_at, updated_at, _, _, _, _, _,
+        node, _,
+    ) = row  # fmt: skip
+    at = rows.Moments()
+    return Occurrence(
+        id=rows.id_text(id_),
+        job_id=job_id,
+        version=version,
+        scheduled_for=at[scheduled_for],
+        status=STATUSES[status],
+        cause=CAUSES[cause],
+        late=late == 1,
+        covers_after=at[covers_after],
+        covers_through=at[covers_through],
+        line_at=at[line_at],
+        ready_at=at[ready_at],
+        owner=owner,
+        fence=fence,
+        started_at=at[started_at],
+        ended_at=at[ended_at],
+        error=error,
+        overrides=own,
+        replay_of=replay_of,
+        reason=reason,
+        created_at=at[created_at],
+        updated_at=at[updated_at],
+        node=node,
+    )
+
+
+def _runs(connection: sqlite3.Connection, begun: Sequence[int]) -> dict[int, dict[str, RunState]]:
+    """Return where the tasks of these occurrences stand, by handle and name."""
+    runs: dict[int, dict[str, RunState]] = {}
+    if begun:
+        for row in connection.execute(Q.runs, (str(begun),)):
+            runs.setdefault(row[0], {})[row[1]] = rows.run_state(row[2:])
+    return runs
