@@ -108,7 +108,7 @@ def prepared() -> tuple[Catalogue, dict[str, tuple[Body, Context]]]:
         job = jobs[name] = define_job(name, every("1m"), tasks=[task], policies={"payload": {"x": 2}})
         if function:
             known[job.id] = {"only": functions[function]}
-    catalogue = Catalogue(known, echo=False)
+    catalogue = Catalogue(known)
     found = {}
     for name, job in jobs.items():
         bodies = catalogue.bodies(job)

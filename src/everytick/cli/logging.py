@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from everytick.cli.output import has_colour, safe
+from everytick.runners.capture import Speaker
 
 if TYPE_CHECKING:
     from everytick.config.settings import Setting
@@ -30,6 +31,8 @@ class Lines(logging.Formatter):
         """Return the line; a control character in it is spelled out."""
         at = datetime.fromtimestamp(record.created).astimezone()
         text = safe(record.getMessage())
+        if speaker := getattr(record, "everytick", None):
+            text = f"{safe(speaker)} | {text}"
         if traceback := _traceback(self, record):
             text += "\n" + safe(traceback)
         level = f"{record.levelname.lower():7}"
@@ -53,7 +56,11 @@ class JsonLines(logging.Formatter):
             "event": record.getMessage(),
             "logger": record.name,
         }
-        given = record.__dict__.items()
+        speaker = getattr(record, "everytick", None)
+        if isinstance(speaker, Speaker):
+            found |= {"job": speaker, "task": speaker.task, "occurrence": speaker.occurrence}
+            found["attempt"] = speaker.attempt
+        given = ((key, value) for key, value in record.__dict__.items() if key != "everytick")
         found |= {key: value for key, value in given if key not in _STANDARD and key not in found and value is not None}
         if traceback := _traceback(self, record):
             found["traceback"] = traceback

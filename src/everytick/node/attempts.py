@@ -17,7 +17,8 @@ from everytick.node.inbox import AttemptOver, GraceOver, Inbox
 from everytick.node.occurrence import OpenAttempt
 from everytick.node.owned_keys import OwnedKeys
 from everytick.node.slots import Slots
-from everytick.runners.context import Halt, enter
+from everytick.runners import capture
+from everytick.runners.context import Halt, enter, leave
 from everytick.runners.outcomes import failed
 
 _log = logging.getLogger("everytick.executor")
@@ -49,10 +50,13 @@ class Attempts:
         self._ready = ready
         self._idle: list[asyncio.Future[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self._is_closed = self._is_turning = False
+        self._is_closed = self._is_turning = self._is_capturing = False
 
     def put(self, attempt: OpenAttempt) -> None:
         """Carry out the attempt."""
+        if not self._is_capturing:
+            self._is_capturing = True
+            capture.streams.enter()
         self._ready.append(attempt)
         if self._is_turning:
             # The worker that has just ended an attempt takes the next one itself, without a turn of the loop.
@@ -98,6 +102,9 @@ class Attempts:
         self._is_closed = True
         for task in list(self._tasks):
             task.cancel()
+        if self._is_capturing:
+            self._is_capturing = False
+            capture.streams.leave()
 
     async def closed(self) -> None:
         """Return when the workers have ended that can end."""
@@ -105,6 +112,7 @@ class Attempts:
             await asyncio.wait(self._tasks, timeout=_LAST_MOMENT)
 
     def _hire(self) -> None:
+        capture.streams.renew()
         # In a context of its own: what one attempt sets there must not reach the next.
         task = asyncio.get_running_loop().create_task(self._work(), context=contextvars.Context())
         self._tasks.add(task)
@@ -161,6 +169,8 @@ class Attempts:
             outcome = failed(error)
         finally:
             attempt.worker = None
+            # What the node itself says from here on is not the task's.
+            leave()
         return outcome
 
 

@@ -7,10 +7,11 @@ import shutil
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Lock, Thread
+from threading import RLock, Thread
 
 from everytick.domain.notes import Log
 from everytick.node.occurrence import OpenAttempt
+from everytick.runners.capture import mark
 
 _log = logging.getLogger("everytick.logs")
 _tasks = logging.getLogger("everytick.task")
@@ -31,16 +32,24 @@ class _File:
         self.logger: logging.Logger | None = None
 
 
-class _ToOutput(logging.Handler):
-    """Writes what an attempt logs to its output."""
+class AttemptLogger(logging.Logger):
+    """The logger of one attempt: keeps from INFO on, and shows from the level of `everytick.task` on.
+
+    Python's root logger lets nothing below WARNING pass unless an application says otherwise; what
+    a task says of its work is kept all the same.
+    """
 
     def __init__(self, logs: "Logs", attempt: OpenAttempt) -> None:
-        super().__init__()
-        self._logs, self._attempt = logs, attempt
-        self.setFormatter(_FORMAT)
+        super().__init__(f"{_tasks.name}.{attempt.context.job}", min(logging.INFO, _tasks.getEffectiveLevel()))
+        self.parent = _tasks
+        self._logs, self._attempt, self._context = logs, attempt, attempt.context
 
-    def emit(self, record: logging.LogRecord) -> None:
-        self._logs.write(self._attempt, self.format(record).encode(errors="replace") + b"\n")
+    def callHandlers(self, record: logging.LogRecord) -> None:
+        """Keep the record, and hand it on to the application's handlers if they want its level."""
+        mark(record, self._context)
+        self._logs.write(self._attempt, _FORMAT.format(record).encode("utf-8", "backslashreplace") + b"\n")
+        if _tasks.isEnabledFor(record.levelno):
+            super().callHandlers(record)
 
 
 class Logs:
@@ -50,7 +59,8 @@ class Logs:
         self._folder, self._node, self._limit = folder, node, limit
         self._files: dict[OpenAttempt, _File] = {}
         self._loggers: dict[OpenAttempt, logging.Logger] = {}
-        self._lock = Lock()
+        # One thread may come twice: an error of ours is logged in here, and a handler may print it in a task.
+        self._lock = RLock()
         self._is_broken = False
         self._sweeper = Thread()
 
@@ -82,10 +92,7 @@ class Logs:
             return _tasks
         found = self._loggers.get(attempt)
         if found is None:
-            found = logging.Logger(f"everytick.task.{attempt.context.job}")
-            found.parent = _tasks
-            found.addHandler(_ToOutput(self, attempt))
-            self._loggers[attempt] = found
+            found = self._loggers[attempt] = AttemptLogger(self, attempt)
         return found
 
     def close(self, attempt: OpenAttempt) -> None:

@@ -66,10 +66,9 @@ class Catalogue:
         allow_calls: Iterable[str] = (),
         allow_addresses: Iterable[str] = (),
         scratch: Path | None = None,
-        echo: bool = True,
     ) -> None:
         self._functions, self._grace = functions, grace
-        self._thread_count, self._process_count, self._echo = threads, processes, echo
+        self._thread_count, self._process_count = threads, processes
         self._allow_calls, self._allow_addresses = tuple(allow_calls), tuple(allow_addresses)
         self._scratch_folder = scratch
         self._known: dict[tuple[str, int], tuple[Body, ...]] = {}
@@ -81,7 +80,7 @@ class Catalogue:
     def _threads(self) -> ThreadPool:
         from everytick.runners.thread import ThreadPool
 
-        return ThreadPool(self._thread_count, echo=self._echo)
+        return ThreadPool(self._thread_count)
 
     @cached_property
     def _processes(self) -> ProcessPool:

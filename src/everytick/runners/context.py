@@ -321,12 +321,15 @@ class _Silence:
 _SILENCE = _Silence()
 
 
-_current: ContextVar[Context] = ContextVar("everytick_context")
+_current: ContextVar[Context | None] = ContextVar("everytick_context", default=None)
+
+entered = _current.get
+"""Return the context of the attempt this code runs in; None outside of attempts."""
 
 
 def current() -> Context:
     """Return the context of the attempt this code runs in."""
-    found = _current.get(None)
+    found = _current.get()
     if found is None:
         raise LookupError("current() was called outside of a running task: call the task through a node")
     return found
@@ -335,3 +338,8 @@ def current() -> Context:
 def enter(context: Context) -> None:
     """Make this the context of the code that follows in the same task or thread."""
     _current.set(context)
+
+
+def leave() -> None:
+    """Let the code that follows in the same task or thread belong to no attempt."""
+    _current.set(None)

@@ -20,7 +20,7 @@ from typing import Any
 
 from everytick.domain.outcome import Failed, Outcome
 from everytick.runners import capture
-from everytick.runners.context import Context, Halt
+from everytick.runners.context import Context, Halt, enter
 from everytick.runners.forks import generation, leave_copy
 from everytick.runners.function import Call, call_of, raised
 from everytick.runners.outcomes import NOTHING, succeeded
@@ -107,20 +107,18 @@ class Errand:
         self.state = State.WAITING
         self.thread: threading.Thread | None = None
 
-    def carry_out(self, echo: bool) -> Outcome:
+    def carry_out(self) -> Outcome:
         """Make the call, in this thread."""
         self._say_begun()
         born = generation.number
-        capture.begin(self.context.output, echo=echo)
-        try:
-            outcome = self._carried.run(self._called)
-        finally:
-            capture.end()
+        capture.streams.renew()
+        outcome = self._carried.run(self._called)
         if generation.number != born:
             leave_copy()
         return outcome
 
     def _called(self) -> Outcome:
+        enter(self.context)
         try:
             result = self._call(self.context)
         except BaseException as error:  # noqa: BLE001 - sys.exit in a task ends the task, not the thread
@@ -163,8 +161,8 @@ class ThreadPool:
     them that still run.
     """
 
-    def __init__(self, size: int, *, echo: bool = True) -> None:
-        self._size, self._echo = size, echo
+    def __init__(self, size: int) -> None:
+        self._size = size
         self._lock = threading.Lock()
         self._errands: SimpleQueue[Errand | None] = SimpleQueue()
         # Both change under the lock, together with what they count: a thread that has been
@@ -258,7 +256,7 @@ class ThreadPool:
         """Take calls until there are none, or until this thread was given up."""
         while (errand := self._errands.get()) is not None:
             if self._began(errand):
-                outcome = errand.carry_out(self._echo)
+                outcome = errand.carry_out()
                 if not self._ended(errand):
                     return
                 errand.tell(outcome)

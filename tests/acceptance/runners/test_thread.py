@@ -30,7 +30,7 @@ NONE = timedelta(0)
 
 @pytest.fixture
 def pool() -> Iterator[ThreadPool]:
-    made = ThreadPool(2, echo=False)
+    made = ThreadPool(2)
     yield made
     made.close()
 
@@ -149,7 +149,7 @@ async def test_an_abandoned_thread_can_record_nothing_more(pool: ThreadPool) -> 
 
 
 async def test_what_waits_for_a_thread_gets_the_one_that_replaces_an_abandoned_one() -> None:
-    pool = ThreadPool(1, echo=False)
+    pool = ThreadPool(1)
     door, context = Door(), attempt()
     stuck = begun(body(door, pool), context)
     await door.has_begun()
@@ -164,7 +164,7 @@ async def test_what_waits_for_a_thread_gets_the_one_that_replaces_an_abandoned_o
 
 
 async def test_what_has_not_begun_never_begins_once_it_is_stopped() -> None:
-    pool = ThreadPool(1, echo=False)
+    pool = ThreadPool(1)
     door, called = Door(), threading.Event()
     first, second = attempt(), attempt()
     running = begun(body(door, pool), first)
@@ -254,7 +254,7 @@ async def test_a_machine_without_threads_fails_the_attempt_and_not_the_node(
 
 async def test_a_stopped_pool_begins_nothing() -> None:
     """H4"""
-    pool = ThreadPool(1, echo=False)
+    pool = ThreadPool(1)
     pool.close()
     pool.close()
 
@@ -287,10 +287,12 @@ async def test_prints_of_a_thread_are_kept_with_its_attempt_alone(
     for number, each in enumerate(services):
         written = f"out {number}\nerr {number} \\ud800\nraw\na\nb\nafter closing\n"
         assert each.written.decode() == written
-    assert capsys.readouterr().out == "before\nmeanwhile\nafterwards\n"
+    shown = capsys.readouterr().out.splitlines()
+    assert (shown[:2], shown[-1]) == (["before", "meanwhile"], "afterwards")
+    assert sorted(shown[2:-1]) == ["a", "a", "after closing", "after closing", "b", "b", "out 0", "out 1"]
 
 
-async def test_prints_are_shown_as_well_unless_told_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_prints_are_shown_as_well(capsys: pytest.CaptureFixture[str]) -> None:
     before = sys.stdout
     pool, services = ThreadPool(1), Remembering()
     assert sys.stdout is not before

@@ -18,7 +18,7 @@ from everytick.domain.payload import payload
 from everytick.domain.statuses import RunStatus
 from everytick.domain.steps import RunState, header_of, life_of, rules_of
 from everytick.runners.base import Body
-from everytick.runners.context import Context, Halt, enter
+from everytick.runners.context import Context, Halt, enter, leave
 from everytick.runners.transaction import TaskTransaction
 from everytick.schedules.interval import every
 
@@ -156,7 +156,10 @@ async def carried_out(body: Body, context: Context | None = None) -> Outcome:
     """Run one attempt as a node's coroutine does."""
     found = context or attempt()
     enter(found)
-    return await body.run(found)
+    try:
+        return await body.run(found)
+    finally:
+        leave()
 
 
 def begun(body: Body, context: Context) -> "asyncio.Task[Outcome]":

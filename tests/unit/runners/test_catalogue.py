@@ -49,7 +49,7 @@ def kinds(catalogue: Catalogue, job: Job) -> list[type]:
 
 def test_an_applications_own_functions_are_found_by_job_and_task(close: list[Catalogue]) -> None:
     job = job_of("gone:elsewhere", "gone:too")
-    catalogue = Catalogue({job.id: {"first": plain, "second": coroutine}}, echo=False)
+    catalogue = Catalogue({job.id: {"first": plain, "second": coroutine}})
     close.append(catalogue)
 
     assert kinds(catalogue, job) == [ThreadBody, FunctionBody]
@@ -58,7 +58,7 @@ def test_an_applications_own_functions_are_found_by_job_and_task(close: list[Cat
 
 def test_an_own_function_is_also_found_by_its_place(close: list[Catalogue]) -> None:
     job = job_of(place_of(plain), name="renamed")
-    catalogue = Catalogue({"another": {"a": plain, "b": plain, "c": coroutine}}, echo=False)
+    catalogue = Catalogue({"another": {"a": plain, "b": plain, "c": coroutine}})
     close.append(catalogue)
 
     assert kinds(catalogue, job) == [ThreadBody]
@@ -90,7 +90,7 @@ def test_of_two_functions_of_one_place_neither_is_meant() -> None:
 )
 def test_the_runner_is_the_tasks_choice(function: Any, runner: str | None, kind: type, close: list[Catalogue]) -> None:
     job = job_of(place_of(function), runner=runner)
-    catalogue = Catalogue({job.id: {"first": function}}, echo=False)
+    catalogue = Catalogue({job.id: {"first": function}})
     close.append(catalogue)
 
     assert kinds(catalogue, job) == [kind]
@@ -155,7 +155,7 @@ def test_a_function_may_be_called_by_its_place_only_from_packages_that_are_allow
     (package / "jobs.py").write_text("class Kind:\n    @staticmethod\n    def method(): return 5\nnumber = 5\n")
     (package / "broken.py").write_text("raise SystemExit('side effect')")
     monkeypatch.syspath_prepend(tmp_path)
-    catalogue = Catalogue({}, allow_calls=["everytick_allowed"], echo=False)
+    catalogue = Catalogue({}, allow_calls=["everytick_allowed"])
     close.append(catalogue)
 
     def why(path: str) -> str:
@@ -188,7 +188,7 @@ def test_a_function_that_could_not_be_imported_once_is_looked_for_again(
 ) -> None:
     """I6"""
     monkeypatch.syspath_prepend(tmp_path)
-    catalogue = Catalogue({}, allow_calls=["everytick_late"], echo=False)
+    catalogue = Catalogue({}, allow_calls=["everytick_late"])
     close.append(catalogue)
     job = job_of(call_target("everytick_late:task"))
     assert catalogue.bodies(job) is None
@@ -231,7 +231,7 @@ def test_a_runner_of_another_package_is_found_by_its_name(monkeypatch: pytest.Mo
 
 async def test_closing_twice_is_harmless_and_ends_what_was_kept_ready() -> None:
     job = job_of("a:b")
-    catalogue = Catalogue({job.id: {"first": plain}}, echo=False)
+    catalogue = Catalogue({job.id: {"first": plain}})
     bodies = catalogue.bodies(job)
     assert bodies is not None
     assert await carried_out(bodies[0], attempt(job)) == Succeeded(payload("plain"))
