@@ -96,7 +96,7 @@ class Running(Opened):
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._end(mode, None if timeout is None else duration(timeout)))
         elif mode == "cancel" and self._node is not None:
-            self._node.engine.stop()
+            self._node.hasten()
         await asyncio.shield(self._stopping)
 
     async def _begin(self) -> None:

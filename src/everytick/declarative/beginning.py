@@ -163,7 +163,7 @@ class Beginning:
         scope.leave(())
         try:
             await self.node.look_around()
-            await self.node.planner.round()
+            await self.node.engine.planner.round()
         finally:
             scope.plans_unknown = False
 
@@ -201,7 +201,7 @@ class Beginning:
         claimer.rest(False)
         try:
             if self._owed:
-                await self.node.planner.round()
+                await self.node.engine.planner.round()
             await claimer.claim()
         except StoreUnavailable as error:
             self.node.health.failed(error)
@@ -212,7 +212,7 @@ class Beginning:
         # Not where the planner has found a minute to run for, one from before the task was away: one run is enough.
         for _ in range(_LOOKS):
             # A retry that gives way takes two plans: one that ends it, and one that lets the minute in.
-            if not (await self.node.planner.round()).jobs:
+            if not (await self.node.engine.planner.round()).jobs:
                 break
         active = await resuming.active_of(self._store, {self._ids[name] for name in self._owed})
         # Behind a callback that a living instance runs, the run that is asked for stands in line.
@@ -227,7 +227,7 @@ class Beginning:
                 # A newer instance has taken the task out of the schedule meanwhile.
                 del self._owed[name]
         self._undo.append(lambda: resuming.cancel(self._store, asked, "the initialization that asked for it failed"))
-        await self.node.planner.round()
+        await self.node.engine.planner.round()
         retries = [each.id for name in self._owed for each in found.get(self._ids[name], ())]
         await resuming.cancel(self._store, retries, resuming.SUPERSEDED)
 

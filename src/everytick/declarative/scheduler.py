@@ -239,7 +239,7 @@ class DeclarativeScheduler:
         """
         claimer = node.engine.claimer
         with suppress(Exception):
-            await node.planner.round()
+            await node.engine.planner.round()
             await claimer.answered()
             await claimer.claim()
 

@@ -10,9 +10,8 @@ engine's inbox; only the engine handles it.
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import TypeAlias
 
 from everytick.domain.outcome import Canceled
 from everytick.domain.steps import (
@@ -30,13 +29,9 @@ from everytick.domain.steps import (
     deadline_of,
 )
 from everytick.domain.texts import EXECUTION_TIMEOUT, SHUTDOWN
-from everytick.domain.values import value
-from everytick.node.alarms import Alarms
 from everytick.node.attempts import Attempts
 from everytick.node.claimer import Claimer
-from everytick.node.clock import NodeClock
-from everytick.node.events import Events, events_of, start_of
-from everytick.node.health import Health
+from everytick.node.events import events_of, start_of
 from everytick.node.inbox import (
     Arrived,
     AttemptOver,
@@ -55,53 +50,36 @@ from everytick.node.inbox import (
     TransactionOver,
     Unwritable,
 )
-from everytick.node.logs import Logs
+from everytick.node.loops import Loops
 from everytick.node.occurrence import AttemptServices, OpenAttempt, OwnedOccurrence
 from everytick.node.owned_keys import OwnedKeys
-from everytick.node.reporter import Reporter
+from everytick.node.planner import Planner
 from everytick.node.scope import Scope
-from everytick.node.settings import NodeSettings
 from everytick.node.slots import WAIT_SECONDS, Slots
 from everytick.node.timeouts import Timeouts
+from everytick.node.tools import Tools
 from everytick.node.transactions import Transactions
+from everytick.node.waking import Waking
 from everytick.node.writer import Writer
-from everytick.runners.base import Repertoire
 from everytick.runners.context import Halt
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Claim, ClaimKey, Commit
+from everytick.stores.protocols import PlanStore
 
 _log = logging.getLogger("everytick.executor")
-
-Writing: TypeAlias = Callable[[AnyStore, Health, Inbox], Writer]
-"""Makes the writer of an engine."""
 
 _CLAIMED, _RELEASED = Claimed(), Released()
 _LOOK_AGAIN_SECONDS = 5.0
 """How often a moment is looked at that has moved away because the store's clock was set back."""
 
 
-@value
-class Tools:
-    """The parts of a node that are made before its engines, and that all of them use."""
-
-    settings: NodeSettings
-    catalogue: Repertoire
-    clock: NodeClock
-    alarms: Alarms
-    events: Events
-    health: Health
-    reporter: Reporter
-    logs: Logs
-    inbox: Inbox
-    """The node's own."""
-
-
 class Engine:
-    """Runs what this node claims from one store, in its slots."""
+    """Plans what is due in one store, and runs what it claims there in its slots.
 
-    def __init__(
-        self, store: AnyStore, tools: Tools, scope: Scope, owned: OwnedKeys, writing: Writing = Writer
-    ) -> None:
+    `plans` is where the planner asks and writes: the store, or a gate before it.
+    """
+
+    def __init__(self, store: AnyStore, plans: PlanStore, tools: Tools, scope: Scope, owned: OwnedKeys) -> None:
         settings, clock, alarms, health = tools.settings, tools.clock, tools.alarms, tools.health
         self._tools, self._scope, self._owned = tools, scope, owned
         self._clock, self._alarms, self._events, self._reporter = clock, alarms, tools.events, tools.reporter
@@ -131,8 +109,25 @@ class Engine:
         self._timeouts = Timeouts(store, clock, alarms, health, inbox)
         self._transactions = Transactions(store, clock, inbox)
         self._services = AttemptServices(tools.logs, self._timeouts, self._transactions, tools.reporter)
-        self.writer = writing(store, health, inbox)
+        self.writer = Writer(store, health, inbox)
         self.claimer = Claimer(store, scope, settings, health, self, clock.monotonic)
+        self.planner = Planner(
+            plans,
+            clock,
+            tools.events,
+            scope=scope,
+            claimer=self.claimer,
+            reporter=tools.reporter,
+            limit=settings.plan_limit,
+        )
+        self.waking = Waking(store, tools, scope, self.planner, self.claimer, self)
+
+    def begin(self, loops: Loops) -> None:
+        """Plan, claim, run and write from now on."""
+        loops.begin("writer", self.writer.run)
+        loops.begin("claims", self.claimer.run)
+        loops.begin("planner", self.waking.plan)
+        loops.begin("bell", self.waking.listen)
 
     # ---------------------------------------------------------------------------------------------- what others may ask
 

@@ -50,6 +50,11 @@ class Health:
         return 0.0 if self._failing_since is None else self._monotonic() - self._failing_since
 
     @property
+    def is_away(self) -> bool:
+        """Whether the store has failed and nothing has been heard of it since."""
+        return self._failing_since is not None and self._heard_at <= self._failed_at
+
+    @property
     def is_back(self) -> bool:
         """Whether it has answered and taken a beat since anything failed; perhaps for a moment only.
 

@@ -6,11 +6,8 @@ import os
 import socket
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from secrets import token_hex
-from typing import TYPE_CHECKING
 
 from everytick.domain.texts import RECOVERY_FAILED, STARTED, STOPPING
 from everytick.errors import RecoveryFailed, StoreBroken, StoreUnavailable
@@ -18,38 +15,33 @@ from everytick.node.alarms import Alarms
 from everytick.node.beat import Beat
 from everytick.node.clock import NodeClock
 from everytick.node.definers import DefinedNames
-from everytick.node.engine import Engine, Tools, Writing
+from everytick.node.engine import Engine
 from everytick.node.events import Event, Events, Happening
 from everytick.node.facts import Facts
 from everytick.node.health import Health
 from everytick.node.hooks import HookTable
 from everytick.node.inbox import BeatWanted, Inbox, OrdersCame, StoreAnswers, StoreAway, StoreLost, Unwritable
 from everytick.node.janitor import Janitor
-from everytick.node.local import Local
 from everytick.node.logs import Logs
 from everytick.node.loops import Loops
 from everytick.node.offset import Offset
+from everytick.node.outage import Outage
 from everytick.node.owned_keys import OwnedKeys
-from everytick.node.planner import Planner
 from everytick.node.reaper import Reaper
 from everytick.node.reporter import Reporter
-from everytick.node.scope import Labels, OwnLabels, Scope
+from everytick.node.scope import Labels, Scope
 from everytick.node.settings import NodeSettings
 from everytick.node.stopping import LAST_WORDS_SECONDS, StopMode, WindDown
-from everytick.node.waking import Waking
-from everytick.node.writer import Writer
+from everytick.node.tools import Tools
 from everytick.runners.base import Repertoire
 from everytick.stores.addresses import AnyStore
-
-if TYPE_CHECKING:
-    from everytick.stores.memory.local import LocalStore
 
 _log = logging.getLogger("everytick.node")
 
 _JANITOR_EVERY = 60.0
 _FACTS_EVERY = 60.0
 _REFUSED_EVERY = 5.0
-_LOCAL_EVERY = 1.0
+_OUTAGE_SECONDS = 1.0
 _LOOK_AGAIN_AT_UNKNOWN = 60.0
 
 
@@ -76,7 +68,6 @@ class Node:
         labels: Labels | None = None,
         offset: Offset | None = None,
         defined: DefinedNames | None = None,
-        beside: "NodeBeside | None" = None,
     ) -> None:
         self.name = name or node_name()
         self.events = events or Events()
@@ -96,9 +87,8 @@ class Node:
         self.offset = offset or Offset()
         self._owned, names = OwnedKeys(), defined or DefinedNames()
         self._facts = Facts(store, self.name, settings, application, self.clock, self.offset, names, self._owned)
-        self._store, self._settings, self._catalogue, self._application = store, settings, catalogue, application
-        self._labels = OwnLabels(application, settings) if labels is None else labels
-        self.scope = Scope(self.name, application, settings, catalogue, self._labels)
+        self._store, self._settings, self._catalogue = store, settings, catalogue
+        self.scope = Scope(self.name, application, settings, catalogue, labels)
         self._alarms = Alarms(monotonic)
         self._logs = Logs(settings.log_folder, self.name)
         patience = settings.hook_timeout.total_seconds()
@@ -107,73 +97,23 @@ class Node:
             settings,
             catalogue,
             self.clock,
+            self.offset,
             self._alarms,
             self.events,
             self.health,
             self.reporter,
             self._logs,
-            self.inbox if beside is None else beside.inbox,
+            self.inbox,
         )
-        self.engine = Engine(store, tools, self.scope, self._owned, Writer if beside is None else beside.writing)
-        self.local = local = self._made_local(monotonic) if falls_back else None
-        self.planner = Planner(
-            store,
-            self.clock,
-            self.events,
-            scope=self.scope,
-            claimer=self.engine.claimer,
-            reporter=self.reporter,
-            local=local,
-            limit=settings.plan_limit,
-        )
+        self._falls_back, self._outage = falls_back, Outage(store, tools, self.scope, self._owned)
+        self.engine = Engine(store, self._outage.gate(store), tools, self.scope, self._owned)
         self.reaper = Reaper(store, self.name, self.clock, self.events, settings)
         self.janitor = Janitor(store, self.name, self.clock, self._logs, self.reaper.lives)
         self._beat = Beat(store, self.name, settings.heartbeat.total_seconds(), self.health, self.inbox, self._owned)
         self._loops = Loops(self.clock, self.health)
-        self._wind_down = WindDown(self._loops, self.planner, self.engine, self.reporter, self.health, local)
-        self._waking = Waking(
-            store,
-            settings,
-            self.clock,
-            self.offset,
-            self.health,
-            scope=self.scope,
-            planner=self.planner,
-            engine=self.engine,
-            beat=self._beat,
-            local=local,
-        )
-        self._asides: set[asyncio.Task[None]] = set()
+        self._wind_down = WindDown(self._loops, self.engine, self.reporter, self.health)
         self.gone = asyncio.Event()
         """Set once the store is gone for good: this node has to be stopped, and `health.gone` says why."""
-
-    def _made_local(self, monotonic: Callable[[], float]) -> Local:
-        """Return what goes on without the store; it runs by a node like this one, on a store in memory."""
-        poll = self._settings.poll.total_seconds()
-
-        def made(store: "LocalStore") -> Node:
-            from everytick.node.local_writer import LocalWriter
-            from everytick.runners.lent import Lent
-
-            beside = NodeBeside(self.inbox, partial(LocalWriter, home=self.health, hands_over=store))
-            return Node(
-                store, Lent(self._catalogue), self._settings, hooks=self.reporter.hooks, events=self.events,
-                name=self.name, monotonic=monotonic, falls_back=False, labels=self._labels, offset=self.offset,
-                application=self._application, beside=beside,
-            )  # fmt: skip
-
-        return Local(
-            self._store,
-            self.name,
-            self.clock,
-            self.health,
-            self.events,
-            patience=poll,
-            refresh=poll,
-            scope=self.scope,
-            owned=self._owned,
-            make=made,
-        )
 
     # ---------------------------------------------------------------------------------------------------- start, stop
 
@@ -193,7 +133,7 @@ class Node:
             await self._beat.stop()
             raise
         self._begin_loops()
-        self._waking.wake()
+        self.engine.waking.wake()
         _log.info(STARTED, extra=self._about() | {"interval": self._settings.poll.total_seconds()})
 
     async def look_around(self) -> None:
@@ -202,18 +142,15 @@ class Node:
 
     def _begin_loops(self) -> None:
         loops = self._loops
-        loops.begin("writer", self.engine.writer.run)
-        loops.begin("claims", self.engine.claimer.run)
-        loops.begin("planner", self._waking.plan)
-        loops.begin("bell", self._waking.listen)
+        self.engine.begin(loops)
         loops.begin("reports", self.reporter.run)
         loops.begin_every(self._settings.reaper_interval.total_seconds(), "reaper", self._reap)
         loops.begin_every(_JANITOR_EVERY, "janitor", self.janitor.round)
         loops.begin_every(_FACTS_EVERY, "facts", self.register)
         loops.begin_every(_REFUSED_EVERY, "refused", self._tell_refused)
         loops.begin_every(_LOOK_AGAIN_AT_UNKNOWN, "unknown", self._learn_again)
-        if self.local is not None:
-            loops.begin_every(_LOCAL_EVERY, "local", self.local.look)
+        if self._falls_back:
+            loops.begin_every(_OUTAGE_SECONDS, "outage", self._outage.look)
 
     def _about(self) -> dict[str, object]:
         return {"component": "scheduler", "node": self.name}
@@ -248,8 +185,8 @@ class Node:
         """Plan once; only a store that is away is waited for."""
         try:
             await self._store.check_writable()
-            await self._waking.settle_clock()
-            await self.planner.round()
+            await self.engine.waking.settle_clock()
+            await self.engine.planner.round()
         except StoreBroken as error:
             raise RecoveryFailed(RECOVERY_FAILED.format(cause=error)) from error
         except StoreUnavailable as error:
@@ -266,6 +203,8 @@ class Node:
         grace = self._settings.grace_period if grace is None else grace
         _log.info(STOPPING, extra=self._about())
         try:
+            await self._wind_down.end_planning(grace)
+            await self._outage.stop(mode, grace)
             await self._wind_down.run(mode, grace)
         finally:
             # Also after an error: a node that beats on would keep what it held from all others.
@@ -273,6 +212,11 @@ class Node:
             await self._beat.stop()
             await self._leave()
             self._catalogue.close()
+
+    def hasten(self) -> None:
+        """Tell what runs to stop, though a stop that drains waits for its end."""
+        self.engine.stop()
+        self._outage.hasten()
 
     async def _leave(self) -> None:
         """Tell the store that this node beats no more, so that others need not wait for its silence."""
@@ -294,8 +238,9 @@ class Node:
 
     def _ordered(self, ordered: OrdersCame) -> None:
         """Pass the orders of the store on to the engine that runs what they are about."""
-        orders = ordered.orders if self.local is None else self.local.obey(ordered.orders)
+        orders, local = self._outage.split(ordered.orders)
         self.engine.inbox.put(OrdersCame(orders))
+        self._outage.obey(local)
 
     def _store_away(self, away: StoreAway) -> None:
         self._tell_of_store(Happening.STORE_LOST, away.reason)
@@ -317,37 +262,16 @@ class Node:
     def _unwritable(self, unwritable: Unwritable) -> None:
         """Let the reaper settle an occurrence about which this node cannot write: it would stand still for ever."""
         if self.health.gone is None:
-            aside = asyncio.get_running_loop().create_task(self._settle(unwritable))
-            self._asides.add(aside)
-            aside.add_done_callback(self._asides.discard)
-
-    async def _settle(self, unwritable: Unwritable) -> None:
-        try:
-            key = unwritable.key if self.local is None else await self.local.settle(unwritable.key)
-            if key is not None:
-                await self.reaper.settle_unwritable(key)
-        except Exception as error:  # noqa: BLE001, whatever a driver raises; the next round of the reaper tries again
-            _log.warning(
-                "occurrence %s is settled by the next round of the reaper: %s", unwritable.occurrence_id, error
-            )
+            self.reaper.settle_soon(unwritable)
 
     def learn(self, hooks: HookTable) -> None:
         """Call these hooks from now on, and look again at jobs that could not be run: their functions may be known."""
         self.reporter.learn(hooks)
-        if self.local is not None:
-            self.local.learn(hooks)
+        self._outage.learn(hooks)
         self.scope.learn_again()
-        self._waking.wake()
+        self.engine.waking.wake()
 
     async def _learn_again(self) -> int:
         self.scope.learn_again()
+        self._outage.learn_again()
         return 0
-
-
-@dataclass
-class NodeBeside:
-    """What a node that runs beside another one, on a store of its own, gets from it."""
-
-    inbox: Inbox
-    """Hears of steps that cannot be written."""
-    writing: Writing

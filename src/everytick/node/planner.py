@@ -51,15 +51,6 @@ class Takes(Wakes, Protocol):
         ...
 
 
-class Fires(Protocol):
-    """The part of the node that fires jobs while the store is away."""
-
-    @property
-    def has_news(self) -> bool:
-        """Whether something was fired that the store does not know yet."""
-        ...
-
-
 @value
 class RoundResult:
     """What a round came to: how many jobs were looked at, and how many of the plans made or changed anything.
@@ -86,22 +77,13 @@ class Planner:
         scope: Scope,
         claimer: Takes,
         reporter: Wakes,
-        local: Fires | None = None,
         limit: int = PLAN_LIMIT,
     ) -> None:
         self._store, self._clock, self._events, self._scope = store, clock, events, scope
-        self._claimer, self._reporter, self._local, self._limit = claimer, reporter, local, limit
+        self._claimer, self._reporter, self._limit = claimer, reporter, limit
         self.foresight = Foresight(store, scope)
         self._is_over, self._open, self._is_idle = False, 0, asyncio.Event()
         self._is_idle.set()
-
-    @property
-    def _is_held(self) -> bool:
-        """Whether nothing may be planned now: the store does not know yet what was fired while it was away.
-
-        Asked again after each answer, which may have been on its way through a whole outage.
-        """
-        return self._local is not None and self._local.has_news
 
     async def stopped(self) -> None:
         """Commit no further batch; return when those under way are answered: what they claimed along must arrive."""
@@ -145,7 +127,7 @@ class Planner:
             if by is None:
                 self._clock.learn(batch.now, asked_at)
             # A moment that has passed and is still to come: the store's clock was set back.
-            if self._is_over or self._is_held or batch.is_ahead:
+            if self._is_over or batch.is_ahead:
                 return batch, RoundResult()
             ours = self._scope.runnable(batch.snapshots)
             plans = [self._plan(snapshot, batch.now) for snapshot in ours]
@@ -168,8 +150,6 @@ class Planner:
         if self._is_over or not self.foresight.is_ready:
             return planned
         now = await self._store.now()
-        if self._is_held:
-            return planned
         for batch, plans in self.foresight.come(now, BATCH):
             if planned.jobs:
                 # Those written so far may start. Not after the last: of the same instant the rest is still to be

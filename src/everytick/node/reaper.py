@@ -1,5 +1,6 @@
 """The reaper: orphans → Lost → commit. It decides nothing; of many reapers one gets each orphan."""
 
+import asyncio
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from everytick.domain.steps import Step, deadline_of
 from everytick.domain.texts import SILENT_NODE
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
+from everytick.node.inbox import Unwritable
 from everytick.node.settings import NodeSettings
 from everytick.node.silence import Silence
 from everytick.stores.addresses import AnyStore
@@ -32,6 +34,7 @@ class Reaper:
         self._name = f"{node} reaper"
         self._silence = Silence(node, settings)
         self._unwritable: set[ClaimKey] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def round(self) -> int:
         """Take over one batch of what silent nodes hold, of what is overdue and of what this node cannot write about.
@@ -47,13 +50,22 @@ class Reaper:
         """Say whether the node beats, as this reaper has seen it; one that it has not looked at yet lives."""
         return node.id == self._node or not self._silence.is_silent(node, self._clock.now())
 
-    async def settle_unwritable(self, key: ClaimKey) -> None:
+    def settle_soon(self, unwritable: Unwritable) -> None:
         """Settle a claim of this node's own as if it were lost: the store refuses what the node says about it.
 
         If the store does not answer now, the next round tries again.
         """
-        self._unwritable.add(key)
-        await self._take({})
+        self._unwritable.add(unwritable.key)
+        task = asyncio.get_running_loop().create_task(self._settle_now(unwritable))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _settle_now(self, unwritable: Unwritable) -> None:
+        try:
+            await self._take({})
+        except Exception as error:  # noqa: BLE001, whatever a driver raises
+            text = "occurrence %s is settled by the next round of the reaper: %s"
+            _log.warning(text, unwritable.occurrence_id, error)
 
     async def _take(self, silent: Mapping[str, int], overdue: Collection[ClaimKey] = ()) -> int:
         """Take over what these nodes hold, if they have not beaten since, and these claims; return how many."""

@@ -73,7 +73,7 @@ class Scope:
         catalogue: Repertoire,
         labels: Labels | None = None,
     ) -> None:
-        self._catalogue = catalogue
+        self._application, self._settings, self._catalogue = application, settings, catalogue
         self._labels = OwnLabels(application, settings) if labels is None else labels
         # Until the store was heard: what this node would meet if a job needed it.
         own = ("", f"code:{application}") if application else ("",)
@@ -91,6 +91,10 @@ class Scope:
         self._told: dict[str, str] = {}
         self._left: tuple[str, ...] = ()
         self._runnable: set[tuple[str, int]] = set()
+
+    def of_another_store(self) -> "Scope":
+        """Return what the same node asks a store about that has other jobs."""
+        return Scope(self.current.node, self._application, self._settings, self._catalogue, self._labels)
 
     # ------------------------------------------------------------------------------------------------ what it meets
 

@@ -8,9 +8,7 @@ from typing import Literal, TypeAlias
 
 from everytick.node.engine import Engine
 from everytick.node.health import Health
-from everytick.node.local import Local
 from everytick.node.loops import Loops
-from everytick.node.planner import Planner
 from everytick.node.reporter import Reporter
 
 _log = logging.getLogger("everytick.node")
@@ -23,21 +21,19 @@ LAST_WORDS_SECONDS = 3.0
 
 
 class WindDown:
-    """Ends planning first, then claiming, then what runs, then what is written, and the hooks last."""
+    """Ends an engine: planning first, then claiming, then what runs, then what is written, and the hooks last."""
 
-    def __init__(
-        self, loops: Loops, planner: Planner, engine: Engine, reporter: Reporter, health: Health, local: Local | None
-    ) -> None:
-        self._planner = planner
-        self._loops, self._engine, self._reporter, self._health, self._local = loops, engine, reporter, health, local
+    def __init__(self, loops: Loops, engine: Engine, reporter: Reporter, health: Health) -> None:
+        self._loops, self._engine, self._reporter, self._health = loops, engine, reporter, health
+
+    async def end_planning(self, grace: timedelta) -> None:
+        """Plan nothing more, and end all loops that neither claim nor write."""
+        # What a commit under way claims along must arrive: it is given back.
+        await _in_time(_deadline(grace), self._engine.planner.stopped(), "some plans could not be written in time")
+        await self._loops.end_but("claims", "writer")
 
     async def run(self, mode: StopMode, grace: timedelta) -> None:
         """Return when every part has ended, or has had its grace period."""
-        # What a commit under way claims along must arrive: it is given back.
-        await _in_time(_deadline(grace), self._planner.stopped(), "some plans could not be written in time")
-        await self._loops.end_but("claims", "writer")
-        if self._local is not None:
-            await self._local.stop(mode)
         self._engine.stop(drain=mode == "drain", grace=grace)
         until = _deadline(grace)
         # A claim under way has its effect in the store: what it brings is given back.

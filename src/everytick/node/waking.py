@@ -3,51 +3,44 @@
 import asyncio
 import logging
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from everytick.domain.texts import JOB_AHEAD
-from everytick.errors import StoreUnavailable
-from everytick.node.beat import Beat
-from everytick.node.clock import NodeClock
-from everytick.node.engine import Engine
+from everytick.node.claimer import Claimer
 from everytick.node.foresight import LEAD
-from everytick.node.health import Health
-from everytick.node.local import Local
-from everytick.node.offset import Offset
-from everytick.node.planner import Planner, RoundResult
+from everytick.node.in_time import in_time
+from everytick.node.inbox import BeatWanted
+from everytick.node.planner import Planner
 from everytick.node.scope import Scope
-from everytick.node.settings import NodeSettings
+from everytick.node.tools import Tools
 from everytick.stores.addresses import AnyStore
-from everytick.stores.base import Ahead
 
 _log = logging.getLogger("everytick.node")
 
 _FAR = 3600.0
-_ANSWER_WITHIN = 10.0
 _MANY = 50
 _STEP = timedelta(seconds=1)
 _NAMED = 20
+
+
+class Load(Protocol):
+    """What an engine has to do."""
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing waits to be started or written."""
+        ...
 
 
 class Waking:
     """Knows when to look again: `listen` sleeps and wakes, `plan` does the rounds that it is woken for."""
 
     def __init__(
-        self,
-        store: AnyStore,
-        settings: NodeSettings,
-        clock: NodeClock,
-        offset: Offset,
-        health: Health,
-        *,
-        scope: Scope,
-        planner: Planner,
-        engine: Engine,
-        beat: Beat,
-        local: Local | None,
+        self, store: AnyStore, tools: Tools, scope: Scope, planner: Planner, claimer: Claimer, load: Load
     ) -> None:
-        self._scope = scope
-        self._store, self._settings, self._clock, self._offset, self._health = store, settings, clock, offset, health
-        self._planner, self._engine, self._beat, self._local = planner, engine, beat, local
+        self._store, self._scope, self._planner, self._claimer, self._load = store, scope, planner, claimer, load
+        self._clock, self._offset, self._health, self._node = tools.clock, tools.offset, tools.health, tools.inbox
+        self._poll = tools.settings.poll.total_seconds()
         self._plan_now, self._is_waiting = asyncio.Event(), False
         self._told: datetime | None = None
 
@@ -58,7 +51,7 @@ class Waking:
         """
         self._plan_now.set()
         if not self._is_waiting:
-            self._engine.claimer.wake()
+            self._claimer.wake()
 
     async def plan(self) -> None:
         """Plan whenever something may be due; endings that come by the thousand are answered together."""
@@ -69,26 +62,19 @@ class Waking:
             self._plan_now.clear()
             began = self._clock.monotonic()
             try:
-                planned = await self._round()
+                planned = await self._planner.round()
             finally:
-                self._engine.claimer.wake()
+                self._claimer.wake()
             self._health.answered()
             if planned.jobs >= _MANY:
                 is_in_vain = planned.useful * 10 < planned.jobs
                 await asyncio.sleep(_rest(self._clock.monotonic() - began, is_in_vain))
 
-    async def _round(self) -> RoundResult:
-        if self._local is not None and self._local.has_news:
-            # Else this round would plan again what was fired while the store was away.
-            await self._local.record()
-        return await self._planner.round()
-
     async def listen(self) -> None:
         """Sleep until something is due, a bell or the poll; then let the others look."""
-        poll = self._settings.poll.total_seconds()
         while True:
             asked_at = self._clock.monotonic()
-            ahead = await self._ahead()
+            ahead = await in_time(self._store.ahead(self._scope.current))
             if self._told is not None and ahead.now < self._told - _STEP:
                 await self.settle_clock()
             self._told = ahead.now
@@ -104,10 +90,10 @@ class Waking:
             until = min([_FAR, *((moment - ahead.now).total_seconds() for moment in moments)])
             if ahead.alone and ahead.wake_at is not None:
                 until = await self._foresee(ahead.wake_at, until)
-            is_rung = await self._rung(until, poll)
+            is_rung = await self._rung(until)
             self.wake()
             if is_rung:
-                self._beat.nudge()
+                self._node.put(BeatWanted())
 
     async def settle_clock(self) -> None:
         """Let everything go on that was written while the store's clock was ahead; name the jobs that cannot."""
@@ -123,24 +109,16 @@ class Waking:
         """Decide in an idle moment what the next instant brings, where no other node can; return how long to sleep."""
         if until > LEAD:
             return until - LEAD
-        if not self._engine.is_calm:
+        if not self._load.is_calm:
             return min(until, LEAD / 4)
         began = self._clock.monotonic()
-        await self._planner.foresight.look(at, lambda: self._engine.is_calm)
+        await self._planner.foresight.look(at, lambda: self._load.is_calm)
         return max(0.0, until - (self._clock.monotonic() - began))
 
-    async def _ahead(self) -> Ahead:
-        """Return what is ahead; a store that does not answer in time is as good as one that cannot."""
-        try:
-            async with asyncio.timeout(_ANSWER_WITHIN):
-                return await self._store.ahead(self._scope.current)
-        except TimeoutError:
-            raise StoreUnavailable("the store", f"no answer within {_ANSWER_WITHIN:.0f} seconds") from None
-
-    async def _rung(self, until: float, poll: float) -> bool:
+    async def _rung(self, until: float) -> bool:
         """Wait for the bell, no longer than the poll; the store hears how soon something is expected."""
         try:
-            async with asyncio.timeout(min(until, poll)):
+            async with asyncio.timeout(min(until, self._poll)):
                 return await self._store.bell(until)
         except TimeoutError:
             return False

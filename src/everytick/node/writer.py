@@ -17,19 +17,22 @@ from everytick.stores.base import Claim, Commit, CommitAnswer, CommitAway, Commi
 _log = logging.getLogger("everytick.executor")
 
 BATCH = 500
-"""So many steps are committed together at most."""
+"""Largest number of steps that one commit carries; 500 keeps its locks short."""
 
 
 class Writer:
     """Commits steps in the order in which each occurrence made them, one of each at a time.
 
-    There is no timer: what gathers while one commit is under way is the next one.
+    One commit is under way at a time; the steps that gather meanwhile are the next one. Steps that
+    the store answers with AWAY wait in a second queue, with a back-off of their own: no other step
+    waits for them.
     """
 
     def __init__(self, store: AnyStore, health: Health, inbox: Inbox) -> None:
         self._store, self._health, self._inbox = store, health, inbox
-        self._in_the_way = Backoff()
         self._queue: deque[OwnedOccurrence] = deque()
+        self._away: list[OwnedOccurrence] = []
+        self._away_until, self._away_backoff = 0.0, Backoff()
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -37,10 +40,10 @@ class Writer:
     @property
     def waiting(self) -> int:
         """How many occurrences have something to write."""
-        return len(self._queue)
+        return len(self._queue) + len(self._away)
 
     def put(self, occurrence: OwnedOccurrence, step: Step) -> None:
-        """Write the step behind those that wait."""
+        """Write the step behind those of the same occurrence that wait."""
         occurrence.steps = (*occurrence.steps, step) if occurrence.steps else (step,)
         if not occurrence.is_queued:
             occurrence.is_queued = True
@@ -56,14 +59,30 @@ class Writer:
     async def run(self) -> None:
         """Write for ever."""
         while True:
-            await self._work.wait()
+            await self._wait_for_steps()
             while self._queue:
                 await self._write_all()
+                self._try_again()
             self._work.clear()
-            self._idle.set()
+            if not self._away:
+                self._idle.set()
+
+    async def _wait_for_steps(self) -> None:
+        """Return when there is a step to write, or when it is time to try those again that were answered with AWAY."""
+        try:
+            async with asyncio.timeout_at(self._away_until if self._away else None):
+                await self._work.wait()
+        except TimeoutError:
+            self._try_again()
+
+    def _try_again(self) -> None:
+        """Put the steps that were answered with AWAY back into the queue, if they have waited for their time."""
+        if self._away and asyncio.get_running_loop().time() >= self._away_until:
+            self._queue.extend(self._away)
+            self._away.clear()
 
     async def _write_all(self) -> None:
-        """Write what waits now; what comes meanwhile is for the next round."""
+        """Write what waits now; the steps that come meanwhile are for the next round."""
         for _ in range(0, len(self._queue), BATCH):
             batch = [self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))]
             await self._write(batch)
@@ -72,22 +91,27 @@ class Writer:
 
     async def _write(self, batch: list[OwnedOccurrence]) -> None:
         steps = [(occurrence.claim, occurrence.steps[0]) for occurrence in batch]
-        commits = await self._commit(steps)
-        for occurrence, (_, step), commit in zip(batch, steps, commits, strict=True):
-            if isinstance(commit, CommitAway):
-                self._queue.append(occurrence)
+        away: list[OwnedOccurrence] = []
+        for occurrence, (_, step), answer in zip(batch, steps, await self._commit(steps), strict=True):
+            if isinstance(answer, CommitAway):
+                away.append(occurrence)
                 continue
             occurrence.steps = occurrence.steps[1:]
-            if occurrence.steps and commit is Commit.COMMITTED:
+            if occurrence.steps and answer is Commit.COMMITTED:
                 self._queue.append(occurrence)
             else:
                 occurrence.is_queued = False
                 occurrence.steps = ()
-            self._inbox.put(StepWritten(occurrence, step, commit if isinstance(commit, Commit) else None))
-        if all(isinstance(commit, CommitAway) for commit in commits):
-            await asyncio.sleep(self._in_the_way.failed())
-        else:
-            self._in_the_way.succeeded()
+            self._inbox.put(StepWritten(occurrence, step, answer if isinstance(answer, Commit) else None))
+        self._set_aside(away)
+
+    def _set_aside(self, away: list[OwnedOccurrence]) -> None:
+        """Try these again later."""
+        if away and not self._away:
+            self._away_until = asyncio.get_running_loop().time() + self._away_backoff.failed()
+        elif not away and not self._away:
+            self._away_backoff.succeeded()
+        self._away += away
 
     async def _commit(self, steps: list[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
         """Return what became of each step; a store that is away is asked again."""

@@ -58,7 +58,7 @@ class DrivenNode:
             application=app.name,
             labels=_EveryLabel(settings.queues),
         )
-        self._planner, self._engine, self._reporter = self._node.planner, self._node.engine, self._node.reporter
+        self._planner, self._engine, self._reporter = self._node.engine.planner, self._node.engine, self._node.reporter
         self._tasks: list[asyncio.Task[None]] = []
         self._is_claiming = False
 

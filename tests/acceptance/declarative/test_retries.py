@@ -82,7 +82,7 @@ async def test_minutes_that_come_late_take_the_place_of_the_one_that_waits(world
         world.at(time)
         # The node looks too, and one look that began before the clock moved may take the place of this one.
         while f"{(await world.store.history(HistoryFilter(limit=1))).occurrences[0].scheduled_for:%H:%M}" != decided:
-            await scheduler.node.planner.round()
+            await scheduler.node.engine.planner.round()
     callback.go_on.set()
     await world.until("TaskRunCompleted a", 2)
     await scheduler.stop()

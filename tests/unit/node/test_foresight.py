@@ -25,7 +25,7 @@ async def nothing() -> None:
 async def ten(world: World) -> list[Job]:
     """Ten jobs that are due together, planned up to now."""
     jobs = [await world.define(f"job-{number}", nothing, every("1h", start=SOON)) for number in range(10)]
-    await world.node().planner.round()
+    await world.node().engine.planner.round()
     return jobs
 
 

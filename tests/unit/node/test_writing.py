@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from everytick.domain.policies import Overlap
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import Step
-from everytick.stores.base import Claim, CommitAnswer
+from everytick.stores.base import Claim, CommitAnswer, CommitAway
 from everytick.stores.memory import MemoryStore
-from tests.unit.node.worlds import World, living
+from tests.unit.node.worlds import NOON, World, living, passing
 
 MANY = 3_000
 TURNS = timedelta(milliseconds=80)
@@ -53,3 +54,45 @@ def test_ends_are_written_within_80_ms_while_others_start() -> None:
         assert max(world.store.ends) < TURNS
 
     living(story, Timed)
+
+
+class OneIsAway(MemoryStore):
+    """Writes no step of the job `away` for the first minute."""
+
+    async def commit_steps(self, steps: list[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:  # type: ignore[override]
+        is_away = self._now() < NOON + timedelta(minutes=1)
+        kept = [claim.job.name == "away" and is_away for claim, _ in steps]
+        written = iter(await super().commit_steps([each for each, keep in zip(steps, kept, strict=True) if not keep]))
+        return [CommitAway("its home is away") if keep else next(written) for keep in kept]
+
+
+def test_a_step_whose_home_is_away_is_tried_again_and_no_other_step_waits_for_it() -> None:
+    """C-28: one writer serves a store that passes some steps on to another store."""
+
+    async def story(world: World) -> None:
+        begun: list[tuple[str, datetime]] = []
+
+        def task(name: str) -> Any:
+            async def body() -> None:
+                begun.append((name, world.now()))
+
+            return body
+
+        away = await world.define("away", {"a": task("away a"), "b": task("away b")})
+        here = await world.define("here", {"a": task("here a"), "b": task("here b")}, overlap="allow")
+        node = world.node()
+        await node.start()
+        kept = await world.trigger(away)
+        await passing(5)
+        for number in range(10):
+            since = world.now()
+            await world.ended(await world.trigger(here, f"{number}"), within="1s")
+            assert [name for name, at in begun if at >= since] == ["here a", "here b"]
+            await passing(1)
+        assert node.engine.unwritten == 1
+        await passing(60)
+        assert await world.status(kept) is OccurrenceStatus.COMPLETED
+        assert [name for name, _ in begun if name.startswith("away")] == ["away a", "away b"]
+        await node.stop()
+
+    living(story, OneIsAway)

@@ -6,11 +6,11 @@ what nobody has begun to whoever claims it, and what runs to the node that runs 
 then on that node writes about it there, under its fence, as about anything it owns.
 """
 
-import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Protocol
 
 from everytick.domain.decisions import Plan, Why
 from everytick.domain.fired import Fired, FiredRun
@@ -20,14 +20,15 @@ from everytick.domain.notes import Note
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import ENDED
 from everytick.domain.steps import Row, Step, rules_of
-from everytick.errors import StoreUnavailable
-from everytick.stores.addresses import AnyStore
+from everytick.errors import StoreGone, StoreUnavailable
 from everytick.stores.base import (
     Batch,
     Claim,
     ClaimKey,
     Commit,
     CommitAnswer,
+    CommitAway,
+    CommitFailed,
     Committed,
     NodeScope,
     Offer,
@@ -39,7 +40,9 @@ from everytick.stores.memory.tables import JobRow, OccurrenceRow
 from everytick.stores.protocols import Transaction
 
 AT_ONCE = 100
-"""So many runs of a job are handed over together."""
+"""Largest number of runs of one job that are handed over together: one answer that is lost repeats no more."""
+
+_BEING_HANDED_OVER = CommitAway("the occurrence is being handed over to its store")
 
 
 @dataclass(slots=True)
@@ -51,6 +54,30 @@ class Part:
     rows: Sequence[OccurrenceRow]
 
 
+class HomeStore(Protocol):
+    """What is asked of the store that decides about occurrences which were handed over to it."""
+
+    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
+        """Write each step, as `RunStore` says."""
+        ...
+
+    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
+        """Show people what is running."""
+        ...
+
+    async def reported(self, occurrence_ids: Collection[str]) -> None:
+        """Note that these reports were delivered."""
+        ...
+
+    async def whole(self, occurrence_id: str) -> Whole:
+        """Return one occurrence with everything known about it."""
+        ...
+
+    def transaction(self, claim: Claim) -> AbstractAsyncContextManager[Transaction]:
+        """Begin a transaction in which a task writes."""
+        ...
+
+
 class LocalStore(MemoryStore):
     """Jobs that do not wait for their store.
 
@@ -59,7 +86,7 @@ class LocalStore(MemoryStore):
     has no answer it is not known whose its rows are: nothing is written about them.
     """
 
-    def __init__(self, clock: Callable[[], datetime], home: AnyStore) -> None:
+    def __init__(self, clock: Callable[[], datetime], home: HomeStore) -> None:
         super().__init__(clock)
         self._home = home
         self._after: dict[str, datetime] = {}
@@ -68,7 +95,6 @@ class LocalStore(MemoryStore):
         self._keys: dict[int, ClaimKey] = {}
         self._asked: Part | None = None
         self._in_doubt: set[int] = set()
-        self._is_known = asyncio.Event()
         self._is_handing_over = False
 
     # ------------------------------------------------------------------------------------------------- firing
@@ -172,7 +198,6 @@ class LocalStore(MemoryStore):
         self._told[job.id] = max(self._told[job.id], part.fired.through)
         self._asked = None
         self._in_doubt.clear()
-        self._is_known.set()
 
     def _part(self, job: JobRow, node: str) -> Part:
         """Take what is next of the job; only the last part says how far it is decided, so that a crash loses none."""
@@ -186,7 +211,6 @@ class LocalStore(MemoryStore):
             elif row.status not in ENDED:
                 # It may be claimed there from now on.
                 self._tables.remove(row)
-        self._is_known.clear()
         return Part(job.id, fired, rows)
 
     def _drop(self, row: OccurrenceRow) -> None:
@@ -219,22 +243,29 @@ class LocalStore(MemoryStore):
         """Whether the home decides about this one, or is being asked to."""
         return handle in self._keys or handle in self._in_doubt
 
-    def cancel_held(self, handle: int, reason: str) -> None:
-        """Let the next beat say that somebody wants it to stop."""
-        row = self._tables.handles.get(handle)
-        if row is not None:
-            row.cancel = reason
-
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
-        """Write each step, here or at home; as long as that is in doubt, wait."""
-        while any(claim.handle in self._in_doubt for claim, _ in steps):
-            await self._is_known.wait()
-        theirs = [(self.at_home(claim), step) for claim, step in steps if claim.handle in self._keys]
-        ours = [each for each in steps if each[0].handle not in self._keys]
-        there = iter(await self._home.commit_steps(theirs) if theirs else ())
-        here = iter(await super().commit_steps(ours) if ours else ())
-        own = {claim.handle for claim, _ in ours}
-        return [next(here if claim.handle in own else there) for claim, _ in steps]
+        """Write each step, here or at home. AWAY: its home does not answer, or is being asked to take the occurrence.
+
+        Those of this store come first: nothing of it can be handed over while the home is asked.
+        """
+        here = {claim.handle for claim, _ in steps if not self.is_home(claim.handle)}
+        there = {claim.handle for claim, _ in steps if claim.handle in self._keys}
+        written = iter(await super().commit_steps([each for each in steps if each[0].handle in here]))
+        told = iter(await self._commit_at_home([each for each in steps if each[0].handle in there]))
+        return [
+            next(written) if claim.handle in here else next(told) if claim.handle in there else _BEING_HANDED_OVER
+            for claim, _ in steps
+        ]
+
+    async def _commit_at_home(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
+        if not steps:
+            return ()
+        try:
+            return await self._home.commit_steps([(self.at_home(claim), step) for claim, step in steps])
+        except StoreGone as error:
+            return [CommitFailed(str(error))] * len(steps)
+        except StoreUnavailable as error:
+            return [CommitAway(str(error))] * len(steps)
 
     async def beat(self, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:
         """Say that the node lives; what is the home's and the node has let go of is forgotten."""

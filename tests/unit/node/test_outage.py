@@ -12,7 +12,7 @@ from everytick.domain.facts import Cancel, Pause, Resume
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.texts import FALLING_BACK
 from everytick.errors import StoreUnavailable
-from everytick.node import local
+from everytick.node import outage as outages
 from everytick.node.events import Event, Happening
 from everytick.runners.context import Context
 from everytick.schedules.interval import every
@@ -400,6 +400,79 @@ def test_one_of_several_tasks_goes_on_from_where_it_stood(live: Live) -> None:
     live(story)
 
 
+def test_steps_of_the_local_store_are_written_while_the_other_one_hangs(live: Live) -> None:
+    """C-28: an occurrence that was handed over waits for its store; what is fired in a second outage does not."""
+
+    async def story(world: World) -> None:
+        line = laid(world)
+        ran: list[tuple[str, datetime]] = []
+
+        def task(name: str, seconds: float) -> Any:
+            async def body() -> None:
+                ran.append((name, world.now()))
+                await passing(seconds)
+
+            return body
+
+        hourly = every("1h", start=NOON - timedelta(minutes=59))
+        job = await world.define("long", {"first": task("first", 70), "second": task("second", 1)}, hourly, **LOCAL)
+        await world.define("short", {"one": task("one", 0.1), "two": task("two", 0.1)}, MINUTELY, **LOCAL)
+        node = world.node()
+        await node.start()
+        await outage(line)
+        await pause("20s")
+        [running] = await world.history(job)
+        assert running.owner == node.name
+        line.fall_silent()
+        await pause("3m")
+        assert [name for name, _ in ran].count("first") == 1
+        assert "second" not in [name for name, _ in ran], "it begins once the end of the first task is written"
+        pairs = [at for name, at in ran if name in ("one", "two")]
+        assert len(pairs) >= 6
+        assert all(
+            later - earlier < timedelta(seconds=2) for earlier, later in zip(pairs[::2], pairs[1::2], strict=True)
+        )
+        line.speak()
+        await pause("40s")
+        [ended] = await world.history(job)
+        assert ended.status is OccurrenceStatus.COMPLETED
+        assert [name for name, _ in ran].count("second") == 1
+        await node.stop()
+
+    live(story)
+
+
+def test_a_drain_that_is_hastened_stops_what_was_fired_locally(live: Live) -> None:
+    """Also where the grace period was given for this one stop."""
+
+    async def story(world: World) -> None:
+        line = laid(world)
+        ends: list[str] = []
+
+        async def slow() -> None:
+            try:
+                await passing(10_000)
+            except BaseException:
+                ends.append("stopped")
+                raise
+
+        await world.define("slow", slow, every("1h", start=NOON - timedelta(minutes=59)), **LOCAL)
+        node = world.node()
+        await node.start()
+        await pause("30s")
+        line.is_away = True
+        await pause("45s")
+        stopping = asyncio.ensure_future(node.stop("drain", timedelta(seconds=5)))
+        await pause("60s")
+        assert not ends
+        line.is_away = False
+        node.hasten()
+        await stopping
+        assert ends == ["stopped"]
+
+    live(story)
+
+
 def test_what_was_handed_over_can_be_canceled_and_awaits_its_retry_like_any_other(live: Live) -> None:
     """C-28: orders of the store reach it, and a retry that is far away is anybody's."""
 
@@ -501,7 +574,7 @@ def test_a_paused_job_and_a_short_absence_fire_nothing(live: Live) -> None:
 
 def test_what_is_kept_meanwhile_is_bounded(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """C-28: past the bound nothing more is fired; the strategy recovers the rest when the store is back."""
-    monkeypatch.setattr(local, "MOST_UNRECORDED", 20)
+    monkeypatch.setattr(outages, "MOST_UNRECORDED", 20)
 
     async def story(world: World) -> None:
         line = laid(world)
