@@ -237,11 +237,11 @@ class DeclarativeScheduler:
 
         The node's own planner may have decided it a moment earlier, and its claims may still be on their way.
         """
-        claimer = node.engine.claimer
+        engine = node.engine
         with suppress(Exception):
-            await node.engine.planner.round()
-            await claimer.answered()
-            await claimer.claim()
+            await engine.planner.round()
+            await engine.slots.answered()
+            await engine.claimer.claim()
 
     # ----------------------------------------------------------------------------------------------------- the parts
 

@@ -2,58 +2,37 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from everytick.errors import StoreUnavailable
 from everytick.node.backoff import Backoff
 from everytick.node.health import Health
+from everytick.node.inbox import Arrived, Inbox
 from everytick.node.scope import Scope
 from everytick.node.settings import NodeSettings
-from everytick.node.slots import MOST_AHEAD, Slots
+from everytick.node.slots import Slots
 from everytick.stores.base import Claim, ClaimKey, Offer
 from everytick.stores.protocols import RunStore
 
 _log = logging.getLogger("everytick.executor")
 
-_AT_ONCE = 500
 _UNWRITTEN = 2_000
+"""With more steps to write than this, nothing is claimed until half of them are written: memory is bounded."""
 
 
-class Taking(NamedTuple):
-    """What a commit of plans may claim along, and what takes the claims that came."""
-
-    offer: Offer | None
-    arrived: Callable[[Sequence[Claim]], None]
-
-
-class Load(Protocol):
-    """How much the executor has to do, and who takes what was claimed."""
-
-    slots: Slots
+class Writes(Protocol):
+    """The part that writes steps."""
 
     @property
     def waiting(self) -> int:
-        """How many were claimed and wait for a slot."""
-        ...
-
-    @property
-    def unwritten(self) -> int:
-        """How many have something that is not written yet."""
-        ...
-
-    def holds(self, key: ClaimKey) -> bool:
-        """Whether the node knows that it holds this."""
-        ...
-
-    def take(self, claims: Iterable[Claim], asked_at: float | None = None) -> None:
-        """Begin these as soon as there is a slot; they were asked for when the monotonic clock showed this."""
+        """How many occurrences have something to write."""
         ...
 
 
 class Claimer:
-    """Claims for one node."""
+    """Claims for one engine; the claims go into its inbox."""
 
     def __init__(
         self,
@@ -61,21 +40,16 @@ class Claimer:
         scope: Scope,
         settings: NodeSettings,
         health: Health,
-        load: Load,
+        slots: Slots,
+        writer: Writes,
+        inbox: Inbox,
         monotonic: Callable[[], float],
     ) -> None:
-        self._monotonic = monotonic
-        self._store, self._scope, self._health, self._load = store, scope, health, load
+        self._store, self._scope, self._health, self._slots = store, scope, health, slots
+        self._writer, self._inbox, self._monotonic = writer, inbox, monotonic
         self._timeout = settings.node_timeout.total_seconds()
-        self._low = 1
-        self._is_resting = False
-        self._missing: set[ClaimKey] = set()
-        self._calls = self._calls_when_missing = 0
-        self._under_way: set[int] = set()
-        self._is_answered = asyncio.Event()
-        self._is_answered.set()
-        self._offered = 0
-        self._is_behind = self._is_over = False
+        self._missing: dict[ClaimKey, int] = {}
+        self._is_resting = self._is_behind = self._is_over = False
         self._is_more = True
         self._wake = asyncio.Event()
 
@@ -85,8 +59,9 @@ class Claimer:
 
     def slot_is_free(self) -> None:
         """Look again if the last look left something behind, and what was claimed ahead runs low."""
+        slots = self._slots
         # A call under way looks again by itself once it was answered, and who was woken need not be woken again.
-        if not self._is_more or self._under_way or self._load.waiting >= self._low or self._wake.is_set():
+        if not self._is_more or slots.is_reserved or slots.waiting >= slots.low or self._wake.is_set():
             return
         if self._room():
             self._wake.set()
@@ -97,7 +72,7 @@ class Claimer:
 
     def has_written(self) -> None:
         """Go on once the writer has caught up."""
-        if self._is_behind and self._load.unwritten < _UNWRITTEN // 2:
+        if self._is_behind and self._writer.waiting < _UNWRITTEN // 2:
             self._is_behind = False
             self._wake.set()
 
@@ -105,6 +80,11 @@ class Claimer:
         """Claim nothing more."""
         self._is_over = True
         self._wake.set()
+
+    def rest(self, is_resting: bool) -> None:
+        """Claim nothing until told to go on; what was claimed is carried out."""
+        self._is_resting = is_resting
+        self.wake()
 
     async def run(self) -> None:
         """Claim what is ready whenever there is room and a reason to look."""
@@ -127,87 +107,49 @@ class Claimer:
         self._is_more = True
         while not self._is_over and (room := self._room()):
             asked_at = self._monotonic()
-            with self._calling():
+            with self._slots.reserve(room):
                 claims = await self._store.claim(self._scope.current, room)
             self._health.answered()
             came += len(claims)
             self._is_more = len(claims) == room
-            self._arrived(claims, asked_at)
+            self._inbox.put(Arrived(claims, asked_at))
             if not self._is_more:
                 break
         return came
 
-    async def answered(self) -> None:
-        """Return once no call is under way that may bring claims: what it brought is in the executor's hands."""
-        await self._is_answered.wait()
-
     @contextmanager
-    def offer(self, is_wanted: bool) -> Iterator[Taking]:
+    def offer(self, is_wanted: bool) -> Iterator[Offer | None]:
         """Reserve the free slots for the claims that a commit of plans may bring along, until it is answered."""
-        slots = self._load.slots
-        # A call under way may fill the same slots.
-        is_free = is_wanted and not self._under_way and not self._is_over and self._room() > 0
-        free = slots.count - slots.busy - self._load.waiting if is_free else 0
+        free = self._slots.free_now() if is_wanted and not self._is_over and self._may_claim() else 0
         if free <= 0:
-            yield Taking(None, lambda claims: None)
-            return
-        self._offered, asked_at = free, self._monotonic()
-        try:
-            with self._calling():
-                yield Taking(Offer(self._scope.current, free), lambda claims: self._arrived(claims, asked_at))
-        finally:
-            self._offered = 0
-
-    @contextmanager
-    def _calling(self) -> Iterator[None]:
-        """Know that what was claimed in our name may still be on its way to us."""
-        self._calls += 1
-        call = self._calls
-        self._under_way.add(call)
-        self._is_answered.clear()
-        try:
-            yield
-        finally:
-            self._under_way.discard(call)
-            if not self._under_way:
-                self._is_answered.set()
+            yield None
+        else:
+            with self._slots.reserve(free):
+                yield Offer(self._scope.current, free)
 
     def _room(self) -> int:
-        """Return how many to claim now: for the free slots, and for those that are free within 50 ms."""
-        load, slots = self._load, self._load.slots
-        self._is_behind = self._is_behind or load.unwritten > _UNWRITTEN
-        if self._is_behind or self._is_resting or self._health.silent_for > self._timeout:
-            return 0
-        ahead = slots.ahead()
-        # Asked for while half of it is left: a node that runs dry first waits for the answer.
-        self._low = max(1, ahead // 2)
-        room = slots.count + ahead - slots.busy - load.waiting - self._offered
-        # Few at a time only where nothing is left to begin.
-        least = max(1, ahead // 4) if load.waiting else 1
-        return min(room, max(_AT_ONCE, slots.count), MOST_AHEAD) if room >= least else 0
+        return self._slots.wanted() if self._may_claim() else 0
 
-    def _arrived(self, claims: Sequence[Claim], asked_at: float | None = None) -> None:
-        if self._missing:
-            self._missing.difference_update(claim.key for claim in claims)
+    def _may_claim(self) -> bool:
+        self._is_behind = self._is_behind or self._writer.waiting > _UNWRITTEN
+        return not self._is_behind and not self._is_resting and self._health.silent_for <= self._timeout
+
+    def arrived(self, claims: Sequence[Claim]) -> None:
+        """Note that these have come."""
+        for claim in claims if self._missing else ():
+            self._missing.pop(claim.key, None)
         if self._scope.refused:
             self._scope.came(claim.job.id for claim in claims)
-        self._load.take(claims, asked_at)
-
-    def rest(self, is_resting: bool) -> None:
-        """Claim nothing until told to go on; what was claimed is carried out."""
-        self._is_resting = is_resting
-        self.wake()
-
-    # ----------------------------------------------------------------------------------------------- lost replies
 
     def adopt(self, claims: Sequence[Claim]) -> None:
-        """Take what was claimed in our name and never arrived, once no call under way can still bring it.
+        """Take the claims whose reply was lost, of those that the store counts as ours though the beat named none.
 
-        The beat before told of it too, it has not arrived since, and whatever call is under
-        way began after that: so its reply was lost. Its age counts from the arrival of this beat's
-        answer, not from the lost call: the store has just said that the claim is still this node's.
+        Such a claim may be on its way, with a call that began before the beat was answered. It is lost if a later
+        beat finds it again, it has not come meanwhile, and no call is under way that is older than the first of these
+        beats. Its age counts from this answer: the store has just said that the claim is still this node's.
         """
-        if all(call > self._calls_when_missing for call in self._under_way):
-            self._arrived([each for each in claims if each.key in self._missing])
-        self._missing = {each.key for each in claims if not self._load.holds(each.key)}
-        self._calls_when_missing = self._calls
+        slots, missing = self._slots, self._missing
+        lost = [claim for claim in claims if missing.get(claim.key, slots.next_call + 1) <= slots.oldest_call]
+        self._missing = {claim.key: missing.get(claim.key, slots.next_call) for claim in claims}
+        if lost:
+            self._inbox.put(Arrived(lost))

@@ -10,7 +10,6 @@ engine's inbox; only the engine handles it.
 
 import logging
 from collections import deque
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from everytick.domain.outcome import Canceled
@@ -110,7 +109,7 @@ class Engine:
         self._transactions = Transactions(store, clock, inbox)
         self._services = AttemptServices(tools.logs, self._timeouts, self._transactions, tools.reporter)
         self.writer = Writer(store, health, inbox)
-        self.claimer = Claimer(store, scope, settings, health, self, clock.monotonic)
+        self.claimer = Claimer(store, scope, settings, health, self.slots, self.writer, inbox, clock.monotonic)
         self.planner = Planner(
             plans,
             clock,
@@ -118,6 +117,7 @@ class Engine:
             scope=scope,
             claimer=self.claimer,
             reporter=tools.reporter,
+            inbox=inbox,
             limit=settings.plan_limit,
         )
         self.waking = Waking(store, tools, scope, self.planner, self.claimer, self)
@@ -151,10 +151,6 @@ class Engine:
         """How many have something that is not written yet."""
         return self.writer.waiting
 
-    def holds(self, key: ClaimKey) -> bool:
-        """Whether the node knows that it holds this."""
-        return self._owned.knows(key)
-
     @property
     def named(self) -> set[ClaimKey]:
         """The keys that the beat names."""
@@ -163,15 +159,6 @@ class Engine:
     async def emptied(self) -> None:
         """Return when this engine owns nothing any more, and no body of it lingers."""
         await self._owned.emptied()
-
-    def take(self, claims: Iterable[Claim], asked_at: float | None = None) -> None:
-        """Begin these as soon as there is a slot; they were asked for when the monotonic clock showed this."""
-        arrived = Arrived(tuple(claims), asked_at)
-        if self.inbox.is_handling:
-            # A beat has brought them, and the claimer looks at once whether they are held.
-            self._arrived(arrived)
-        else:
-            self.inbox.put(arrived)
 
     def stop(self, *, drain: bool = False, grace: timedelta | None = None) -> None:
         """Claim nothing more; give back what has not begun, and tell the rest to stop unless it may finish.
@@ -197,6 +184,7 @@ class Engine:
         Claims that were asked for longer ago than `node_timeout` are given back too: this process
         stood still, and other nodes may have taken them over since.
         """
+        self.claimer.arrived(arrived.claims)
         learned, now = None, self._clock.monotonic()
         for claim in arrived.claims:
             claimed_at = claim.life.claimed_at

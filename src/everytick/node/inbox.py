@@ -7,7 +7,7 @@ with, and the handler of that event calls the parts that have to act on it.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -28,7 +28,7 @@ _log = logging.getLogger("everytick.node")
 class Arrived:
     """Claims have come from the store; `asked_at` is the monotonic time of the question, None where it is unknown."""
 
-    claims: tuple[Claim, ...]
+    claims: Sequence[Claim]
     asked_at: float | None = None
 
 
@@ -186,20 +186,19 @@ class Inbox:
     A handler that raises is logged, `failed` is told of the event, and the other events are handled all the same.
     """
 
-    __slots__ = ("_events", "_failed", "_handlers", "is_handling")
+    __slots__ = ("_events", "_failed", "_handlers", "_is_handling")
 
     def __init__(self, handlers: Handlers, failed: Callable[[Any], None] | None = None) -> None:
         self._handlers, self._failed = handlers, failed
         self._events: deque[Any] = deque()
-        self.is_handling = False
-        """Whether an event is being handled: another one that is put now is handled after it."""
+        self._is_handling = False
 
     def put(self, event: AnyEvent) -> None:
         """Handle the event, after those that were put before it. Nothing is awaited, and nothing is raised."""
         self._events.append(event)
-        if self.is_handling:
+        if self._is_handling:
             return
-        self.is_handling = True
+        self._is_handling = True
         events, handlers = self._events, self._handlers
         try:
             while events:
@@ -209,7 +208,7 @@ class Inbox:
                 except Exception:  # noqa: BLE001, a mistake of ours about one event must not reach the part that put it
                     self._mark(event)
         finally:
-            self.is_handling = False
+            self._is_handling = False
 
     def put_from_thread(self, loop: asyncio.AbstractEventLoop, event: AnyEvent) -> None:
         """Put the event on the loop of the inbox; once that loop has ended, drop it."""

@@ -21,12 +21,12 @@ from everytick.domain.texts import (
     TAKEN_BY_ANOTHER,
 )
 from everytick.domain.values import value
-from everytick.node.claimer import Taking
 from everytick.node.clock import NodeClock
 from everytick.node.events import Event, Events, Happening
 from everytick.node.foresight import Foresight
+from everytick.node.inbox import Arrived, Inbox
 from everytick.node.scope import Scope
-from everytick.stores.base import Batch, Commit, CommitAnswer, CommitAway, CommitFailed, Committed
+from everytick.stores.base import Batch, Commit, CommitAnswer, CommitAway, CommitFailed, Committed, Offer
 from everytick.stores.protocols import PlanStore
 
 _log = logging.getLogger("everytick.planner")
@@ -46,7 +46,7 @@ class Wakes(Protocol):
 class Takes(Wakes, Protocol):
     """The part of the node that takes what plans make."""
 
-    def offer(self, is_wanted: bool) -> AbstractContextManager[Taking]:
+    def offer(self, is_wanted: bool) -> AbstractContextManager[Offer | None]:
         """Reserve the free slots for the claims that a commit of plans may bring along, until it is answered."""
         ...
 
@@ -77,10 +77,11 @@ class Planner:
         scope: Scope,
         claimer: Takes,
         reporter: Wakes,
+        inbox: Inbox,
         limit: int = PLAN_LIMIT,
     ) -> None:
         self._store, self._clock, self._events, self._scope = store, clock, events, scope
-        self._claimer, self._reporter, self._limit = claimer, reporter, limit
+        self._claimer, self._reporter, self._inbox, self._limit = claimer, reporter, inbox, limit
         self.foresight = Foresight(store, scope)
         self._is_over, self._open, self._is_idle = False, 0, asyncio.Event()
         self._is_idle.set()
@@ -139,9 +140,11 @@ class Planner:
         """Write the plans; with the last of a round the store may give what is first in line along."""
         if not plans:
             return Committed(())
-        with self._under_way(), self._claimer.offer(is_last) as taking:
-            done = await self._store.commit_plans(batch, plans, taking.offer)
-            taking.arrived(done.claims)
+        asked_at = self._clock.monotonic()
+        with self._under_way(), self._claimer.offer(is_last) as offer:
+            done = await self._store.commit_plans(batch, plans, offer)
+            if done.claims:
+                self._inbox.put(Arrived(done.claims, asked_at))
         return done
 
     async def _foreseen(self) -> RoundResult:

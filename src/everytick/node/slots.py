@@ -4,10 +4,15 @@ A claim is the start that people, deadlines and takeovers count from, so a node 
 what begins at once or within `AHEAD_SECONDS` at its present rate. That little is claimed
 ahead because a node of 10 slots would otherwise ask the store once for every ten short
 bodies (`bench/end_to_end_postgres.py`: without it a third of the rate).
+
+A call that may bring claims reserves slots for them until it is answered: a claim, and a commit
+of plans that brings claims along.
 """
 
+import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from everytick.node.occurrence import OwnedOccurrence
 
@@ -19,6 +24,9 @@ WAIT_SECONDS = 0.25
 
 MOST_AHEAD = 2_000
 """One answer of tens of thousands would keep the loop, and the store, for seconds."""
+
+_AT_ONCE = 500
+"""Largest number that one claim asks for on a node with fewer slots: its answer keeps the loop for 10 ms or so."""
 
 _WINDOW_SECONDS = 0.02
 _FORGOTTEN_SECONDS = 0.25
@@ -35,6 +43,13 @@ class Slots:
         self._length = self._square = 0.0
         self._has_given_back = False
         self._backlog: deque[OwnedOccurrence] = deque()
+        self._reserved: dict[int, int] = {}  # how many slots for each call under way, by its number
+        self._is_answered = asyncio.Event()
+        self._is_answered.set()
+        self.next_call = 1
+        """The number of the next call that may bring claims."""
+        self.low = 1
+        """With fewer in the backlog than this, it is time to claim more."""
 
     @property
     def is_free(self) -> bool:
@@ -68,6 +83,22 @@ class Slots:
         """
         return self._square / self._length if self._length else 0.0
 
+    # ------------------------------------------------------------------------------------------- how many to claim now
+
+    def free_now(self) -> int:
+        """Return how many slots are free, without those that something waits for or that are reserved."""
+        return self.count - self.busy - len(self._backlog) - sum(self._reserved.values())
+
+    def wanted(self) -> int:
+        """Return how many to claim now: for the free slots, and for those that are free within `AHEAD_SECONDS`."""
+        ahead = self.ahead()
+        # Asked for while half of it is left: a node that runs dry first waits for the answer.
+        self.low = max(1, ahead // 2)
+        room = self.free_now() + ahead
+        # Few at a time only where nothing is left to begin.
+        least = max(1, ahead // 4) if self._backlog else 1
+        return min(room, max(_AT_ONCE, self.count), MOST_AHEAD) if room >= least else 0
+
     def ahead(self) -> int:
         """Return how many may be claimed beyond the free slots: those that begin within `AHEAD_SECONDS`."""
         self._measure()
@@ -86,6 +117,35 @@ class Slots:
         rate = self._freed / passed
         self._rate = rate if passed > _FORGOTTEN_SECONDS else (self._rate + rate) / 2
         self._since, self._freed = now, 0
+
+    # --------------------------------------------------------------------------------------------------- reservations
+
+    @contextmanager
+    def reserve(self, count: int) -> Iterator[None]:
+        """Keep this many slots for the claims that a call to the store may bring, until it is answered."""
+        call, self.next_call = self.next_call, self.next_call + 1
+        self._reserved[call] = count
+        self._is_answered.clear()
+        try:
+            yield
+        finally:
+            del self._reserved[call]
+            if not self._reserved:
+                self._is_answered.set()
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether a call is under way that may bring claims."""
+        return bool(self._reserved)
+
+    @property
+    def oldest_call(self) -> int:
+        """The number of the oldest call that is under way; of the next one if there is none."""
+        return next(iter(self._reserved), self.next_call)
+
+    async def answered(self) -> None:
+        """Return once no call is under way that may bring claims."""
+        await self._is_answered.wait()
 
     # ---------------------------------------------------------------------------------------------------- the backlog
 

@@ -10,7 +10,6 @@ import pytest
 
 from everytick.domain.decisions import Plan
 from everytick.node import planner
-from everytick.node.claimer import Taking
 from everytick.node.clock import NodeClock
 from everytick.node.events import Events
 from everytick.node.planner import Planner
@@ -21,7 +20,7 @@ from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
 from tests.stores.acting import job, put, statuses
 from tests.stores.clock import ManualClock
-from tests.unit.node.parts import EveryJob
+from tests.unit.node.parts import EveryJob, inbox
 
 
 class Watched(PostgresStore):
@@ -60,8 +59,8 @@ class Busy:
         pass
 
     @contextmanager
-    def offer(self, is_wanted: bool) -> Iterator[Taking]:
-        yield Taking(None, lambda claims: None)
+    def offer(self, is_wanted: bool) -> Iterator[None]:
+        yield None
 
 
 async def test_two_batches_are_planned_at_once_and_none_in_vain(
@@ -76,7 +75,7 @@ async def test_two_batches_are_planned_at_once_and_none_in_vain(
     watched.unheld = 0
     await watched.open()
     scope = Scope("node-1", "", node_settings(), EveryJob())
-    made = Planner(watched, NodeClock(), Events(), scope=scope, claimer=Busy(), reporter=Busy())
+    made = Planner(watched, NodeClock(), Events(), scope=scope, claimer=Busy(), reporter=Busy(), inbox=inbox())
     assert (await made.round()).jobs == 30
     assert await statuses(store) == ["pending"] * 30
     assert watched.open_now == 0

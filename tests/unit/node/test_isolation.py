@@ -17,7 +17,7 @@ from everytick.domain.steps import Step
 from everytick.errors import Contended, StoreUnavailable
 from everytick.node.alarms import Alarms
 from everytick.node.events import Event, Happening
-from everytick.node.inbox import BeatWanted, StoreAway
+from everytick.node.inbox import Arrived, BeatWanted, StoreAway
 from everytick.node.logs import Logs
 from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Orders
 from everytick.stores.memory import MemoryStore
@@ -219,7 +219,7 @@ def test_what_is_canceled_before_it_began_never_seems_to_have_begun(live: Live) 
         await pause("2s")
         ahead = await world.store.claim(NodeScope(node.name), 1)
         assert [each.occurrence.id for each in ahead] == [second]
-        node.engine.take(ahead)
+        node.engine.inbox.put(Arrived(ahead))
         assert node.engine.waiting == 1
         await world.store.request(second, Cancel("a mistake"))
         ended = await world.ended(second)
@@ -259,7 +259,7 @@ def test_a_node_that_was_not_heard_of_for_too_long_begins_nothing_it_had_claimed
         await pause("1s")
         await world.trigger(other)
         await pause("2s")
-        node.engine.take(await world.store.claim(NodeScope(node.name), 1))
+        node.engine.inbox.put(Arrived(await world.store.claim(NodeScope(node.name), 1)))
         assert node.engine.waiting == 1
         world.store.is_deaf = True
         await pause("90s")
