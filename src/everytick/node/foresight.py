@@ -7,7 +7,7 @@ that time has come; it is only written once it has, and only if nothing changed 
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
@@ -16,6 +16,8 @@ from everytick.deciding.tick import plain_tick
 from everytick.domain.decisions import Plan
 from everytick.domain.snapshots import JobSnapshot
 from everytick.node.scope import Scope
+from everytick.node.slots import Slots
+from everytick.node.writer import Writer
 from everytick.stores.base import Batch
 from everytick.stores.protocols import PlanStore
 
@@ -28,6 +30,17 @@ _HOLDS_FOR = timedelta(seconds=1)
 
 Made: TypeAlias = tuple[Batch, Sequence[Plan]]
 """Jobs that were read ahead, and what was decided about each."""
+
+
+class Calm:
+    """Knows whether an engine has nothing to start and nothing to write."""
+
+    def __init__(self, slots: Slots, ready: Sized, writer: Writer) -> None:
+        self._slots, self._ready, self._writer = slots, ready, writer
+
+    def is_calm(self) -> bool:
+        """Whether nothing waits to be started or written."""
+        return not self._slots.waiting and not self._ready and not self._writer.waiting
 
 
 class Foresight:

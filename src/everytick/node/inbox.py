@@ -12,16 +12,45 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, TypeAlias
 
+from everytick.domain.decisions import Plan
 from everytick.domain.outcome import Outcome
+from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.steps import Event, Step, Stopping
 from everytick.domain.values import value
 from everytick.errors import StoreGone
 from everytick.node.occurrence import OpenAttempt, OwnedOccurrence
-from everytick.stores.base import Claim, ClaimKey, Commit, Orders
+from everytick.stores.base import Batch, Claim, ClaimKey, Commit, Committed, Orders
 
 _log = logging.getLogger("everytick.node")
 
 # ------------------------------------------------------------------------------------------- what happens to an engine
+
+
+@value
+class LookWanted:
+    """Something may be due."""
+
+
+@value
+class Planned:
+    """A batch was planned and written, or there was nothing to plan.
+
+    `snapshots` are the jobs of the batch that this node plans, with a plan and an answer for each. `asked_at` is the
+    monotonic time before the commit, which may have brought claims along.
+    """
+
+    batch: Batch
+    snapshots: Sequence[JobSnapshot]
+    plans: Sequence[Plan]
+    done: Committed
+    asked_at: float
+
+
+@value
+class SlotFree:
+    """An occurrence needs its slot no more, or another one may begin; `now` is the store's time of that."""
+
+    now: datetime
 
 
 @value
@@ -121,7 +150,10 @@ class TimeoutsDue:
 
 
 EngineEvent: TypeAlias = (
-    Arrived
+    LookWanted
+    | Planned
+    | Arrived
+    | SlotFree
     | Greeted
     | Prepared
     | AttemptOver
@@ -188,10 +220,14 @@ class Inbox:
 
     __slots__ = ("_events", "_failed", "_handlers", "_is_handling")
 
-    def __init__(self, handlers: Handlers, failed: Callable[[Any], None] | None = None) -> None:
-        self._handlers, self._failed = handlers, failed
+    def __init__(self, handlers: Handlers | None = None, failed: Callable[[Any], None] | None = None) -> None:
+        self._handlers, self._failed = {} if handlers is None else handlers, failed
         self._events: deque[Any] = deque()
         self._is_handling = False
+
+    def handle_by(self, handlers: Handlers, failed: Callable[[Any], None]) -> None:
+        """Handle events by this table: its owner makes the parts that handle them after the inbox they put into."""
+        self._handlers, self._failed = handlers, failed
 
     def put(self, event: AnyEvent) -> None:
         """Handle the event, after those that were put before it. Nothing is awaited, and nothing is raised."""

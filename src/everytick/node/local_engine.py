@@ -18,7 +18,16 @@ from everytick.node.engine import Engine
 from everytick.node.health import Health
 from everytick.node.hooks import HookTable
 from everytick.node.in_time import in_time
-from everytick.node.inbox import BeatWanted, Inbox, OrdersCame, StoreAnswers, StoreAway, StoreLost, Unwritable
+from everytick.node.inbox import (
+    BeatWanted,
+    Inbox,
+    LookWanted,
+    OrdersCame,
+    StoreAnswers,
+    StoreAway,
+    StoreLost,
+    Unwritable,
+)
 from everytick.node.loops import Loops
 from everytick.node.owned_keys import OwnedKeys
 from everytick.node.reaper import Reaper
@@ -84,7 +93,7 @@ class LocalEngine:
     def learn_again(self) -> None:
         """Look again at jobs that could not be run."""
         self._scope.learn_again()
-        self._engine.waking.wake()
+        self._engine.inbox.put(LookWanted())
 
     async def _beat(self) -> int:
         """Hear from the local store what is no longer this node's, and let it forget what has ended at home."""
@@ -115,9 +124,9 @@ class PromptHome:
         """Write each step."""
         return await self._answer(self._store.commit_steps(steps))
 
-    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
+    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
         """Show people what is running."""
-        await self._answer(self._store.note(notes))
+        return await self._answer(self._store.note(notes))
 
     async def reported(self, occurrence_ids: Collection[str]) -> None:
         """Note that these reports were delivered."""

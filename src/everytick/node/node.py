@@ -20,7 +20,16 @@ from everytick.node.events import Event, Events, Happening
 from everytick.node.facts import Facts
 from everytick.node.health import Health
 from everytick.node.hooks import HookTable
-from everytick.node.inbox import BeatWanted, Inbox, OrdersCame, StoreAnswers, StoreAway, StoreLost, Unwritable
+from everytick.node.inbox import (
+    BeatWanted,
+    Inbox,
+    LookWanted,
+    OrdersCame,
+    StoreAnswers,
+    StoreAway,
+    StoreLost,
+    Unwritable,
+)
 from everytick.node.janitor import Janitor
 from everytick.node.logs import Logs
 from everytick.node.loops import Loops
@@ -133,7 +142,7 @@ class Node:
             await self._beat.stop()
             raise
         self._begin_loops()
-        self.engine.waking.wake()
+        self.engine.inbox.put(LookWanted())
         _log.info(STARTED, extra=self._about() | {"interval": self._settings.poll.total_seconds()})
 
     async def look_around(self) -> None:
@@ -269,7 +278,7 @@ class Node:
         self.reporter.learn(hooks)
         self._outage.learn(hooks)
         self.scope.learn_again()
-        self.engine.waking.wake()
+        self.engine.inbox.put(LookWanted())
 
     async def _learn_again(self) -> int:
         self.scope.learn_again()

@@ -10,8 +10,6 @@ import pytest
 
 from everytick.domain.decisions import Plan
 from everytick.node import planner
-from everytick.node.clock import NodeClock
-from everytick.node.events import Events
 from everytick.node.planner import Planner
 from everytick.node.scope import Scope
 from everytick.node.settings import node_settings
@@ -20,7 +18,7 @@ from everytick.stores.postgres.store import PostgresStore
 from tests.servers.launch import Server
 from tests.stores.acting import job, put, statuses
 from tests.stores.clock import ManualClock
-from tests.unit.node.parts import EveryJob, inbox
+from tests.unit.node.parts import EveryJob, inbox, tools
 
 
 class Watched(PostgresStore):
@@ -53,10 +51,7 @@ class Watched(PostgresStore):
 
 
 class Busy:
-    """A claimer without a free slot, and a reporter with nothing to report."""
-
-    def wake(self) -> None:
-        pass
+    """A claimer without a free slot."""
 
     @contextmanager
     def offer(self, is_wanted: bool) -> Iterator[None]:
@@ -75,7 +70,7 @@ async def test_two_batches_are_planned_at_once_and_none_in_vain(
     watched.unheld = 0
     await watched.open()
     scope = Scope("node-1", "", node_settings(), EveryJob())
-    made = Planner(watched, NodeClock(), Events(), scope=scope, claimer=Busy(), reporter=Busy(), inbox=inbox())
+    made = Planner(watched, tools(), scope, Busy(), inbox())
     assert (await made.round()).jobs == 30
     assert await statuses(store) == ["pending"] * 30
     assert watched.open_now == 0

@@ -8,10 +8,8 @@ import pytest
 
 from everytick.domain.decisions import Plan
 from everytick.node.claimer import Claimer
-from everytick.node.clock import NodeClock
-from everytick.node.events import Events
 from everytick.node.health import Health
-from everytick.node.inbox import Arrived, Inbox
+from everytick.node.inbox import Arrived, Inbox, Planned
 from everytick.node.planner import Planner
 from everytick.node.scope import Scope
 from everytick.node.settings import node_settings
@@ -20,7 +18,7 @@ from everytick.stores.base import Batch, Claim, Committed, NodeScope, Offer
 from everytick.stores.memory.store import MemoryStore
 from tests.stores.acting import job, plan_once, put
 from tests.stores.clock import ManualClock
-from tests.unit.node.parts import EveryJob, inbox
+from tests.unit.node.parts import EveryJob, inbox, tools
 
 
 class Desk:
@@ -30,8 +28,11 @@ class Desk:
         self.taken: list[Claim] = []
         self.waiting = 0
         self.slots = Slots(2, monotonic)
-        self.inbox = Inbox({Arrived: self.take})
+        self.inbox = Inbox({Arrived: self.take, Planned: self.take_along})
         self.claimer: Claimer | None = None
+
+    def take_along(self, planned: Planned) -> None:
+        self.take(Arrived(planned.done.claims, planned.asked_at))
 
     def take(self, arrived: Arrived) -> None:
         if self.claimer is not None:
@@ -136,7 +137,7 @@ async def test_a_planner_that_is_told_to_stop_waits_for_what_was_claimed_along(d
     await put(store, job("one", on_create="immediately"))
     claimer = made(desk, store)
     scope = Scope("node-1", "", node_settings(), EveryJob())
-    planner = Planner(store, NodeClock(), Events(), scope=scope, claimer=claimer, reporter=claimer, inbox=desk.inbox)
+    planner = Planner(store, tools(), scope, claimer, desk.inbox)
     planning = asyncio.ensure_future(planner.round())
     await store.is_written.wait()
     stopping = asyncio.ensure_future(planner.stopped())

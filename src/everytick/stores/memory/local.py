@@ -61,7 +61,7 @@ class HomeStore(Protocol):
         """Write each step, as `RunStore` says."""
         ...
 
-    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> None:
+    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
         """Show people what is running."""
         ...
 
