@@ -111,12 +111,16 @@ def test_a_claim_begins_or_is_given_back(seed: int) -> None:
 
 
 def test_claims_are_given_back_and_overtaken() -> None:
-    """Otherwise this would hold for any code."""
-    worlds = [lived(seed, Bursts) for seed in (1, 2)]
-    wires = [peer.wire for world in worlds for peer in world.peers]
-    assert sum(len(wire.given_back) for wire in wires) >= 5
-    late = [arrived - asked for wire in wires for asked, arrived in wire.arrived.values()]
-    assert max(late) > NODE_TIMEOUT_SECONDS
+    """Otherwise this would hold for any code; how many there are in one life is chance."""
+    given_back, latest = 0, 0.0
+    for seed in range(10):
+        wires = [peer.wire for peer in lived(seed, Bursts).peers]
+        given_back += sum(len(wire.given_back) for wire in wires)
+        latest = max([latest, *(arrived - asked for wire in wires for asked, arrived in wire.arrived.values())])
+        if given_back >= 5 and latest > NODE_TIMEOUT_SECONDS:
+            break
+    assert given_back >= 5
+    assert latest > NODE_TIMEOUT_SECONDS
 
 
 @pytest.mark.slow
