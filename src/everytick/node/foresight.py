@@ -52,12 +52,13 @@ class Foresight:
         self._batch: Batch | None = None
         self._snapshots: list[JobSnapshot] = []
         self._plans: list[Plan] = []
+        self._is_whole = False
 
     async def look(self, at: datetime, is_calm: Callable[[], bool]) -> None:
         """Decide now what is plain about this instant, as long as there is nothing better to do."""
         if at == self._at or not is_calm():
             return
-        self._at, self._batch, self._snapshots, self._plans = at, None, [], []
+        self._at, self._batch, self._snapshots, self._plans, self._is_whole = at, None, [], [], False
         async with self._store.due(self._scope.current, _MOST, at) as batch:
             ours = self._scope.runnable(batch.snapshots)
         self._batch = batch
@@ -70,6 +71,7 @@ class Foresight:
                 await asyncio.sleep(0)
                 if self._at != at or not is_calm():
                     return
+        self._is_whole = not batch.more and len(self._plans) == len(batch.snapshots)
 
     @property
     def is_ready(self) -> bool:
@@ -79,7 +81,8 @@ class Foresight:
     def come(self, now: datetime, size: int) -> Iterator[Made]:
         """Give what was decided about an instant that has come, in parts of this size, and forget it.
 
-        Of one that came a while ago nothing is given: what was on time then may be late now.
+        The last part says that there is no more only if every job of the instant was decided. Of an instant that came
+        a while ago nothing is given: what was on time then may be late now.
         """
         if self._at is None or now < self._at:
             return
@@ -87,8 +90,8 @@ class Foresight:
         self._at, self._batch, self._snapshots, self._plans = None, None, [], []
         if batch is not None and now - at < _HOLDS_FOR:
             for first in range(0, len(plans), size):
-                part = slice(first, first + size)
-                yield replace(batch, snapshots=snapshots[part]), plans[part]
+                part, is_last = slice(first, first + size), first + size >= len(plans)
+                yield replace(batch, snapshots=snapshots[part], more=not is_last or not self._is_whole), plans[part]
 
 
 def _tried(snapshot: JobSnapshot, at: datetime) -> Plan | None:

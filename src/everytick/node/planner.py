@@ -124,7 +124,7 @@ class Planner:
                 return _nothing(batch, asked_at)
             snapshots = self._scope.runnable(batch.snapshots)
             plans = [self._plan(snapshot, batch.now) for snapshot in snapshots]
-            return await self._commit(batch, snapshots, plans, is_last=not batch.more)
+            return await self._commit(batch, snapshots, plans)
 
     async def _foreseen(self) -> RoundResult:
         """Write what was decided about this instant before it came; what changed since is planned with the rest."""
@@ -133,18 +133,16 @@ class Planner:
             return planned
         for batch, plans in self.foresight.come(await self._store.now(), BATCH):
             if planned.jobs:
-                # Those written so far may start. Not after the last: of the same instant the rest is still to be
-                # planned, and may have to come first.
+                # Those written so far may start. Not after the last part: jobs of the same instant that were not
+                # foreseen are still to be planned, and may have to come first.
                 await asyncio.sleep(0)
-            planned += _result(await self._commit(batch, batch.snapshots, plans, is_last=False))
+            planned += _result(await self._commit(batch, batch.snapshots, plans))
         return planned
 
-    async def _commit(
-        self, batch: Batch, snapshots: Sequence[JobSnapshot], plans: Sequence[Plan], *, is_last: bool
-    ) -> Planned:
+    async def _commit(self, batch: Batch, snapshots: Sequence[JobSnapshot], plans: Sequence[Plan]) -> Planned:
         """Write the plans; with the last of a round the store may give what is first in line along."""
         asked_at = self._clock.monotonic()
-        with self._under_way(), self._claimer.offer(is_last and bool(plans)) as offer:
+        with self._under_way(), self._claimer.offer(bool(plans) and not batch.more) as offer:
             done = await self._store.commit_plans(batch, plans, offer) if plans else Committed(())
             planned = Planned(batch, snapshots, plans, done, asked_at)
             self._inbox.put(planned)

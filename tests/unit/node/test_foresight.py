@@ -39,6 +39,7 @@ def test_plans_that_were_made_ahead_wait_for_their_instant() -> None:
         assert list(foresight.come(SOON - timedelta(microseconds=1), 4)) == []
         parts = list(foresight.come(SOON, 4))
         assert [len(plans) for _, plans in parts] == [4, 4, 2]
+        assert [batch.more for batch, _ in parts] == [True, True, False]
         assert {plan.watermark for _, plans in parts for plan in plans} == {SOON}
         assert list(foresight.come(SOON, 4)) == []
 
@@ -74,11 +75,13 @@ class Counting(MemoryStore):
         super().__init__(clock)
         self.stale = 0
         self.committed_at: list[object] = []
+        self.along: list[int] = []
 
     async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
         done = await super().commit_plans(batch, plans, offer)
         self.stale += list(done.answers).count(Commit.STALE)
         self.committed_at += [self._now()] * len([plan for plan in plans if plan.creations])
+        self.along += [len(done.claims)] if batch.is_ahead else []
         return done
 
 
@@ -131,3 +134,37 @@ def test_of_one_instant_the_first_in_line_starts_first_though_only_others_were_f
         await node.stop()
 
     living(story)
+
+
+def test_a_plan_that_was_made_ahead_brings_claims_along_for_the_free_slots() -> None:
+    """S4-003: what starts at an instant starts with the commit of its plan."""
+
+    async def story(world: World) -> None:
+        await ten(world)
+        node = world.node(slots=6)
+        await node.start()
+        await pause("30s")
+        assert world.store.along == [6]
+        await node.stop("drain")
+
+    living(story, Counting)
+
+
+def test_no_claim_comes_along_where_a_job_that_was_not_foreseen_may_have_to_start_first() -> None:
+    """S0-104: one that overlaps with itself is decided at the instant, and only then is it known who is first."""
+
+    async def story(world: World) -> None:
+        async def long() -> None:
+            await pause("3h")
+
+        await world.define("plain", nothing, every("1h", start=SOON))
+        await world.define("long", long, every("1h", start=SOON), overlap="allow", priority=1, task_timeout=None)
+        node = world.node(slots=2)
+        await node.start()
+        await pause("30m")
+        assert world.store.along == [2]
+        await pause("1h")
+        assert world.store.along == [2, 0]
+        await node.stop()
+
+    living(story, Counting)
