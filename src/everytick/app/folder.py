@@ -90,9 +90,9 @@ class JobsFolder:
 
 
 def _tell_events(node: Node, before: Broken, broken: Broken) -> None:
-    if not node.events.wanted:
+    if not node.listeners.wanted:
         return
     for file in sorted({*before, *broken}):
         if before.get(file) != broken.get(file):
             kind = Happening.DEFINITION_BROKEN if file in broken else Happening.DEFINITION_MENDED
-            node.events.tell(Event(kind, node.clock.now(), text="\n".join(broken.get(file, (file,)))))
+            node.listeners.tell(Event(kind, node.clock.now(), text="\n".join(broken.get(file, (file,)))))

@@ -68,9 +68,9 @@ class Opened:
     _definitions: dict[str, Definition]
 
     def __init__(self, make_store: Callable[[], AnyStore], *, is_ours: bool) -> None:
-        from everytick.node.events import Events
+        from everytick.node.listeners import Listeners
 
-        self._events = Events()
+        self._listeners = Listeners()
         self._make_store, self._store_is_ours = make_store, is_ours
         self._home: Home | None = None
         self._moving = Lock()

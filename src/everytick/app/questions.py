@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from everytick.app.stream import Stream
     from everytick.deciding.explain import Explanation
     from everytick.domain.snapshots import JobSnapshot
-    from everytick.node.events import Listener
+    from everytick.node.listeners import Listener
     from everytick.node.settings import NodeSettings
     from everytick.stores.base import JobRecord, NodeRecord, Whole
 
@@ -144,11 +144,11 @@ class Questions(Opened):
         """Give what this node does from now on, for one job or for all: `async for event in tick.events()`."""
         from everytick.app.stream import Stream
 
-        return Stream(self._events, name)
+        return Stream(self._listeners, name)
 
     def on_event(self, listener: L) -> L:
         """Call the function with every event of this node, on its loop; what it raises is logged."""
-        self._events.listen(listener)
+        self._listeners.listen(listener)
         return listener
 
 

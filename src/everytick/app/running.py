@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from everytick.app.folder import JobsFolder
     from everytick.errors import TooManyEditions
     from everytick.node.definers import DefinedNames
-    from everytick.node.events import Events
     from everytick.node.hooks import HookTable
+    from everytick.node.listeners import Listeners
     from everytick.node.node import Node
     from everytick.node.settings import NodeSettings
     from everytick.node.stopping import StopMode
@@ -39,7 +39,7 @@ class Running(Opened):
     settings: NodeSettings
     jobs_folder: Path | None = None
     jobs_owner: str
-    _events: Events
+    _listeners: Listeners
     _node: Node | None = None
     _folder: JobsFolder | None = None
     _starting: Task[None] | None = None
@@ -288,7 +288,7 @@ class Running(Opened):
         hooks = self._hook_table()
         defined = self._defined_names()
         node = Node(
-            store, catalogue, settings, hooks=hooks, events=self._events, application=self.name, defined=defined
+            store, catalogue, settings, hooks=hooks, listeners=self._listeners, application=self.name, defined=defined
         )
         defined.node = node.name
         return node

@@ -10,7 +10,8 @@ from weakref import ref
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from everytick.node.events import Event, Events
+    from everytick.node.events import Event
+    from everytick.node.listeners import Listeners
 
 MOST_KEPT = 10_000
 """So many events wait for a reader; of more the oldest are dropped, since nothing is decided by them."""
@@ -19,12 +20,12 @@ MOST_KEPT = 10_000
 class Stream:
     """Gives events from the moment it was made; it ends with `aclose`, or when nobody holds it any longer."""
 
-    def __init__(self, events: Events, name: str | None) -> None:
+    def __init__(self, listeners: Listeners, name: str | None) -> None:
         self._kept: deque[Event] = deque(maxlen=MOST_KEPT)
         self._name = name
         self._waiting: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
         self._is_open = True
-        self._stop = _listen(events, ref(self))
+        self._stop = _listen(listeners, ref(self))
 
     def __aiter__(self) -> Stream:
         return self
@@ -58,7 +59,7 @@ class Stream:
             waiting[0].call_soon_threadsafe(waiting[1].set)
 
 
-def _listen(events: Events, stream: ref[Stream]) -> Callable[[], None]:
+def _listen(listeners: Listeners, stream: ref[Stream]) -> Callable[[], None]:
     """Pass events on to a stream as long as somebody holds it."""
 
     def tell(event: Event) -> None:
@@ -68,5 +69,5 @@ def _listen(events: Events, stream: ref[Stream]) -> Callable[[], None]:
         else:
             found.take(event)
 
-    stop = events.listen(tell)
+    stop = listeners.listen(tell)
     return stop

@@ -25,7 +25,7 @@ from everytick.domain.changes import Edit, Put, Remove
 from everytick.domain.facts import Trigger
 from everytick.domain.occurrence import Occurrence
 from everytick.errors import DeclarativeError, JobDisabled, StoreUnavailable, TooManyEditions, VersionConflict
-from everytick.node.events import Events
+from everytick.node.listeners import Listeners
 from everytick.node.node import Node
 from everytick.node.offset import Offset
 from everytick.node.settings import node_settings
@@ -74,7 +74,7 @@ class Beginning:
         self._living: frozenset[str] = frozenset()
         self._unscheduled: list[str] = []
         self._is_up = False
-        self._events = Events()
+        self._listeners = Listeners()
         self.callbacks = Callbacks(self._callbacks)
         self.lateness = Lateness(len(registrations))
         settings = node_settings(slots=_SLOTS, queues=(self._owner,), **({} if clock is None else _ON_A_GIVEN_CLOCK))
@@ -82,7 +82,7 @@ class Beginning:
             store,
             self.callbacks,
             settings,
-            events=self._events,
+            listeners=self._listeners,
             name=identifier,
             application=self._owner,
             falls_back=False,
@@ -369,7 +369,7 @@ class Beginning:
             for each in found:
                 if await resuming.awaits_retry(self._store, each):
                     tasks.awaits_retry(job_name(self._scheduler, self._callbacks[id_].name), each.id)
-        self._events.listen(tasks.heard)
+        self._listeners.listen(tasks.heard)
 
 
 def _some(names: Sequence[str]) -> str:

@@ -161,7 +161,7 @@ class Engine:
         self.claimer.wake()
         if any(plan.endings for plan in planned.plans):
             self._tools.reporter.wake()
-        tell_of_plans(planned, self._tools.events)
+        tell_of_plans(planned, self._tools.listeners)
 
     def _arrived(self, arrived: Arrived) -> None:
         self.claimer.arrived(arrived.claims)

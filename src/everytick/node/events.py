@@ -4,17 +4,15 @@ An event is a hint for people and meters; nothing is decided by it. Successes ma
 where a listener or the log takes them; failures always do.
 """
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from everytick.domain.statuses import RunStatus
 from everytick.domain.steps import OccurrenceEnd, Row, Rules, Step
 from everytick.domain.values import value
-from everytick.node.event_log import log_event, logger
 from everytick.stores.base import Claim
 
 _FAILED_RUNS = (RunStatus.FAILED, RunStatus.TIMEOUT)
@@ -117,43 +115,7 @@ def start_of(claim: Claim, task: str, attempt: int, at: datetime) -> Event:
     return Event(Happening.STARTED, at, claim.job.name, seen.id, seen.scheduled_for, task=task, attempt=attempt)
 
 
-Listener: TypeAlias = Callable[[Event], None]
-
-
-class Events:
-    """Logs events and passes them on to listeners; a listener that raises is logged, and the others still hear."""
-
-    def __init__(self) -> None:
-        self._listeners: list[Listener] = []
-
-    @property
-    def wanted(self) -> bool:
-        """Whether a listener or the log takes events of every kind."""
-        return bool(self._listeners) or logger.isEnabledFor(logging.INFO)
-
-    def wants(self, step: Step) -> bool:
-        """Whether the step is told: one with a failure always is."""
-        return self.wanted or _has_failure(step)
-
-    def listen(self, listener: Listener) -> Callable[[], None]:
-        """Tell the listener of everything from now on; call what is returned to stop."""
-        self._listeners = [*self._listeners, listener]
-
-        def stop() -> None:
-            self._listeners = [known for known in self._listeners if known is not listener]
-
-        return stop
-
-    def tell(self, event: Event) -> None:
-        """Log the event and pass it on."""
-        log_event(event)
-        for listener in self._listeners:
-            try:
-                listener(event)
-            except BaseException:  # noqa: BLE001, it is not our code
-                logger.exception("a listener of events failed on %s; the node goes on", event.kind)
-
-
-def _has_failure(step: Step) -> bool:
+def has_failure(step: Step) -> bool:
+    """Whether an attempt or the occurrence ended badly with this step."""
     is_bad_end = step.end is not None and step.end.error is not None
     return is_bad_end or any(row.error is not None for row in step.rows)

@@ -66,7 +66,7 @@ class Lives:
         services: AttemptServices,
         inbox: Inbox,
     ) -> None:
-        self._tools, self._clock, self._alarms, self._events = tools, tools.clock, tools.alarms, tools.events
+        self._tools, self._clock, self._alarms, self._listeners = tools, tools.clock, tools.alarms, tools.listeners
         self._owned, self._slots, self._attempts, self._writer = owned, slots, attempts, writer
         self._services, self._timeouts, self._reporter = services, services.timeouts, tools.reporter
         self._inbox = inbox
@@ -164,8 +164,8 @@ class Lives:
         attempt = OpenAttempt(self._services, occurrence, place, start.number, start.deadline)
         occurrence.open[place] = attempt
         self._timeouts.begun(attempt)
-        if self._events.wanted:
-            self._events.tell(start_of(occurrence.claim, start.task, start.number, self._clock.now()))
+        if self._listeners.wanted:
+            self._listeners.tell(start_of(occurrence.claim, start.task, start.number, self._clock.now()))
         if attempt.body.wants_previous:
             self._reporter.with_previous(attempt, self._inbox, Prepared(attempt))
         else:
@@ -233,9 +233,9 @@ class Lives:
         """Go on from a step that the store has: start what it starts, tell of an end."""
         for start in step.starts:
             self._start(occurrence, start)
-        if self._events.wants(step):
+        if self._listeners.wants(step):
             for event in events_of(occurrence.claim, step, self._clock.now()):
-                self._events.tell(event)
+                self._listeners.tell(event)
         if step.end is not None or step.resume_at is not None or step.release:
             self._forget(occurrence)
             if step.end is not None:

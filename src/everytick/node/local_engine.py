@@ -59,7 +59,7 @@ class LocalEngine:
         self._owned = OwnedKeys()
         own = replace(tools, clock=clock, health=health, reporter=self._reporter, inbox=inbox)
         self._engine = Engine(store, store, own, self._scope, self._owned)
-        self._reaper = Reaper(store, self._node, clock, tools.events, tools.settings)
+        self._reaper = Reaper(store, self._node, clock, tools.listeners, tools.settings)
         # The local store always answers: a question that fails here was passed on to the other store.
         self._loops = Loops(clock, tools.health)
         self._wind_down = WindDown(self._loops, self._engine, self._reporter, tools.health)

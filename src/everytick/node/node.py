@@ -16,7 +16,7 @@ from everytick.node.beat import Beat
 from everytick.node.clock import NodeClock
 from everytick.node.definers import DefinedNames
 from everytick.node.engine import Engine
-from everytick.node.events import Event, Events, Happening
+from everytick.node.events import Event, Happening
 from everytick.node.facts import Facts
 from everytick.node.health import Health
 from everytick.node.hooks import HookTable
@@ -31,6 +31,7 @@ from everytick.node.inbox import (
     Unwritable,
 )
 from everytick.node.janitor import Janitor
+from everytick.node.listeners import Listeners
 from everytick.node.logs import Logs
 from everytick.node.loops import Loops
 from everytick.node.offset import Offset
@@ -69,7 +70,7 @@ class Node:
         settings: NodeSettings,
         *,
         hooks: HookTable | None = None,
-        events: Events | None = None,
+        listeners: Listeners | None = None,
         name: str | None = None,
         application: str = "",
         monotonic: Callable[[], float] = time.monotonic,
@@ -79,7 +80,7 @@ class Node:
         defined: DefinedNames | None = None,
     ) -> None:
         self.name = name or node_name()
-        self.events = events or Events()
+        self.listeners = listeners or Listeners()
         self.inbox = Inbox(
             {
                 OrdersCame: self._ordered,
@@ -108,7 +109,7 @@ class Node:
             self.clock,
             self.offset,
             self._alarms,
-            self.events,
+            self.listeners,
             self.health,
             self.reporter,
             self._logs,
@@ -116,7 +117,7 @@ class Node:
         )
         self._falls_back, self._outage = falls_back, Outage(store, tools, self.scope, self._owned)
         self.engine = Engine(store, self._outage.gate(store), tools, self.scope, self._owned)
-        self.reaper = Reaper(store, self.name, self.clock, self.events, settings)
+        self.reaper = Reaper(store, self.name, self.clock, self.listeners, settings)
         self.janitor = Janitor(store, self.name, self.clock, self._logs, self.reaper.lives)
         self._beat = Beat(store, self.name, settings.heartbeat.total_seconds(), self.health, self.inbox, self._owned)
         self._loops = Loops(self.clock, self.health)
@@ -258,8 +259,8 @@ class Node:
         self._tell_of_store(Happening.STORE_FOUND, "")
 
     def _tell_of_store(self, kind: Happening, text: str) -> None:
-        if self.events.wanted:
-            self.events.tell(Event(kind, self.clock.now(), text=text))
+        if self.listeners.wanted:
+            self.listeners.tell(Event(kind, self.clock.now(), text=text))
 
     def _store_lost(self, lost: StoreLost) -> None:
         self.health.lose(lost.error)

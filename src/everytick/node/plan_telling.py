@@ -8,24 +8,25 @@ from everytick.domain.decisions import Plan, Span, Why
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import ENDED
 from everytick.domain.texts import CLAIM_FAILED, CLAIMED, NOT_ENQUEUED, OVERLAP_SKIPPED, TAKEN_BY_ANOTHER
-from everytick.node.events import Event, Events, Happening
+from everytick.node.events import Event, Happening
 from everytick.node.inbox import Planned
+from everytick.node.listeners import Listeners
 from everytick.stores.base import Commit, CommitAnswer, CommitAway, CommitFailed
 
 _log = logging.getLogger("everytick.planner")
 
 
-def tell_of_plans(planned: Planned, events: Events) -> None:
+def tell_of_plans(planned: Planned, listeners: Listeners) -> None:
     """Tell of every plan what was written, or why it was not."""
-    is_wanted = events.wanted or _log.isEnabledFor(logging.INFO)
+    is_wanted = listeners.wanted or _log.isEnabledFor(logging.INFO)
     for snapshot, plan, answer in zip(planned.snapshots, planned.plans, planned.done.answers, strict=True):
         if answer is not Commit.COMMITTED:
             _log_unwritten(snapshot, answer)
         elif is_wanted or plan.spans:
-            _tell_of(snapshot, plan, planned.batch.now, events)
+            _tell_of(snapshot, plan, planned.batch.now, listeners)
 
 
-def _tell_of(snapshot: JobSnapshot, plan: Plan, now: datetime, events: Events) -> None:
+def _tell_of(snapshot: JobSnapshot, plan: Plan, now: datetime, listeners: Listeners) -> None:
     name = snapshot.editions[-1].job.name
     if plan.creations:
         about = {"component": "scheduler", "job": name, "next_run": plan.next_run}
@@ -33,16 +34,16 @@ def _tell_of(snapshot: JobSnapshot, plan: Plan, now: datetime, events: Events) -
     for creation in plan.creations:
         kind = Happening.SKIPPED if creation.status in ENDED else Happening.CREATED
         text = f"{creation.why} {creation.detail}".strip()
-        events.tell(Event(kind, now, name, creation.id, creation.scheduled_for, status=creation.status, text=text))
+        listeners.tell(Event(kind, now, name, creation.id, creation.scheduled_for, status=creation.status, text=text))
     for span in plan.spans:
         first = _first_of(snapshot, span)
         _log_span(name, span, first, plan.next_run)
         text = f"{span.why} {span.detail}".strip()
         told = partial(Event, Happening.SKIPPED, now, name, scheduled_for=span.through, status=span.status)
-        events.tell(told(text=text, count=span.count, first=first))
+        listeners.tell(told(text=text, count=span.count, first=first))
     for ending in plan.endings:
         text = f"{ending.why} {ending.detail}".strip()
-        events.tell(Event(Happening.ENDED, now, name, ending.id, status=ending.status, text=text))
+        listeners.tell(Event(Happening.ENDED, now, name, ending.id, status=ending.status, text=text))
 
 
 _LOST_RUNS = {

@@ -12,8 +12,9 @@ from everytick.domain.outcome import Lost
 from everytick.domain.steps import Step, deadline_of
 from everytick.domain.texts import SILENT_NODE
 from everytick.node.clock import NodeClock
-from everytick.node.events import Event, Events, Happening
+from everytick.node.events import Event, Happening
 from everytick.node.inbox import Unwritable
+from everytick.node.listeners import Listeners
 from everytick.node.settings import NodeSettings
 from everytick.node.silence import Silence
 from everytick.stores.addresses import AnyStore
@@ -27,8 +28,10 @@ _AT_ONCE = 500
 class Reaper:
     """Settles what silent nodes held."""
 
-    def __init__(self, store: AnyStore, node: str, clock: NodeClock, events: Events, settings: NodeSettings) -> None:
-        self._store, self._node, self._clock, self._events = store, node, clock, events
+    def __init__(
+        self, store: AnyStore, node: str, clock: NodeClock, listeners: Listeners, settings: NodeSettings
+    ) -> None:
+        self._store, self._node, self._clock, self._listeners = store, node, clock, listeners
         # A name that never beats. What the node itself holds, its beat may hand it to run; what was taken over here
         # must never be run, and if this reaper fails before it has settled it, it is an orphan again at once.
         self._name = f"{node} reaper"
@@ -107,7 +110,7 @@ class Reaper:
             if commit is Commit.COMMITTED:
                 occurrence = claim.occurrence
                 about = partial(Event, Happening.LOST, now, claim.job.name, occurrence.id, occurrence.scheduled_for)
-                self._events.tell(about(status=step.after.status, text=occurrence.node or ""))
+                self._listeners.tell(about(status=step.after.status, text=occurrence.node or ""))
         return len(claims)
 
     def _decided(self, claim: Claim, now: datetime) -> Step | None:

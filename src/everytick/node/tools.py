@@ -3,9 +3,9 @@
 from everytick.domain.values import value
 from everytick.node.alarms import Alarms
 from everytick.node.clock import NodeClock
-from everytick.node.events import Events
 from everytick.node.health import Health
 from everytick.node.inbox import Inbox
+from everytick.node.listeners import Listeners
 from everytick.node.logs import Logs
 from everytick.node.offset import Offset
 from everytick.node.reporter import Reporter
@@ -26,7 +26,7 @@ class Tools:
     clock: NodeClock
     offset: Offset
     alarms: Alarms
-    events: Events
+    listeners: Listeners
     health: Health
     reporter: Reporter
     logs: Logs

@@ -23,14 +23,14 @@ def event(job: str, kind: Happening = Happening.STARTED) -> Event:
 async def test_a_stream_gives_what_happens_from_the_moment_it_was_asked_for() -> None:
     """S0-039, C-39: the stream of ticks; of one job or of all."""
     tick = Everytick("memory://")
-    tick._events.tell(event("before"))
+    tick._listeners.tell(event("before"))
     every_one, one = tick.events(), tick.events("etl")
     for name in ("etl", "other", "etl"):
-        tick._events.tell(event(name))
+        tick._listeners.tell(event(name))
     assert [(await anext(every_one)).job for _ in range(3)] == ["etl", "other", "etl"]
     assert [(await anext(one)).job for _ in range(2)] == ["etl", "etl"]
     await one.aclose()
-    tick._events.tell(event("etl"))
+    tick._listeners.tell(event("etl"))
     with pytest.raises(StopAsyncIteration):
         await anext(one)
 
@@ -60,7 +60,7 @@ async def test_a_reader_that_waits_is_woken_from_another_thread() -> None:
     stream = tick.events()
     waiting = asyncio.ensure_future(anext(stream))
     await asyncio.sleep(0)
-    thread = threading.Thread(target=tick._events.tell, args=(event("etl"),))
+    thread = threading.Thread(target=tick._listeners.tell, args=(event("etl"),))
     thread.start()
     assert (await asyncio.wait_for(waiting, 60)).job == "etl"
     thread.join()
@@ -84,13 +84,13 @@ def test_a_stream_that_nobody_holds_is_forgotten_and_a_slow_reader_loses_the_old
     tick = Everytick("memory://")
     stream = tick.events()
     for number in range(MOST_KEPT + 5):
-        tick._events.tell(event(str(number)))
+        tick._listeners.tell(event(str(number)))
     assert len(stream._kept) == MOST_KEPT
     assert stream._kept[0].job == "5"
     del stream
     gc.collect()
-    tick._events.tell(event("etl"))
-    assert not tick._events.wanted
+    tick._listeners.tell(event("etl"))
+    assert not tick._listeners.wanted
 
 
 def test_a_function_may_listen_too() -> None:
@@ -102,7 +102,7 @@ def test_a_function_may_listen_too() -> None:
     def listen(event: Event) -> None:
         told.append(event.job)
 
-    tick._events.tell(event("etl"))
+    tick._listeners.tell(event("etl"))
     assert told == ["etl"]
     assert callable(listen)
 

@@ -9,10 +9,10 @@ from typing import Any
 from everytick.domain.job import Job
 from everytick.node.alarms import Alarms
 from everytick.node.clock import NodeClock
-from everytick.node.events import Events
 from everytick.node.health import Health
 from everytick.node.hooks import HookTable
 from everytick.node.inbox import Inbox
+from everytick.node.listeners import Listeners
 from everytick.node.logs import Logs
 from everytick.node.offset import Offset
 from everytick.node.reporter import Reporter
@@ -39,7 +39,7 @@ def tools(monotonic: Callable[[], float] = host_monotonic) -> Tools:
         NodeClock(monotonic),
         Offset(),
         Alarms(monotonic),
-        Events(),
+        Listeners(),
         health,
         reporter,
         Logs(None, "node-1"),

@@ -210,7 +210,7 @@ def test_what_is_canceled_before_it_began_never_seems_to_have_begun(live: Live) 
 
         job, other = await world.define("line", long), await world.define("other", long)
         node = world.node(slots=1)
-        node.events.listen(told.append)
+        node.listeners.listen(told.append)
         await node.start()
         first = await world.trigger(job, "first")
         await pause("1s")

@@ -103,7 +103,7 @@ def test_a_job_that_says_so_is_fired_through_an_outage_and_recorded_afterwards(
         waits = await world.define("waits", body("waits"), MINUTELY, overlap="allow")
         node = world.node()
         told: list[Event] = []
-        node.events.listen(told.append)
+        node.listeners.listen(told.append)
         await node.start()
         await pause("2m30s")
         line.is_away = True
@@ -135,7 +135,7 @@ def test_a_store_that_hangs_is_as_good_as_one_that_is_away(live: Live, caplog: p
         here = await world.define("here", body, MINUTELY, recovery="execute_all", **LOCAL)
         node = world.node()
         told: list[Event] = []
-        node.events.listen(told.append)
+        node.listeners.listen(told.append)
         await node.start()
         await pause("2m30s")
         line.fall_silent()
@@ -299,7 +299,7 @@ def test_an_answer_that_gets_lost_makes_neither_a_second_record_nor_a_second_run
         job = await world.define("once", slow, every("20s", start=NOON), recovery="execute_all", **LOCAL)
         node = world.node(heartbeat="1s", slots=1)
         told: list[Event] = []
-        node.events.listen(told.append)
+        node.listeners.listen(told.append)
         await node.start()
         await pause("30s")
         line.is_away = True
@@ -527,7 +527,7 @@ def test_two_nodes_that_both_fired_it_are_told_of_the_duplicate(live: Live) -> N
         nodes = [world.node(), world.node()]
         told: list[Event] = []
         for node in nodes:
-            node.events.listen(told.append)
+            node.listeners.listen(told.append)
             await node.start()
         await outage(line, "1m")
         await pause("20s")

@@ -282,7 +282,7 @@ def test_five_reapers_settle_an_orphan_once(live: Live) -> None:
         await pause("2s")
         reapers = [world.node() for _ in range(5)]
         for node in reapers:
-            node.events.listen(lambda event: told.append(event.kind) if event.kind == "lost" else None)
+            node.listeners.listen(lambda event: told.append(event.kind) if event.kind == "lost" else None)
             await node.start()
         await _silence(dying)
         await world.ended(asked, "40s")

@@ -23,7 +23,7 @@ def test_a_retry_is_told_also_where_its_wait_is_parked(live: Live) -> None:
         job = await world.define("tries", body, retry={"max": 2, "interval": "1m"})
         node = world.node()
         told: list[Event] = []
-        node.events.listen(told.append)
+        node.listeners.listen(told.append)
         await node.start()
         await world.ended(await world.trigger(job))
         await node.stop()
@@ -56,7 +56,7 @@ def test_what_an_outage_cost_is_one_event_and_one_line(
         await pause("200m")
         again = world.node()
         told: list[Event] = []
-        again.events.listen(told.append)
+        again.listeners.listen(told.append)
         caplog.clear()
         await again.start()
         await pause("1m")
