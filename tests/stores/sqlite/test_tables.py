@@ -3,13 +3,14 @@
 import json
 import re
 import sqlite3
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from everytick.domain.codes import ATTEMPT_CODE
 from everytick.domain.config import Level, overrides
-from everytick.domain.facts import Amend, Trigger, adjustment_of
+from everytick.domain.facts import Amend, Pause, Resume, Trigger, adjustment_of
 from everytick.domain.payload import payload
 from everytick.domain.statuses import AttemptStatus
 from everytick.stores.base import Commit, NodeScope
@@ -132,3 +133,21 @@ async def test_an_amended_occurrence_keeps_its_own_policies(opened: SqliteStore,
     await plan_once(opened)
     [made] = await occurrences(opened)
     assert made.overrides == set_
+
+
+async def test_a_job_that_was_resumed_is_not_paused_though_the_hosts_clock_in_sql_is_behind(
+    path: Path, sql: sqlite3.Connection
+) -> None:
+    """W2: SQL has the host's clock in whole milliseconds; the store's may be ahead of it, here by an hour."""
+    store = SqliteStore(path, clock=lambda: datetime.now(UTC) + timedelta(hours=1))
+    await store.open()
+    id_ = (await put(store, job("report", "0 0 1 1 *"))).job_id
+    await store.request(id_, Pause())
+    assert sql.execute("select paused from jobs").fetchone() == (1,)
+    await store.request(id_, Resume())
+    assert sql.execute("select paused, paused_since from jobs").fetchone() == (0, None)
+    sql.execute("update jobs set paused = 1")
+    assert sql.execute("select paused from jobs").fetchone() == (1,)
+    sql.execute("update jobs set paused = 0")
+    assert sql.execute("select paused from jobs").fetchone() == (0,)
+    await store.close()

@@ -308,7 +308,8 @@ select o.handle, o.id, j.id as job_id, o.version, o.scheduled_for, o.status, o.c
 
 -- ------------------------------------------------------------------------------------------------ for people
 --
--- The same names and columns as in PostgreSQL. Times are text in UTC; 1 is true and 0 is false.
+-- The same names and columns as in PostgreSQL. Times are text in UTC; 1 is true and 0 is false. SQL knows the host's time
+-- in whole milliseconds, and the store's may be ahead of it: so a pause is over also by what is said of it.
 
 create view jobs as
 select j.id, j.name, v.kind, v.schedule, v.enabled and j.removed_at is null as enabled,
@@ -333,7 +334,8 @@ select j.id, j.name, v.kind, v.schedule, v.enabled and j.removed_at is null as e
   from job j join job_state s on s.job_key = j.job_key
   join job_version v on v.job_key = s.job_key and v.version = s.version
   left join pause p on p.pause_key = (select min(h.pause_key) from pause h
-                                 where h.job_key = j.job_key and (h.until_at is null or h.until_at > «now»));
+                                 where h.job_key = j.job_key and h.resumed_by is null
+                                   and (h.until_at is null or h.until_at > «now»));
 
 create view occurrences as
 select 'occ_' || lower(substr(hex(o.id), 1, 8) || '-' || substr(hex(o.id), 9, 4) || '-' || substr(hex(o.id), 13, 4)
@@ -493,7 +495,7 @@ create trigger jobs_are_switched instead of update on jobs begin
      and ended_at is null and status = 0 and cause = 0;
   update pause set until_at = «now», resumed_by = 'sql'
    where pause_key = (select min(h.pause_key) from pause h join job_state s on s.job_key = h.job_key
-                 where s.id = old.id and (h.until_at is null or h.until_at > «now»))
+                 where s.id = old.id and h.resumed_by is null and (h.until_at is null or h.until_at > «now»))
      and old.paused and not new.paused;
   update job_state
      set revision = revision + 1, woken = woken + 1, wake_at = «now»,
