@@ -74,6 +74,7 @@ class Attempts:
         if attempt.context.halt is not None:
             return
         attempt.context.halt, attempt.reason = why, reason
+        attempt.context.grace_seconds = grace.total_seconds()
         if attempt.worker is not None:
             attempt.worker.cancel()
         if attempt.alarm is not None:

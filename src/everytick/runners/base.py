@@ -2,7 +2,8 @@
 
 A Body is made once for every task of a definition and run once for every attempt. The
 executor stops an attempt by canceling the coroutine that runs it, after `context.halt`
-has said why; what that takes for a thread or a process is the body's own business.
+has said why and `context.grace_seconds` how long the body may take to end. What that takes
+for a thread or a process is the body's own business.
 """
 
 from typing import Protocol
@@ -24,7 +25,7 @@ class Body(Protocol):
     async def run(self, context: Context) -> Outcome:
         """Carry out one attempt and say how it ended; whatever the task raises is an outcome.
 
-        Canceled, it ends what it began, within the node's grace period, and raises
+        Canceled, it ends what it began, within `context.grace_seconds`, and raises
         CancelledError, or returns the outcome if the task had ended on its own.
         """
         ...

@@ -83,6 +83,7 @@ class Context:
         "attempt",
         "definition",
         "fence",
+        "grace_seconds",
         "halt",
         "place",
         "thread",
@@ -90,6 +91,7 @@ class Context:
     )
 
     # Set by those who need them only: a context is made for every attempt.
+    grace_seconds: float
     thread: ThreadSide
     told: bool
 

@@ -71,7 +71,7 @@ class ProcessBody:
                 outcome = served.answered()
                 if outcome is not None:
                     return outcome
-                await served.stop(self._pool.grace)
+                await served.stop(getattr(context, "grace_seconds", self._pool.grace))
                 raise
             finally:
                 self._pool.give_back(served)

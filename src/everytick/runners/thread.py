@@ -74,7 +74,7 @@ class ThreadBody:
             return None
         try:
             if errand.context.halt in (Halt.CANCEL, Halt.SHUTDOWN):
-                await errand.ended_within(self._grace)
+                await errand.ended_within(getattr(errand.context, "grace_seconds", self._grace))
         finally:
             abandoned = self._pool.abandon(errand)
         if abandoned:

@@ -167,6 +167,17 @@ async def test_a_timeout_ends_a_command_with_everything_it_started(kit: Kit) -> 
         await gone_by_number(pid)
 
 
+async def test_a_stop_that_names_a_shorter_timeout_kills_the_command_after_that(kit: Kit) -> None:
+    """S0-109, S0-110: not after the grace period that the node was made with."""
+    services = Remembering()
+    context = attempt(services=services)
+    running = begun(kit.body("trap '' TERM; echo ready; sleep 1000", grace=timedelta(hours=1)), context)
+    await services.heard(b"ready\n")
+    context.grace_seconds = 0.0
+    async with asyncio.timeout(60):
+        assert await stopped(running, context, Halt.SHUTDOWN) is None
+
+
 async def gone_by_number(pid: int) -> None:
     try:
         handle = os.pidfd_open(pid)

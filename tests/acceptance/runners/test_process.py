@@ -151,6 +151,18 @@ async def test_a_timeout_kills_the_process_with_everything_it_started(guard: Gua
     pool.close()
 
 
+async def test_a_stop_that_names_a_shorter_timeout_kills_the_process_after_that(guard: Guard) -> None:
+    """S0-109, S0-110: not after the grace period that the node was made with."""
+    pool, services = ProcessPool(1, guard, timedelta(hours=1)), Remembering()
+    context = attempt(services=services)
+    running = begun(body(process_tasks.hangs, pool), context)
+    await services.heard(b"ready\n")
+    context.grace_seconds = 0.0
+    async with asyncio.timeout(60):
+        assert await stopped(running, context, Halt.SHUTDOWN) is None
+    pool.close()
+
+
 def alive(pid: int) -> bool:
     """Whether it runs: one that only waits to be collected does not."""
     try:

@@ -222,6 +222,31 @@ async def test_a_canceled_thread_that_goes_on_is_abandoned_after_the_grace_perio
     door.open.set()
 
 
+async def test_a_stop_may_give_a_thread_longer_than_the_grace_period(pool: ThreadPool) -> None:
+    """S0-109, S0-110: what the stop names takes the place of what the node was made with."""
+    door, context = Door(), attempt()
+    running = begun(body(door, pool, NONE), context)
+    await door.has_begun()
+    context.halt, context.grace_seconds = Halt.SHUTDOWN, LONG.total_seconds()
+    running.cancel()
+    await asyncio.sleep(0)
+    door.open.set()
+    assert await running == Succeeded(payload("late"))
+    assert pool.abandoned == 0
+
+
+async def test_a_stop_may_give_a_thread_less_than_the_grace_period(pool: ThreadPool) -> None:
+    """S0-109, S0-110."""
+    door, context = Door(), attempt()
+    running = begun(body(door, pool, timedelta(hours=1)), context)
+    await door.has_begun()
+    context.grace_seconds = 0.0
+    async with asyncio.timeout(60):
+        assert await stopped(running, context, Halt.SHUTDOWN) is None
+    assert pool.stuck == 1
+    door.open.set()
+
+
 async def test_too_many_stuck_threads_are_a_failure_that_says_what_to_do(
     pool: ThreadPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

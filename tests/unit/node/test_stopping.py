@@ -10,6 +10,7 @@ import pytest
 from everytick.domain.durations import duration
 from everytick.domain.facts import Cancel
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus
+from everytick.runners.context import Context
 from everytick.schedules.interval import every
 from tests.unit.node.conftest import Live
 from tests.unit.node.worlds import NOON, World, has_run_short_bodies, passing, pause
@@ -175,8 +176,6 @@ def test_stopping_again_and_again_loses_nothing(live: Live) -> None:
     async def story(world: World) -> None:
         seen: list[Any] = []
 
-        from everytick.runners.context import Context
-
         async def body(ctx: Context) -> None:
             seen.append(ctx.scheduled_for)
 
@@ -231,11 +230,13 @@ def test_a_stop_may_have_a_longer_timeout_than_the_grace_period(
 
     async def story(world: World) -> None:
         cleaned: list[bool] = []
+        told: list[float] = []
 
-        async def body() -> None:
+        async def body(ctx: Context) -> None:
             try:
                 await passing(3600)
             finally:
+                told.append(ctx.grace_seconds)
                 await passing(20)
                 cleaned.append(True)
 
@@ -247,6 +248,7 @@ def test_a_stop_may_have_a_longer_timeout_than_the_grace_period(
         before = world.loop.time()
         await node.stop(grace=None if timeout is None else duration(timeout))
         assert bool(cleaned) is has_cleaned_up
+        assert told == [60.0 if has_cleaned_up else 2.0], "threads and processes have as long"
         assert (world.loop.time() - before >= 20) is has_cleaned_up
         assert world.loop.time() - before < 30
         whole = await world.store.whole(asked)
