@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from everytick.domain.config import Level, overrides
-from everytick.domain.facts import Amend, Pause, Resume, Trigger
+from everytick.domain.facts import Amend, Pause, Resume, Skip, Trigger
 from everytick.domain.ids import job_id
 from everytick.domain.snapshots import Edition, Missed
 from everytick.errors import DuplicateDefinition, TooManyEditions, VersionConflict
@@ -102,6 +102,33 @@ async def test_editing_never_fires_a_job(store: AnyStore, clock: ManualClock) ->
     [made] = await occurrences(store)
     assert made.scheduled_for == clock.time
     assert made.version == 2
+
+
+async def test_every_change_of_a_definition_is_a_version_and_nothing_else_is(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """S0-115: an edit, disabling, enabling, a new name and a return each count one; a removal edits nothing."""
+    id_ = (await put(store, job())).job_id
+
+    async def version() -> int:
+        return (await store.get([id_]))[id_].job.version
+
+    for number, edited in enumerate((job(priority=1), job(priority=1, enabled=False), job(priority=1)), 2):
+        await put(store, edited)
+        await plan_once(store)
+        assert await version() == number
+    await rename(store, id_, "renamed")
+    assert await version() == 5
+    await remove(store, id_, retire_after=timedelta(minutes=10))
+    assert await version() == 5
+    await put(store, job("renamed", priority=1))
+    await plan_once(store)
+    assert await version() == 6
+    for fact in (Pause(), Resume(), Trigger("k"), Skip(clock.time + timedelta(hours=1))):
+        await store.request(id_, fact)
+        await plan_once(store)
+    await run_one(store)
+    assert await version() == 6
 
 
 async def test_an_edit_of_an_older_version_is_refused_and_changes_nothing(store: AnyStore) -> None:

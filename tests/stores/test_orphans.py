@@ -133,6 +133,19 @@ async def test_overdue_is_what_is_held_past_its_deadline_by_the_version_it_was_c
     assert await _overdue(store) == {"node-1": ()}
 
 
+async def test_each_job_has_its_own_limit_in_the_eyes_of_a_reaper(store: AnyStore, clock: ManualClock) -> None:
+    """S0-074: an hour is too long for one job, short for another, and nothing to one without a timeout."""
+    for name, limit in (("short", "1m"), ("long", "2h"), ("none", None)):
+        await put(store, job(name, execution_timeout=limit))
+    clock.move(hours=1)
+    await plan_once(store)
+    keys = {claim.job.name: claim.key for claim in await store.claim(NodeScope("node-1"), 10)}
+    clock.move(hours=1)
+    assert await _overdue(store) == {"node-1": (keys["short"],)}
+    clock.move(hours=1)
+    assert set((await _overdue(store))["node-1"]) == {keys["short"], keys["long"]}
+
+
 async def test_a_claim_after_a_wait_does_not_move_the_deadline(store: AnyStore, clock: ManualClock) -> None:
     """S0-067: the deadline counts from the first start, however long the occurrence was parked."""
     claim = await _held(store, clock, execution_timeout="1m", retry={"max": 1, "interval": "30s"})
