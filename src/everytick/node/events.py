@@ -100,12 +100,15 @@ def _what_follows(rules: Rules, step: Step, row: Row) -> dict[str, Any]:
 
 
 def _tracebacks(ended: OccurrenceEnd) -> str:
-    """Return the whole errors of the tasks that failed, each below the name of its task if there are several."""
+    """Return the whole errors of the tasks that failed, each below the name of its task if there are several.
+
+    An error of one line stands in the text of the end already.
+    """
     pairs = zip(ended.header.rules.tasks, ended.life.runs, strict=True)
     failed = [(task.name, run.error) for task, run in pairs if run.status in _FAILED_RUNS and run.error]
     if len(failed) == 1:
         [(_, error)] = failed
-        return error
+        return error if "\n" in error else ""
     return "\n".join(f"task {name}: {error}" for name, error in failed)
 
 

@@ -63,7 +63,9 @@ def test_a_failure_is_a_warning_while_it_is_tried_again_and_one_error_in_the_end
     assert "Traceback" in caplog.text
 
 
-def test_a_task_that_gives_up_is_one_error_without_a_warning(live: Live, said: Callable[[], Said]) -> None:
+def test_a_task_that_gives_up_is_one_error_without_a_warning(
+    live: Live, said: Callable[[], Said], caplog: pytest.LogCaptureFixture
+) -> None:
     async def story(world: World) -> None:
         async def body() -> None:
             raise GiveUp("no such customer")
@@ -80,6 +82,7 @@ def test_a_task_that_gives_up_is_one_error_without_a_warning(live: Live, said: C
         "ERROR",
         "mail 2024-01-01T12:00:00Z failed: no such customer; it is not tried again",
     )
+    assert caplog.text.count("no such customer") == 1, "an error of one line has no traceback below it"
 
 
 def test_a_task_that_fails_while_others_go_on_is_a_warning_and_the_occurrence_one_error(
