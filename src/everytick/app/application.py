@@ -41,7 +41,7 @@ class Everytick(StoredJobs, Questions, Running):
     """An application: its jobs, its store, and the node that runs them here.
 
     `store` is an address; without one it is `everytick.db` beside the script. `timezone` is
-    that of jobs and schedules which name none; `"local"` is the machine's, looked up once and
+    that of jobs and schedules which name none: UTC unless given; `"local"` is the machine's, looked up once and
     kept by name; `timezone_data="package"` takes the zone tables of the tzdata package instead
     of the machine's, in this whole process. `name` says whose jobs these are in the store; it is the module that made
     the application unless given. `formerly` is a name it had before, whose jobs it takes over.

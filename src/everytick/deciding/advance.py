@@ -483,8 +483,9 @@ def _verdict(draft: Draft, statuses: list[RunStatus]) -> tuple[OccurrenceStatus,
 
 def _failure(draft: Draft, culprit: str) -> str:
     """Return the error of the task that failed the occurrence, and whether its failure stopped other tasks."""
-    run = draft.runs[draft.rules.places[culprit]]
-    error = summary(run.error, run.attempts)
+    place = draft.rules.places[culprit]
+    run = draft.runs[place]
+    error = summary(run.error, run.attempts, draft.rules.tasks[place].timeout)
     if any(peer.because_of == culprit for peer in draft.runs):
         return f"{FAIL_FAST.format(name=culprit)}: {error}"
     return error if len(draft.runs) == 1 else f"task {culprit} failed: {error}"
@@ -493,10 +494,10 @@ def _failure(draft: Draft, culprit: str) -> str:
 def _failures(draft: Draft) -> str:
     """Return how many tasks failed, and the error of the first."""
     pairs = zip(draft.rules.tasks, draft.runs, strict=True)
-    failed = [(task.name, run) for task, run in pairs if run.status is _FAILED or run.status is _TIMEOUT]
-    name, first = failed[0]
-    error = summary(first.error, first.attempts)
+    failed = [(task, run) for task, run in pairs if run.status is _FAILED or run.status is _TIMEOUT]
+    task, first = failed[0]
+    error = summary(first.error, first.attempts, task.timeout)
     if len(draft.runs) == 1:
         return error
     which = "" if len(failed) == 1 else "the first was "
-    return f"{len(failed)} of {len(draft.runs)} tasks failed: {which}{name}: {error}"
+    return f"{len(failed)} of {len(draft.runs)} tasks failed: {which}{task.name}: {error}"

@@ -1,7 +1,14 @@
 """The headline of an error: the one line of a traceback that says what happened."""
 
+from dataclasses import fields
+from datetime import timedelta
 from itertools import dropwhile
 
+from everytick.domain.config import Settings
+from everytick.domain.durations import format_duration
+from everytick.domain.texts import TASK_TIMEOUT
+
+_DEFAULT_TASK_TIMEOUT = next(each.default for each in fields(Settings) if each.name == "task_timeout")
 _TRACEBACK = "Traceback (most recent call last):"
 _LONGEST = 300
 """Characters of a headline. A log line or a table cell is for a glance; the whole text stands with the attempt."""
@@ -26,7 +33,22 @@ def _is_frame(line: str) -> bool:
     return not line.strip() or line.startswith((" ", "… "))
 
 
-def summary(error: str | None, attempts: int) -> str:
-    """Return the headline, and how many attempts there were if more than one: `ValueError: boom (4 attempts)`."""
-    line = headline(error or "") or "it gave no reason"
+def with_limit(error: str, limit: timedelta | None) -> str:
+    """Return the error; that of a task that took too long also says how long it had, and whether that is the default.
+
+    The attempt itself keeps the words of S0-066.
+    """
+    if error != TASK_TIMEOUT or limit is None:
+        return error
+    if limit == _DEFAULT_TASK_TIMEOUT:
+        return f"{TASK_TIMEOUT} after {format_duration(limit)}, the default: task_timeout= sets another"
+    return f"{TASK_TIMEOUT} after {format_duration(limit)}, its task_timeout"
+
+
+def summary(error: str | None, attempts: int, limit: timedelta | None = None) -> str:
+    """Return the headline, and how many attempts there were if more than one: `ValueError: boom (4 attempts)`.
+
+    `limit` is the task_timeout that the task had.
+    """
+    line = with_limit(headline(error or ""), limit) or "it gave no reason"
     return f"{line} ({attempts} attempts)" if attempts > 1 else line

@@ -10,6 +10,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
+from everytick.domain.headlines import with_limit
 from everytick.domain.statuses import RunStatus
 from everytick.domain.steps import OccurrenceEnd, Row, Rules, Step
 from everytick.domain.values import value
@@ -73,7 +74,9 @@ def events_of(claim: Claim, step: Step, at: datetime) -> Iterator[Event]:
     for row in step.rows:
         if row.attempt is not None and row.ended_at is not None:
             ended = partial(about, Happening.ATTEMPT_ENDED, task=row.task, attempt=row.number)
-            yield ended(status=row.attempt, text=row.error or "", **_what_follows(seen.rules, step, row))
+            limit = seen.rules.tasks[seen.rules.places[row.task]].timeout
+            text = with_limit(row.error, limit) if row.error is not None else ""
+            yield ended(status=row.attempt, text=text, **_what_follows(seen.rules, step, row))
     for wait in step.waits:
         yield about(Happening.RETRY_PLANNED, task=wait.task, attempt=wait.number, text=f"at {wait.until}")
     if step.resume_at is not None:

@@ -1,6 +1,7 @@
 """Which line of an error is its headline."""
 
 import traceback
+from datetime import timedelta
 
 import pytest
 
@@ -74,3 +75,17 @@ def test_more_than_one_attempt_is_counted() -> None:
     assert summary("ValueError: boom", 1) == "ValueError: boom"
     assert summary("ValueError: boom", 4) == "ValueError: boom (4 attempts)"
     assert summary(None, 2) == "it gave no reason (2 attempts)"
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [
+        (timedelta(minutes=5), "task execution timeout after 5m, the default: task_timeout= sets another"),
+        (timedelta(seconds=10), "task execution timeout after 10s, its task_timeout"),
+        (None, "task execution timeout"),
+    ],
+)
+def test_a_timeout_says_how_long_the_task_had_and_where_that_comes_from(limit: timedelta | None, told: str) -> None:
+    """A6: five minutes bite people who have not set them."""
+    assert summary("task execution timeout", 1, limit) == told
+    assert summary("ValueError: boom", 2, limit) == "ValueError: boom (2 attempts)"

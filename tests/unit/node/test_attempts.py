@@ -36,6 +36,7 @@ def test_an_attempt_that_takes_too_long_is_ended_and_tried_again(live: Live) -> 
         asked = await world.trigger(job)
         ended = await world.ended(asked)
         assert ended.status is OccurrenceStatus.FAILED
+        assert ended.error == "task execution timeout after 10s, its task_timeout (2 attempts)"
         whole = await world.store.whole(asked)
         assert [run.status for run in whole.runs] == [RunStatus.TIMEOUT]
         assert [attempt.status for _, attempt in whole.attempts] == [AttemptStatus.TIMEOUT] * 2
