@@ -1,7 +1,7 @@
 """Attempts: coroutines that carry out one attempt after another.
 
 A task per attempt would cost more than most bodies; so would a timeout per attempt. A
-worker is kept as long as its attempts leave it as they found it.
+worker is kept as long as no attempt cancels it or sets a context variable.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from everytick.runners.outcomes import failed
 _log = logging.getLogger("everytick.executor")
 
 _IN_A_ROW = 64
-"""So many attempts a worker carries out before it lets the loop turn, if none of them waited."""
+"""How many attempts a worker carries out before it lets the loop turn, if none of them waited: some milliseconds."""
 
 _IDLE_KEPT = 64
 _LAST_MOMENT = 0.5

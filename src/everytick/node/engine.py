@@ -128,16 +128,6 @@ class Engine:
         return self._attempts.stuck
 
     @property
-    def waiting(self) -> int:
-        """How many were claimed and wait for a slot."""
-        return self.slots.waiting
-
-    @property
-    def unwritten(self) -> int:
-        """How many have something that is not written yet."""
-        return self.writer.waiting
-
-    @property
     def named(self) -> set[ClaimKey]:
         """The keys that the beat names."""
         return self._owned.named()
@@ -184,16 +174,8 @@ class Engine:
 
     def _ordered(self, ordered: OrdersCame) -> None:
         """Do what the store said to a beat: cancel, let go, take what was not known to be held."""
-        orders = ordered.orders
-        for key, reason in orders.cancel:
-            self._lives.cancel(key, reason)
-        for key in orders.gone:
-            self._lives.gone(key)
-        parked = {key.handle for key in orders.parks if self._owned.find(key) is not None}
-        for occurrence in self._owned:
-            occurrence.parks = occurrence.claim.handle in parked
-            self._lives.park(occurrence)
-        self.claimer.adopt(orders.adopt)
+        self._lives.obey(ordered.orders)
+        self.claimer.adopt(ordered.orders.adopt)
         self._intake.fill(self._tools.clock.now())
 
     def _stop_asked(self, asked: StopAsked) -> None:

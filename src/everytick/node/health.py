@@ -9,9 +9,8 @@ from everytick.node.inbox import BeatWanted, Inbox, StoreAnswers, StoreAway, Sto
 
 _log = logging.getLogger("everytick.node")
 
-
-_MOMENT = 15.0
-"""A store that fails again within so many seconds was not well."""
+_STEADY_SECONDS = 15.0
+"""A store that fails again within this time was not well."""
 
 
 class Health:
@@ -40,7 +39,7 @@ class Health:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the store answered when it was last asked, and has been asked and told of late."""
+        """Whether the store answered the last question, and neither the last question nor the last beat is long ago."""
         unheard = max(self._monotonic() - self._heard_at, self.silent_for)
         return self.gone is None and self._failing_since is None and unheard < self._bound
 
@@ -107,14 +106,14 @@ class Health:
         is_first, was_broken = self._failing_since is None, self._is_broken
         self._failed_at, self._is_broken = now, was_broken or isinstance(error, StoreBroken)
         if is_first:
-            self._must_last = _MOMENT if self._is_broken or now - self._well_at < _MOMENT else 0.0
+            self._must_last = _STEADY_SECONDS if self._is_broken or now - self._well_at < _STEADY_SECONDS else 0.0
             self._failing_since = now
         elif self._is_broken == was_broken:
             return
         self.reason = reason
         if self._is_broken:
             # Some of its tables may be well: it counts as well once nothing has failed for a while.
-            self._must_last = _MOMENT
+            self._must_last = _STEADY_SECONDS
             text = "nothing that needs the store fires until it is mended, which is looked for every %.0f seconds: %s"
             _log.error(text, BROKEN_EVERY, reason)
         else:

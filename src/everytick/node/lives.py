@@ -44,7 +44,7 @@ from everytick.node.slots import Slots
 from everytick.node.tools import Tools
 from everytick.node.writer import Writer
 from everytick.runners.context import Halt
-from everytick.stores.base import ClaimKey, Commit
+from everytick.stores.base import ClaimKey, Commit, Orders
 
 _log = logging.getLogger("everytick.executor")
 
@@ -106,7 +106,7 @@ class Lives:
             for start in step.starts:
                 self._start(occurrence, start)
         if step.waits:
-            self.park(occurrence)
+            self._park(occurrence)
 
     def _heed(self, occurrence: OwnedOccurrence, step: Step, now: datetime) -> None:
         """Do what needs no commit: tell open attempts to stop, set alarms, free the slot."""
@@ -277,7 +277,18 @@ class Lives:
 
     # ------------------------------------------------------------------------------- what the store or the node orders
 
-    def gone(self, key: ClaimKey) -> None:
+    def obey(self, orders: Orders) -> None:
+        """Do what the store said to a beat about occurrences that this node holds, or held."""
+        for key, reason in orders.cancel:
+            self._cancel(key, reason)
+        for key in orders.gone:
+            self._lose_by_order(key)
+        parked = {key.handle for key in orders.parks if self._owned.find(key) is not None}
+        for occurrence in self._owned:
+            occurrence.parks = occurrence.claim.handle in parked
+            self._park(occurrence)
+
+    def _lose_by_order(self, key: ClaimKey) -> None:
         """Let go of an occurrence that the store no longer counts as this node's."""
         self._owned.forget(key)
         occurrence = self._owned.find(key)
@@ -285,7 +296,7 @@ class Lives:
         if occurrence is not None and not occurrence.steps and occurrence.deferred is None:
             self.lose(occurrence)
 
-    def cancel(self, key: ClaimKey, reason: str) -> None:
+    def _cancel(self, key: ClaimKey, reason: str) -> None:
         """Tell an occurrence to stop, because a person or its job's plan asked for that."""
         occurrence = self._owned.find(key)
         if occurrence is None:
@@ -296,7 +307,7 @@ class Lives:
             self._halt_all(occurrence, Halt.CANCEL, reason)
         self.feed(occurrence, CancelRequested(reason))
 
-    def park(self, occurrence: OwnedOccurrence) -> None:
+    def _park(self, occurrence: OwnedOccurrence) -> None:
         """Give up a wait for a retry that no node may keep: its job is out of service."""
         if occurrence.keeps_a_wait_in_vain:
             self.feed(occurrence, Stopping(drain=True))

@@ -12,7 +12,8 @@ from everytick.node.planner import BATCH
 
 _log = logging.getLogger("everytick.node")
 
-_WELL_AFTER = 10.0
+_WELL_SECONDS = 10.0
+"""A loop that has run for this long was well: its next failure is a first one."""
 
 
 class Loops:
@@ -28,7 +29,7 @@ class Loops:
         self._tasks[name] = loop.create_task(self._go_on(name, work), name=f"everytick-{name}")
 
     def begin_every(self, seconds: float, name: str, round_: Callable[[], Awaitable[int]]) -> None:
-        """Do a round again and again, so many seconds apart; at once where one was full."""
+        """Do a round every so many seconds; at once after one that was full."""
 
         async def forever() -> None:
             while True:
@@ -54,7 +55,7 @@ class Loops:
         await self.end(*(name for name in self._tasks if name not in names))
 
     async def _go_on(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Neither a silent store nor a mistake of ours ends a loop."""
+        """Begin the work again after every error: neither a silent store nor a mistake of ours ends a loop."""
         backoff = Backoff()
         while True:
             began = self._clock.monotonic()
@@ -66,8 +67,8 @@ class Loops:
                 self._health.failed(error)
                 met = error
             except Exception as error:  # noqa: BLE001, the loop's edge
-                _log.exception("the %s loop failed and goes on", name)
+                _log.exception("the %s loop failed; it begins again in a moment", name)
                 met = error
-            if self._clock.monotonic() - began > _WELL_AFTER:
+            if self._clock.monotonic() - began > _WELL_SECONDS:
                 backoff.succeeded()
             await asyncio.sleep(backoff.failed(met))

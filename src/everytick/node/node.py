@@ -48,11 +48,16 @@ from everytick.stores.addresses import AnyStore
 
 _log = logging.getLogger("everytick.node")
 
-_JANITOR_EVERY = 60.0
-_FACTS_EVERY = 60.0
-_REFUSED_EVERY = 5.0
+_JANITOR_SECONDS = 60.0
+_FACTS_SECONDS = 60.0
+_REFUSED_SECONDS = 5.0
+"""How soon people see that no node can run a job."""
+
 _OUTAGE_SECONDS = 1.0
-_LOOK_AGAIN_AT_UNKNOWN = 60.0
+"""How often the node looks whether the store is away for too long; `poll` says how long that is."""
+
+_UNKNOWN_SECONDS = 60.0
+"""How often the node tries again to run jobs that it could not: what they call may have been installed."""
 
 
 def node_name() -> str:
@@ -155,10 +160,10 @@ class Node:
         self.engine.begin(loops)
         loops.begin("reports", self.reporter.run)
         loops.begin_every(self._settings.reaper_interval.total_seconds(), "reaper", self._reap)
-        loops.begin_every(_JANITOR_EVERY, "janitor", self.janitor.round)
-        loops.begin_every(_FACTS_EVERY, "facts", self.register)
-        loops.begin_every(_REFUSED_EVERY, "refused", self._tell_refused)
-        loops.begin_every(_LOOK_AGAIN_AT_UNKNOWN, "unknown", self._learn_again)
+        loops.begin_every(_JANITOR_SECONDS, "janitor", self.janitor.round)
+        loops.begin_every(_FACTS_SECONDS, "facts", self.register)
+        loops.begin_every(_REFUSED_SECONDS, "refused", self._tell_refused)
+        loops.begin_every(_UNKNOWN_SECONDS, "unknown", self._learn_again)
         if self._falls_back:
             loops.begin_every(_OUTAGE_SECONDS, "outage", self._outage.look)
 

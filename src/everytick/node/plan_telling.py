@@ -57,9 +57,9 @@ _LOST_RUNS = {
 
 def _first_of(snapshot: JobSnapshot, span: Span) -> datetime | None:
     """The first instant of a span; None where its definition is not at hand."""
-    named = [each.job for each in snapshot.editions if each.job.version == span.version]
-    found = named[0].bound(None).next_after(span.after) if named else None
-    return found if found is not None and found <= span.through else None
+    jobs = [edition.job for edition in snapshot.editions if edition.job.version == span.version]
+    first = jobs[0].bound(None).next_after(span.after) if jobs else None
+    return first if first is not None and first <= span.through else None
 
 
 def _log_span(name: str, span: Span, first: datetime | None, next_run: datetime | None) -> None:

@@ -86,8 +86,8 @@ class Planner:
                 raise
             self._health.answered()
             if planned.jobs >= _MANY:
-                is_in_vain = planned.useful * 10 < planned.jobs
-                await asyncio.sleep(_rest_seconds(self._clock.monotonic() - began, is_in_vain))
+                is_useful = planned.useful * 10 >= planned.jobs
+                await asyncio.sleep(_rest_seconds(self._clock.monotonic() - began, is_useful))
 
     async def round(self) -> RoundResult:
         """Plan everything that is due now, batch by batch.
@@ -163,7 +163,7 @@ class Planner:
         """Return the job's plan; one that cannot be made is put off, so that it disturbs no other job."""
         try:
             return plan(snapshot, now, self._limit)
-        except Exception:  # noqa: BLE001, a schedule may be anybody's code
+        except Exception:  # noqa: BLE001, a schedule may be a user's code
             name = snapshot.editions[-1].job.name
             about = {"component": "scheduler", "job": name}
             _log.exception("%s: %s: %s", CLAIM_FAILED, name, NO_NEXT_RUN, extra=about)
@@ -180,9 +180,9 @@ def _result(planned: Planned) -> RoundResult:
     return RoundResult(len(planned.batch.snapshots) - away, useful)
 
 
-async def _side_by_side(*rounds: Coroutine[Any, Any, RoundResult]) -> list[RoundResult]:
+async def _side_by_side(*lanes: Coroutine[Any, Any, RoundResult]) -> list[RoundResult]:
     """Return what all of them return; if one fails, the others are ended first."""
-    tasks = [asyncio.ensure_future(each) for each in rounds]
+    tasks = [asyncio.ensure_future(lane) for lane in lanes]
     try:
         return await asyncio.gather(*tasks)
     finally:
@@ -191,6 +191,6 @@ async def _side_by_side(*rounds: Coroutine[Any, Any, RoundResult]) -> list[Round
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _rest_seconds(took: float, is_in_vain: bool) -> float:
-    """Return how long to plan nothing after a long round, so that running has its share; in vain means longer."""
-    return min(20.0 * took, 1.0) if is_in_vain else min(4.0 * took, 0.25)
+def _rest_seconds(took: float, is_useful: bool) -> float:
+    """Return how long to plan nothing after a long round, so that running has its share."""
+    return min(4.0 * took, 0.25) if is_useful else min(20.0 * took, 1.0)

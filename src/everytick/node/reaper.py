@@ -46,8 +46,8 @@ class Reaper:
         does not, for its loop is held up by a task, must not keep the occurrence for ever.
         """
         nodes, clock = await self._store.nodes(), self._clock
-        found = self._silence.look(nodes, clock.now(), clock.monotonic(), clock.stepped)
-        return await self._take(found.silent, found.overdue)
+        dead = self._silence.look(nodes, clock.now(), clock.monotonic(), clock.stepped)
+        return await self._take(dead.silent, dead.overdue)
 
     def lives(self, node: NodeRecord) -> bool:
         """Say whether the node beats, as this reaper has seen it; one that it has not looked at yet lives."""
@@ -141,5 +141,5 @@ def _no_earlier(claim: Claim, now: datetime) -> datetime:
 
 
 def _asked_to_stop(claim: Claim, reason: str) -> Claim:
-    """The claim as if somebody had asked for its end before its owner was lost."""
+    """Return the claim as if its end had been asked for before its owner was lost."""
     return replace(claim, life=replace(claim.life, cancel=reason))

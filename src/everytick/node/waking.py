@@ -5,7 +5,7 @@ import logging
 from datetime import datetime, timedelta
 
 from everytick.domain.texts import JOB_AHEAD
-from everytick.node.foresight import LEAD, Calm, Foresight
+from everytick.node.foresight import LEAD_SECONDS, Calm, Foresight
 from everytick.node.in_time import in_time
 from everytick.node.inbox import BeatWanted, Inbox, LookWanted
 from everytick.node.scope import Scope
@@ -14,9 +14,14 @@ from everytick.stores.addresses import AnyStore
 
 _log = logging.getLogger("everytick.node")
 
-_FAR = 3600.0
+_LONGEST_SECONDS = 3600.0
+"""The store hears that something is expected within this time, also where nothing is."""
+
 _STEP = timedelta(seconds=1)
+"""Less than this is no step back of the store's clock: two answers may overtake each other."""
+
 _NAMED = 20
+"""How many jobs are named in the log; `everytick doctor` names all of them."""
 
 
 class Waking:
@@ -47,7 +52,7 @@ class Waking:
                 continue
             moments = [moment for moment in (ahead.wake_at, ahead.ready_at) if moment is not None]
             # Counted from the answer: a store's clock may be set back, and this node's clock is then ahead for a while.
-            until = min([_FAR, *((moment - ahead.now).total_seconds() for moment in moments)])
+            until = min([_LONGEST_SECONDS, *((moment - ahead.now).total_seconds() for moment in moments)])
             if ahead.alone and ahead.wake_at is not None:
                 until = await self._foresee(ahead.wake_at, until)
             is_rung = await self._rung(until)
@@ -67,10 +72,10 @@ class Waking:
 
     async def _foresee(self, at: datetime, until: float) -> float:
         """Decide in an idle moment what the next instant brings, where no other node can; return how long to sleep."""
-        if until > LEAD:
-            return until - LEAD
+        if until > LEAD_SECONDS:
+            return until - LEAD_SECONDS
         if not self._calm.is_calm():
-            return min(until, LEAD / 4)
+            return min(until, LEAD_SECONDS / 4)
         began = self._clock.monotonic()
         await self._foresight.look(at, self._calm.is_calm)
         return max(0.0, until - (self._clock.monotonic() - began))

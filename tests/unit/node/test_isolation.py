@@ -220,7 +220,7 @@ def test_what_is_canceled_before_it_began_never_seems_to_have_begun(live: Live) 
         ahead = await world.store.claim(NodeScope(node.name), 1)
         assert [each.occurrence.id for each in ahead] == [second]
         node.engine.inbox.put(Arrived(ahead))
-        assert node.engine.waiting == 1
+        assert node.engine.slots.waiting == 1
         await world.store.request(second, Cancel("a mistake"))
         ended = await world.ended(second)
         assert (ended.status, ended.error) == (OccurrenceStatus.CANCELED, "a mistake")
@@ -260,7 +260,7 @@ def test_a_node_that_was_not_heard_of_for_too_long_begins_nothing_it_had_claimed
         await world.trigger(other)
         await pause("2s")
         node.engine.inbox.put(Arrived(await world.store.claim(NodeScope(node.name), 1)))
-        assert node.engine.waiting == 1
+        assert node.engine.slots.waiting == 1
         world.store.is_deaf = True
         await pause("90s")
         assert len(begun) == 1

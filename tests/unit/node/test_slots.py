@@ -139,10 +139,10 @@ def test_what_finds_no_slot_is_given_back_as_the_claim_found_it(live: Live) -> N
         jobs = [await world.define(f"long-{number}", long) for number in range(3)]
         asked = [await world.trigger(job) for job in jobs]
         await pause("100ms")
-        assert node.engine.waiting == 2
+        assert node.engine.slots.waiting == 2
 
         await pause("1s")
-        assert node.engine.waiting == 0
+        assert node.engine.slots.waiting == 0
         found = [(await world.store.whole(id_)).occurrence for id_ in asked]
         assert [each.status for each in found].count(OccurrenceStatus.RUNNING) == 1
         given_back = [each for each in found if each.status is OccurrenceStatus.PENDING]

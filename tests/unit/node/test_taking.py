@@ -102,7 +102,7 @@ def test_a_node_that_claims_anew_what_it_still_runs_lets_that_end_first(live: Li
         is_left_behind = takes > 30
         assert ends == (["canceled", "done"] if is_left_behind else ["cleaned up", "canceled", "done"])
         assert most == (2 if is_left_behind else 1)
-        assert (owner.engine.slots.busy, owner.engine.waiting) == (0, 0)
+        assert (owner.engine.slots.busy, owner.engine.slots.waiting) == (0, 0)
         whole = await world.store.whole(asked)
         assert [str(attempt.status) for _, attempt in whole.attempts] == ["lost", "success"]
         await owner.stop()

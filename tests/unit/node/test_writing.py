@@ -89,7 +89,7 @@ def test_a_step_whose_home_is_away_is_tried_again_and_no_other_step_waits_for_it
             await world.ended(await world.trigger(here, f"{number}"), within="1s")
             assert [name for name, at in begun if at >= since] == ["here a", "here b"]
             await passing(1)
-        assert node.engine.unwritten == 1
+        assert node.engine.writer.waiting == 1
         await passing(60)
         assert await world.status(kept) is OccurrenceStatus.COMPLETED
         assert [name for name, _ in begun if name.startswith("away")] == ["away a", "away b"]

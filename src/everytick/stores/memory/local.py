@@ -1,9 +1,9 @@
 """The store that a node falls back to: jobs as another store had them, and what was fired of them since.
 
-It is the store in memory, so that instants are decided and run exactly as ever. When the
-other store, its home, is back, everything is handed over to it: what has ended as it ended,
-what nobody has begun to whoever claims it, and what runs to the node that runs it. From
-then on that node writes about it there, under its fence, as about anything it owns.
+It is a store in memory, so instants are decided and run here as in any store. When the other
+store, its home, is back, every occurrence is handed over to it: an ended one as it ended, a pending
+one for any node to claim, a running one to the node that runs it. From then on that node writes
+about it at home, under its fence, as about anything it owns.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -102,8 +102,8 @@ class LocalStore(MemoryStore):
     def adopt(self, snapshot: JobSnapshot, heard_at: datetime) -> None:
         """Go on with a job from where it was last seen to stand.
 
-        What was due before the store was last heard of has been planned there since. What
-        somebody asked for waits for the store it was asked of.
+        An instant that was due before the store was last heard of has been planned there since. A
+        request waits for the store that has it.
         """
         newest = snapshot.editions[-1].job
         row = self._tables.jobs.get(snapshot.job_id)
@@ -214,7 +214,7 @@ class LocalStore(MemoryStore):
         return Part(job.id, fired, rows)
 
     def _drop(self, row: OccurrenceRow) -> None:
-        """Forget the occurrence, whoever owns it: the next beat says so."""
+        """Forget the occurrence: the next beat tells its owner."""
         self._tables.change(row, owner=None)
         self._tables.remove(row)
         self._keys.pop(row.handle, None)
@@ -275,7 +275,7 @@ class LocalStore(MemoryStore):
         return await super().beat(node, keys, facts)
 
     async def note(self, notes: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
-        """Show people what is running, where they look for it; while the home is away nobody looks."""
+        """Show people what is running, where they look for it: at home, unless that is away."""
         answers = await super().note(notes)
         theirs = [(self.at_home(claim), note) for claim, note in notes if claim.handle in self._keys]
         if theirs:
