@@ -1,7 +1,9 @@
 """record: what was fired while the store was away, written down afterwards, and never over what is there."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -11,8 +13,9 @@ from everytick.domain.ids import occurrence_id
 from everytick.domain.outcome import Succeeded
 from everytick.domain.payload import payload
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
-from everytick.errors import NotFound
-from everytick.stores.base import Commit, NodeScope
+from everytick.domain.steps import Step
+from everytick.errors import NotFound, StoreGone, StoreUnavailable
+from everytick.stores.base import Claim, Commit, CommitAnswer, CommitAway, CommitFailed, NodeScope
 from everytick.stores.memory.local import LocalStore
 from tests.stores.acting import (
     FAILED,
@@ -154,6 +157,54 @@ async def test_a_run_that_goes_on_is_its_nodes_as_if_it_had_claimed_it(store: An
     step = ended(claim, began(claim, clock.time), clock.time)
     assert await local.commit_steps([(claim, step)]) == [Commit.STALE]
     assert (await store.beat("node-1", [key])).gone == (key,)
+
+
+class Home:
+    """The store to which a local store hands over, with a way that can fail."""
+
+    def __init__(self, store: AnyStore) -> None:
+        self._store = store
+        self.error: StoreUnavailable | None = None
+
+    async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
+        if self.error is not None:
+            raise self.error
+        return await self._store.commit_steps(steps)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+async def test_steps_of_what_was_handed_over_wait_for_its_home_and_no_others_do(
+    store: AnyStore, clock: ManualClock
+) -> None:
+    """C-28: the local store answers for each step: written, to be tried again, or refused for good."""
+    ids = [(await put(store, job(name, overlap="allow"))).job_id for name in ("there", "here")]
+    await plan_once(store)
+    home = Home(store)
+    local = LocalStore(clock, home)
+    for snapshot in (await store.look(ids)).values():
+        local.adopt(snapshot, clock.time)
+    clock.move(hours=1)
+    await plan_once(local)
+    claims = {claim.job.id: claim for claim in await local.claim(NodeScope("node-1"), 2)}
+    part = local.hand_over("node-1")
+    assert part is not None
+    there, here = claims[part.job_id], claims[next(id_ for id_ in ids if id_ != part.job_id)]
+    steps = [(claim, ended(claim, began(claim, clock.time), clock.time)) for claim in (there, here)]
+
+    in_doubt, written = await local.commit_steps(steps)
+    assert (type(in_doubt), written) == (CommitAway, Commit.COMMITTED)
+    local.settle(await store.record(part.job_id, part.fired))
+    home.error = StoreUnavailable("the store", "away")
+    [answer] = await local.commit_steps(steps[:1])
+    assert answer == CommitAway(str(home.error))
+    home.error = StoreGone("the store", "deleted")
+    [answer] = await local.commit_steps(steps[:1])
+    assert answer == CommitFailed(str(home.error))
+    home.error = None
+    assert await local.commit_steps(steps[:1]) == [Commit.COMMITTED]
+    assert await statuses(store) == ["completed"]
 
 
 async def test_a_plan_from_before_the_record_is_stale(store: AnyStore, clock: ManualClock) -> None:

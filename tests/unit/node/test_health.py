@@ -38,6 +38,21 @@ def test_a_store_that_is_back_is_well_with_its_first_beat() -> None:
     assert told == [StoreAway(str(AWAY)), BeatWanted(), StoreAnswers()]
 
 
+def test_a_store_is_away_from_a_failure_until_it_is_heard_again() -> None:
+    """C-28: what was handed over to it is not asked about meanwhile, so that no local step waits for an answer."""
+    now = Reading()
+    health = Health(inbox(), now, gap=20.0)
+    seen = [health.is_away]
+    now.seconds += 1
+    health.failed(AWAY)
+    seen.append(health.is_away)
+    now.seconds += 1
+    health.answered()
+    seen.append(health.is_away)
+    assert seen == [False, True, False]
+    assert not health.is_ready, "it has taken no beat yet"
+
+
 def test_an_answer_without_a_beat_asks_for_one() -> None:
     now, told = Reading(), list[Any]()
     health = Health(inbox(told.append), now, gap=20.0)
