@@ -13,7 +13,7 @@ from everytick.domain.statuses import OccurrenceStatus
 from everytick.schedules.codec import schedule
 from everytick.simulate.forecast import foresee
 from everytick.simulate.lanes import Run
-from everytick.simulate.record import Record
+from everytick.simulate.record import SimulationRecord
 from everytick.stores.memory import MemoryStore
 from everytick.testing import ManualClock
 from tests.stores.acting import put_all
@@ -53,7 +53,7 @@ Outage = tuple[datetime, datetime] | None
 Happened = set[tuple[str, datetime, datetime, datetime | None]]
 
 
-class Diary(Record):
+class Diary(SimulationRecord):
     """Keeps every single run."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from everytick.domain.snapshots import Edition, JobSnapshot
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.schedules.codec import schedule
 from everytick.simulate.lanes import Lane
-from everytick.simulate.record import Record
+from everytick.simulate.record import SimulationRecord
 from everytick.simulate.world import World
 
 START = datetime(2026, 10, 24, 9, 13, tzinfo=UTC)
@@ -78,14 +78,14 @@ def test_a_tick_is_what_the_plan_would_have_said(jobs: list[dict[str, Any]], slo
     outages = [(START + timedelta(hours=3, seconds=7), START + timedelta(hours=5, seconds=3))] if has_outage else []
     lanes = [lane_of(number, parts) for number, parts in enumerate(jobs)]
 
-    Asking(lanes, START, Record(), slots=slots, outages=outages).run(THROUGH)
+    Asking(lanes, START, SimulationRecord(), slots=slots, outages=outages).run(THROUGH)
 
 
 def test_nearly_all_runs_of_a_plain_job_are_ticks() -> None:
     parts = {"rule": "*/5 * * * *", "length": timedelta(seconds=40), "overlap": "skip", "recovery": "execute_last",
              "grace": "60s", "jitter": None, "skip_if_successful": False}  # fmt: skip
     lane = lane_of(0, parts)
-    world = Asking([lane], START, Record(), slots=5)
+    world = Asking([lane], START, SimulationRecord(), slots=5)
 
     world.run(THROUGH)
 

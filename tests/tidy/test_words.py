@@ -58,6 +58,11 @@ def test_one_class_name_is_one_concept() -> None:
 
     repeated = {name: sorted(found) for name, found in places.items() if len(found) > 1}
     assert {name: found for name, found in repeated.items() if name not in RULES["repeated"]["classes"]} == {}
+    assert [name for name in RULES["repeated"]["classes"] if name not in repeated] == []
+
+
+def test_every_exempt_path_exists() -> None:
+    assert [path for path in EXEMPT if not under(path)] == []
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def read_question(
 
 
 @value
-class Place:
+class PagePosition:
     """Where a page ends: the store's own cursor, how many of its page were given, and the last single instant."""
 
     cursor: str | None = None
@@ -84,14 +84,14 @@ class Place:
         return f"{self.before.isoformat() if self.before else ''}~{self.given}~{self.cursor or ''}"
 
 
-def read_place(cursor: str | None) -> Place:
+def read_place(cursor: str | None) -> PagePosition:
     """Return the place that a cursor names."""
     if cursor is None:
-        return Place()
+        return PagePosition()
     before, _, rest = cursor.partition("~")
     given, _, own = rest.partition("~")
     try:
-        return Place(own or None, int(given), datetime.fromisoformat(before) if before else None)
+        return PagePosition(own or None, int(given), datetime.fromisoformat(before) if before else None)
     except ValueError:
         raise NotFound("page of the history at", cursor) from None
 
@@ -153,9 +153,9 @@ async def read_history(store: AnyStore, asked: Asked, cursor: str | None) -> His
     used = len(shown) - len(told)
     before = told[-1].scheduled_for if told else place.before
     if used == len(rows) and page.cursor is not None:
-        following = Place(page.cursor, 0, before)
+        following = PagePosition(page.cursor, 0, before)
     else:
-        following = Place(place.cursor, place.given + used, before)
+        following = PagePosition(place.cursor, place.given + used, before)
     more = page.cursor is not None or len(merged) > len(shown)
     return History(store, asked, shown, str(following) if more else None)
 

@@ -11,7 +11,7 @@ import click
 from everytick.cli.exits import Refused
 from everytick.cli.options import confirm, reading, sure
 from everytick.cli.output import say, show_json, show_pairs, write
-from everytick.cli.progress import Progress
+from everytick.cli.progress import ProgressDisplay
 from everytick.cli.session import ask, store_of_app, who
 from everytick.cli.state import Noun
 from everytick.cli.times import Times
@@ -20,7 +20,7 @@ from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from everytick.app import Everytick
-    from everytick.cli.stores import Place
+    from everytick.cli.stores import StorePlace
 
 _AT_ONCE = 1000
 
@@ -39,7 +39,7 @@ def migrate() -> None:
     say(f"{place.where} is at schema {newest_schema(place.kind)}, the newest that this everytick knows")
 
 
-async def _place(app: Everytick) -> Place:
+async def _place(app: Everytick) -> StorePlace:
     from everytick.cli.stores import place_of
 
     return place_of(await store_of_app(app))
@@ -86,7 +86,7 @@ async def _status(app: Everytick) -> dict[str, Any]:
     return found | await _contents(app, place) if found["schema"] == newest else found
 
 
-async def _contents(app: Everytick, place: Place) -> dict[str, Any]:
+async def _contents(app: Everytick, place: StorePlace) -> dict[str, Any]:
     from everytick.domain.statuses import ACTIVE
     from everytick.stores.base import HistoryFilter
 
@@ -131,7 +131,7 @@ def backup(file: Path) -> None:
     except OSError as error:
         raise Refused(f"{shown(str(file))} cannot be written: {error.strerror}", Exit.NOT_ALLOWED) from None
     try:
-        with Progress("copying bytes", _size(place.file), look=lambda: _size(file)):
+        with ProgressDisplay("copying bytes", _size(place.file), look=lambda: _size(file)):
             _copy(place.file, file)
     except BaseException:
         file.unlink(missing_ok=True)
@@ -163,7 +163,7 @@ def prune(yes: bool) -> None:
     place = ask(_place)
     confirm(f"forget what no retention keeps in {shown(place.where)}?", yes)
 
-    progress = Progress("occurrences forgotten:")
+    progress = ProgressDisplay("occurrences forgotten:")
 
     async def pruned(app: Everytick) -> int:
         store = await store_of_app(app)

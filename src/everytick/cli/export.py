@@ -151,10 +151,10 @@ def history_verb(
 
 async def _write_all(app: Everytick, page: Any, write: Callable[[dict[str, Any]], None]) -> int:
     """Write one after another; only the names of jobs are kept."""
-    from everytick.cli.progress import Progress
+    from everytick.cli.progress import ProgressDisplay
 
     store, names = await store_of_app(app), dict[str, str]()
-    progress = Progress("exporting")
+    progress = ProgressDisplay("exporting")
     each: Occurrence
     # Who sees the lines themselves needs no other word.
     with nullcontext() if is_terminal() else progress:

@@ -10,7 +10,7 @@ import click
 from everytick.cli.exits import Refused
 from everytick.cli.options import confirm, reading, sure
 from everytick.cli.output import safe, say, show_json, show_table, write
-from everytick.cli.progress import Progress
+from everytick.cli.progress import ProgressDisplay
 from everytick.cli.session import ask, store_of_app, who
 from everytick.cli.state import Verb, state
 from everytick.cli.times import Times
@@ -186,7 +186,7 @@ async def _apply(app: Everytick, jobs: dict[str, FileJob], owner: str, *, prune:
 def _read(paths: Sequence[Path], owner: str) -> list[JobFile]:
     from everytick.sources.files import read_all
 
-    with Progress("reading files") as progress:
+    with ProgressDisplay("reading files") as progress:
 
         def tell(done: int, total: int) -> None:
             progress.done, progress.total = done, total

@@ -46,7 +46,7 @@ def logs_verb(job_or_occurrence: str, follow: bool, task: str | None, attempt: i
         from everytick.cli.stores import log_folder
 
         id_ = await _occurrence(app, job_or_occurrence)
-        reader = Reader(log_folder(app, await store_of_app(app)), task, attempt)
+        reader = LogReader(log_folder(app, await store_of_app(app)), task, attempt)
         return await reader.read(app, id_, follow)
 
     if not ask(shown_all):
@@ -67,7 +67,7 @@ async def _occurrence(app: Everytick, text: str) -> str:
     return started
 
 
-class Reader:
+class LogReader:
     """Copies what attempts have written to stdout, each byte once."""
 
     def __init__(self, folder: Path | None, task: str | None, attempt: int | None) -> None:

@@ -9,7 +9,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Self
 
 from everytick.cli.output import is_terminal, length
-from everytick.cli.waiting import Line
+from everytick.cli.waiting import TerminalLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,7 @@ _AFTER, _EVERY = 1.0, 0.1
 _BAR = 20
 
 
-class Progress:
+class ProgressDisplay:
     """Tells what goes on and how much of it is done, from a thread of its own: the work itself may hold its own.
 
     `done` may be set, counted up by `step`, or asked for by `look` each time it is shown.
@@ -54,7 +54,7 @@ class Progress:
         return f"{self.what} [{'#' * round(part * _BAR):.<{_BAR}}] {done:,}/{self.total:,}  {took}"
 
     def _show(self) -> None:
-        line = Line()
+        line = TerminalLine()
         if self._ended.wait(_AFTER):
             return
         while not self._ended.wait(_EVERY):

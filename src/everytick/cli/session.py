@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from everytick.app import Everytick
-    from everytick.cli.progress import Progress
+    from everytick.cli.progress import ProgressDisplay
     from everytick.config.settings import Settings
     from everytick.stores.addresses import AnyStore
 
@@ -200,7 +200,10 @@ def who() -> str:
 
 
 def ask(
-    work: Callable[[Everytick], Coroutine[Any, Any, T]], *, make: bool = False, telling: Progress | str | None = None
+    work: Callable[[Everytick], Coroutine[Any, Any, T]],
+    *,
+    make: bool = False,
+    telling: ProgressDisplay | str | None = None,
 ) -> T:
     """Return what the work returns, given the application of this call; its store is closed afterwards.
 
@@ -209,7 +212,7 @@ def ask(
     import asyncio
     from contextlib import nullcontext
 
-    from everytick.cli.progress import Progress
+    from everytick.cli.progress import ProgressDisplay
 
     app = application(make=make)
 
@@ -221,7 +224,7 @@ def ask(
         finally:
             await app.close()
 
-    with nullcontext() if telling is None else Progress(telling) if isinstance(telling, str) else telling:
+    with nullcontext() if telling is None else ProgressDisplay(telling) if isinstance(telling, str) else telling:
         return asyncio.run(asked())
 
 

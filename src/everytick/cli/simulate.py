@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from everytick.app import Everytick
-    from everytick.simulate.forecast import Forecast, Load
+    from everytick.simulate.forecast import Forecast, HourLoad
     from everytick.simulate.record import JobTally
     from everytick.stores.addresses import AnyStore
     from everytick.stores.memory import MemoryStore
@@ -105,7 +105,7 @@ class _Question:
 
     async def answered(self, store: AnyStore) -> Forecast:
         """Return what the coming days bring, if the outages lie in them."""
-        from everytick.cli.progress import Progress
+        from everytick.cli.progress import ProgressDisplay
         from everytick.simulate.forecast import foresee
 
         now = await store.now()
@@ -114,7 +114,7 @@ class _Question:
             if not now <= down < up <= end:
                 text = f"the outage from {down.isoformat()} must end after it begins, and lie in the days to come"
                 raise Refused(f"{text}, which go through {end.isoformat(timespec='seconds')}")
-        with Progress("simulating days", self.length.days) as progress:
+        with ProgressDisplay("simulating days", self.length.days) as progress:
 
             def tell(virtual: datetime) -> None:
                 progress.done = (virtual - now).days
@@ -280,7 +280,7 @@ def _show_whole(found: Forecast, times: Times) -> None:
     show_pairs(pairs, times)
 
 
-def _show_map(load: Sequence[Load]) -> None:
+def _show_map(load: Sequence[HourLoad]) -> None:
     """A row for each day of the week: numbers in a pipe, shades on a terminal."""
     most = max((each.starts for each in load), default=0)
     rows = [load[day * 24 : day * 24 + 24] for day in range(7)]

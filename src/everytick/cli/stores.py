@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from everytick.stores.addresses import AnyStore
 
 
-class Place(NamedTuple):
+class StorePlace(NamedTuple):
     """A store's kind, where it is as it may be shown, and its file if it is one."""
 
     kind: str
@@ -19,16 +19,16 @@ class Place(NamedTuple):
     file: Path | None = None
 
 
-def place_of(store: AnyStore) -> Place:
+def place_of(store: AnyStore) -> StorePlace:
     """Return where a store is; of an address, without its password."""
     from everytick.config.settings import without_password
 
     address = store.address
     if address.file is not None:
-        return Place(address.kind, str(address.file), address.file)
+        return StorePlace(address.kind, str(address.file), address.file)
     if address.is_in_memory:
-        return Place(address.kind, "memory")
-    return Place(address.kind, f"{without_password(address.url)}, schema {address.schema}")
+        return StorePlace(address.kind, "memory")
+    return StorePlace(address.kind, f"{without_password(address.url)}, schema {address.schema}")
 
 
 def newest_schema(kind: str) -> int | None:

@@ -32,7 +32,7 @@ async def follow(app: Everytick, id_: str, within: timedelta | None) -> Whole:
     from everytick.domain.statuses import ENDED
 
     await _warn_if_alone(app)
-    line, pause, begun = Line(), _FIRST_LOOK, time.monotonic()
+    line, pause, begun = TerminalLine(), _FIRST_LOOK, time.monotonic()
     try:
         while True:
             whole = await _found(app, id_)
@@ -90,7 +90,7 @@ def _progress(attempt: Attempt) -> str:
     return f" [{bar:.<{_BAR}}] {told.done:g}/{told.total:g}{text}"
 
 
-class Line:
+class TerminalLine:
     """One line of a terminal that is written anew; where nobody looks, or a line cannot be taken back, nothing is."""
 
     def __init__(self) -> None:

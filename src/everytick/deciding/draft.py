@@ -11,7 +11,7 @@ from everytick.domain.payload import Payload
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.domain.steps import (
     WAITS_KEPT,
-    Cancel,
+    CancelAttempt,
     OccurrenceEnd,
     OccurrenceHeader,
     OccurrenceLife,
@@ -50,7 +50,7 @@ class Draft:
         # By place, since a task has one row at most.
         self.rows: dict[int, Row] = {}
         self.starts: list[Start] = []
-        self.cancels: list[Cancel] = []
+        self.cancels: list[CancelAttempt] = []
         self.waits: list[int] = []
 
     @property
@@ -185,7 +185,7 @@ class Draft:
         """Tell an open attempt to stop, unless it was told before."""
         run = self.runs[place]
         if run.because_of is None and (self.stop is None or self.stop is Stop.DRAIN):
-            self.cancels.append(Cancel(self.rules.tasks[place].name, run.attempts, reason))
+            self.cancels.append(CancelAttempt(self.rules.tasks[place].name, run.attempts, reason))
 
     def tell_open(self, reason: str) -> None:
         """Tell every open attempt to stop."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from everytick.deciding.candidates import Candidate
 from everytick.deciding.past import past_instants
-from everytick.deciding.recovery import Due
+from everytick.deciding.recovery import DueInstants
 from everytick.domain import ids
 from everytick.domain.decisions import Refusal
 from everytick.domain.job import Job
@@ -62,7 +62,7 @@ class Newcomers:
 
     __slots__ = ("asked", "found", "job", "more", "snapshot")
 
-    def __init__(self, snapshot: JobSnapshot, job: Job, found: Due, limit: int) -> None:
+    def __init__(self, snapshot: JobSnapshot, job: Job, found: DueInstants, limit: int) -> None:
         self.snapshot, self.job, self.found = snapshot, job, found
         self.asked: list[Newcomer] = []
         self.more: dict[str, datetime | None] = {}
@@ -141,7 +141,7 @@ def _place(newcomer: Newcomer) -> tuple[datetime, str]:
     return newcomer.line_at, newcomer.id
 
 
-def _due(job_id: str, found: Due, rules: tuple[Overlap, Overlap], candidate: Candidate) -> Newcomer:
+def _due(job_id: str, found: DueInstants, rules: tuple[Overlap, Overlap], candidate: Candidate) -> Newcomer:
     instant, named_for = candidate.instant, candidate.named_for
     late = instant != found.on_time
     return Newcomer(

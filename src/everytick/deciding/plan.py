@@ -12,12 +12,12 @@ from itertools import takewhile
 from everytick.deciding.admission import Line
 from everytick.deciding.candidates import Candidate, Segment, segments_of
 from everytick.deciding.newcomers import Newcomer, Newcomers, requested
-from everytick.deciding.recovery import Due, due
+from everytick.deciding.recovery import DueInstants, due
 from everytick.deciding.spans import skips_of, spans_of, status_of
 from everytick.deciding.stopping import next_stop, stop_or_restart
 from everytick.deciding.tick import plain_tick
 from everytick.domain.config import Unset
-from everytick.domain.decisions import Answer, Creation, Ending, Plan, Refusal, Span, Why
+from everytick.domain.decisions import Creation, Ending, Plan, Refusal, RequestAnswer, Span, Why
 from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
@@ -64,7 +64,7 @@ def plan_in_full(snapshot: JobSnapshot, now: datetime, limit: int = PLAN_LIMIT) 
     return decided.plan()
 
 
-def _newest(found: Due, line: Line) -> datetime | None:
+def _newest(found: DueInstants, line: Line) -> datetime | None:
     """The newest instant that shall run: one that is due, or one that came while another ran and stands in line."""
     kept, waiting = found.newest_kept, [each.scheduled_for for each in line.waiting if each.cause is Cause.SCHEDULE]
     return max(filter(None, [kept, *waiting]), default=None) if waiting else kept
@@ -109,7 +109,7 @@ def _disabled(snapshot: JobSnapshot, job: Job, now: datetime) -> Plan:
     )
 
 
-def _held(snapshot: JobSnapshot, now: datetime) -> Due:
+def _held(snapshot: JobSnapshot, now: datetime) -> DueInstants:
     """Return what is past and cannot run, where the definitions that name it have become too many to keep.
 
     It begins at the watermark and ends before the first stretch of time whose instants may
@@ -117,13 +117,13 @@ def _held(snapshot: JobSnapshot, now: datetime) -> Due:
     instant may follow an end, nothing is decided early.
     """
     if len(snapshot.editions) < EDITIONS_KEPT or snapshot.reschedule is not None:
-        return Due([], {})
+        return DueInstants([], {})
     idle = not snapshot.busy_count and not snapshot.waiting_count
     if any(min(each.at, each.to or each.at) <= now for each in snapshot.adjustments) or (
         not idle and any(waits_for_end(each.job.schedule) for each in snapshot.editions)
     ):
-        return Due([], {})
-    return Due(list(takewhile(_cannot_run, segments_of(snapshot, now, idle=idle))), {})
+        return DueInstants([], {})
+    return DueInstants(list(takewhile(_cannot_run, segments_of(snapshot, now, idle=idle))), {})
 
 
 def _cannot_run(segment: Segment) -> bool:
@@ -154,7 +154,7 @@ def _retired(snapshot: JobSnapshot, now: datetime, retire_at: datetime, limit: i
         now if more else retire_at if now < retire_at else None,
         creations=tuple(_creation(job, each, OccurrenceStatus.SKIPPED, now, Why.REMOVED) for each in refused),
         endings=tuple(Ending(each.id, OccurrenceStatus.CANCELED, Why.REMOVED) for each in ended),
-        answers=tuple(Answer(each.key, each.cause) for each in asked),
+        answers=tuple(RequestAnswer(each.key, each.cause) for each in asked),
         awaits_ends=awaits_ends,
     )
 
@@ -171,7 +171,9 @@ class _Decided:
         "settled", "snapshot",
     )  # fmt: skip
 
-    def __init__(self, snapshot: JobSnapshot, job: Job, found: Due, line: Line, now: datetime, paused: bool) -> None:
+    def __init__(
+        self, snapshot: JobSnapshot, job: Job, found: DueInstants, line: Line, now: datetime, paused: bool
+    ) -> None:
         self.snapshot, self.job, self.found, self.line, self.now, self.paused = snapshot, job, found, line, now, paused
         self.creations: list[Creation] = []
         self.refused: list[tuple[Candidate, Refusal]] = []
@@ -338,17 +340,17 @@ class _Decided:
             others.append(snapshot.reschedule.to)
         return min(filter(None, [found, *others]), default=None) if others else found
 
-    def _answers(self) -> list[Answer]:
+    def _answers(self) -> list[RequestAnswer]:
         """Requests that are dealt with, and how far a backfill is that goes on."""
-        answers: list[Answer] = []
+        answers: list[RequestAnswer] = []
         for request in self.snapshot.requests:
             cut = [each.scheduled_for for each in self.cut_asked if each.request is request]
             if cut or (request.cause is Cause.BACKFILL and request.key in self.more):
                 through = self._filled_through(request.key, cut)
                 if through is not None:
-                    answers.append(Answer(request.key, request.cause, through))
+                    answers.append(RequestAnswer(request.key, request.cause, through))
             else:
-                answers.append(Answer(request.key, request.cause))
+                answers.append(RequestAnswer(request.key, request.cause))
         return answers
 
     def _filled_through(self, key: str, cut: list[datetime]) -> datetime | None:

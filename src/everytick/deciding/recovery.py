@@ -36,7 +36,7 @@ class Rest:
 _NEVER_RAN = Rest((Why.MISSED, "before its first run"), (Why.MISSED, "before its first run"))
 
 
-class Due:
+class DueInstants:
     """What is due, after filters and recovery.
 
     `candidates` are those to admit, in order, with those that were asked by hand and shall not
@@ -59,11 +59,11 @@ class Due:
         return max((each.instant for each in self.candidates if each.refusal is None), default=None)
 
 
-def due(snapshot: JobSnapshot, job: Job, now: datetime) -> Due:
+def due(snapshot: JobSnapshot, job: Job, now: datetime) -> DueInstants:
     """Return what is due after the watermark and through now, decided by filters and recovery."""
     idle = not snapshot.busy_count and not snapshot.waiting_count
     segments = segments_of(snapshot, now, idle=idle)
-    found = Due(segments, {each.at: each for each in snapshot.adjustments})
+    found = DueInstants(segments, {each.at: each for each in snapshot.adjustments})
     walk = backwards(segments, found.adjusted)
     if snapshot.adjustments or snapshot.reschedule is not None:
         by_hand = asked_by_hand(snapshot, now, segments, idle=idle)
@@ -81,7 +81,7 @@ def due(snapshot: JobSnapshot, job: Job, now: datetime) -> Due:
     return found
 
 
-def _recover(found: Due, snapshot: JobSnapshot, job: Job, now: datetime, walk: Iterator[Candidate]) -> None:
+def _recover(found: DueInstants, snapshot: JobSnapshot, job: Job, now: datetime, walk: Iterator[Candidate]) -> None:
     """Keep what is on time and what the strategy wants, from the newest on; stop at the first it does not want."""
     newest = next(walk, None)
     if newest is None:
@@ -107,7 +107,7 @@ def _recover(found: Due, snapshot: JobSnapshot, job: Job, now: datetime, walk: I
         candidate = next(walk, None)
 
 
-def _turn_away(found: Due, by_hand: list[Candidate]) -> None:
+def _turn_away(found: DueInstants, by_hand: list[Candidate]) -> None:
     """What was asked by hand and is not kept cannot be part of a span: it is a candidate that is refused."""
     if found.rest is None:
         return
@@ -128,7 +128,7 @@ def has_never_run(snapshot: JobSnapshot, job: Job) -> bool:
     return last is None or (last.started_at is None and snapshot.last_success is None)
 
 
-def _is_on_time(found: Due, snapshot: JobSnapshot, newest: Candidate, now: datetime, grace: timedelta) -> bool:
+def _is_on_time(found: DueInstants, snapshot: JobSnapshot, newest: Candidate, now: datetime, grace: timedelta) -> bool:
     """Whether its grace is not over and no later instant is due."""
     if now >= newest.instant + grace:
         return False
@@ -163,7 +163,7 @@ def _all(why: Why) -> Rest:
     return Rest((why, ""), (why, ""))
 
 
-def _compress(found: Due, job_id: str) -> None:
+def _compress(found: DueInstants, job_id: str) -> None:
     """Tell the one run of a compressed recovery the whole span that it stands for, and the rest who that is."""
     if found.rest is None:
         return
@@ -183,7 +183,7 @@ def _retold(candidate: Candidate, reason: Refusal) -> Candidate:
     return replace(candidate, refusal=reason) if dropped else candidate
 
 
-def _oldest(found: Due) -> tuple[datetime, datetime | None]:
+def _oldest(found: DueInstants) -> tuple[datetime, datetime | None]:
     """The oldest instant that recovery saw and the one before that."""
     oldest = [(each.instant, each.before) for each in found.candidates if each.by_hand and _recovered(each)]
     for segment in found.segments:

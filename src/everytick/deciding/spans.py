@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from everytick.deciding.candidates import Candidate, Segment
-from everytick.deciding.recovery import Due
+from everytick.deciding.recovery import DueInstants
 from everytick.domain.decisions import Refusal, Span, Why
 from everytick.domain.schedule import Schedule
 from everytick.domain.snapshots import Adjustment
@@ -20,7 +20,7 @@ def status_of(why: Why) -> OccurrenceStatus:
     return OccurrenceStatus.MISSED if why is Why.MISSED else OccurrenceStatus.SKIPPED
 
 
-def spans_of(found: Due, through: datetime) -> list[Span]:
+def spans_of(found: DueInstants, through: datetime) -> list[Span]:
     """Return the due instants up to a moment that are not candidates, as spans in order of time."""
     if found.rest is None and not found.adjusted and all(each.hold is None for each in found.segments):
         return []
@@ -49,7 +49,12 @@ def _by_whom(adjustment: Adjustment) -> Refusal:
 
 
 def _add_untouched(
-    spans: list[Span], segment: Segment, found: Due, after: datetime, through: datetime, first_kept: datetime | None
+    spans: list[Span],
+    segment: Segment,
+    found: DueInstants,
+    after: datetime,
+    through: datetime,
+    first_kept: datetime | None,
 ) -> None:
     """Add what is held back in a stretch, or what recovery did not keep: all before the first it kept."""
     rest = found.rest

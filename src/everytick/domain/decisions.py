@@ -94,7 +94,7 @@ class Ending:
 
 
 @value
-class Answer:
+class RequestAnswer:
     """A request that was dealt with; a backfill that was cut goes on after `done_through`."""
 
     key: str
@@ -129,7 +129,7 @@ class Plan:
     endings: tuple[Ending, ...] = ()
     cancels: tuple[str, ...] = ()
     spans: tuple[Span, ...] = ()
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[RequestAnswer, ...] = ()
     used: tuple[Adjustment, ...] = ()
     rescheduled: bool = False
     cancels_before: datetime | None = None

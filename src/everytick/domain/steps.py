@@ -465,7 +465,7 @@ class Start:
 
 
 @value
-class Cancel:
+class CancelAttempt:
     """An open attempt the executor tells to stop; it stays open until its outcome is reported."""
 
     task: str
@@ -498,7 +498,7 @@ class Step:
     after: OccurrenceLife
     rows: tuple[Row, ...] = ()
     starts: tuple[Start, ...] = ()
-    cancels: tuple[Cancel, ...] = ()
+    cancels: tuple[CancelAttempt, ...] = ()
     waits: tuple[Wait, ...] = ()
     end: OccurrenceEnd | None = None
     resume_at: datetime | None = None

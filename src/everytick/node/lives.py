@@ -11,7 +11,7 @@ from datetime import datetime
 from everytick.domain.outcome import Canceled
 from everytick.domain.steps import (
     AttemptEnded,
-    Cancel,
+    CancelAttempt,
     CancelRequested,
     Claimed,
     DeadlinePassed,
@@ -319,7 +319,7 @@ class Lives:
         self.feed(occurrence, stopping)
 
 
-def _why(step: Step, cancel: Cancel) -> Halt:
+def _why(step: Step, cancel: CancelAttempt) -> Halt:
     """Return why an attempt is to stop: a deadline binds every kind of body as its own timeout does."""
     if cancel.reason == EXECUTION_TIMEOUT:
         return Halt.TIMEOUT

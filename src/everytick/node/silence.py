@@ -16,7 +16,7 @@ HEARTBEAT = timedelta(seconds=5)
 
 
 @value
-class Verdict:
+class TakeOvers:
     """What may be taken over: from nodes, each with the beats it was seen at, and single claims."""
 
     silent: dict[str, int]
@@ -37,7 +37,7 @@ class Silence:
 
     def look(
         self, nodes: Iterable[NodeRecord], now: datetime, reading: float, stepped: tuple[float, float] | None = None
-    ) -> Verdict:
+    ) -> TakeOvers:
         """Return what may be taken over, from the nodes as they are now and as they were seen before.
 
         `now` is the store's time and `reading` what this process's monotonic clock shows;
@@ -49,7 +49,7 @@ class Silence:
         self._unchanged = {each.id: self._seen(each, passed) for each in others}
         before, keys = self._overdue, [key for each in others for key in each.overdue]
         self._overdue = {key: _later(before[key], passed) if key in before else (reading, 0.0) for key in keys}
-        return Verdict(
+        return TakeOvers(
             {each.id: each.beats for each in others if each.holds and self.is_silent(each, now)},
             tuple(key for key, since in self._overdue.items() if since[1] >= self._patience(since[0], stepped)),
         )

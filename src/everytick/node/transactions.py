@@ -48,7 +48,7 @@ class _TaskTransaction:
         self.given = None if value is None else payload(value, "result")
 
 
-class Lent:
+class LentTransaction:
     """A store's transaction in the hands of a task; it can be taken back from one that does not give it up."""
 
     inner: Transaction
@@ -101,7 +101,7 @@ class Transactions:
             raise RuntimeError("an attempt has one transaction, and this one has had it: put all writes into one block")
         attempt.has_transacted = True
         occurrence.turn = occurrence.turn or asyncio.Lock()
-        lent = attempt.lent = Lent(self._store.transaction(occurrence.claim))
+        lent = attempt.lent = LentTransaction(self._store.transaction(occurrence.claim))
         step: Step | None = None
         async with occurrence.turn:
             occurrence.deferred = []
@@ -120,7 +120,7 @@ class Transactions:
                 if not lent.was_taken:
                     self._end(occurrence, step)
 
-    async def _commit(self, attempt: OpenAttempt, lent: Lent, task: _TaskTransaction) -> Step:
+    async def _commit(self, attempt: OpenAttempt, lent: LentTransaction, task: _TaskTransaction) -> Step:
         """Commit the task's writes with its success and return the step that follows from it."""
         occurrence = attempt.occurrence
         ended = AttemptEnded(attempt.task, attempt.number, Succeeded(task.given))

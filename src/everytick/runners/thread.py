@@ -84,7 +84,7 @@ class ThreadBody:
         return errand.outcome
 
 
-class State(Enum):
+class CallState(Enum):
     """How far one call has come."""
 
     WAITING = "waiting"
@@ -104,7 +104,7 @@ class Errand:
         self._carried = contextvars.copy_context()
         self.future: asyncio.Future[Outcome] = loop.create_future()
         self.outcome: Outcome | None = None
-        self.state = State.WAITING
+        self.state = CallState.WAITING
         self.thread: threading.Thread | None = None
 
     def carry_out(self) -> Outcome:
@@ -194,17 +194,17 @@ class ThreadPool:
     def drop(self, errand: Errand) -> bool:
         """Say whether the call had not been begun; it never will be."""
         with self._lock:
-            if errand.state is not State.WAITING:
+            if errand.state is not CallState.WAITING:
                 return False
-            errand.state = State.DROPPED
+            errand.state = CallState.DROPPED
             return True
 
     def abandon(self, errand: Errand) -> bool:
         """Say whether the call still runs; its thread is then left to itself, and another may take its place."""
         with self._lock:
-            if errand.state is not State.RUNNING:
+            if errand.state is not CallState.RUNNING:
                 return False
-            errand.state = State.ABANDONED
+            errand.state = CallState.ABANDONED
             self.stuck += 1
             self.abandoned += 1
             self._alive -= 1
@@ -264,19 +264,19 @@ class ThreadPool:
     def _began(self, errand: Errand) -> bool:
         with self._lock:
             self._waiting -= 1
-            if errand.state is not State.WAITING:
+            if errand.state is not CallState.WAITING:
                 return False
             self._idle -= 1
-            errand.state, errand.thread = State.RUNNING, threading.current_thread()
+            errand.state, errand.thread = CallState.RUNNING, threading.current_thread()
             return True
 
     def _ended(self, errand: Errand) -> bool:
         """Say whether anybody still wants to know; an abandoned thread ends here."""
         with self._lock:
-            if errand.state is State.ABANDONED:
+            if errand.state is CallState.ABANDONED:
                 self.stuck -= 1
                 return False
-            errand.state = State.ENDED
+            errand.state = CallState.ENDED
             self._idle += 1
             return True
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from everytick.domain.values import value
 from everytick.simulate.durations import Length, Origin, known_lengths
 from everytick.simulate.lanes import Lane
-from everytick.simulate.record import EPOCH, QUARTER, JobTally, Record
+from everytick.simulate.record import EPOCH, QUARTER, JobTally, SimulationRecord
 from everytick.simulate.world import Outage, World
 from everytick.stores.protocols import HistoryStore, JobStore
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 HOURS_OF_WEEK = 7 * 24
 
 
-class Readable(JobStore, HistoryStore, Protocol):
+class ForecastStore(JobStore, HistoryStore, Protocol):
     """A store that can be asked what it holds, and the time."""
 
     async def now(self) -> datetime:
@@ -42,7 +42,7 @@ class Collision:
 
 
 @value
-class Load:
+class HourLoad:
     """One hour of the week: how many runs start in it and how many run at a time, on average."""
 
     weekday: int
@@ -64,7 +64,7 @@ class Forecast:
     slots: int
     jobs: tuple[Job, ...]
     lengths: Mapping[str, Length]
-    record: Record
+    record: SimulationRecord
 
     @property
     def tallies(self) -> list[JobTally]:
@@ -93,7 +93,7 @@ class Forecast:
         ranked = sorted(groups.items(), key=lambda pair: (-len(pair[0]), -pair[1], pair[0]))
         return [(group, number, first[group]) for group, number in ranked[:most]]
 
-    def load(self, zone: tzinfo) -> list[Load]:
+    def load(self, zone: tzinfo) -> list[HourLoad]:
         """Return every hour of the week in a zone, Monday first."""
         starts, busy, quarters = [0] * HOURS_OF_WEEK, [timedelta(0)] * HOURS_OF_WEEK, [0] * HOURS_OF_WEEK
         for quarter in range((self.start - EPOCH) // QUARTER, (self.through - EPOCH) // QUARTER):
@@ -103,19 +103,19 @@ class Forecast:
             starts[hour] += self.record.starts.get(quarter, 0)
             busy[hour] += self.record.busy.get(quarter, timedelta(0))
         return [
-            Load(hour // 24, hour % 24, 4 * starts[hour] / seen, busy[hour] / (seen * QUARTER))
+            HourLoad(hour // 24, hour % 24, 4 * starts[hour] / seen, busy[hour] / (seen * QUARTER))
             for hour, seen in enumerate(max(each, 1) for each in quarters)
         ]
 
 
 async def foresee(
-    store: Readable,
+    store: ForecastStore,
     length: timedelta,
     *,
     slots: int,
     given: Mapping[str, timedelta] | None = None,
     outages: Sequence[Outage] = (),
-    record: Record | None = None,
+    record: SimulationRecord | None = None,
     tell: Callable[[datetime], None] | None = None,
 ) -> Forecast:
     """Return what becomes of every job of a store in the time to come; nothing is changed.
@@ -127,7 +127,7 @@ async def foresee(
     jobs = [record.job for record in await store.list()]
     lengths = await known_lengths(store, jobs, given or {})
     snapshots = await store.look([job.id for job in jobs])
-    record = Record() if record is None else record
+    record = SimulationRecord() if record is None else record
     lanes = [_lane(snapshots[job.id], lengths[job.id].length, record) for job in jobs if job.id in snapshots]
     world = World(lanes, start, record, slots=slots, outages=outages, tell=tell)
     with _without_collector():
@@ -147,7 +147,7 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _lane(snapshot: JobSnapshot, length: timedelta, record: Record) -> Lane:
+def _lane(snapshot: JobSnapshot, length: timedelta, record: SimulationRecord) -> Lane:
     job = snapshot.editions[-1].job
     timeouts = [job.settings.execution_timeout]
     if len(job.tasks) == 1:

@@ -50,7 +50,7 @@ class JobTally:
         return sum(self.not_run.values()) - self.overlaps
 
 
-class Record:
+class SimulationRecord:
     """What happened in a simulation."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from everytick.domain.decisions import Creation
     from everytick.simulate.lanes import Lane, Run
-    from everytick.simulate.record import Record
+    from everytick.simulate.record import SimulationRecord
 
 Outage = tuple[datetime, datetime]
 """From when through when no node is there."""
@@ -45,7 +45,7 @@ class World:
         self,
         lanes: Sequence[Lane],
         start: datetime,
-        record: Record,
+        record: SimulationRecord,
         *,
         slots: int,
         outages: Sequence[Outage] = (),

@@ -20,7 +20,7 @@ _BEGIN, _END = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
 _COUNTED = 10_000
 
 
-class Readable(JobStore, HistoryStore, Protocol):
+class PastStore(JobStore, HistoryStore, Protocol):
     """A store whose past can be read."""
 
 
@@ -154,7 +154,7 @@ def _listed(instants: Iterable[datetime]) -> str:
     return ", ".join(f"{each:%Y-%m-%d %H:%M:%S}" for each in instants)
 
 
-async def chronicle_of(store: Readable) -> Chronicle:
+async def chronicle_of(store: PastStore) -> Chronicle:
     """Return everything a store knows of the past, whole: meant for the few jobs of a test."""
     occurrences = [each async for each in _occurrences(store)]
     known = {record.job.id: record for record in await store.list()}

@@ -8,8 +8,8 @@ from contextlib import contextmanager, redirect_stderr
 
 import pytest
 
-from everytick.cli.progress import Progress
-from everytick.cli.waiting import Line
+from everytick.cli.progress import ProgressDisplay
+from everytick.cli.waiting import TerminalLine
 
 WITHIN = 60.0
 
@@ -42,34 +42,34 @@ def seen(master: int, said: str) -> str:
 
 def test_a_bar_is_drawn_and_taken_away_again() -> None:
     with a_terminal() as terminal:
-        with Progress("reading files", 300) as progress:
+        with ProgressDisplay("reading files", 300) as progress:
             progress.step(150)
             seen(terminal, "reading files [##########..........] 150/300  1.")
         assert seen(terminal, "\r\x1b[K").endswith("\r\x1b[K")
 
 
 def test_where_the_whole_is_not_known_it_counts() -> None:
-    with a_terminal() as terminal, Progress("occurrences forgotten:", look=lambda: 12_345):
+    with a_terminal() as terminal, ProgressDisplay("occurrences forgotten:", look=lambda: 12_345):
         seen(terminal, "occurrences forgotten: 12,345  1.")
 
 
 def test_short_work_draws_nothing() -> None:
     with a_terminal() as terminal:
-        with Progress("storing"):
+        with ProgressDisplay("storing"):
             pass
         assert select.select([terminal], [], [], 0)[0] == []
 
 
 def test_a_terminal_that_cannot_take_a_line_back_gets_none() -> None:
     with a_terminal("dumb") as terminal:
-        line = Line()
+        line = TerminalLine()
         line.show("half way")
         line.clear()
         assert select.select([terminal], [], [], 0)[0] == []
 
 
 def test_where_nobody_looks_nothing_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress("storing") as progress:
+    with ProgressDisplay("storing") as progress:
         assert progress._thread.ident is None
 
     assert capsys.readouterr() == ("", "")

@@ -8,7 +8,7 @@ from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 from everytick.domain.config import Level, Overrides
-from everytick.domain.decisions import Answer, Creation, Plan, put_off
+from everytick.domain.decisions import Creation, Plan, RequestAnswer, put_off
 from everytick.domain.needs import needs_in
 from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import PLAN_LIMIT, Active, AdjustmentKind, Edition, JobSnapshot, Past, Request
@@ -189,7 +189,7 @@ class Planning(Running):
         if creation.keeps and creation.status not in ENDED:
             self._keep(made, creation, now)
 
-    def _settle_request(self, row: JobRow, answer: Answer, now: datetime) -> None:
+    def _settle_request(self, row: JobRow, answer: RequestAnswer, now: datetime) -> None:
         """Forget a request that was dealt with; a backfill that was cut goes on behind the others, unless canceled."""
         request = self._tables.answer(row, answer.cause, answer.key)
         if answer.done_through is not None and request is not None:

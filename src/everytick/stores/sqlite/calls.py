@@ -22,7 +22,7 @@ class Call(Generic[G]):
 
 
 @value
-class Answer:
+class CallResult:
     """What one call came to."""
 
     result: Any = None
@@ -42,9 +42,9 @@ async def in_own_thread(work: Callable[[], T], name: str) -> T:
 
     def do() -> None:
         try:
-            answer = Answer(asked.work(None))
+            answer = CallResult(asked.work(None))
         except BaseException as error:  # noqa: BLE001  whatever it is, the one who waits must hear of it
-            answer = Answer(error=error)
+            answer = CallResult(error=error)
         deliver([asked], [answer])
 
     Thread(target=do, name=name, daemon=True).start()
@@ -52,9 +52,9 @@ async def in_own_thread(work: Callable[[], T], name: str) -> T:
     return result
 
 
-def deliver(calls: Sequence[Call[Any]], answers: Sequence[Answer]) -> None:
+def deliver(calls: Sequence[Call[Any]], answers: Sequence[CallResult]) -> None:
     """Hand every loop its answers in one go: waking a loop costs more than the answer."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Answer]]] = {}
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], CallResult]]] = {}
     for each, answer in zip(calls, answers, strict=True):
         by_loop.setdefault(each.loop, []).append((each.future, answer))
     for loop, pairs in by_loop.items():
@@ -63,7 +63,7 @@ def deliver(calls: Sequence[Call[Any]], answers: Sequence[Answer]) -> None:
             loop.call_soon_threadsafe(_settle, pairs)
 
 
-def _settle(pairs: "Sequence[tuple[asyncio.Future[Any], Answer]]") -> None:
+def _settle(pairs: "Sequence[tuple[asyncio.Future[Any], CallResult]]") -> None:
     for future, answer in pairs:
         if future.done():
             continue

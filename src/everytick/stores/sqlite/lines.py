@@ -24,7 +24,7 @@ _SCHEDULE = CAUSE_CODE[Cause.SCHEDULE]
 
 
 @value
-class Line:
+class LineHead:
     """The busy and the waiting of one job: the first in line, how many there are, and if all the busy are awaited."""
 
     busy: tuple[Active, ...] = ()
@@ -34,13 +34,13 @@ class Line:
     awaited: bool = True
 
 
-NOBODY = Line()
+NOBODY = LineHead()
 
 
-def lines(connection: sqlite3.Connection, jobs: str, clock: int, paused: Collection[int]) -> Mapping[int, Line]:
+def lines(connection: sqlite3.Connection, jobs: str, clock: int, paused: Collection[int]) -> Mapping[int, LineHead]:
     """Return who is active, by job; what the schedule of a paused job put in line is counted and not shown."""
     found = connection.execute(Q.active_of_jobs, (jobs, FEW + 1)).fetchall()
-    made: dict[int, Line] = {}
+    made: dict[int, LineHead] = {}
     if len(found) > FEW:
         counts: dict[int, int] = dict(connection.execute(Q.active_counts, (jobs,)).fetchall())
         crowded = json.dumps([job for job, count in counts.items() if count > CROWD])
@@ -50,7 +50,7 @@ def lines(connection: sqlite3.Connection, jobs: str, clock: int, paused: Collect
     moments = Moments()
     for job, (busy, waiting) in _sorted(found).items():
         shown = [row for row in waiting if row[5] != _SCHEDULE] if job in paused else waiting
-        made[job] = Line(
+        made[job] = LineHead(
             _seen(busy[:_BUSY_SHOWN], moments),
             len(busy),
             _seen(_in_view(shown), moments),
@@ -67,11 +67,11 @@ def _in_view(waiting: list[Columns]) -> list[Columns]:
     return first + own[-1:] + behind[-1:]
 
 
-def _crowds(found: Sequence[Columns]) -> Mapping[int, Line]:
+def _crowds(found: Sequence[Columns]) -> Mapping[int, LineHead]:
     """Return the same of rows that the store has cut: each brings the count along, and whether it is hidden."""
     moments = Moments()
     return {
-        job: Line(
+        job: LineHead(
             _seen(busy, moments),
             busy[0][9] if busy else 0,
             _seen([row for row in waiting if not row[10]], moments),

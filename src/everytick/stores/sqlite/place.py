@@ -10,7 +10,7 @@ from pathlib import Path
 from everytick.errors import StoreGone
 
 
-class Place:
+class StoreFile:
     """A path, and the file that was there when the store was opened; a look costs two microseconds."""
 
     def __init__(self, path: Path) -> None:

@@ -68,7 +68,7 @@ from everytick.stores.sqlite.calls import in_own_thread
 from everytick.stores.sqlite.clock import HostClock, StoreClock
 from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.opening import MIGRATIONS, Driver, Synchronous, connect, library, prepare
-from everytick.stores.sqlite.place import Place
+from everytick.stores.sqlite.place import StoreFile
 from everytick.stores.sqlite.queries import COLD
 from everytick.stores.sqlite.rows import moment
 from everytick.stores.sqlite.runner import SyncRunner
@@ -105,7 +105,7 @@ class SqliteStore(ColdVerbs):
         self._definitions = Definitions()
         self._turn = Turn(self._path)
         write = partial(connect, self._path, synchronous, driver=driver)
-        self._place = place = Place(self._path)
+        self._place = place = StoreFile(self._path)
         self._writer = Writer(self._path, write, self._clock, self._bell, self._turn, place)
         self._sessions = Sessions(
             self._path, partial(write, shared=True), self._clock, self._turn, place, self._committed

@@ -22,11 +22,11 @@ from everytick.domain.values import value
 from everytick.errors import StoreUnavailable, shown
 from everytick.stores.base import Claim, Commit
 from everytick.stores.sqlite import running
-from everytick.stores.sqlite.calls import Answer, Call, call, deliver
+from everytick.stores.sqlite.calls import Call, CallResult, call, deliver
 from everytick.stores.sqlite.clock import StoreClock
 from everytick.stores.sqlite.failures import saying_which_file
 from everytick.stores.sqlite.opening import MIGRATIONS, PATIENCE, patiently
-from everytick.stores.sqlite.place import Place
+from everytick.stores.sqlite.place import StoreFile
 from everytick.stores.sqlite.turn import Turn
 from everytick.stores.sqlite.writer import Connect, Transaction, begin
 
@@ -103,7 +103,7 @@ class Session:
         connect: Connect,
         clock: StoreClock,
         turn: Turn,
-        place: Place,
+        place: StoreFile,
         longest: float,
         committed: Callable[[bool], None],
         left: Callable[[], None],
@@ -205,21 +205,21 @@ class Session:
             return
         deliver([asked], [self._answer(asked, connection, until)])
 
-    def _answer(self, asked: Call[sqlite3.Connection], connection: sqlite3.Connection, until: float) -> Answer:
+    def _answer(self, asked: Call[sqlite3.Connection], connection: sqlite3.Connection, until: float) -> CallResult:
         self._refused.clear()
         if not connection.in_transaction:
             # "insert or rollback" ends it, and so does a full disk: what came afterwards would commit by itself.
             self._over = RuntimeError("a statement took the whole transaction back: nothing of it was written")
-            return Answer(error=self._over)
+            return CallResult(error=self._over)
         try:
-            return Answer(asked.work(connection))
+            return CallResult(asked.work(connection))
         except Exception as error:  # noqa: BLE001  handed to the task, whose statement it was
             if time.monotonic() > until:
                 self._over = self._too_long()
-                return Answer(error=self._over)
+                return CallResult(error=self._over)
             if self._refused:
-                return Answer(error=RuntimeError(f"a transaction of a task must not {self._refused[0]}"))
-            return Answer(error=error)
+                return CallResult(error=RuntimeError(f"a transaction of a task must not {self._refused[0]}"))
+            return CallResult(error=error)
 
     def _commit(self, connection: sqlite3.Connection, claim: Claim, step: Step) -> Commit:
         self._over, self._is_ours = RuntimeError(_OVER), True
@@ -241,14 +241,14 @@ class Session:
             self._has_ended = True
         self._left()
         if self._last is not None:
-            deliver([self._last], [Answer()])
+            deliver([self._last], [CallResult()])
         with suppress(Empty):
             while True:
                 asked = self._queue.get_nowait()
                 if not isinstance(asked, _End):
-                    deliver([asked], [Answer(error=self._over)])
+                    deliver([asked], [CallResult(error=self._over)])
                 elif asked.call is not None:
-                    deliver([asked.call], [Answer()])
+                    deliver([asked.call], [CallResult()])
 
     def _judge(self, action: int, first: str | None, second: str | None, database: str | None, _: str | None) -> int:
         """SQLite asks this for everything that a statement would do, before it does any of it."""
@@ -298,7 +298,7 @@ class Sessions:
         connect: Connect,
         clock: StoreClock,
         turn: Turn,
-        place: Place,
+        place: StoreFile,
         committed: Callable[[bool], None],
     ) -> None:
         self._path, self._connect, self._clock, self._turn, self._committed = path, connect, clock, turn, committed

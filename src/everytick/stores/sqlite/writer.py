@@ -18,12 +18,12 @@ from typing import TypeVar
 
 from everytick.errors import StoreUnavailable
 from everytick.stores.sqlite.bell import Bell
-from everytick.stores.sqlite.calls import Answer, Call, call, deliver
+from everytick.stores.sqlite.calls import Call, CallResult, call, deliver
 from everytick.stores.sqlite.clock import StoreClock
 from everytick.stores.sqlite.failures import ends_transaction, named, saying_which_file
 from everytick.stores.sqlite.memory import give_back
 from everytick.stores.sqlite.opening import patiently
-from everytick.stores.sqlite.place import Place
+from everytick.stores.sqlite.place import StoreFile
 from everytick.stores.sqlite.turn import Turn
 
 T = TypeVar("T")
@@ -76,7 +76,9 @@ def begin(connection: sqlite3.Connection, turn: Turn, is_left: Callable[[], bool
 class Writer:
     """Runs every write of this process, one transaction after the other, on a connection of its own."""
 
-    def __init__(self, path: Path, connect: Connect, clock: StoreClock, bell: Bell, turn: Turn, place: Place) -> None:
+    def __init__(
+        self, path: Path, connect: Connect, clock: StoreClock, bell: Bell, turn: Turn, place: StoreFile
+    ) -> None:
         self._path, self._connect, self._clock, self._bell, self._turn = path, connect, clock, bell, turn
         self._place = place
         self._queue: SimpleQueue[_Call | None] = SimpleQueue()
@@ -150,12 +152,12 @@ class Writer:
                 answers = self._transact(calls)
         except Exception as error:  # noqa: BLE001  whatever it is, those who wait must hear of it
             self._drop_connection()
-            answers = [Answer(error=error)] * len(calls)
+            answers = [CallResult(error=error)] * len(calls)
         if any(answer.rang for answer in answers):
             self._bell.ring()
         deliver(calls, answers)
 
-    def _transact(self, calls: Sequence[_Call]) -> Sequence[Answer]:
+    def _transact(self, calls: Sequence[_Call]) -> Sequence[CallResult]:
         """Run the calls in one transaction; an error of the disk ends it for all of them.
 
         Savepoints copy every page they touch, so calls that share a transaction first run
@@ -173,9 +175,9 @@ class Writer:
         self._log_is_dirty, self._wrote_at = True, time.monotonic()
         return answers
 
-    def _run_together(self, connection: sqlite3.Connection, calls: Sequence[_Call]) -> list[Answer] | None:
+    def _run_together(self, connection: sqlite3.Connection, calls: Sequence[_Call]) -> list[CallResult] | None:
         """Return what the calls came to; None as soon as one of them fails."""
-        answers: list[Answer] = []
+        answers: list[CallResult] = []
         for each in calls:
             answer = self._run(connection, each, is_alone=False)
             if answer.error is not None:
@@ -183,9 +185,9 @@ class Writer:
             answers.append(answer)
         return answers
 
-    def _run_apart(self, connection: sqlite3.Connection, calls: Sequence[_Call]) -> list[Answer]:
+    def _run_apart(self, connection: sqlite3.Connection, calls: Sequence[_Call]) -> list[CallResult]:
         """Return what the calls came to; what a failing one wrote is undone."""
-        answers: list[Answer] = []
+        answers: list[CallResult] = []
         for each in calls:
             connection.execute("savepoint one_call")
             answers.append(self._run(connection, each, is_alone=True))
@@ -194,17 +196,17 @@ class Writer:
             connection.execute("release one_call")
         return answers
 
-    def _run(self, connection: sqlite3.Connection, asked: _Call, *, is_alone: bool) -> Answer:
+    def _run(self, connection: sqlite3.Connection, asked: _Call, *, is_alone: bool) -> CallResult:
         transaction = Transaction(connection, self._clock.now(), is_alone=is_alone)
         try:
             result = asked.work(transaction)
         except sqlite3.Error as error:
             if ends_transaction(error):
                 raise
-            return Answer(error=named(error, self._path) or error)
+            return CallResult(error=named(error, self._path) or error)
         except Exception as error:  # noqa: BLE001  handed to the caller, who asked for this work
-            return Answer(error=error)
-        return Answer(result, rang=transaction.rang)
+            return CallResult(error=error)
+        return CallResult(result, rang=transaction.rang)
 
     def _ready(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -257,7 +259,7 @@ class Writer:
 class Reader:
     """Reads on a connection and a thread of its own: a long question holds up no write and no other reader."""
 
-    def __init__(self, path: Path, connect: Connect, place: Place) -> None:
+    def __init__(self, path: Path, connect: Connect, place: StoreFile) -> None:
         self._path, self._connect, self._place = path, connect, place
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"everytick reader of {path.name}")
         self._connection: sqlite3.Connection | None = None
