@@ -76,17 +76,6 @@ def job_of(scheduler: str, registration: Registration, document: TaskDocument) -
     )
 
 
-def is_job_of(scheduler: str, registration: Registration, document: TaskDocument, job: Job) -> bool:
-    """Whether this stored job says exactly what `job_of` would."""
-    return (
-        job.schedule == registration.schedule
-        and job.overrides == own_policies(registration.retry_delay)
-        and job.application == common_policies(scheduler)
-        and job.owner == owner_of(scheduler)
-        and [task.target for task in job.tasks] == [written(document)]
-    )
-
-
 def with_data(job: Job, data: object) -> Job:
     """Return the same job with this JSON value in the place of its document, whatever it says."""
     return _again(job, job.overrides, [TaskDefinition(TASK, target_of(data), (), _NOTHING)])

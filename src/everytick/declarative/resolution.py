@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 from enum import StrEnum
 
 from everytick.declarative.documents import document_of, document_on
-from everytick.declarative.jobs import is_job_of, job_of, unscheduled
+from everytick.declarative.jobs import job_of, unscheduled
 from everytick.declarative.registrations import Registration
 from everytick.domain.changes import Put
-from everytick.domain.job import Job
+from everytick.domain.job import Job, same_definition
 from everytick.domain.values import value
 from everytick.stores.base import JobRecord
 
@@ -69,8 +69,9 @@ def resolve(
         same = document.says_the_same(registration)
         kinds[name] = Kind.ORPHANED if name in orphaned else Kind.PRESERVED if same else Kind.OVERRIDDEN
         wanted = document if same else document_of(registration, identifier)
-        if not is_job_of(scheduler, registration, wanted, record.job):
-            puts.append(job_of(scheduler, registration, wanted))
+        job = job_of(scheduler, registration, wanted)
+        if not same_definition(job, record.job):
+            puts.append(job)
             before.append(record.job)
             edited.add(name)
     for name, record in records.items():
