@@ -38,7 +38,9 @@ from everytick.stores.base import (
     Claim,
     Commit,
     CommitAnswer,
+    CommitFailed,
     HistoryFilter,
+    JobRecord,
     NodeRecord,
     NodeScope,
     Page,
@@ -231,6 +233,21 @@ class Pair:
             again = await store.commit_plans(first.batch, first.plans)
             assert list(again.answers) == first.answers, f"a repeated commit after {self.done[-12:]}"
 
+    async def do_refused_plan(self) -> None:
+        """Let both refuse one plan of a batch: they set its job aside, and write the other plans."""
+        scope, chance = await self.scope(0.9), self.random.random()
+        answers = []
+        for store in self.stores:
+            async with store.due(scope, 100) as batch:
+                plans = plans_of(batch)
+                for place in [int(chance * len(plans))] if plans else []:
+                    before = batch.snapshots[place].watermark - timedelta(seconds=1)
+                    plans[place] = replace(plans[place], watermark=before)
+                done = await store.commit_plans(batch, plans)
+                answers.append(list(map(type, done.answers)))
+        assert answers[0] == answers[1], f"a refused plan after {self.done[-12:]}"
+        assert answers[0].count(CommitFailed) == bool(answers[0]), f"a refused plan after {self.done[-12:]}"
+
     async def do_open_two(self) -> None:
         """Open a second batch beside one that is open: it has none of its jobs, and both are written."""
         scope, limit = await self.scope(0.9), self.random.choice([1, 3])
@@ -304,6 +321,15 @@ class Pair:
         written = [place for place, (step, _) in self.steps.items() if step.commits]
         if written:
             await self._commit(self.random.choice(written))
+
+    async def do_refused_step(self) -> None:
+        """Write a step with a number that no database holds. Memory could hold it and is not asked: nothing changes."""
+        written = [place for place, (step, _) in self.steps.items() if step.commits]
+        if written:
+            place = self.random.choice(written)
+            step = replace(self.steps[place][1], number=2**70)
+            [answer] = await self.stores[1].commit_steps([(self.claims[place][1], step)])
+            assert answer is Commit.STALE or isinstance(answer, CommitFailed), f"{answer} after {self.done[-12:]}"
 
     async def _commit(self, place: int) -> None:
         answers = [
@@ -444,16 +470,28 @@ WEIGHTS = {
     "do_reap": 3,
     "do_remove": 1,
     "do_retire": 1,
+    "do_refused_plan": 1,
+    "do_refused_step": 1,
 }
 
 
 async def _answer(store: AnyStore, verb: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
     try:
         answer = await getattr(store, verb)(*arguments, **named)
-        # A cursor is each store's own; only whether there is one must agree.
-        return replace(answer, cursor=answer.cursor and "more") if isinstance(answer, Page) else answer
+        return _comparable(answer)
     except EverytickError as error:
         return type(error), str(error)
+
+
+def _comparable(answer: Any) -> Any:
+    """Return what two stores must agree on: whether there is a cursor, and whether a plan was refused, but not how."""
+    if isinstance(answer, Page):
+        return replace(answer, cursor=answer.cursor and "more")
+    if isinstance(answer, JobRecord):
+        return replace(answer, parked_reason=answer.parked_reason and "refused")
+    if isinstance(answer, list):
+        return [_comparable(each) for each in answer]
+    return {key: _comparable(each) for key, each in answer.items()} if isinstance(answer, dict) else answer
 
 
 class _Decided(NamedTuple):
