@@ -97,7 +97,15 @@ class Intake:
             if self._is_stale(occurrence):
                 self._lives.feed(occurrence, _RELEASED)
             else:
-                self._lives.begin(occurrence, now)
+                self._begin(occurrence, now)
+
+    def _begin(self, occurrence: OwnedOccurrence, now: datetime) -> None:
+        try:
+            self._lives.begin(occurrence, now)
+        except Exception:  # noqa: BLE001, a mistake of ours about one occurrence must keep none behind it from a slot
+            text = "occurrence %s cannot begin: internal error; the reaper settles it as lost"
+            _log.exception(text, occurrence.claim.header.id)
+            self._lives.give_up(occurrence)
 
     def _time_backlog(self) -> None:
         """Look at the backlog again once its first occurrence has waited too long."""

@@ -2,16 +2,20 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from threading import Thread
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from everytick.domain.decisions import Plan
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.node.inbox import Arrived, BacklogDue, BeatWanted, Inbox, StepWritten, StoreAnswers
+from everytick.stores.base import Batch, Claim, Committed, NodeScope, Offer
+from everytick.stores.memory import MemoryStore
 from tests.unit.node.conftest import Live
-from tests.unit.node.worlds import World, pause
+from tests.unit.node.worlds import World, living, pause
 
 
 def test_an_event_is_handled_before_put_returns() -> None:
@@ -138,3 +142,44 @@ def test_claims_that_were_lost_by_a_mistake_come_again_with_a_beat(live: Live) -
         await node.stop()
 
     live(story)
+
+
+class OneCannotBegin(MemoryStore):
+    """Gives claims of the job `bad` about which nothing can be decided."""
+
+    async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
+        claims = await super().claim(scope, limit)
+        return [_with_broken_runs(claim) if claim.job.name == "bad" else claim for claim in claims]
+
+    async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
+        return await super().commit_plans(batch, plans)
+
+
+def _with_broken_runs(claim: Claim) -> Claim:
+    return replace(claim, life=replace(claim.life, runs=cast("Any", (None,))))
+
+
+def test_an_occurrence_that_cannot_begin_is_settled_and_keeps_no_slot() -> None:
+    """A mistake of ours about one occurrence: those behind it begin, and it does not stand still for ever."""
+
+    async def story(world: World) -> None:
+        begun: list[str] = []
+
+        async def body() -> None:
+            begun.append("body")
+
+        bad, good = await world.define("bad", body, priority=5, on_orphan="fail"), await world.define("good", body)
+        node = world.node(slots=1)
+        await node.start()
+        node.engine.claimer.rest(True)
+        broken, well = await world.trigger(bad), await world.trigger(good)
+        await pause("1s")
+        node.engine.claimer.rest(False)
+        assert (await world.ended(well, "10s")).status is OccurrenceStatus.COMPLETED
+        assert (await world.ended(broken, "1m")).status is OccurrenceStatus.FAILED_STALE
+        await pause("1m")
+        assert not node.engine.named
+        assert (begun, node.engine.slots.busy) == (["body"], 0)
+        await node.stop()
+
+    living(story, OneCannotBegin)
