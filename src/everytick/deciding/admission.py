@@ -64,13 +64,14 @@ class Lined(Protocol):
 class Line:
     """The busy and the waiting of one job, as they change while a plan is made.
 
-    `displaced` are newcomers of this very plan that had to give way again, each with the reason:
-    they shall not come to exist. Of very many a snapshot names only some: the rest of the busy is
-    asked to stop by `cancels_before`, and where the rest of the line must give way too, the line
-    `is_cut`: whoever displaces it comes in with a later plan.
+    `displaced` are newcomers of this plan that had to give way again, each with the reason: they
+    are not created. A snapshot names only some of very many. `cancels_before` asks the rest of
+    the busy to stop. If the rest of the line must give way too, the line `is_cut`, and the
+    newcomer that displaces it comes in with a later plan.
 
-    So it is with the room of those whom this plan ends: they may have been claimed since the
-    snapshot was read, and would then run on beside whoever came into their place. `freed` counts them.
+    A later plan also gives away the room of occurrences that this plan ends. A node may have
+    claimed them since the snapshot was read, and they would then run beside their successors.
+    `freed` counts them.
     """
 
     __slots__ = (

@@ -2,7 +2,7 @@
 
 Everything that happens inside an occurrence is decided here and nowhere else: order,
 failure, retries, deadlines, cancel, lost owners, a stopping node, the final status. The
-executor and the reaper come through the same door.
+executor and the reaper both call it.
 
 What begins follows from what is stored. A run that is pending without `resume_at` begins
 as soon as its turn comes, by the claim or by the step whose rows made it its turn; one
@@ -141,7 +141,7 @@ def _attempt_ended(draft: Draft, event: AttemptEnded) -> bool:
         draft.lost += 1
         draft.again(place, AttemptStatus.LOST, outcome.error)
     else:
-        # Lost once too often, or canceled though nobody asked: never retried, and a failure to its peers.
+        # Lost once too often, or canceled without a request: never retried, and a failure to its peers.
         _failed_for_good(draft, place, _FAILED, _ATTEMPT[type(outcome)], _error(draft, run, outcome))
     return True
 
@@ -188,7 +188,7 @@ def _cancel_requested(draft: Draft, event: CancelRequested) -> bool:
     draft.cancel = event.reason
     draft.close_pending()
     if not _has_begun(draft):
-        # Whatever an earlier owner left behind: what nobody has claimed can only be canceled.
+        # An occurrence without an owner can only be canceled, whatever an earlier owner left behind.
         draft.end = OccurrenceStatus.CANCELED, event.reason
     return True
 
@@ -425,7 +425,7 @@ def _waited_for_the_claim(draft: Draft) -> list[int]:
 def _wait(draft: Draft) -> None:
     """Only retries are left: the owner keeps a short wait and gives up its place for a long one.
 
-    A wait that the next instant may end is nobody's: whoever came meanwhile is looked at first.
+    The owner keeps no wait that the next instant may end: a newer occurrence is planned first.
     """
     until = _earliest(draft)
     draft.status, draft.ready_at = _AWAITING_RETRY, until

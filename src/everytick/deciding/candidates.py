@@ -1,8 +1,8 @@
 """Which instants of a job are due, and what holds some of them back.
 
 Time since the watermark is cut into segments, each under one definition and held back as a
-whole or not at all. Nothing here walks through an outage: instants are given from the newest
-to the oldest, and whoever asks stops when he has enough.
+whole or not at all. Nothing here walks through an outage: instants come from the newest to the
+oldest, and the caller stops when it has enough.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,8 +32,8 @@ class Candidate:
     """An instant that may become an occurrence.
 
     `named_for` is the instant its id is made of and `before` the one before that: they differ
-    from `instant` where somebody moved it. What is `by_hand` is no instant of the schedule;
-    a `refusal` says that it shall not run.
+    from `instant` if it was moved. A candidate `by_hand` is no instant of the schedule. One with
+    a `refusal` does not run.
     """
 
     instant: datetime

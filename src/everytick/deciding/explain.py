@@ -301,7 +301,7 @@ def _behind(text: str) -> str | None:
 
 
 def _unnamed(evidence: Evidence) -> Explanation | None:
-    """Why the schedule does not name it; None if it does, or if somebody has set this time by hand."""
+    """Return why the schedule does not name it; None if it does, or if a person set this time by hand."""
     snapshot, at = evidence.snapshot, evidence.at
     job, schedule = _at_the_time(evidence)
     if names(schedule, at) or at in _set_by_hand(snapshot):
@@ -423,7 +423,7 @@ def _to_come(evidence: Evidence) -> Explanation:
 
 
 def _at_that_moment(snapshot: JobSnapshot, at: datetime) -> JobSnapshot:
-    """The job as a planner finds it at a moment to come: everything before is decided, and nobody is in the way."""
+    """The job as a planner finds it at a moment to come: everything before is decided, and none is busy."""
     moved = snapshot.reschedule
     return replace(
         snapshot,

@@ -1,4 +1,4 @@
-"""Who wants to come in: the instants that are due, and what people and programs asked for, as one line."""
+"""The newcomers of a plan: the instants that are due and the requests of people and programs, in one order."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -195,7 +195,7 @@ def _filling(job_id: str, job: Job, request: Request, instant: datetime, before:
 
 
 def _end_of(request: Request) -> datetime:
-    """The end of a backfill: what had not come when somebody asked is the schedule's own."""
+    """Return the end of a backfill: the schedule itself runs what was still to come when the backfill was asked for."""
     assert request.through is not None, "a backfill says where it ends"
     return min(request.through, request.requested_at)
 

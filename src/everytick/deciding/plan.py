@@ -1,9 +1,9 @@
 """plan: what becomes of every instant of one job after its watermark and through now.
 
-Filters, then recovery, then the line: the order of a decision is written out in `plan`, and its
-parts stand in `candidates`, `recovery`, `newcomers`, `admission` and `spans`. Live ticks, a
-restart, a week's outage and a backfill all take these few lines; being late is a property of an
-instant, not a path. `tick` only says the commonest answer sooner.
+First filters, then recovery, then the line. `plan_in_full` calls them in this order; they stand in
+`candidates`, `recovery`, `newcomers`, `admission` and `spans`. A live tick, a restart, a week's
+outage and a backfill all take this one way: an instant may be late, but no code is for late ones
+alone. `tick` only says the commonest plan sooner.
 """
 
 from datetime import datetime
@@ -71,7 +71,7 @@ def _newest(found: DueInstants, line: Line) -> datetime | None:
 
 
 def _narrowed(snapshot: JobSnapshot, now: datetime, line: Line) -> Plan:
-    """End what an edit of `recovery` left no reason for; nobody may come in before all of it has ended."""
+    """End what an edit of `recovery` left no reason for. No newcomer comes in before all of it has ended."""
     return Plan(
         snapshot.job_id,
         snapshot.revision,
@@ -87,7 +87,7 @@ def _narrowed(snapshot: JobSnapshot, now: datetime, line: Line) -> Plan:
 
 
 def _disabled(snapshot: JobSnapshot, job: Job, now: datetime) -> Plan:
-    """Next to nothing is decided; nobody looks again before another definition is in force, or something is to stop."""
+    """Decide next to nothing. The job wakes when another definition is in force, or when something is to stop."""
     line = Line(snapshot, job.settings, paused=False)
     stop_or_restart(snapshot, job, now, line)
     coming = [each.in_force_after for each in snapshot.editions if each.in_force_after and each.in_force_after > now]
@@ -133,9 +133,9 @@ def _cannot_run(segment: Segment) -> bool:
 
 
 def _retired(snapshot: JobSnapshot, now: datetime, retire_at: datetime, limit: int) -> Plan:
-    """A removed job creates nothing; once its time is over, what nobody runs is canceled, waits for a retry included.
+    """Create nothing for a removed job. Once its time is over, cancel what no node runs, waits for a retry included.
 
-    What runs finishes; it may still come to wait for a retry, and then its job is looked at again.
+    A running occurrence finishes. If it comes to wait for a retry, its job is planned again.
     """
     job, asked = snapshot.editions[-1].job, snapshot.requests[:limit]
     refused = [requested(snapshot.job_id, job, each, (Why.REMOVED, "")) for each in asked]
@@ -256,7 +256,7 @@ class _Decided:
             spans = sorted([*spans, *skips_of(self.refused)], key=lambda each: each.through)
         watermark = self._watermark(end, spans)
         awaits_ends = self._awaits_ends()
-        # Whoever ends before they are marked wakes nobody: look once more, when all of them are.
+        # An occurrence that ended before it was marked as awaited did not wake the job. Plan once more.
         again = awaits_ends and snapshot.busy_count and not snapshot.awaited
         return Plan(
             snapshot.job_id,
@@ -280,7 +280,7 @@ class _Decided:
         )
 
     def _awaits_ends(self) -> bool:
-        """Whether anything follows from an end: somebody in line comes next, or an instant is counted from it."""
+        """Whether anything follows from an end: an occurrence waits in line, or an instant is counted from it."""
         if self.line.waiting_count:
             return True
         coming = (each.job for each in self.snapshot.editions if each.in_force_after and each.in_force_after > self.now)
@@ -323,7 +323,7 @@ class _Decided:
         ):
             return now
         if line.waiting_count and any(each.cause is Cause.BACKFILL for each in self.creations):
-            # The store leaves alone what exists, and then nobody may be busy before those who wait.
+            # The store creates nothing that exists already. Then none may be busy while others wait in line.
             return now
         if self.paused:
             ends = [pause.until for pause in snapshot.pauses if pause.until is not None and now < pause.until]

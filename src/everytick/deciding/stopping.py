@@ -33,7 +33,7 @@ def stop_or_restart(snapshot: JobSnapshot, job: Job, now: datetime, line: Line) 
 
 
 def next_stop(job: Job, now: datetime, line: Line) -> datetime | None:
-    """Return when what is busy is next asked to stop; None while nothing is, or nobody will."""
+    """Return when the busy are next asked to stop; None if none is busy or the job has no stop schedule."""
     if not line.busy_count:
         return None
     schedules = (job.settings.stop_schedule, job.settings.restart_schedule)

@@ -1,4 +1,4 @@
-"""What was decided: a Plan for one job, with the reason of every instant in words people can read."""
+"""What a plan decides about one job, with a reason that people can read for every instant."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -42,11 +42,10 @@ Refusal = tuple[Why, str]
 
 @value
 class Creation:
-    """An occurrence that shall exist: pending or queued, or skipped or missed where somebody asked in vain.
+    """An occurrence that the plan creates: pending or queued; skipped or missed if it was asked for and must not run.
 
-    It stands for the instants in `(covers_after, covers_through]`; `overrides` are those of an
-    amended occurrence. `keeps` are the tasks that are not run again: their results are those
-    of the occurrence it is a replay of.
+    It stands for the instants in `(covers_after, covers_through]`. `overrides` belong to an
+    amended occurrence. A replay does not run the tasks in `keeps` again: it takes over their results.
     """
 
     id: str
@@ -85,7 +84,7 @@ class Span:
 
 @value
 class Ending:
-    """An occurrence that ends without having run to its end."""
+    """An occurrence that the plan ends before it has run to its end."""
 
     id: str
     status: OccurrenceStatus
@@ -95,7 +94,7 @@ class Ending:
 
 @value
 class RequestAnswer:
-    """A request that was dealt with; a backfill that was cut goes on after `done_through`."""
+    """A request that the plan has answered. A backfill that was cut goes on after `done_through`."""
 
     key: str
     cause: Cause
@@ -104,19 +103,18 @@ class RequestAnswer:
 
 @value
 class Plan:
-    """What one look at a job decided; it is committed whole or, from an old snapshot, not at all.
+    """What a planner decided about one job. A store commits it whole, or not at all if the snapshot is old.
 
-    `cancels_before` asks everybody to stop who was busy before anything else of this plan is
-    written and stood in line before that moment: a snapshot does not name all of very many.
+    `cancels` names occurrences to stop. `cancels_before` stops, besides, all that were busy before
+    this plan is written and whose place in line is before that moment, since a snapshot does not
+    name all of very many. `cancels_because` is the reason for both.
 
-    `cancels_because` names what asks those to stop that the plan cancels.
+    `awaits_ends` says that something follows from the end of an active occurrence. From now on
+    every end and every park of an active one wakes the job. Without it, ends wake no planner.
 
-    `awaits_ends` says that somebody waits for the end of one that is active: from now on, every
-    end and every park of those that are active wakes the job. Other ends make nobody look.
+    `next_run` is the first time after this plan at which the job will run, as far as is known.
 
-    `next_run` is the first time after this look at which the job will run, as far as is known.
-
-    `narrowed` says that nothing is left that an edit of `recovery` ends.
+    `narrowed` says that all is ended that an edit of `recovery` left without a reason.
     """
 
     job_id: str
@@ -140,10 +138,10 @@ class Plan:
 
 
 PUT_OFF_FOR = timedelta(minutes=1)
-"""A job whose plan cannot be made or written is looked at again after this time: soon enough to be noticed once what is
-wrong with it was mended, and seldom enough to cost nothing."""
+"""A job whose plan cannot be made or written is planned again after this time. A minute after the mistake is mended the
+job runs again, and one try a minute costs nothing."""
 
 
 def put_off(snapshot: JobSnapshot, now: datetime) -> Plan:
-    """Return a plan that decides nothing and looks at the job again in a minute."""
+    """Return a plan that decides nothing, so that the job is planned again in a minute."""
     return Plan(snapshot.job_id, snapshot.revision, snapshot.woken, snapshot.watermark, now + PUT_OFF_FOR)

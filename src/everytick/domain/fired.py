@@ -1,4 +1,4 @@
-"""What a node fired while its store was away, as it is written down when the store is back."""
+"""What a node ran while its store did not answer, as the store records it afterwards."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,9 +12,9 @@ from everytick.domain.values import value
 class FiredRun:
     """One occurrence that was created without the store, as it stands now.
 
-    `creation` has its status; `rows` are its attempts in order, each with where its run stands.
-    What has not ended belongs to `owner`, who goes on with it under `fence` and `token` from step
-    `number` on, or to nobody: then whoever claims it goes on. `node` is the one that ran it.
+    `creation` has its status. `rows` are its attempts in order, each with the state of its run.
+    If it has not ended, `owner` goes on with it under `fence` and `token` from step `number` on.
+    Without an owner the next claim goes on with it. `node` ran it.
     """
 
     creation: Creation
@@ -45,16 +45,16 @@ class FiredRun:
 
     @property
     def reason(self) -> str:
-        """Why it exists, as its record says it; a store knows by it what it was told before."""
+        """Why it exists. A store recognises by it what it has recorded before."""
         made = self.creation
         return f"{made.why}, {made.detail}" if made.detail else str(made.why)
 
 
 @value
 class Fired:
-    """What was decided and run of one job: every instant in `(after, through]` is a run or a span, now or before.
+    """What was decided and run of one job: every instant in `(after, through]` is a run or in a span, here or before.
 
-    Where more of it follows, `through` is `after`: nothing counts as decided until all of it is told.
+    If more follows, `through` is `after`: nothing counts as decided before all of it is recorded.
     """
 
     after: datetime

@@ -1,7 +1,7 @@
-"""What a decision may see, and nothing else: bounded, read in one moment, never written back.
+"""What a plan may see: a snapshot of one job, bounded in size, read in one moment, never written back.
 
-A store reads a snapshot, `deciding` looks at it, and the store commits what was decided on
-the condition that the snapshot still holds.
+A store reads the snapshot, `deciding` makes a plan from it, and the store commits the plan if
+the snapshot still holds.
 """
 
 from dataclasses import replace
@@ -18,7 +18,7 @@ from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.values import value
 
 PLAN_LIMIT = 100
-"""So many creations and releases a plan holds at most; more follow in the next one."""
+"""Most creations and releases in one plan. The next plan goes on."""
 
 
 class Missed(StrEnum):
@@ -72,7 +72,7 @@ class Pause:
 
 
 class AdjustmentKind(StrEnum):
-    """What somebody wants to happen to one single future occurrence."""
+    """What a person asked for one single future occurrence."""
 
     SKIP = "skip"
     MOVE = "move"
@@ -102,7 +102,7 @@ class Adjustment:
 
 @value
 class Reschedule:
-    """The next run, set by somebody: the instants after `made_at` and before `to` give way to it."""
+    """The next run, set by hand to `to`. The instants after `made_at` and before `to` do not run."""
 
     made_at: datetime
     to: datetime
@@ -110,7 +110,7 @@ class Reschedule:
 
 
 ASKED_NOW = datetime.max.replace(tzinfo=UTC)
-"""When something is asked for that takes the store's time as it is stored."""
+"""The `requested_at` of a request that takes the store's time when it is stored."""
 
 
 @value
@@ -189,7 +189,7 @@ class Past:
 
 @value
 class Active:
-    """An occurrence that is not over, as far as a plan needs to know it."""
+    """An occurrence that has not ended, as much of it as a plan needs."""
 
     id: str
     line_at: datetime
@@ -202,7 +202,7 @@ class Active:
 
 @value
 class Ended:
-    """The last occurrence that ended, or ended well."""
+    """The last occurrence that ended, or that ended well."""
 
     scheduled_for: datetime
     started_at: datetime | None

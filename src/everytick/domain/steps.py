@@ -24,13 +24,13 @@ from everytick.domain.statuses import ENDED, AttemptStatus, OccurrenceStatus, Ru
 from everytick.domain.values import value
 
 KEPT_WAIT = timedelta(seconds=5)
-"""A retry at most so far away is waited for by the owner; one further away is parked."""
+"""The owner keeps a retry that is at most so far away. One further away is parked, which frees the slot."""
 
 LONGEST = timedelta(days=365_000)
-"""No wait is longer, and a timeout that is longer is none: what comes out stays within the calendar."""
+"""The longest wait. A longer timeout counts as none. So every moment stays within Python's calendar."""
 
 WAITS_KEPT = 100
-"""So many waits of a run are kept for the report, the newest: retries may be without limit."""
+"""The newest waits of a run that its report tells. Retries may have no limit."""
 
 _NOTHING = Overrides(Level.OCCURRENCE)
 _NO_TIME = timedelta(0)
@@ -47,7 +47,7 @@ def failure_of(status: OccurrenceStatus, runs: "Iterable[RunState]", error: str 
 
 
 def bounded(timeout: timedelta | None) -> timedelta | None:
-    """Return the timeout; None for one that is longer than anything."""
+    """Return the timeout; None if it is longer than LONGEST."""
     return None if timeout is None or timeout > LONGEST else timeout
 
 
@@ -76,7 +76,7 @@ class Rules:
     """What `advance` needs to know of a definition, merged once for all occurrences of a version.
 
     Tasks stand in their order number; `walk` names their places so that each comes behind
-    all that it comes `after`. `not_started` are the runs of an occurrence that nobody has begun.
+    all that it comes `after`. `not_started` are the runs of an occurrence that has not begun.
     """
 
     mode: Mode
@@ -149,7 +149,7 @@ def _walk(tasks: Sequence[TaskRules]) -> tuple[int, ...]:
 
 
 class Stop(StrEnum):
-    """How far the stop of the owner's node has come for this occurrence; the store never hears of it."""
+    """How far the stop of the owner's node has come for this occurrence. No store writes it."""
 
     DRAIN = "drain"
     CANCEL = "cancel"
@@ -158,12 +158,12 @@ class Stop(StrEnum):
 
 @value
 class RunState:
-    """Where one task of an occurrence stands.
+    """The state of one task of an occurrence.
 
-    Pending with `resume_at` is waiting: for a retry, or to be given back. Pending without
-    it starts as soon as its turn comes. `attempts` numbers the last attempt that began,
-    `retries` counts what `Retry.max` bounds, and `last` is how the last attempt that ended
-    did. `out_of_time` says that retries were left, but no time before the deadline.
+    A pending run with `resume_at` waits: for a retry, or to be given back. One without it starts
+    as soon as its turn comes. `attempts` is the number of the last attempt that began, `retries`
+    counts what `Retry.max` bounds, and `last` is the status of the last attempt that ended.
+    `out_of_time` says that retries were left, but no time before the deadline.
     """
 
     status: RunStatus = RunStatus.PENDING
@@ -187,17 +187,17 @@ class RunState:
 
     @property
     def tells_attempts(self) -> bool:
-        """Whether it tells all that is to be said of its attempts: there was none, or one that was well."""
+        """Whether the report needs no record of its attempts: there was none, or one that succeeded."""
         return self.attempts == 0 or (self.attempts == 1 and self.status is RunStatus.SUCCESS)
 
     def kept(self) -> "RunState":
         """Return a run that takes this one's result over."""
-        assert self.status is RunStatus.SUCCESS, "only what succeeded has a result to keep"
+        assert self.status is RunStatus.SUCCESS, "only a run that succeeded has a result to keep"
         return RunState(self.status, started_at=self.started_at, ended_at=self.ended_at, result=self.result)
 
 
 NOT_STARTED = RunState()
-"""Every run of an occurrence that nobody has claimed yet."""
+"""The state of every run before the first claim."""
 
 
 @value
@@ -311,7 +311,7 @@ def _task_report(
     return TaskReport(
         task.id,
         task.name,
-        # Of an occurrence that ended before anybody began it no run was ever written.
+        # No run was written of an occurrence that ended before it began.
         unfinished(run) if run.status is RunStatus.PENDING and status in ENDED else run.status,
         run.attempts,
         run.started_at,
@@ -408,7 +408,7 @@ class WaitOver:
 
 @value
 class CancelRequested:
-    """Somebody wants the occurrence to stop, whatever its tasks' strategies."""
+    """A request to stop the occurrence, whatever the strategies of its tasks."""
 
     reason: str = "canceled"
 
