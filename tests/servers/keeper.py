@@ -10,6 +10,7 @@ on standard output, as one line of JSON, where the server listens or why it does
 import json
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -19,12 +20,14 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.servers.installations import Installation
 
 READY = "ready to accept connections"
+ANY_PORT, LOWEST_PORT = 0, 20_000
+OUTGOING_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 READY_WITHIN = 60
 STOPPED_WITHIN = 60
 """Seconds. A server that is killed leaves processes behind for a moment, which write into its folder."""
@@ -204,11 +207,26 @@ def stop(process: "subprocess.Popen[str]") -> None:
 
 
 def free_port() -> int:
-    """Return a loopback port that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a loopback port that nobody listens on at this moment, and that no outgoing connection is given.
+
+    The system takes the near end of a connection from a range of its own. A server in that range would lose its port
+    to some connection while it is stopped, and a client that tries to reach it could connect to itself.
+    """
+    ports = range(LOWEST_PORT, lowest_outgoing_port())
+    for port in (*random.sample(ports, len(ports)), ANY_PORT):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            free: int = probe.getsockname()[1]
+            return free
+    raise DidNotStart("no port is free")
+
+
+def lowest_outgoing_port() -> int:
+    """Return the first port that the system gives to outgoing connections."""
+    try:
+        return int(OUTGOING_PORTS.read_text().split()[0])
+    except OSError:  # not Linux
+        return 49_152
 
 
 if __name__ == "__main__":

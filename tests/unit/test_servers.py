@@ -19,6 +19,7 @@ from tests.servers.installations import (
     postgres_installations,
     redis_installations,
 )
+from tests.servers.keeper import free_port, lowest_outgoing_port
 from tests.servers.launch import (
     POSTGRES_VARIABLE,
     REDIS_VARIABLE,
@@ -30,6 +31,13 @@ from tests.servers.launch import (
     postgres_server,
     redis_server,
 )
+
+
+def test_a_port_for_a_server_is_given_to_no_outgoing_connection() -> None:
+    """A server that is stopped would lose it otherwise, and a client could connect to itself."""
+    ports = {free_port() for _ in range(20)}
+    assert len(ports) > 1
+    assert max(ports) < lowest_outgoing_port()
 
 
 def source(installation: Installation) -> str:

@@ -1,6 +1,8 @@
 """Attempts for tests: a context as the executor makes it, and services that remember what they were told."""
 
 import asyncio
+import gc
+import os
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -181,3 +183,9 @@ def error_of(outcome: Outcome) -> str:
     """The error of a failed attempt."""
     assert isinstance(outcome, Failed), outcome
     return outcome.error
+
+
+def open_files() -> int:
+    """Return how many files this process has open, without those that only the garbage of other tests holds."""
+    gc.collect()
+    return len(os.listdir("/proc/self/fd"))
