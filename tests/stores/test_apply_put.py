@@ -107,7 +107,10 @@ async def test_editing_never_fires_a_job(store: AnyStore, clock: ManualClock) ->
 async def test_every_change_of_a_definition_is_a_version_and_nothing_else_is(
     store: AnyStore, clock: ManualClock
 ) -> None:
-    """S0-115: an edit, disabling, enabling, a new name and a return each count one; a removal edits nothing."""
+    """S0-115: an edit, disabling, enabling, a new name and a return each count one.
+
+    A removal edits nothing, and what was removed is not edited by somebody who has not seen that.
+    """
     id_ = (await put(store, job())).job_id
 
     async def version() -> int:
@@ -121,6 +124,8 @@ async def test_every_change_of_a_definition_is_a_version_and_nothing_else_is(
     assert await version() == 5
     await remove(store, id_, retire_after=timedelta(minutes=10))
     assert await version() == 5
+    with pytest.raises(VersionConflict):
+        await put(store, job("renamed", priority=2), expected=5)
     await put(store, job("renamed", priority=1))
     await plan_once(store)
     assert await version() == 6
