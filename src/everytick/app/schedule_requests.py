@@ -85,7 +85,7 @@ class ScheduleRequests(Requests):
         return is_ahead
 
     async def skip(self, name: str, at: datetime | str, *, reason: str = "", by: str | None = None) -> None:
-        """Leave one single future instant out."""
+        """Skip one upcoming run."""
         from everytick.domain.facts import Skip
 
         store = await self._opened()

@@ -260,7 +260,7 @@ class StoredJobs(ScheduleRequests):
         return await self._switch(name, True, by)
 
     async def disable(self, name: str, *, by: str | None = None) -> bool:
-        """Let the job create nothing and take no requests until it is enabled; return whether anything changed."""
+        """Disable the job: no scheduled runs and no triggers until it is enabled. Return whether anything changed."""
         return await self._switch(name, False, by)
 
     async def _switch(self, name: str, enabled: bool, by: str | None) -> bool:

@@ -119,7 +119,7 @@ def _told(found: Exported, records: Sequence[JobRecord]) -> int:
 @job_argument("job", required=False)
 @click.option("--format", "form", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True)
 @click.option("--status", multiple=True, metavar="STATUS", help="Only this status, like failed; may be repeated.")
-@click.option("--since", metavar="TIME", help="Only the last so long, like 24h or 7d.")
+@click.option("--since", metavar="TIME", help="Only runs from the last 24h, 7d, …")
 @click.option("--after", metavar="T", help="Only what was scheduled after this moment.")
 @click.option("--through", metavar="T", help="Only what was scheduled through this moment.")
 @click.option(

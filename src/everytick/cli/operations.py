@@ -43,7 +43,7 @@ def _requesting(function: F) -> F:
         click.option(
             "--overlap",
             metavar="RULE",
-            help="How it goes with what runs; by default it waits in line, or overlaps where the job does.",
+            help="What to do if the job is already running (skip, queue, …); default: queue, or what the job allows.",
         ),
         click.option("--key", metavar="TEXT", help="The same key again asks for the same occurrence."),
     ):
@@ -237,10 +237,10 @@ def enable_verb(job: str) -> None:
     say(f"'{job}' is enabled" if changed else f"'{job}' was enabled already")
 
 
-@click.command("disable", cls=Verb, help="Let a job create nothing and take no requests until it is enabled.")
+@click.command("disable", cls=Verb, help="Disable a job: no scheduled runs and no triggers until it is enabled.")
 @job_argument("job")
 def disable_verb(job: str) -> None:
-    """Let a job create nothing and take no requests."""
+    """Disable a job."""
     changed = ask(lambda app: app.disable(job, by=who()))
     say(f"'{job}' is disabled" if changed else f"'{job}' was disabled already")
 
@@ -257,17 +257,17 @@ def reschedule_verb(job: str, at: str, utc: bool) -> None:
     say(f"'{job}' runs next at {times.shown(instant)}")
 
 
-@click.command("skip", cls=Verb, help="Leave one single future instant of a job out.")
+@click.command("skip", cls=Verb, help="Skip one upcoming run of a job.")
 @job_argument("job")
 @click.argument("at")
 @_reason
 @in_utc
 def skip_verb(job: str, at: str, reason: str, utc: bool) -> None:
-    """Leave one single future instant out."""
+    """Skip one upcoming run."""
     times = Times(utc)
     instant = times.read(at)
     ask(lambda app: app.skip(job, instant, reason=reason, by=who()))
-    say(f"'{job}' leaves out {times.shown(instant)}")
+    say(f"'{job}' will skip {times.shown(instant)}")
 
 
 @click.command("move", cls=Verb, help="Let one single future instant of a job run at another time.")

@@ -62,7 +62,7 @@ def confirm(question: str, yes: bool) -> None:
     if yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise Refused(f"{question.rstrip('?')}: nobody can be asked here, so say it with --yes")
+        raise Refused(f"{question.rstrip('?')}: not a terminal, cannot ask for confirmation: pass --yes")
     from everytick.cli.output import safe
 
     if not click.confirm(safe(question), err=True):

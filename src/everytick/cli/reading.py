@@ -146,7 +146,7 @@ def _last(record: JobRecord) -> str | None:
 
 
 def word(record: JobRecord, status: JobStatus, unknown: str | None = None) -> str:
-    """Return how a job stands, in a word or two; `unknown` is why nobody can run it."""
+    """Return how a job stands, in a word or two; `unknown` is why no node can run it."""
     if not record.job.enabled:
         return "disabled"
     if record.pause is not None:
@@ -256,7 +256,7 @@ def _pairs(
     yield "job", job.name
     yield "status", word(record, status, unknown)
     if unknown is not None:
-        yield "nobody can run it", unknown
+        yield "no node can run it", unknown
     if record.parked_reason is not None:
         yield "not planned", record.parked_reason
     yield "description", job.settings.description
@@ -367,7 +367,7 @@ def attempt_data(task: str, attempt: Attempt) -> dict[str, Any]:
 @click.option("--failed", is_flag=True, help="Only what did not end well.")
 @click.option("--status", multiple=True, metavar="STATUS", help="Only this status, like missed; may be repeated.")
 @click.option("--cause", metavar="CAUSE", help="Only this cause: schedule, trigger, replay, backfill, create, restart.")
-@click.option("--since", metavar="TIME", help="Only the last so long, like 24h or 7d.")
+@click.option("--since", metavar="TIME", help="Only runs from the last 24h, 7d, …")
 @click.option("--after", metavar="T", help="Only what was scheduled after this moment.")
 @click.option("--through", metavar="T", help="Only what was scheduled through this moment.")
 @click.option("-n", "count", default=50, show_default=True, type=click.IntRange(1), help="How many at most.")
@@ -417,7 +417,7 @@ def history_verb(
     ]
     show_table(headings, rows, times)
     if not rows:
-        say("nothing of the kind has happened")
+        say("no matching runs")
 
 
 async def _names(app: Everytick, found: Iterable[Occurrence]) -> dict[str, str]:
@@ -459,7 +459,7 @@ def occurrence_data(found: Occurrence, names: dict[str, str]) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------------------ nodes
 
 
-@click.command("nodes", cls=Verb, help="Show the nodes that were heard of, and whether they live.")
+@click.command("nodes", cls=Verb, help="Show known nodes and whether they are alive.")
 @reading
 @watchable
 def nodes_verb(as_json: bool, utc: bool) -> None:
@@ -483,7 +483,7 @@ def nodes_verb(as_json: bool, utc: bool) -> None:
     heading = ["node", "status", times.heading("last heard"), "holds", *_FACTS]
     show_table(heading, [(*row, *_facts_cells(each)) for row, each in zip(rows, nodes, strict=True)], times)
     if not rows:
-        say("no node was ever heard of: everytick run starts one")
+        say("no node has ever run on this store: everytick run starts one")
 
 
 def _state(node: NodeRecord, now: datetime, limit: timedelta) -> str:

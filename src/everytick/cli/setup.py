@@ -202,7 +202,7 @@ WantedBy=multi-user.target
     help="Write a unit that runs the application or the folder of jobs here.\n\n"
     "Example: everytick systemd print-unit -a jobs:tick > /etc/systemd/system/jobs.service",
 )
-@click.option("--user", metavar="NAME", help="As whom it runs; you, unless given.")
+@click.option("--user", metavar="NAME", help="User to run as (default: you).")
 def print_unit(user: str | None) -> None:
     """Write a unit that runs the application or the folder of jobs here."""
     from everytick.cli.session import application, who

@@ -132,7 +132,7 @@ class FolderWatch:
     def _complain(self, mistakes: set[Mistake]) -> None:
         """Log each mistake once, and once that its file is in order again."""
         for mistake in sorted(mistakes - self._known, key=str):
-            _log.warning("%s (what was read before stays in force)", mistake)
+            _log.warning("%s (keeping the last valid version)", mistake)
         for file in sorted({mistake.file for mistake in self._known} - {mistake.file for mistake in mistakes}):
             _log.info("%s: in order again", file)
         self._known = mistakes

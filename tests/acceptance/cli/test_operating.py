@@ -71,4 +71,4 @@ def test_where_nobody_can_be_asked_yes_is_needed(folder: Path) -> None:
     refused = everytick(folder, "remove", "nightly", "-a", "shop", answer="y\n")
 
     assert refused.returncode == 2
-    assert "nobody can be asked here, so say it with --yes" in refused.stderr
+    assert "not a terminal, cannot ask for confirmation: pass --yes" in refused.stderr

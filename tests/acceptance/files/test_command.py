@@ -102,7 +102,7 @@ def test_apply_stores_diff_compares_and_a_second_time_changes_nothing(folder: Pa
     assert call(folder, "apply", "jobs").rows == [["changed", "a", "priority", "as before"]]
     refused = call(folder, "apply", "jobs", "--prune")
     assert refused.returncode == 2
-    assert "Remove 1 job: b: nobody can be asked here, so say it with --yes" in refused.stderr
+    assert "Remove 1 job: b: not a terminal, cannot ask for confirmation: pass --yes" in refused.stderr
     foreign = call(folder, "apply", "jobs", "--prune", "--owner", "other", "--yes")
     assert (foreign.returncode, foreign.stdout) == (5, "")
     assert "nothing was changed: all is stored, or nothing" in foreign.stderr

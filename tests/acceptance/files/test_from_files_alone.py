@@ -128,7 +128,7 @@ def test_a_node_goes_on_beside_hostile_files(tmp_path: Path) -> None:
         for name, text in HOSTILE.items():
             (tmp_path / "jobs" / name).write_text(text)
         for name in HOSTILE:
-            node.see(rf"{re.escape(name)}:\d+:\d+: .*what was read before stays in force", within=WITHIN)
+            node.see(rf"{re.escape(name)}:\d+:\d+: .*keeping the last valid version", within=WITHIN)
         listed = everytick(tmp_path, "list", "--jobs", "jobs")
         assert [row[0] for row in listed.rows] == ["pulse"]
         assert listed.stderr.count("broken file") == len(HOSTILE)

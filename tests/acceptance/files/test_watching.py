@@ -174,7 +174,7 @@ async def test_a_broken_file_is_told_once_and_its_jobs_stay(
 
     said = [each.getMessage() for each in caplog.records]
     assert [each for each in said if "did you mean" in each] == [
-        f"{jobs}/a.yaml:3:56: overlap 'skp' is not known (did you mean 'skip'?) (what was read before stays in force)"
+        f"{jobs}/a.yaml:3:56: overlap 'skp' is not known (did you mean 'skip'?) (keeping the last valid version)"
     ]
     assert f"{jobs}/a.yaml: in order again" in said
 

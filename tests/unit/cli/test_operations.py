@@ -71,8 +71,8 @@ def test_a_payload_may_come_from_a_file(cli: Cli, shop: Everytick, tmp_path: Pat
         (["rename", "nightly", "broken", "--detach"], 5, "broken"),
         (["rename", "nightly", "a\x1bb"], 2, "control character"),
         (["backfill", "broken", "--after", "2026-02-01", "--through", "2026-01-01"], 2, "a backfill asks for the past"),
-        (["remove", "nightly"], 2, "say it with --yes"),
-        (["backfill", "broken", "--after", "2026-01-01", "--through", "2026-01-02"], 2, "say it with --yes"),
+        (["remove", "nightly"], 2, "pass --yes"),
+        (["backfill", "broken", "--after", "2026-01-01", "--through", "2026-01-02"], 2, "pass --yes"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_sentence(

@@ -195,7 +195,7 @@ def test_nodes_says_that_there_was_none(cli: Cli, shop: Everytick) -> None:
     done = cli("nodes")
 
     assert (done.code, done.out) == (0, "")
-    assert "no node was ever heard of" in done.err
+    assert "no node has ever run on this store" in done.err
 
 
 def test_nodes_tells_the_silent_from_the_living(cli: Cli, shop: Everytick, address: str) -> None:
@@ -317,7 +317,7 @@ def test_a_job_that_no_living_node_can_run_is_shown_as_an_unknown_target(
     [told] = [each for each in json.loads(cli("list", "--json").out) if each["name"] == "nightly"]
     assert (told["status"], told["unknown_target"]) == ("unknown target", "task 'x': there is no \x1bmodule")
     assert ["status", "unknown target"] in cli("show", "nightly").rows
-    assert ["nobody can run it", "task 'x': there is no \\x1bmodule"] in cli("show", "nightly").rows
+    assert ["no node can run it", "task 'x': there is no \\x1bmodule"] in cli("show", "nightly").rows
     found = [row for row in cli("doctor").rows if row[0] == "unknown target"]
     assert found == [
         ["unknown target", "finding", "no living node can run 'nightly': task 'x': there is no \\x1bmodule"]
