@@ -1,4 +1,4 @@
-"""Who may start, who waits in line and who is turned away: the overlap policies.
+"""The overlap policies: which occurrence may start, which waits in line and which is turned away.
 
 The line is kept while a plan is made: releases come first, then everybody new in the order
 of (line_at, id). Only here does the number of busy occurrences rise.
@@ -23,7 +23,7 @@ _ANY_TIME = datetime.max.replace(tzinfo=UTC)
 
 
 class Lined(Protocol):
-    """Somebody in line: an occurrence that is not over, or a newcomer."""
+    """One place in line: an occurrence that has not ended, or a newcomer."""
 
     @property
     def id(self) -> str:
@@ -32,17 +32,17 @@ class Lined(Protocol):
 
     @property
     def line_at(self) -> datetime:
-        """Where he stands in line."""
+        """Its place in line: the earliest comes first."""
         ...
 
     @property
     def scheduled_for(self) -> datetime:
-        """What he runs for."""
+        """The instant it runs for."""
         ...
 
     @property
     def status(self) -> OccurrenceStatus:
-        """Where the occurrence stands."""
+        """The status of the occurrence."""
         ...
 
     @property
@@ -116,7 +116,7 @@ class Line:
 
     @property
     def has_room(self) -> bool:
-        """Whether one more may be busy, for everybody but those whose rule is allow.
+        """Whether one more may be busy; the rule allow does not ask this.
 
         Where `max_concurrent` is not set, that is one at a time, also beside a rule that allows any number.
         """
@@ -137,7 +137,7 @@ class Line:
             self._join(oldest)
 
     def supersede_retries(self, by: datetime) -> None:
-        """End what only waits for a retry that the next instant makes pointless."""
+        """End each occurrence that only waits for a retry which the next instant supersedes."""
         for each in [each for each in self.busy if each.superseded_by_next]:
             if each.status is OccurrenceStatus.AWAITING_RETRY:
                 self._end(each, by)
@@ -195,7 +195,7 @@ class Line:
         return self._queue(newcomer)
 
     def behind(self) -> str:
-        """Say whom one that cannot start stands behind."""
+        """Return the words for what a newcomer that cannot start has to wait for."""
         return f"behind {min(self.busy, key=lambda each: (each.line_at, each.id)).id}" if self.busy else "behind others"
 
     def _cut(self) -> OccurrenceStatus:
@@ -220,7 +220,7 @@ class Line:
         return QUEUED
 
     def _displace_from_line(self, them: Sequence[Lined], by: datetime) -> None:
-        """Let these give way; if others wait whom the snapshot does not name, their turn is in the next plan."""
+        """Let these give way. The next plan goes on with those that the snapshot does not name."""
         self._supersede(them, by)
         self.is_cut = self.is_cut or (bool(them) and self.waiting_count > len(self.waiting))
 
@@ -229,7 +229,7 @@ class Line:
             self._end(each, by)
 
     def _end(self, each: Lined, by: datetime) -> None:
-        """Take one out of the line: it ends, or if it is of this very plan it never comes to exist."""
+        """Take one out of the line. It ends; a newcomer of this plan is not created."""
         if each in self.busy:
             self.busy.remove(each)
             self.busy_count -= 1

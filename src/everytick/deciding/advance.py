@@ -115,7 +115,7 @@ def _released(draft: Draft, event: Released) -> bool:
 
 
 def _restore(draft: Draft) -> None:
-    """Let the claim not have been: its start was the occurrence's first unless an attempt came before it."""
+    """Undo the claim. Its start was the occurrence's first start unless an attempt came before it."""
     draft.status, draft.is_owned, draft.release, draft.restores = draft.header.found, False, True, True
     if not any(run.attempts for run in draft.runs):
         draft.started_at = None
@@ -158,7 +158,7 @@ def _wait_over(draft: Draft, event: WaitOver) -> bool:
 
 
 def _lost(draft: Draft, event: Lost) -> bool:
-    """End what the silent owner had open as lost; then `on_orphan` says what becomes of the rest."""
+    """End the open attempts of the silent owner as lost; then `on_orphan` says what becomes of the rest."""
     if draft.status is _AWAITING_RETRY and draft.is_owned:
         # No attempt was running: nothing was lost, it only needs a new owner.
         draft.stop = _DRAIN
@@ -395,7 +395,7 @@ def _ready(draft: Draft) -> list[int]:
 
 
 def _may_follow(draft: Draft, place: int) -> bool:
-    """In a graph: all it comes after ended well, or at all where its own strategy is continue."""
+    """Whether a task of a graph may start: all it comes after succeeded, or ended if its own strategy is continue."""
     task, runs = draft.rules.tasks[place], draft.runs
     if task.continues:
         return all(runs[peer].status is not _PENDING and runs[peer].status is not _RUNNING for peer in task.after)
@@ -403,7 +403,7 @@ def _may_follow(draft: Draft, place: int) -> bool:
 
 
 def _skip_hopeless(draft: Draft) -> None:
-    """Skip what comes after something that did not end well, and what comes after that."""
+    """Skip every task that comes after one that did not end well, directly or not."""
     for place in draft.rules.walk:
         run, task = draft.runs[place], draft.rules.tasks[place]
         if run.status is not _PENDING or task.continues or run.resume_at is not None:

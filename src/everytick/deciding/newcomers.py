@@ -24,12 +24,12 @@ _LATE_RULES = {
     LateOverlap.ALLOW: Overlap.ALLOW,
 }
 _COSTLY = (Overlap.SKIP, Overlap.CANCEL_RUNNING)
-"""Under these rules one of two instants that meet is lost."""
+"""Under these rules one of two instants that meet does not run."""
 
 
 @value
 class Newcomer:
-    """Somebody who wants to come in under a rule: an instant that is due or a request; a refusal was decided before."""
+    """An instant that is due or a request, with its overlap rule, and a refusal if one was decided before."""
 
     status: ClassVar = OccurrenceStatus.PENDING
     superseded_by_next: ClassVar = False
@@ -53,7 +53,7 @@ class Newcomer:
 
 
 class Newcomers:
-    """Everybody who wants to come in, in order of the line.
+    """All newcomers of a plan, in the order of the line.
 
     `asked` are those whom no schedule names, in order. `more` names the backfills that ask for
     more than fits into a plan, each with the last instant that stands in this line, or None
@@ -70,7 +70,7 @@ class Newcomers:
             self._ask(limit)
 
     def in_order(self) -> Iterator[Newcomer]:
-        """Give everybody by (line_at, id); ids are made for those only to whom it comes."""
+        """Give all newcomers by (line_at, id). An id is made only when its turn comes."""
         job_id, found, rules = self.snapshot.job_id, self.found, self._rules()
         instants = (_due(job_id, found, rules, each) for each in found.candidates)
         if not self.asked and not found.adjusted:
@@ -79,7 +79,7 @@ class Newcomers:
         return merge(line, sorted(self.asked, key=_place), key=_place)
 
     def _rules(self) -> tuple[Overlap, Overlap]:
-        """By which rule the instant on time comes in, and by which the late ones.
+        """Return the overlap rule of the instant on time, and the one of late instants.
 
         A catch-up costs no live instant: what would be refused, or would cancel, because of it stands
         behind it; where late ones are skipped it is skipped as they are.
@@ -130,7 +130,7 @@ class Newcomers:
         return (*past.editions, *self.snapshot.editions), min(_end_of(request), past.through or _end_of(request))
 
     def _is_moved(self, request: Request, instant: datetime) -> bool:
-        """Whether the instant stands elsewhere: then it has its occurrence, which may be still to come."""
+        """Whether the instant was moved or rescheduled: then it has another occurrence, which may be still to come."""
         return not request.again and any(
             each.at == instant and each.kind is AdjustmentKind.MOVE and each.vacates
             for each in self.snapshot.adjustments
@@ -177,7 +177,7 @@ def requested(job_id: str, job: Job, request: Request, refusal: Refusal | None =
 
 
 def _asked_rule(job: Job) -> Overlap:
-    """By which rule a request comes in that names none.
+    """Return the overlap rule of a request that names none.
 
     It waits in line, so that it is not dropped and does not overlap; a job that may overlap may
     never be idle, so there it comes in at once.

@@ -28,7 +28,7 @@ from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.upcoming import TICK, in_force, next_instant, next_run
 
 EDITIONS_KEPT = 8
-"""While a schedule is held, so many versions of its definition wait for the end of that; with more, some is decided."""
+"""Versions of a definition that may wait for the end of a pause. With more, a part of the pause is decided early."""
 
 
 def plan(snapshot: JobSnapshot, now: datetime, limit: int = PLAN_LIMIT) -> Plan:
@@ -160,7 +160,7 @@ def _retired(snapshot: JobSnapshot, now: datetime, retire_at: datetime, limit: i
 
 
 class _Decided:
-    """A plan in the making: who was let in or turned away so far, and who found no place in it.
+    """A plan in the making: which newcomers were let in or turned away so far, and which found no room.
 
     `settled` are those who were decided about; those whom the limit left for the next plan are
     `cut_candidates` and, where no schedule names them, `cut_asked`.
@@ -183,7 +183,7 @@ class _Decided:
         self.more: dict[str, datetime | None] = {}
 
     def admit(self, newcomers: Newcomers, room: int) -> None:
-        """Let everybody in, in order, until the plan is full; what is only recorded as a span takes no room."""
+        """Take the newcomers in order until the plan is full. One that is only recorded in a span takes no room."""
         verdicts: list[OccurrenceStatus | Refusal | None] = []
         settled = self.settled
         for newcomer in newcomers.in_order():
@@ -203,7 +203,7 @@ class _Decided:
                 self._write_down(newcomer, displaced.get(newcomer.id, verdict) if displaced else verdict, behind)
 
     def _leave_the_others(self, newcomers: Newcomers) -> None:
-        """Remember for whom there was no room: both parts of the line were taken in order."""
+        """Remember the newcomers that found no room: both parts of the line were taken in order."""
         if len(self.settled) < len(self.found.candidates) + len(newcomers.asked):
             taken = {each.id for each in self.settled if each.candidate is None}
             self.cut_asked = [each for each in newcomers.asked if each.id not in taken]
@@ -312,7 +312,7 @@ class _Decided:
         return max([start, *(at for at in decided if at <= end)])
 
     def _wake_at(self, watermark: datetime) -> datetime | None:
-        """When to look again: maybe early, never late."""
+        """Return when to plan again: maybe early, never late."""
         snapshot, line, now = self.snapshot, self.line, self.now
         if (
             self.cut_candidates
@@ -341,7 +341,7 @@ class _Decided:
         return min(filter(None, [found, *others]), default=None) if others else found
 
     def _answers(self) -> list[RequestAnswer]:
-        """Requests that are dealt with, and how far a backfill is that goes on."""
+        """Return the requests that are answered, and how far a backfill has come that goes on."""
         answers: list[RequestAnswer] = []
         for request in self.snapshot.requests:
             cut = [each.scheduled_for for each in self.cut_asked if each.request is request]
@@ -402,7 +402,7 @@ def _creation(
 
 
 def _as_asked(request: Request, detail: str) -> str:
-    """Say who asked and for what reason, beside what the decision has to say."""
+    """Return the detail of the decision with the name of the person who asked, and the reason."""
     return ", ".join(filter(None, (request.detail, detail)))
 
 

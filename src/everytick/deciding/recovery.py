@@ -1,4 +1,4 @@
-"""Which of the due instants are kept: the one on time, and of the late ones what the recovery strategy says.
+"""Which of the due instants are kept: the one on time, and those of the late ones that the recovery strategy keeps.
 
 This is the one place that asks whether an instant is late.
 """
@@ -108,7 +108,7 @@ def _recover(found: DueInstants, snapshot: JobSnapshot, job: Job, now: datetime,
 
 
 def _turn_away(found: DueInstants, by_hand: list[Candidate]) -> None:
-    """What was asked by hand and is not kept cannot be part of a span: it is a candidate that is refused."""
+    """Return the candidates that were set by hand and are not kept, refused: they cannot be part of a span."""
     if found.rest is None:
         return
     kept = {each.named_for for each in found.candidates if each.by_hand}
@@ -164,7 +164,7 @@ def _all(why: Why) -> Rest:
 
 
 def _compress(found: DueInstants, job_id: str) -> None:
-    """Tell the one run of a compressed recovery the whole span that it stands for, and the rest who that is."""
+    """Give the one run of a compressed recovery the span it stands for, and name that run as the reason of the others."""
     if found.rest is None:
         return
     run = found.candidates[0]
@@ -197,5 +197,5 @@ def _oldest(found: DueInstants) -> tuple[datetime, datetime | None]:
 
 
 def _recovered(candidate: Candidate) -> bool:
-    """Whether recovery decided about it, rather than what holds its time back."""
+    """Whether recovery decided about it. If not, a pause or the like holds its time back."""
     return candidate.refusal is None or candidate.refusal[0] is Why.COMPRESSED

@@ -1,4 +1,4 @@
-"""What does not run, written down: neighbours with one reason are one span, however many they are."""
+"""Spans: instants that do not run. Neighbours with one reason are one span, however many they are."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -12,7 +12,7 @@ from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.upcoming import TICK
 
 COUNTED = 10_000
-"""So many skipped instants are counted; more are "more than 10,000"."""
+"""Skipped instants are counted up to this number; above it the count is None, shown as "more than 10,000"."""
 
 
 def status_of(why: Why) -> OccurrenceStatus:
