@@ -164,7 +164,7 @@ def _all(why: Why) -> Rest:
 
 
 def _compress(found: DueInstants, job_id: str) -> None:
-    """Give the one run of a compressed recovery the span it stands for, and name that run as the reason of the others."""
+    """Give the one run of a compressed recovery the span it stands for, and name it as the reason of the others."""
     if found.rest is None:
         return
     run = found.candidates[0]

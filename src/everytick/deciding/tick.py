@@ -1,8 +1,11 @@
-"""The two commonest plans, made at a quarter of the cost, of a job that nothing else concerns.
+"""A second, faster way: the two commonest plans, of a job that nothing but its schedule concerns.
 
-One instant on time: thousands of jobs may be due at the same second. And no instant at all:
-every ending makes somebody look. They decide nothing of their own: a law holds them equal to
-what `plan` says in full.
+Price: `bench/lateness.py` in memory, 77 µs of processor time a job from the instant on with it (65 with foresight,
+which needs it) and 109 without: 29 %.
+
+One plan is for one instant on time, since thousands of jobs may be due in the same second. The
+other is for no instant at all, since ends wake the planner. They decide nothing of their own: a
+law holds them equal to what `plan_in_full` returns.
 """
 
 from datetime import datetime
@@ -51,7 +54,7 @@ def plain_tick(snapshot: JobSnapshot, now: datetime) -> Plan | None:
 
 
 def _is_plain(snapshot: JobSnapshot) -> bool:
-    """Whether nobody waits, and nobody asked for, held, moved or changed anything."""
+    """Whether none waits in line, and there is no request, pause, adjustment or edit."""
     if (
         snapshot.waiting_count
         or snapshot.requests

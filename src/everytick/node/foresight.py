@@ -4,6 +4,8 @@ Thousands of jobs may be due in the same second, and deciding about them takes l
 starting them. A decision is a function of a snapshot and a time, so it can be made before
 that time has come; it is only written once it has, and only if nothing changed since
 (docs/decisions/0014-plans-made-ahead.md).
+
+Price: `bench/lateness.py` in memory, 64 µs of processor time a job from the instant on with it and 76 without: 16 %.
 """
 
 import asyncio

@@ -1,4 +1,9 @@
-"""claim, commit_steps, beat, orphans and their kin: one owner at a time, and nothing recorded without its fence."""
+"""claim, commit_steps, beat, orphans and their kin: one owner at a time, and nothing recorded without its fence.
+
+`commit_plain` is a second, faster way for steps that say only that a first attempt succeeded. Price: in batches of
+50 steps 71 µs of processor time a step, the server's included, with it and 86 without; that is 10 % of the 130 to
+145 µs that `bench/end_to_end_postgres.py` takes an occurrence.
+"""
 
 import json
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
