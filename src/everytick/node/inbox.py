@@ -17,11 +17,14 @@ from everytick.domain.outcome import Outcome
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.steps import Event, Step, Stopping
 from everytick.domain.values import value
-from everytick.errors import StoreGone
+from everytick.errors import StoreGone, shown
 from everytick.node.occurrence import OpenAttempt, OwnedOccurrence
 from everytick.stores.base import Batch, Claim, ClaimKey, Commit, Committed, Orders
 
 _log = logging.getLogger("everytick.node")
+
+_SHOWN_CHARACTERS = 300
+"""How much of an event a log line shows: a batch of plans or claims would fill pages."""
 
 # ------------------------------------------------------------------------------------------- what happens to an engine
 
@@ -253,9 +256,10 @@ class Inbox:
 
     def _mark(self, event: AnyEvent) -> None:
         """Log the mistake, and let the owner of the inbox give up what the event was about."""
-        _log.exception("internal error while %s was handled; other events are handled all the same", event)
+        about = shown(str(event), _SHOWN_CHARACTERS)
+        _log.exception("internal error while %s was handled; other events are handled all the same", about)
         if self._failed is not None:
             try:
                 self._failed(event)
             except Exception:  # noqa: BLE001, the same
-                _log.exception("internal error while %s was given up", event)
+                _log.exception("internal error while %s was given up; the node goes on", about)

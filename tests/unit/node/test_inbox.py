@@ -11,7 +11,7 @@ import pytest
 
 from everytick.domain.decisions import Plan
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.node.inbox import Arrived, BacklogDue, BeatWanted, Inbox, StepWritten, StoreAnswers
+from everytick.node.inbox import Arrived, BacklogDue, BeatWanted, Inbox, StepWritten, StoreAnswers, StoreAway
 from everytick.stores.base import Batch, Claim, Committed, NodeScope, Offer
 from everytick.stores.memory import MemoryStore
 from tests.unit.node.conftest import Live
@@ -61,6 +61,13 @@ def test_a_handler_that_raises_is_logged_and_the_others_are_handled(
         inbox.put(StoreAnswers())
     assert handled == [StoreAnswers(), StoreAnswers()]
     assert "internal error while BeatWanted() was handled" in caplog.text
+
+
+def test_a_line_about_an_event_that_cannot_be_handled_is_short(caplog: pytest.LogCaptureFixture) -> None:
+    """An event may carry hundreds of plans or claims."""
+    Inbox({}).put(StoreAway("away " * 1_000))
+    [record] = caplog.records
+    assert len(record.getMessage()) < 500
 
 
 async def test_a_thread_puts_an_event_on_the_loop() -> None:
