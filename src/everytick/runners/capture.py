@@ -34,6 +34,8 @@ class CapturedStream:
         self.original = original
         self._lines = JobLabels() if _is_terminal(original) else None
         self._is_gone = False
+        # A label and its text go out together, whichever thread comes next; a signal handler may come in between.
+        self._lock = threading.RLock()
 
     def write(self, text: str) -> int:
         context = _speaker()
@@ -50,7 +52,8 @@ class CapturedStream:
             return
         _echoing.is_on = True
         try:
-            self.original.write(text if self._lines is None else self._lines.labelled(context, text))
+            with self._lock:
+                self.original.write(text if self._lines is None else self._lines.labelled(context, text))
         except (OSError, ValueError):
             self._is_gone = True
         finally:

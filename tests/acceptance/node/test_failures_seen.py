@@ -99,13 +99,13 @@ def test_a_failure_reaches_the_terminal_though_logging_is_not_configured(face: s
         child.send_signal(signal.SIGINT)
         _, rest = child.communicate(timeout=WITHIN)
 
-    retried, failed, first, *frames = said
-    assert retried.startswith("flaky ")
+    # A busy machine may make the node say more, that its loop stood still for example.
+    retried, failed = [line for line in said if line.startswith("flaky ")]
     assert "attempt 1 of 2 failed: ValueError: boom; it is tried again in 0.1s, at " in retried
     assert failed.endswith(" failed: ValueError: boom (2 attempts); it is not tried again")
-    assert first == "Traceback (most recent call last):"
-    assert any('jobs.py", line 10, in flaky' in frame for frame in frames)
-    assert (child.returncode, rest) == (0, "")
+    assert said[said.index(failed) + 1] == "Traceback (most recent call last):"
+    assert any('jobs.py", line 10, in flaky' in line for line in said)
+    assert (child.returncode, "flaky" in rest, "Traceback" in rest) == (0, False, False)
 
 
 def test_everytick_run_logs_a_failure_once_with_its_time_and_level(tmp_path: Path) -> None:
@@ -114,16 +114,17 @@ def test_everytick_run_logs_a_failure_once_with_its_time_and_level(tmp_path: Pat
     command = str(Path(sys.executable).with_name("everytick"))
 
     with begun(tmp_path, command, "run", "-a", "jobs", "--log-level", "warning") as child:
-        retried, failed, first, *_ = lines_until(child, "ValueError: boom")
+        said = lines_until(child, "ValueError: boom")
         child.send_signal(signal.SIGINT)
         _, rest = child.communicate(timeout=WITHIN)
 
+    retried, failed = [line for line in said if " flaky " in line and "failed" in line]
     assert " warning flaky " in retried
     assert "attempt 1 of 2 failed: ValueError: boom; it is tried again in 0.1s, at " in retried
     assert " error   flaky " in failed
     assert failed.endswith(" failed: ValueError: boom (2 attempts); it is not tried again")
-    assert first == "Traceback (most recent call last):"
-    assert (child.returncode, rest) == (0, "")
+    assert said[said.index(failed) + 1] == "Traceback (most recent call last):"
+    assert (child.returncode, "flaky" in rest, "Traceback" in rest) == (0, False, False)
 
 
 def test_an_application_that_configured_logging_gets_levels_and_no_second_copy(tmp_path: Path) -> None:
@@ -132,10 +133,11 @@ def test_an_application_that_configured_logging_gets_levels_and_no_second_copy(t
     (tmp_path / PROGRAM).write_text(configured + JOB + RUN)
 
     with begun(tmp_path, sys.executable, PROGRAM) as child:
-        retried, failed, *_ = lines_until(child, "ValueError: boom")
+        said = lines_until(child, "ValueError: boom")
         child.send_signal(signal.SIGINT)
         _, rest = child.communicate(timeout=WITHIN)
 
+    retried, failed = [line for line in said if "everytick.events" in line]
     assert retried.startswith("WARNING everytick.events flaky ")
     assert failed.startswith("ERROR everytick.events flaky ")
-    assert (child.returncode, rest) == (0, "")
+    assert (child.returncode, "flaky" in rest, "Traceback" in rest) == (0, False, False)
