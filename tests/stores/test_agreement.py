@@ -45,6 +45,7 @@ async def agree_on_postgres(seed: int, server: Server) -> None:
         await agree(store, clock, seed, deeds=80)
 
 
+@pytest.mark.timeout(600)
 @settings(max_examples=60)
 @given(SEEDS)
 def test_sqlite_means_what_memory_means(seed: int) -> None:
@@ -52,6 +53,7 @@ def test_sqlite_means_what_memory_means(seed: int) -> None:
     asyncio.run(agree_on_sqlite(seed))
 
 
+@pytest.mark.timeout(600)
 @settings(max_examples=25)
 @given(seed=SEEDS)
 def test_postgres_means_what_memory_means(seed: int, postgres: Server) -> None:

@@ -12,7 +12,13 @@ from tests.acceptance.node.records import query
 
 
 def test_two_applications_of_one_process_go_on_while_commands_come_and_go(fleet: Fleet, tmp_path: Path) -> None:
-    """F4, S0-058: a command that closes the file last of its own process leaves the log of the others alone."""
+    """F4, S0-058: a command that closes the file last of its own process leaves the log of the others alone.
+
+    Only real processes can show this, so the simulated fleet does not open a store twice. A process loses its locks
+    on a file when it closes any handle of it, and locks of one process never stand in its own way: the fault needs
+    two stores in one process and a second process beside them. The simulated fleet is one process on a clock of its
+    own, and a store on a file has threads that wait for real time.
+    """
     path = tmp_path / "store.db"
     address = f"sqlite:///{path}"
     both = fleet.start("two", address)

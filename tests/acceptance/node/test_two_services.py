@@ -1,5 +1,7 @@
 """Two services that are both called `main` share a store, each in processes of its own (C-42, L3b)."""
 
+import pytest
+
 from tests.acceptance.node.fleet import Fleet
 from tests.acceptance.node.records import query
 
@@ -75,3 +77,23 @@ def test_a_rolling_deploy_removes_a_job_once_the_last_old_process_has_ended(flee
     fleet.hear("ran stays", by=second)
     second.tell_to_stop()
     assert second.ended() == 0
+
+
+@pytest.mark.slow
+def test_the_jobs_of_a_service_that_was_killed_retire(fleet: Fleet, address: str) -> None:
+    """C-42: it said no goodbye. The janitor of another node removes its jobs once it has been silent for long enough.
+
+    A janitor looks once a minute, after `node_timeout` of silence: nothing can be moved in real processes.
+    """
+    one = fleet.start("service", address, "main", "job1", "both")
+    fleet.hear("ran job1", by=one)
+    two = fleet.start("service", address, "main", "job2", "both")
+    fleet.hear_error("defines 'job1', which this program does not", by=two)
+    fleet.hear("ran job2", by=two)
+    one.kill()
+    assert in_service(address) == {"job1", "job2", "both"}
+
+    fleet.wait_until(lambda: in_service(address) == {"job2", "both"}, "job1 is removed", within=240)
+    fleet.hear_error("job 'job1' is removed, since no living node defines it", by=two)
+    fleet.hear("ran job2", by=two)
+    fleet.hear("ran both", by=two)
