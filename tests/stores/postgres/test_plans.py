@@ -63,8 +63,8 @@ insert into report select needs, ended_at, handle from occurrence where status =
 """
 
 WHOLE = {
-    "jobs_in_service": "people ask for every job",
-    "parked_jobs": "as jobs_in_service",
+    "jobs_by_name": "people ask for every job",
+    "parked_jobs": "as jobs_by_name",
     "prune": "every job is looked at, at leisure",
     "nodes": "people ask for every node, and there are few",
     "pulse": "it is one number",
@@ -80,7 +80,7 @@ BY_ACTIVE = ("beat", "bring_waiting_back", "forget_nodes", "nodes", "orphans", "
 """What a node holds, and what waits, is found among what is active: an index by owner would be written at every claim.
 The server takes the index for it as long as it knows that most occurrences are over: it learns that within a minute."""
 
-FOR_PEOPLE = ("history", "history_of", "prune", "purgeable")
+FOR_PEOPLE = ("history_page", "history_page_of", "prune", "purgeable")
 """What people ask now and then; until the server has learned that there is a history, it reads what there is."""
 
 RARE = ("hold_undefined", "undefined_jobs")
@@ -139,14 +139,24 @@ INDEXES = {
     "put_all_back_in_line": ("occurrence_active",),
     "forget_narrowing": ("job_state_pkey",),
     "let_waits_go": ("occurrence_active",),
-    "history": ("occurrence_newest",),
-    "history_of": ("occurrence_history", "occurrence_active"),
-    "attempts": ("attempt_pkey",),
+    "history_page": ("occurrence_newest",),
+    "history_page_of": ("occurrence_history", "occurrence_active"),
+    "attempts_of": ("attempt_pkey",),
+    "runs_of": ("task_run_pkey",),
+    "handle_of": ("occurrence_id_key",),
+    "occurrences_of": ("occurrence_pkey", "job_state_pkey"),
     "prune": ("occurrence_history",),
     "undefined_jobs": ("job_state_undefined", "job_pkey"),
     "take_marks": ("job_state_pkey",),
     "hold_undefined": ("job_state_undefined",),
     "mark_undefined": ("job_name_key", "job_state_pkey"),
+    "lock_names": ("job_name_key", "job_state_pkey"),
+    "named_jobs": ("job_name_key", "job_state_pkey", "job_version_pkey"),
+    "forgotten_jobs": ("job_name_key", "job_state_pkey"),
+    "keys_of_jobs": ("job_id_key",),
+    "jobs_by_id": ("job_id_key", "job_state_pkey"),
+    "hold_occurrence": ("occurrence_id_key",),
+    "ask_owner_to_stop": ("occurrence_id_key",),
     "hold_job": ("job_id_key", "job_state_pkey"),
     "held_of_job": ("occurrence_active",),
     "overdue": ("occurrence_active",),
@@ -187,7 +197,7 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
     "end_unowned": (ids, [10] * BATCH, [""] * BATCH, START),
     "settle_plans": (keys, keys, times, times, *[None] * 13, times, None, None, None, 1),
     "settle_plain": (keys, keys, times, times, None, times, 1),
-    "foretell": (keys, times),
+    "foretell": (START, "7"),
     "settle_few": (
         keys,
         keys,
@@ -226,10 +236,10 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
     "hold_given_back": (keys,),
     "reports": (100, [], ["", "code:shop"]),
     "reported": (ids,),
-    "history": ([], None, None, None, START, UUID(int=0), 101),
+    "history_page": (START, UUID(int=0), None, None, [], None, 101),
     "existing": (ids,),
     "past_versions": (keys, times, [9] * BATCH, 17),
-    "history_of": ([10], 0, None, None, START, UUID(int=0), 101, "7"),
+    "history_page_of": ("7", START, UUID(int=0), None, None, [10], 0, 101),
 }
 """Queries that are asked in batches, with a batch as it comes; the server then plans for exactly these values."""
 

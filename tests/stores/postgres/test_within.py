@@ -87,7 +87,7 @@ async def test_a_key_that_is_given_up_by_its_transaction_is_asked_for_by_whoever
 async def test_a_key_whose_transaction_stays_open_is_refused_in_words(
     store: PostgresStore, own: Any, job_id: str
 ) -> None:
-    store.key_within = "10ms"
+    store.requests.key_within = "10ms"
     async with own.transaction():
         await store.request(job_id, ask("k", 1), within=own)
         with pytest.raises(Conflict, match="key 'k' is being asked for in a transaction that is still open: commit it"):

@@ -49,52 +49,49 @@ def test_every_shared_statement_is_used() -> None:
 # The index that each query finds its rows by; those that only add a row find none.
 INDEXES = {
     "INTEGER PRIMARY KEY": """
-        held_under
-        advance_occurrence edit_job edit_job_state end_owned end_pause end_well fences forget_editions
-        forget_narrowing forget_occurrences forget_pause forget_reschedule held_occurrences last_of_jobs move_watermark
-        newest_version
-        note_attempt note_end note_good_end note_last_ends note_last_good_ends note_last_successes own_occurrences
-        purge_job purge_occurrences purge_state remove_job rename_job reschedule retire_job take_over
-        decided_through free_wait rewind wake_and_revise_job forget_claims hold_given_back retired_of
-        bring_told_back mark_undefined parked_jobs record_watermark wake_job wake_job_of wake_jobs_of watermark_of""",
+        occurrences_of
+        advance_occurrence bring_told_back decided_through edit_job edit_state end_owned end_pause end_well fences
+        forget_claims forget_editions forget_narrowing forget_occurrences forget_reschedule free_wait held_occurrences
+        held_under hold_given_back last_of_jobs mark_undefined move_watermark newest_version note_attempt note_end
+        note_good_end note_last_ends note_last_good_ends note_last_successes own_occurrences parked_jobs purge_job
+        purge_occurrences purge_state record_watermark remove_job rename_job reschedule_job resume_pause retire_job
+        retired_of revise rewind take_over wake wake_job wake_job_of wake_jobs_of watermark_of""",
     "PRIMARY KEY": """
-        attempts definition purge_versions version_at forget_attempts forget_parked forget_parked_job
-        forget_runs key_use leave past_versions purge_keys purge_wakes runs""",
+        runs_of
+        attempts_of definition forget_attempts forget_parked forget_runs key_use leave past_versions purge_keys
+        purge_versions purge_wakes runs unpark version_at""",
     "INDEX request_id": "asked_for forget_asked_for",
     "INDEX request_key_id": "forget_keys",
     "INDEX job_due": "due_jobs next_wake",
-    "INDEX job_undefined": "take_marks undefined_jobs",
+    "INDEX job_undefined": "hold_undefined take_marks undefined_jobs",
     "INDEX occurrence_active": """
-        active_counts active_of_jobs ask_all_to_cancel await_ends crowds_of_jobs give_new_version
-        held_of_job hold_waits let_waits_go put_all_back_in_line put_back_in_line add_needs_of_active
-        bring_waiting_back""",
-    "INDEX occurrence_by_time": "history",
+        active_counts active_of_jobs add_needs_of_active ask_all_to_cancel await_ends bring_waiting_back
+        crowds_of_jobs edit_unclaimed held_of_job let_waits_go put_all_back_in_line put_back_in_line""",
+    "INDEX occurrence_by_time": "history_page",
     "INDEX occurrence_ended (job_key=? AND status=? AND ended_at<?)": "aged_of_job jobs_with_aged",
     "INDEX occurrence_deadline": "overdue",
     "INDEX occurrence_held": "forget_nodes held_by held_by_silent nodes",
     "INDEX occurrence_early": "bring_retries_back bring_runs_back come_of_age next_ready",
-    "INDEX occurrence_of_job": "history_of_job last_kept purgeable",
+    "INDEX occurrence_of_job": "history_page_of last_kept purgeable",
     "INDEX occurrence_ready": "ready_occurrences",
     "INDEX occurrence_report": "owed_reports",
-    "INDEX pause_job": "forget_pauses purge_pauses pauses_of_jobs rewind_pauses running_pause running_pauses",
-    "INDEX span_job": "purge_spans spans undo_spans",
-    "INDEX sqlite_autoindex_adjustment_1": """
-        adjustments_of_jobs forget_adjustments purge_adjustments use_adjustment""",
-    "INDEX sqlite_autoindex_job_1": "hold_job job_by_id jobs_by_id",
-    "INDEX sqlite_autoindex_job_2": "job_by_name jobs_ahead jobs_by_name",
+    "INDEX pause_job": "forget_pauses pauses_of_jobs purge_pauses rewind_pauses",
+    "INDEX span_job": "purge_spans spans_of undo_spans",
+    "INDEX sqlite_autoindex_adjustment_1": "adjustments_of_jobs forget_adjustments purge_adjustments use_adjustment",
+    "INDEX sqlite_autoindex_job_1": "foretell hold_job job_by_id jobs_by_id keys_of_jobs",
+    "INDEX sqlite_autoindex_job_2": "forgotten_jobs job_in_service jobs_ahead jobs_by_name lock_names named_jobs",
     "INDEX sqlite_autoindex_job_state_1": """
-        count_runs foretell look_at_jobs note_failed_attempt note_failure park_plan states_of_jobs""",
+        count_runs look_at_jobs note_failed_attempt note_failure park_plan states_of_jobs""",
     "INDEX sqlite_autoindex_occurrence_1": """
-        ask_to_cancel begin_kept end_occurrence is_there keep_runs payload_of record_of_id recorded_before
-        release_occurrence report_delivered status_of""",
+        ask_owner_to_stop ask_to_cancel begin_kept end_occurrence hold_occurrence is_there keep_runs
+        occurrence_payload handle_of recorded_before release_occurrence report_delivered""",
     "INDEX sqlite_autoindex_request_1": """
         continue_backfill forget_request open_request purge_requests requests_of_jobs""",
     "": """
-        add_name_set forget_name_sets name_sets
-        add_needs all_needs count_needs told_ahead wake_jobs_ahead
-        add_job add_job_state add_pause add_request add_span add_version beat count_moved_request create_occurrence
-        parked_definitions put_adjustment record_occurrence register_node show_parked
-        use_key was_ahead write_first_attempts write_first_successes write_attempt write_run""",
+        add_job add_name_set add_needs add_pause add_span add_state add_version adjust all_needs beat
+        count_moved_request count_needs create_occurrence forget_name_sets keep_request know_needs name_sets
+        parked_definitions record_occurrence register_node show_parked told_ahead use_key wake_jobs_ahead was_ahead
+        write_attempt write_first_attempts write_first_successes write_run""",
 }
 BY_QUERY = {name: index for index, names in INDEXES.items() for name in names.split()}
 
@@ -149,8 +146,8 @@ def test_a_query_takes_the_index_it_was_made_for(sql: sqlite3.Connection, name: 
         "ready_occurrences",
         "next_ready",
         "owed_reports",
-        "history",
-        "history_of_job",
+        "history_page",
+        "history_page_of",
         "last_kept",
     ],
 )

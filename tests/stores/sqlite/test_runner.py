@@ -1,14 +1,19 @@
 """A shared verb in SQLite's threads: what it is sent, what its errors are, and what a savepoint takes back."""
 
+import asyncio
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import count
 from pathlib import Path
+from threading import Event
 
 import pytest
 
+from everytick.domain.changes import Put, Remove
+from everytick.errors import NotFound
 from everytick.stores.sql.commands import Ask, KeyTaken, Referenced, Rows, Verb, many, together
 from everytick.stores.sql.statements import Statement
 from everytick.stores.sqlite import apsw_driver
@@ -16,7 +21,9 @@ from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.dialect import SQLITE
 from everytick.stores.sqlite.rows import micros
 from everytick.stores.sqlite.runner import SyncRunner
+from everytick.stores.sqlite.store import SqliteStore
 from everytick.stores.sqlite.writer import Transaction
+from tests.stores.acting import job, put
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ADD = Statement("add", "insert into parent (id, made_at) values (:id, :made_at)", SQLITE)
@@ -95,3 +102,32 @@ def test_what_stands_together_is_undone_together(runner: SyncRunner) -> None:
         return [row["id"] for row in (yield ALL())]
 
     assert runner.run(verb) == [1, 3]
+
+
+async def test_a_version_that_is_written_twice_is_known_as_it_was_written_last(path: Path) -> None:
+    """A group of calls in which one is refused is undone and done again, at a later time by the store's clock."""
+    seconds = count()
+    clock = lambda: NOON + timedelta(seconds=next(seconds))  # noqa: E731
+    store, other = SqliteStore(path, clock=clock), SqliteStore(path, clock=clock)
+    await store.open()
+    await other.open()
+    stored = await put(store, job())
+    entered, release = Event(), Event()
+
+    def hold(_: Transaction) -> None:
+        entered.set()
+        release.wait(20)
+
+    held = asyncio.create_task(store._writer.write(hold))
+    await asyncio.to_thread(entered.wait, 20)
+    # What comes while the writer's thread is busy is the next group.
+    edited = asyncio.create_task(store.apply([Put(job(when="30 * * * *"))]))
+    refused = asyncio.create_task(store.apply([Remove("no job")]))
+    await asyncio.sleep(0)
+    release.set()
+    await asyncio.gather(held, edited)
+    with pytest.raises(NotFound):
+        await refused
+    assert await store.editions(stored.job_id, [2]) == await other.editions(stored.job_id, [2])
+    await store.close()
+    await other.close()

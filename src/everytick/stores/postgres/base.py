@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from everytick.domain.codes import RUN_CODE
 from everytick.domain.steps import RunState, closed
@@ -14,7 +14,9 @@ from everytick.stores.postgres import rows
 from everytick.stores.postgres.claims import claim
 from everytick.stores.postgres.compiled import Compiled, Kept
 from everytick.stores.postgres.door import Connection, Door
+from everytick.stores.postgres.queries import cold_queries_in
 from everytick.stores.postgres.rows import Row
+from everytick.stores.postgres.runner import AsyncRunner, HotParts
 
 _OCCURRENCE = re.compile(r"occ_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 
@@ -25,12 +27,17 @@ class Base:
     def __init__(self, door: Door, definitions_kept: int) -> None:
         self._door = door
         self._sql = door.sql
+        self._q = cold_queries_in(door.address.schema)
         self._compiled = Compiled(self._sql.definitions, definitions_kept)
         self._left_out: dict[int, datetime] = {}
         """The jobs that this process leaves to others for a while, and until when: it cannot read them, or another
         session was in the way of their plans."""
         self._few_open, self._many_open = OpenBatches[int](), OpenBatches[int]()
         """The jobs of batches that are open now: those that were only read, and those that a transaction holds."""
+
+    def _runner(self, db: Connection) -> AsyncRunner:
+        """Return what carries shared verbs out on this connection."""
+        return AsyncRunner(db, self._sql, self._compiled, cast("HotParts", self))
 
     async def _definition(self, db: Connection, job: int, version: int) -> Kept:
         """Return one definition; one that cannot be read is not found, and says why."""

@@ -9,7 +9,8 @@ from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.steps import NOT_STARTED, OccurrenceHeader, OccurrenceLife, RunState, rules_of
 from everytick.stores.base import Claim, ClaimKey
 from everytick.stores.postgres.compiled import Kept
-from everytick.stores.postgres.rows import Row, read_overrides
+from everytick.stores.postgres.rows import Row
+from everytick.stores.sql.rows import read_overrides
 
 PRIORITY, RIPE = 27, 31
 """Where a claim's priority stands, and whether the time of early ones has come."""

@@ -9,7 +9,8 @@ select j.job_key, j.id as job_id, j.name, s.removed_at
 
 -- held_of_job --
 -- Returns how many occurrences of a job are in the hands of a node.
-select count(*)::int as held from {schema}.occurrence where job_key = :job_key and status < {first_ended} and owner is not null;
+select count(*)::int as held from {schema}.occurrence
+ where job_key = :job_key and status < {first_ended} and owner is not null;
 
 -- purgeable --
 -- Locks and returns occurrences of a job that no node holds, ended or not, up to twice the limit.
@@ -33,14 +34,6 @@ delete from {schema}.report r using gone
 -- Forgets what makes a job worth a look.
 delete from {schema}.wake where job_key = :job_key;
 
--- purge_versions --
--- Forgets the definitions of a job.
-delete from {schema}.job_version where job_key = :job_key;
-
--- purge_job --
--- Forgets a job that nothing belongs to any more.
-delete from {schema}.job where job_key = :job_key;
-
 -- nodes --
 -- Returns the nodes that were heard of and every other owner, and how much each holds, by id.
 with held as materialized (
@@ -60,3 +53,371 @@ select owner, handle, fence, claim_token
   from {schema}.occurrence
  where status < {first_ended} and owner is not null and deadline_at <= :now
  order by handle;
+
+-- ------------------------------------------------------------------------------------------------ jobs and facts
+
+-- wake --
+-- Makes a job worth a look now.
+insert into {schema}.wake (job_key, wake_at, needs)
+select m.job_key, :now::timestamptz, (select s.needs from {schema}.job_state s where s.job_key = m.job_key)
+  from (values (:job_key::int)) m(job_key);
+
+-- put_back_in_line --
+-- Lets what the schedule made and no node claimed wait: no claim of it commits after the pause.
+update {schema}.occurrence o set status = {queued}, updated_at = :now
+ where o.handle = any(array(
+       select a.handle from {schema}.occurrence a
+        where a.job_key = :job_key and a.status < {first_ended} and a.status = {pending} and a.cause = {cause.schedule}
+        order by a.handle
+          for no key update))
+   and o.status = {pending};
+
+-- put_all_back_in_line --
+-- Lets what no node claimed of a disabled job wait until it is enabled, whatever made it, and keeps its retries from
+-- being claimed.
+update {schema}.occurrence o
+   set status = case when o.status = {pending} then {queued} else o.status end,
+       is_early = case when o.status = {pending} then o.is_early end,
+       updated_at = case when o.status = {pending} then :now else o.updated_at end
+ where o.handle = any(array(
+       select a.handle from {schema}.occurrence a
+        where a.job_key = :job_key and a.status < {first_ended}
+          and (a.status = {pending} or (a.status = {awaiting_retry} and a.owner is null))
+        order by a.handle
+          for no key update))
+   and (o.status = {pending} or (o.status = {awaiting_retry} and o.owner is null));
+
+-- let_waits_go --
+-- Lets be claimed, once its time has come, what could not be while its job was disabled.
+update {schema}.occurrence o set is_early = coalesce(o.ready_at > :now, false)
+ where o.handle = any(array(
+       select a.handle from {schema}.occurrence a
+        where a.job_key = :job_key and a.status < {first_ended} and a.is_early is null
+        order by a.handle
+          for no key update));
+
+-- rewind --
+-- Lets a job that lies ahead be decided through this moment, by its newest definition from then on. What was to be
+-- looked at beyond now is to be looked at now.
+with woken as (
+    update {schema}.wake
+       set wake_at = :now, ended_at = case when ended_at > :now then :now else ended_at end,
+           failed_at = case when failed_at > :now then :now else failed_at end
+     where job_key = :job_key and wake_at > :now
+)
+update {schema}.job_state s
+   set watermark = :watermark, oldest_version = s.version,
+       reschedule_made_at = case when s.reschedule_made_at > :now then :now else s.reschedule_made_at end,
+       last_end_at = case when s.last_end_at > :now then :now else s.last_end_at end,
+       last_failure_at = case when s.last_failure_at > :now then :now else s.last_failure_at end
+ where s.job_key = :job_key;
+
+-- keep_request --
+-- Keeps a request; where its key is taken nothing changes.
+insert into {schema}.request (job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of,
+                              scheduled_for, covers_after, covers_through, fill_after, fill_through, again, keeps,
+                              as_of_now, nth, id)
+values (:job_key, :key, :cause, :requested_at, :payload, :overlap, :reason, :requested_by, :replay_of,
+        :scheduled_for, :covers_after, :covers_through, :fill_after, :fill_through, :again,
+        case when :keeps::text is not null then array(select json_array_elements_text(:keeps::json)) end,
+        :as_of_now, :nth, :occurrence_id)
+on conflict (job_key, cause, key) do nothing;
+
+-- use_key --
+-- Notes that the key is used once more, by this call and for this occurrence.
+insert into {schema}.request_key (job_key, cause, key, nth, call, id)
+values (:job_key, :cause, :key, :nth, :call, :occurrence_id::text::uuid)
+on conflict (job_key, cause, key) do update set nth = excluded.nth, call = excluded.call, id = excluded.id;
+
+-- occurrence_payload --
+-- Returns where an occurrence stands and the payload it was made with, if it exists.
+select status, payload from {schema}.occurrence where id = :occurrence_id::text::uuid;
+
+-- asked_for --
+-- Returns the oldest open request for the occurrence of this id, with the newest version of its job.
+select r.job_key, j.id as job_id, s.version, r.key, r.cause, r.requested_at, r.payload, r.overlap, r.reason,
+       r.requested_by, r.replay_of, r.scheduled_for, r.covers_after, r.covers_through, r.fill_after,
+       r.fill_through, r.again, array_to_json(r.keeps)::text as keeps, r.as_of_now, r.nth
+  from {schema}.request r
+  join {schema}.job j on j.job_key = r.job_key
+  join {schema}.job_state s on s.job_key = r.job_key
+ where r.id = :occurrence_id
+ order by r.request_key limit 1;
+
+-- know_needs --
+-- Lets these texts of needs be known to nodes.
+insert into {schema}.needs (text)
+select t.text from unnest({list texts}::text[]) t(text) order by t.text on conflict do nothing;
+
+-- add_needs_of_active --
+-- So are those of a job's active occurrences, which may wait in a queue of their own.
+insert into {schema}.needs (text)
+select distinct o.needs from {schema}.occurrence o where o.job_key = :job_key and o.status < {first_ended}
+ order by o.needs
+on conflict do nothing;
+
+-- job_in_service --
+-- Returns the key of the job in service that has this name.
+select j.job_key from {schema}.job j join {schema}.job_state s on s.job_key = j.job_key
+ where j.name = :name and s.removed_at is null;
+
+-- forgotten_jobs --
+-- Returns the jobs that have one of these names and were removed before this moment.
+select j.job_key, s.removed_at, j.name
+  from {schema}.job j join {schema}.job_state s on s.job_key = j.job_key
+ where j.name {in names} and s.removed_at < :forgotten_at;
+
+-- lock_names --
+-- Locks where the jobs of these names stand, by rising key. A statement that waited here for another's edit does not
+-- see the newest definition: look for it afterwards.
+select s.job_key
+  from {schema}.job j
+  join {schema}.job_state s on s.job_key = j.job_key
+ where j.name {in names}
+ order by j.job_key
+   {lock s};
+
+-- named_jobs --
+-- Returns the jobs of these names with the newest definition of each.
+select j.name, j.job_key, j.id as job_id, s.removed_at, d.definition, d.version, s.oldest_version
+  from {schema}.job j
+  join {schema}.job_state s on s.job_key = j.job_key
+  join {schema}.job_version d on d.job_key = s.job_key and d.version = s.version
+ where j.name {in names};
+
+-- add_job --
+-- Makes a job.
+insert into {schema}.job (id, name, created_at) values (:job_id, :name, :now);
+
+-- add_state --
+-- Lets a new job begin at its watermark.
+insert into {schema}.job_state (job_key, id, needs, version, oldest_version, revision, woken, watermark, next_run_at,
+                                 keep_last)
+values (:job_key, :job_id, :needs, 1, 1, 1, 1, :watermark, :next_run_at, 0);
+
+-- edit_job --
+-- Says what retention goes by; a job that was removed is back.
+update {schema}.job_state
+   set keep_success = :keep_success::bigint * interval '1 microsecond',
+       keep_failure = :keep_failure::bigint * interval '1 microsecond', keep_last = :keep_last,
+       removed_at = null, removed_by = ''
+ where job_key = :job_key;
+
+-- edit_state --
+-- Makes a version the newest one and older snapshots stale. Facts that wake the job get its needs.
+with relabeled as (
+    update {schema}.wake set needs = :needs where job_key = :job_key and wakes and needs is distinct from :needs
+)
+update {schema}.job_state
+   set version = :version, oldest_version = :oldest_version, revision = revision + 1, retire_at = null,
+       undefined_since = null, narrowed_at = coalesce(:narrowed_at, narrowed_at), needs = :needs
+ where job_key = :job_key;
+
+-- unpark --
+-- Lets a job be planned again whose definition some node could not read; returns nothing: those that can read it count.
+update {schema}.job_state set parked = null where job_key = :job_key and parked is not null;
+
+-- edit_unclaimed --
+-- Gives occurrences that have not started the new version; what an occurrence sets itself stays.
+update {schema}.occurrence o
+   set version = :version, priority = coalesce((o.overrides::json ->> 'priority')::int, :priority),
+       needs = case coalesce(o.overrides::json ->> 'queue', :queue) when 'default' then :labels
+               else case :labels when '' then '' else :labels || chr(10) end || 'queue:'
+                    || coalesce(o.overrides::json ->> 'queue', :queue) end,
+       execution_timeout = case when o.overrides::jsonb ? 'execution_timeout' then o.execution_timeout
+                                else :execution_timeout::bigint end
+ where o.handle = any(array(
+       select a.handle from {schema}.occurrence a
+        where a.job_key = :job_key and a.status < {running}
+          and not exists (select from {schema}.task_run r where r.handle = a.handle offset 0)
+        order by a.handle
+          for no key update));
+
+-- remove_job --
+-- Takes a job out of service.
+update {schema}.job_state set removed_at = :removed_at, removed_by = :removed_by where job_key = :job_key;
+
+-- retire_job --
+-- From this moment on a plan cancels what no node has claimed; older snapshots are stale.
+with relabeled as (
+    update {schema}.wake set needs = :needs where job_key = :job_key and wakes and needs is distinct from :needs
+)
+update {schema}.job_state set retire_at = :retire_at, needs = :needs, revision = revision + 1 where job_key = :job_key;
+
+-- add_name_set --
+-- Notes that a start defines these names now.
+insert into {schema}.name_set (hash, names, stored_at)
+values (:hash, array(select json_array_elements_text(:names_json::json)), :now)
+on conflict (hash) do update set stored_at = excluded.stored_at;
+
+-- name_sets --
+-- Returns every set of names that starts define, by hash.
+select hash, array_to_json(names)::text as names_json, stored_at from {schema}.name_set order by hash;
+
+-- take_marks --
+-- Notes that the jobs of these names are defined again.
+update {schema}.job_state set undefined_since = null
+ where job_key = any(array(
+       select s.job_key from {schema}.job_state s join {schema}.job j on j.job_key = s.job_key
+        where s.undefined_since is not null and j.name {in names}
+        order by s.job_key for no key update of s));
+
+-- mark_undefined --
+-- Notes that a start has left the jobs of these names out, which are locked. A job that was left out before keeps its
+-- mark.
+update {schema}.job_state set undefined_since = :now
+ where undefined_since is null and removed_at is null
+   and job_key = any(array(select j.job_key from {schema}.job j where j.name {in names}));
+
+-- undefined_jobs --
+-- Returns the jobs in service that a start has left out, by name.
+select s.id as job_id, j.name, s.undefined_since as undefined_at
+  from {schema}.job_state s
+  join {schema}.job j on j.job_key = s.job_key
+ where s.undefined_since is not null and s.removed_at is null
+ order by j.name collate "C";
+
+-- hold_undefined --
+-- Locks where those of these jobs stand that a start has left out, by rising key.
+select s.job_key, s.id as job_id, s.undefined_since as undefined_at
+  from {schema}.job_state s
+ where s.undefined_since is not null and s.removed_at is null and s.id {in job_ids}
+ order by s.job_key
+   {lock s};
+
+-- jobs_by_id --
+-- Returns where these jobs stand, with the pause that holds each now.
+select v.job_key, v.id as job_id, v.name, v.version, v.revision, v.watermark, v.wake_at, v.removed_at,
+       v.removed_by, v.retire_at, v.next_run_at, v.run_count, v.last_error, v.last_failure_at, v.needs, v.parked_reason,
+       v.last_end_scheduled_for, v.last_end_started_at, v.last_end_at, v.last_end_id as last_end_occurrence_id,
+       v.last_success_scheduled_for, v.last_success_started_at, v.last_success_at, v.last_success_id as last_success_occurrence_id,
+       p.since_at, p.until_at, p.missed, p.reason as pause_reason, p.paused_by, p.resumed_by
+  from {schema}.job_standing v
+  left join lateral (select * from {schema}.pause p
+                      where p.job_key = v.job_key and (p.until_at is null or :now < p.until_at)
+                      order by p.pause_key limit 1) p on true
+ where v.id {in job_ids};
+
+-- jobs_by_name --
+-- Returns where every job stands that is not removed, by name, or where all of them stand.
+select v.job_key, v.id as job_id, v.name, v.version, v.revision, v.watermark, v.wake_at, v.removed_at,
+       v.removed_by, v.retire_at, v.next_run_at, v.run_count, v.last_error, v.last_failure_at, v.needs, v.parked_reason,
+       v.last_end_scheduled_for, v.last_end_started_at, v.last_end_at, v.last_end_id as last_end_occurrence_id,
+       v.last_success_scheduled_for, v.last_success_started_at, v.last_success_at, v.last_success_id as last_success_occurrence_id,
+       p.since_at, p.until_at, p.missed, p.reason as pause_reason, p.paused_by, p.resumed_by
+  from {schema}.job_standing v
+  left join lateral (select * from {schema}.pause p
+                      where p.job_key = v.job_key and (p.until_at is null or :now < p.until_at)
+                      order by p.pause_key limit 1) p on true
+ where v.removed_at is null or :is_any
+ order by v.name collate "C";
+
+-- parked_jobs --
+-- Returns the jobs in service that are parked and why, by name.
+select j.name, coalesce(s.parked, s.parked_reason) as parked_reason
+  from {schema}.job_state s join {schema}.job j on j.job_key = s.job_key
+ where (s.parked is not null or s.parked_reason is not null) and s.removed_at is null
+ order by j.name collate "C";
+
+-- ---------------------------------------------------------------------------------- after a clock was ahead
+
+-- bring_retries_back --
+-- A retry that was parked while the clock was ahead waits as long as it was to wait, from now on. Reads all that are
+-- parked: asked at a start, and when the clock was set back.
+update {schema}.occurrence set ready_at = :now::timestamptz + (ready_at - updated_at), updated_at = :now
+ where is_early and (status = {pending} or (status = {awaiting_retry} and owner is null)) and status = {awaiting_retry}
+   and updated_at > :step_at;
+
+-- bring_runs_back --
+-- The same for their runs; comes before it.
+update {schema}.task_run r set resume_at = :now::timestamptz + (r.resume_at - o.updated_at)
+  from {schema}.occurrence o
+ where o.is_early and (o.status = {pending} or (o.status = {awaiting_retry} and o.owner is null))
+   and o.status = {awaiting_retry} and o.updated_at > :step_at and r.handle = o.handle and r.resume_at is not null;
+
+-- bring_waiting_back --
+-- What was planned while the clock was ahead and waits for a claim or for its turn is ready now. Reads all that are
+-- active: asked at a start, and when the clock was set back.
+update {schema}.occurrence set ready_at = :now, is_early = case when is_early then false else is_early end
+ where status < {first_ended} and status in ({pending}, {queued}) and created_at > :step_at and ready_at > :now;
+
+-- was_ahead --
+-- Returns whether anything was written while the clock was ahead.
+select exists (select from {schema}.node where beat_at > :step_at)
+    or exists (select from {schema}.job_state where watermark > :step_at)
+    or exists (select from {schema}.wake where wakes and wake_at > :step_at) as was_ahead;
+
+-- wake_jobs_ahead --
+-- Makes every job worth a look now that would be only later, by its newest wake or else by its last plan.
+with brought_back as (update {schema}.wake set wake_at = :now where wakes and wake_at > :now)
+insert into {schema}.wake (job_key, wake_at, needs)
+select s.job_key, :now, s.needs
+  from {schema}.job_state s
+ where coalesce((select w.wake_at from {schema}.wake w where w.job_key = s.job_key and w.wakes
+                  order by w.wake_key desc limit 1), s.wake_at) > :now;
+
+-- jobs_ahead --
+-- Returns the jobs whose watermark lies ahead of this moment, by name.
+select j.name, s.watermark
+  from {schema}.job_state s join {schema}.job j on j.job_key = s.job_key
+ where s.watermark > :ahead_at and s.removed_at is null
+ order by j.name;
+
+-- ------------------------------------------------------------------------------------------------- the history
+
+-- history_page --
+-- Returns the handles of a page of occurrences of all jobs, newest first, after the place where the last page ended:
+-- ended ones by an index in this order, and active ones, of which there are few beside them.
+select o.handle
+  from ((select o.handle, o.scheduled_for, o.id from {schema}.occurrence o
+         where o.status >= {first_ended}
+           and (o.scheduled_for, o.id) < (coalesce(:cursor_for, 'infinity'::timestamptz), :cursor_occurrence_id::uuid)
+           and o.scheduled_for > coalesce(:begin_after, '-infinity'::timestamptz)
+           and o.scheduled_for <= coalesce(:end_through, 'infinity'::timestamptz)
+           and (cardinality({list statuses}::smallint[]) = 0 or o.status = any({list statuses}::smallint[]))
+           and (:cause::smallint is null or o.cause = :cause)
+         order by o.scheduled_for desc, o.id desc limit :limit)
+        union all
+        (select o.handle, o.scheduled_for, o.id from {schema}.occurrence o
+         where o.status < {first_ended}
+           and (o.scheduled_for, o.id) < (coalesce(:cursor_for, 'infinity'::timestamptz), :cursor_occurrence_id::uuid)
+           and o.scheduled_for > coalesce(:begin_after, '-infinity'::timestamptz)
+           and o.scheduled_for <= coalesce(:end_through, 'infinity'::timestamptz)
+           and (cardinality({list statuses}::smallint[]) = 0 or o.status = any({list statuses}::smallint[]))
+           and (:cause::smallint is null or o.cause = :cause)
+         order by o.scheduled_for desc, o.id desc limit :limit)) o
+ order by o.scheduled_for desc, o.id desc
+ limit :limit;
+
+-- history_page_of --
+-- Returns the same of one job.
+select o.handle
+  from ((select o.handle, o.scheduled_for, o.id from {schema}.occurrence o
+         where o.status >= {first_ended}
+           and o.job_key = (select k.job_key from {schema}.job k where k.id = :job_id)
+           and (o.scheduled_for, o.id) < (coalesce(:cursor_for, 'infinity'::timestamptz), :cursor_occurrence_id::uuid)
+           and o.scheduled_for > coalesce(:begin_after, '-infinity'::timestamptz)
+           and o.scheduled_for <= coalesce(:end_through, 'infinity'::timestamptz)
+           and (cardinality({list statuses}::smallint[]) = 0 or o.status = any({list statuses}::smallint[]))
+           and (:cause::smallint is null or o.cause = :cause)
+         order by o.scheduled_for desc, o.id desc limit :limit)
+        union all
+        (select o.handle, o.scheduled_for, o.id from {schema}.occurrence o
+         where o.status < {first_ended}
+           and o.job_key = (select k.job_key from {schema}.job k where k.id = :job_id)
+           and (o.scheduled_for, o.id) < (coalesce(:cursor_for, 'infinity'::timestamptz), :cursor_occurrence_id::uuid)
+           and o.scheduled_for > coalesce(:begin_after, '-infinity'::timestamptz)
+           and o.scheduled_for <= coalesce(:end_through, 'infinity'::timestamptz)
+           and (cardinality({list statuses}::smallint[]) = 0 or o.status = any({list statuses}::smallint[]))
+           and (:cause::smallint is null or o.cause = :cause)
+         order by o.scheduled_for desc, o.id desc limit :limit)) o
+ order by o.scheduled_for desc, o.id desc
+ limit :limit;
+
+-- runs_of --
+-- Returns where the tasks of these occurrences stand.
+select handle, task, status as run_status, attempts, retries, last_attempt_status, out_of_time,
+       resume_at, started_at, attempt_started_at, ended_at, error, because_of, result,
+       array_to_json(waits)::text as waits
+  from {schema}.task_run where handle {in handles};
+

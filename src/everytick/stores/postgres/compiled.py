@@ -62,6 +62,10 @@ class Compiled:
                     broken[key] = UNREADABLE.format(version=key[1], reason=reason)
         return found, broken
 
+    def forget(self, job: int, version: int) -> None:
+        """Forget what was read of a version that a transaction is about to write: it may have been tried before."""
+        self._kept.pop((job, version), None)
+
     def newest(self, job_id: str) -> tuple[int, Job] | None:
         """Return the inner key and the definition that were the newest of a job when somebody asked for it."""
         return self._newest.get(job_id)

@@ -21,6 +21,7 @@ def postgres_dialect(schema: str) -> Dialect:
             "lock": "for no key update of {}",
             "skip": "skip locked",
             "in": "= any(:{})",
+            "list": ":{}",
         },
         writes={ColumnKind.ID: _uuid, ColumnKind.DURATION: _micros, ColumnKind.PLAIN: _plain},
         reads={ColumnKind.ID: _id, ColumnKind.DURATION: _duration},

@@ -21,8 +21,6 @@ class Queries:
     pulse: str
     ahead: str
     add_needs: str
-    add_needs_of_active: str
-    need: str
     relabel_wakes: str
     hold_due: str
     glance: str
@@ -75,73 +73,16 @@ class Queries:
     note: str
     reports: str
     reported: str
-    hold_job: str
     stand_within: str
     identity: str
-    forgotten: str
-    newest: str
-    lock_names: str
-    hold_names: str
-    forget_editions: str
-    ids_taken: str
-    add_jobs: str
-    id_taken: str
-    add_job: str
-    add_definition: str
-    add_state: str
-    foretell: str
-    edit_state: str
-    edit_unclaimed: str
-    wake: str
     note_end: str
-    revise: str
-    rename_job: str
-    remove_job: str
-    reschedule_job: str
-    jobs_by_id: str
-    jobs_in_service: str
-    parked_jobs: str
-    end_pause: str
-    resume_pause: str
-    add_pause: str
-    put_back_in_line: str
-    put_all_back_in_line: str
-    let_waits_go: str
     ask: str
     hold_key: str
     wait_for_key: str
     ask_within: str
-    open_request: str
-    key_use: str
-    use_key: str
-    asked_for: str
-    forget_asked_for: str
-    occurrence_payload: str
-    adjust: str
-    hold_occurrence: str
-    history: str
-    history_of: str
-    occurrence: str
     existing: str
-    attempts: str
-    bring_retries_back: str
-    bring_waiting_back: str
-    bring_runs_back: str
-    was_ahead: str
-    bring_wakes_back: str
-    wake_jobs_ahead: str
-    told_ahead: str
-    bring_told_back: str
-    jobs_ahead: str
-    undo_spans: str
-    rewind_wakes: str
-    rewind_pauses: str
-    rewind: str
-    spans: str
     job_key: str
-    job_named: str
     past_versions: str
-    version_at: str
     record_occurrence: str
     recorded_before: str
     record_report: str
@@ -152,13 +93,7 @@ class Queries:
     watermark_of: str
     keep_runs: str
     forget_nodes: str
-    add_name_set: str
-    name_sets: str
     forget_name_sets: str
-    take_marks: str
-    mark_undefined: str
-    undefined_jobs: str
-    hold_undefined: str
     prune: str
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 from everytick.domain.codes import ATTEMPT_CODE, CAUSE_CODE, RUN_CODE, STATUS_CODE
 from everytick.domain.fired import Fired, FiredRun
@@ -11,14 +12,15 @@ from everytick.domain.steps import failed_at
 from everytick.errors import NotFound
 from everytick.stores.beginnings import own_overrides
 from everytick.stores.postgres import rows
-from everytick.stores.postgres.base import columns, occurrence_key
+from everytick.stores.postgres.base import Base, columns, occurrence_key
 from everytick.stores.postgres.door import Connection, patiently
-from everytick.stores.postgres.jobs import Jobs
+from everytick.stores.sql.rows import write_overrides
+from everytick.stores.sql.verbs.holding import held_job, wake
 
 _WELL = (OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS)
 
 
-class Recording(Jobs):
+class Recording(Base):
     """Runs that began without this store."""
 
     @patiently
@@ -27,8 +29,9 @@ class Recording(Jobs):
         async with self._door.transaction() as db:
             # Before the job is locked, as in every verb: two transactions may write one text at once.
             await db.execute(self._sql.add_needs, await self._needs_of(db, job_id, fired.runs))
-            row = await self._hold(db, job_id)
-            job, now = row["job_key"], row["now"]
+            runner = self._runner(db)
+            job = (await runner.run(partial(held_job, self._q, job_id)))["job_key"]
+            now = await db.fetchval(self._sql.now)
             watermark = await db.fetchval(self._sql.watermark_of, job)
             new: list[FiredRun] = []
             handles = [await self._record(db, job, run, now, new) for run in fired.runs]
@@ -51,7 +54,7 @@ class Recording(Jobs):
             for owner in {run.owner for run in fired.runs if run.owner is not None}:
                 # Like a claim it is a sign of life: others must not take its owner for dead at once.
                 await db.execute(self._sql.beat, owner, None)
-            await self._wake(db, job, now)
+            await runner.run(partial(wake, self._q, job, now))
         return handles
 
     async def _needs_of(self, db: Connection, job_id: str, runs: Sequence[FiredRun]) -> list[str]:
@@ -72,7 +75,7 @@ class Recording(Jobs):
         defined = (await self._definition(db, job, made.version)).job
         own = defined.settings
         given = own_overrides(made, own)
-        overrides, payload = rows.write_overrides(given)
+        overrides, payload = write_overrides(given)
         own = own.overridden_by(given)
         seq = await db.fetchval(
             self._sql.record_occurrence, occurrence_key(made.id), job, made.version, made.scheduled_for,

@@ -1,26 +1,55 @@
 """Carries a shared verb out on one connection to the server."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Collection, Mapping
+from typing import Any, Protocol, TypeVar
 
 import asyncpg  # type: ignore[import-untyped,unused-ignore]
 
+from everytick.domain.decisions import Creation
+from everytick.domain.job import Job
 from everytick.domain.snapshots import JobSnapshot
+from everytick.stores.postgres.compiled import Compiled
 from everytick.stores.postgres.door import Connection
 from everytick.stores.postgres.queries import Queries
-from everytick.stores.sql.commands import Ask, Command, KeyTaken, Look, Make, Many, Referenced, Rows, Together
+from everytick.stores.sql.commands import (
+    Ask,
+    Command,
+    Create,
+    EndUnowned,
+    Forget,
+    Found,
+    KeyTaken,
+    Look,
+    Make,
+    Many,
+    Referenced,
+    Rows,
+    Together,
+    Versions,
+)
 from everytick.stores.sql.statements import Query
 
 T = TypeVar("T")
 
-LookAt = Callable[[Connection, frozenset[str]], Awaitable[Mapping[str, JobSnapshot]]]
+
+class HotParts(Protocol):
+    """What the hot verbs of the store do too, on a connection of the verb that asks."""
+
+    async def looked_at(self, db: Connection, job_ids: Collection[str]) -> Mapping[str, JobSnapshot]:
+        """Return what a plan would see of these jobs."""
+
+    async def create(self, db: Connection, job_key: int, job: Job, creation: Creation) -> None:
+        """Make an occurrence if it is not there yet."""
+
+    async def end(self, db: Connection, ended: EndUnowned) -> None:
+        """End an occurrence that no node runs."""
 
 
 class AsyncRunner:
     """Sends a verb the answers to its commands, all from one connection."""
 
-    def __init__(self, db: Connection, sql: Queries, look: LookAt) -> None:
-        self._db, self._sql, self._look = db, sql, look
+    def __init__(self, db: Connection, sql: Queries, compiled: Compiled, hot: HotParts) -> None:
+        self._db, self._sql, self._compiled, self._hot = db, sql, compiled, hot
 
     async def run(self, make: Make[T]) -> T:
         """Return what the verb returns; what it raises undoes nothing by itself."""
@@ -47,10 +76,19 @@ class AsyncRunner:
                 return [row for query in command.queries for row in await self._rows(query)]
         if isinstance(command, Many):
             arguments = [command.statement(**given).arguments for given in command.arguments]
-            await self._db.executemany(command.statement.sql, arguments)
+            if arguments:
+                await self._db.executemany(command.statement.sql, arguments)
             return ()
+        if isinstance(command, Versions):
+            return Found(*await self._compiled.read(self._db, command.keys))
+        if isinstance(command, Forget):
+            return self._compiled.forget(command.job_key, command.version)
+        if isinstance(command, Create):
+            return await self._hot.create(self._db, command.job_key, command.job, command.creation)
+        if isinstance(command, EndUnowned):
+            return await self._hot.end(self._db, command)
         if isinstance(command, Look):
-            return await self._look(self._db, command.job_ids)
+            return await self._hot.looked_at(self._db, command.job_ids)
         if command is Ask.NOW:
             return await self._db.fetchval(self._sql.now)
         await self._db.execute(self._sql.ring)

@@ -16,6 +16,8 @@ from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, columns, lean_columns, occurrence_key
 from everytick.stores.postgres.door import Connection
 from everytick.stores.postgres.rows import Row
+from everytick.stores.sql.commands import EndUnowned
+from everytick.stores.sql.rows import write_overrides
 
 _WELL = (STATUS_CODE[OccurrenceStatus.COMPLETED], STATUS_CODE[OccurrenceStatus.COMPLETED_WITH_ERRORS])
 
@@ -97,6 +99,19 @@ class Moves:
 
 class Settling(Base):
     """What many plans write together."""
+
+    async def create(self, db: Connection, job_key: int, job: Job, creation: Creation) -> None:
+        """Make an occurrence, if it is not there yet."""
+        now = await db.fetchval(self._sql.now)
+        await db.execute(self._sql.create_occurrences, now, *lean_columns([created_row(job_key, job, creation, False)]))
+
+    async def end(self, db: Connection, ended: EndUnowned) -> None:
+        """End an occurrence that no node runs, and its runs; its job notes the end and is looked at again."""
+        now = await db.fetchval(self._sql.now)
+        ending = occurrence_key(ended.occurrence_id), STATUS_CODE[ended.status], rows.text(ended.reason)
+        for over in await self._end_unowned(db, [ending], now):
+            times = now, over["scheduled_for"], over["started_at"]
+            await db.execute(self._sql.note_end, ended.job_key, *times, over["id"])
 
     async def _write(self, db: Connection, held: Sequence[Held]) -> None:
         await self._fold_wakes(db, held)
@@ -189,7 +204,7 @@ def created_row(job: int, newest: Job, creation: Creation, awaited: bool) -> tup
     overrides = payload = None
     if creation.payload is not None or creation.overrides is not None:
         given = own_overrides(creation, own)
-        overrides, payload = rows.write_overrides(given)
+        overrides, payload = write_overrides(given)
         own = own.overridden_by(given) if given.items else own
     return (
         creation.id[4:],

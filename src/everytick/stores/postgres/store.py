@@ -1,4 +1,4 @@
-"""The store in PostgreSQL, whole: the verbs stand in planning, running, jobs and history.
+"""The store in PostgreSQL, whole: its hot verbs stand in planning and running, the others in `stores/sql`.
 
 An ending appends a fact to `wake` and takes no lock on its job: endings come thousands a
 second, a job's row would be hot, and a plan that holds jobs and changes occurrences would
@@ -6,30 +6,33 @@ wait for a step that holds occurrences and changes jobs. A plan's commit counts 
 it finds into `woken` and takes them away.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from everytick.stores.base import AHEAD, STEP, Ahead, NodeScope, StoreAddress
+from everytick.domain.changes import Edit
+from everytick.domain.facts import ASKS, Fact, request_of
+from everytick.domain.snapshots import ASKED_NOW
+from everytick.errors import Contended
+from everytick.stores.base import Ahead, NodeScope, Receipt, StoreAddress, Stored
+from everytick.stores.open_requests import refuse_within
+from everytick.stores.postgres.asking import Asking
 from everytick.stores.postgres.bell import Bell
-from everytick.stores.postgres.definers import Definers
 from everytick.stores.postgres.door import Door, patiently, read_address
 from everytick.stores.postgres.history import History
 from everytick.stores.postgres.migrate import migrate
 from everytick.stores.postgres.planning import Planning
-from everytick.stores.postgres.queries import cold_queries_in
 from everytick.stores.postgres.recording import Recording
-from everytick.stores.postgres.runner import AsyncRunner
 from everytick.stores.postgres.running import Running
 from everytick.stores.sql.cold import ColdVerbs
-from everytick.stores.sql.commands import Make
+from everytick.stores.sql.commands import Again, Make
 
 T = TypeVar("T")
 
 
-class PostgresStore(Planning, Running, Recording, Definers, History, ColdVerbs):
+class PostgresStore(Planning, Running, Recording, History, ColdVerbs):
     """Jobs and occurrences in one schema of a PostgreSQL, shared by any number of nodes.
 
     `pooling` says that a transaction-pooling proxy stands before the server: nothing is
@@ -52,7 +55,7 @@ class PostgresStore(Planning, Running, Recording, Definers, History, ColdVerbs):
         super().__init__(Door(address, connections=connections, clock=clock, settings=settings), definitions_kept)
         self._again = partial(PostgresStore, url, schema=schema, pooling=pooling, clock=clock, settings=settings)
         self._bell = Bell(self._door)
-        self._q = cold_queries_in(address.schema)
+        self.requests = Asking(self._door, self._compiled, self._q, self._runner)
 
     @property
     def url(self) -> str:
@@ -93,13 +96,16 @@ class PostgresStore(Planning, Running, Recording, Definers, History, ColdVerbs):
 
     @patiently
     async def _transact(self, make: Make[T]) -> T:
-        async with self._door.transaction() as db:
-            return await AsyncRunner(db, self._sql, self._looked_at).run(make)
+        try:
+            async with self._door.transaction() as db:
+                return await self._runner(db).run(make)
+        except Again as met:
+            raise Contended(str(self._door.address), str(met)) from None
 
     @patiently
     async def _question(self, make: Make[T]) -> T:
         async with self._door.connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
-            return await AsyncRunner(db, self._sql, self._looked_at).run(make)
+            return await self._runner(db).run(make)
 
     async def close(self) -> None:
         """Give every connection back; closing twice is harmless."""
@@ -112,27 +118,6 @@ class PostgresStore(Planning, Running, Recording, Definers, History, ColdVerbs):
             now: datetime = await db.fetchval(self._sql.now)
         return now
 
-    @patiently
-    async def settle_clock(self) -> list[tuple[str, datetime]]:
-        """Let everything go on that was written while the clock was ahead; return the jobs that lie ahead."""
-        async with self._door.transaction() as db:
-            now: datetime = await db.fetchval(self._sql.now)
-            await db.execute(self._sql.bring_runs_back, now, now + STEP)
-            await db.execute(self._sql.bring_retries_back, now, now + STEP)
-            told = await db.fetch(self._sql.told_ahead, now + STEP)
-            for row in told:
-                await db.execute(self._sql.rewind_pauses, row["job_key"], now)
-                await db.execute(self._sql.bring_told_back, row["job_key"], now)
-                await self._revise(db, row["job_key"], now)
-            await self._foretell(db, [row["id"] for row in told])
-            await db.execute(self._sql.bring_waiting_back, now, now + STEP)
-            if await db.fetchval(self._sql.was_ahead, now + STEP):
-                await db.execute(self._sql.wake_jobs_ahead, now)
-                await db.execute(self._sql.bring_wakes_back, now)
-                await db.execute(self._sql.ring)
-            found = await db.fetch(self._sql.jobs_ahead, now + AHEAD)
-        return [(row["name"], row["watermark"]) for row in found]
-
     async def ahead(self, scope: NodeScope) -> Ahead:
         """Return what is next in this scope, so that a node sleeps until then and not longer."""
         async with self._door.connection() as db:
@@ -143,3 +128,25 @@ class PostgresStore(Planning, Running, Recording, Definers, History, ColdVerbs):
     async def bell(self, seconds: float) -> bool:
         """Wait for a hint that something changed, at most so many seconds; return whether one came."""
         return await self._bell.wait(seconds)
+
+    async def request(self, subject: str, fact: Fact, within: Any = None) -> Receipt:
+        """Write one fact about a job, or about an occurrence, and let its job be looked at.
+
+        `within` is an asyncpg connection to the same database, used on its own loop.
+        """
+        if within is not None:
+            refuse_within(fact)
+        if not isinstance(fact, ASKS):
+            return await super().request(subject, fact)
+        asked = request_of(fact, ASKED_NOW)
+        if within is not None:
+            return await self.requests.within(within, subject, asked)
+        return await self.requests.ask(subject, asked)
+
+    async def apply(self, changes: Sequence[Edit], by: str = "") -> list[Stored]:
+        """Do every change in one transaction, or nothing; return what came of each."""
+        stored = await super().apply(changes, by)
+        if any(each.changed for each in stored):
+            # An edit may have mended a definition that this node could not read: it is tried again at once.
+            self._left_out.clear()
+        return stored

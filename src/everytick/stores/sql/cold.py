@@ -1,14 +1,20 @@
 """The verbs that both SQL stores carry out by the same steps."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from everytick.stores.base import NodeRecord
+from everytick.domain.changes import Edit
+from everytick.domain.decisions import Span
+from everytick.domain.definers import Undefined
+from everytick.domain.facts import Fact
+from everytick.domain.snapshots import Edition
+from everytick.stores.base import HistoryFilter, JobRecord, NodeRecord, Page, Receipt, Stored, Whole
 from everytick.stores.sql.commands import Make
 from everytick.stores.sql.queries import ColdQueries
-from everytick.stores.sql.verbs import nodes, purging
+from everytick.stores.sql.verbs import clock, definers, editing, facts, history, job_records, nodes, purging
 
 T = TypeVar("T")
 
@@ -26,9 +32,69 @@ class ColdVerbs(ABC):
     async def _question(self, make: Make[T]) -> T:
         """Carry out a verb that only reads, and return its answer: all of it is of one moment."""
 
+    async def settle_clock(self) -> list[tuple[str, datetime]]:
+        """Let everything go on that was written while the clock was ahead; return the jobs that lie ahead."""
+        return await self._transact(partial(clock.settle_clock, self._q))
+
+    # ---------------------------------------------------------------------------------------------------- the jobs
+
+    async def apply(self, changes: Sequence[Edit], by: str = "") -> list[Stored]:
+        """Do every change in one transaction, or nothing; return what came of each."""
+        return await self._transact(partial(editing.apply, self._q, changes, by))
+
+    async def request(self, subject: str, fact: Fact, within: Any = None) -> Receipt:
+        """Write one fact about a job, or about an occurrence, and let its job be looked at."""
+        return await self._transact(partial(facts.request, self._q, subject, fact))
+
+    async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
+        """Return those of the jobs that exist; one whose definition cannot be read is among `parked`."""
+        return await self._question(partial(job_records.get, self._q, job_ids))
+
+    async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
+        """Return every job that is not removed, by name, or all; one that cannot be read is among `parked`."""
+        return await self._question(partial(job_records.in_service, self._q, removed=removed))
+
+    async def parked(self) -> Mapping[str, str]:
+        """Return why each job in service is parked that is, by name."""
+        return await self._question(partial(job_records.parked, self._q))
+
+    async def editions(
+        self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
+    ) -> Sequence[Edition]:
+        """Return these versions of a job's definition, and the one in force at a moment, in order."""
+        return await self._question(partial(job_records.editions, self._q, job_id, versions, at))
+
+    async def define(self, names: Collection[str], left_out: Collection[str] = ()) -> None:
+        """Keep the names that a start defines, once under their hash, and mark the jobs that it leaves out."""
+        await self._transact(partial(definers.define, self._q, names, left_out))
+
+    async def undefined(self) -> Undefined:
+        """Return every job in service that is marked, by name, and every set of names if there is any."""
+        return await self._question(partial(definers.undefined, self._q))
+
+    async def retire(self, marks: Mapping[str, datetime], *, after: timedelta, by: str = "") -> frozenset[str]:
+        """Remove each of these jobs, by id, if it still has the mark that was seen; return those that were removed."""
+        return await self._transact(partial(definers.retire, self._q, marks, after, by))
+
     async def purge(self, job_id: str, limit: int = 1000) -> bool:
         """Forget up to `limit` occurrences of a removed job for good, and the job once none is left."""
         return await self._transact(partial(purging.purge, self._q, job_id, limit))
+
+    # ------------------------------------------------------------------------------------------------- the history
+
+    async def history(self, filter: HistoryFilter) -> Page:
+        """Return a page of occurrences, newest first."""
+        return await self._question(partial(history.history, self._q, filter))
+
+    async def whole(self, occurrence_id: str) -> Whole:
+        """Return one occurrence with its runs and attempts, in the order of its job's tasks."""
+        return await self._question(partial(history.whole, self._q, occurrence_id))
+
+    async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
+        """Return the spans of instants that did not run and touch `(after, through]`, in order."""
+        return await self._question(partial(history.spans, self._q, job_id, after, through))
+
+    # --------------------------------------------------------------------------------------------------- the nodes
 
     async def leave(self, node: str) -> None:
         """Say that the node beats no more: its beats are 0, and what it still holds is an orphan at once."""

@@ -7,8 +7,13 @@ may be run twice, since a transaction may be repeated, so it has no effect outsi
 
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
+from everytick.domain.decisions import Creation
+from everytick.domain.job import Job
+from everytick.domain.snapshots import Edition
+from everytick.domain.statuses import OccurrenceStatus
+from everytick.domain.steps import Rules
 from everytick.domain.values import value
 from everytick.stores.sql.statements import Query, Row, Statement
 
@@ -43,16 +48,78 @@ class Many:
 
 
 @value
+class Versions:
+    """Answers these versions of definitions, each by the job's key and its number."""
+
+    keys: tuple[tuple[int, int], ...]
+
+
+@value
+class Forget:
+    """Forgets what was read of a version that this transaction writes: an earlier try may have written another one."""
+
+    job_key: int
+    version: int
+
+
+@value
+class Create:
+    """Makes an occurrence of a job, if it is not there yet."""
+
+    job_key: int
+    job: Job
+    creation: Creation
+
+
+@value
+class EndUnowned:
+    """Ends an occurrence that no node runs, and its runs; its job notes the end and is looked at again."""
+
+    occurrence_id: str
+    job_key: int
+    status: OccurrenceStatus
+    reason: str
+
+
+@value
 class Look:
     """Answers what a plan would see of the jobs with these ids, by id; without those that cannot be read."""
 
     job_ids: frozenset[str]
 
 
-Command: TypeAlias = Query | Together | Many | Look | Ask
+Command: TypeAlias = Query | Together | Many | Versions | Forget | Create | EndUnowned | Look | Ask
 Verb: TypeAlias = Generator[Command, Any, T]
 Make: TypeAlias = Callable[[], Verb[T]]
 """Makes the generator. A repeated transaction needs a fresh one."""
+
+
+class ReadVersion(Protocol):
+    """One version of a definition, ready for use."""
+
+    @property
+    def job(self) -> Job:
+        """The definition."""
+
+    @property
+    def rules(self) -> Rules:
+        """What its occurrences run by that set nothing themselves."""
+
+    @property
+    def edition(self) -> Edition:
+        """The definition, and since when it is in force."""
+
+
+@value
+class Found:
+    """The answer to `Versions`: those that can be read, and why the others cannot."""
+
+    read: Mapping[tuple[int, int], ReadVersion]
+    broken: Mapping[tuple[int, int], str]
+
+
+class Again(Exception):
+    """Another node was first; the transaction is to be repeated."""
 
 
 class KeyTaken(Exception):

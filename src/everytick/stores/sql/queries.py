@@ -8,24 +8,91 @@ from everytick.stores.sql.statements import Dialect, Statement, bind_statements
 class ColdQueries:
     """Every statement of the shared verbs; a name that stands in one place only is an error at import."""
 
-    hold_job: Statement
-    held_of_job: Statement
-    purgeable: Statement
+    newest_version: Statement
+    keys_of_jobs: Statement
+    revise: Statement
+    foretell: Statement
+    end_pause: Statement
+    resume_pause: Statement
+    add_pause: Statement
+    reschedule_job: Statement
+    adjust: Statement
+    decided_through: Statement
+    undo_spans: Statement
+    rewind_pauses: Statement
+    told_ahead: Statement
+    bring_told_back: Statement
+    open_request: Statement
+    key_use: Statement
+    forget_asked_for: Statement
+    hold_occurrence: Statement
+    ask_owner_to_stop: Statement
+    rename_job: Statement
+    add_version: Statement
+    version_at: Statement
+    handle_of: Statement
+    occurrences_of: Statement
+    attempts_of: Statement
+    spans_of: Statement
     forget_attempts: Statement
     forget_runs: Statement
-    purge_occurrences: Statement
     purge_requests: Statement
     purge_keys: Statement
     purge_adjustments: Statement
     purge_pauses: Statement
     purge_spans: Statement
-    purge_wakes: Statement
     purge_versions: Statement
     purge_state: Statement
     purge_job: Statement
     leave: Statement
+    hold_job: Statement
+    held_of_job: Statement
+    purgeable: Statement
+    purge_occurrences: Statement
+    purge_wakes: Statement
     nodes: Statement
     overdue: Statement
+    wake: Statement
+    put_back_in_line: Statement
+    put_all_back_in_line: Statement
+    let_waits_go: Statement
+    rewind: Statement
+    keep_request: Statement
+    use_key: Statement
+    occurrence_payload: Statement
+    asked_for: Statement
+    know_needs: Statement
+    add_needs_of_active: Statement
+    job_in_service: Statement
+    forgotten_jobs: Statement
+    lock_names: Statement
+    named_jobs: Statement
+    add_job: Statement
+    add_state: Statement
+    edit_job: Statement
+    edit_state: Statement
+    unpark: Statement
+    edit_unclaimed: Statement
+    remove_job: Statement
+    retire_job: Statement
+    add_name_set: Statement
+    name_sets: Statement
+    take_marks: Statement
+    mark_undefined: Statement
+    undefined_jobs: Statement
+    hold_undefined: Statement
+    jobs_by_id: Statement
+    jobs_by_name: Statement
+    parked_jobs: Statement
+    bring_retries_back: Statement
+    bring_runs_back: Statement
+    bring_waiting_back: Statement
+    was_ahead: Statement
+    wake_jobs_ahead: Statement
+    jobs_ahead: Statement
+    history_page: Statement
+    history_page_of: Statement
+    runs_of: Statement
 
     @property
     def belonging_to_a_job(self) -> tuple[Statement, ...]:

@@ -5,7 +5,7 @@ a parameter that is missing or unknown is an error where it is written. What a p
 its name: `ended_at` is an instant, `occurrence_id` an id, `status` a code. So no verb converts a value by hand.
 
 Markers in braces are resolved at load: codes (`{pending}`, see domain/codes.py) and the words of a dialect
-(`{schema}`, `{lock s}`, `{skip}`, `{in handles}`).
+(`{schema}`, `{lock s}`, `{skip}`, `{in handles}`, `{list texts}`).
 """
 
 import re
@@ -79,6 +79,8 @@ def kind_of(name: str) -> ColumnKind:
         return known
     if name.endswith(_SUFFIXES):
         return ColumnKind.INSTANT
+    if name.endswith("_occurrence_id"):
+        return ColumnKind.ID
     return ColumnKind.FLAG if name.startswith(("is_", "has_")) else ColumnKind.PLAIN
 
 
@@ -135,7 +137,7 @@ class Statement:
                 return str(IN_SQL[marker[1]])
             if marker[1] not in dialect.markers:
                 raise ImportError(f"the statement {name} has an unknown marker: {marker[0]}")
-            if marker[1] == "in":
+            if marker[1] in ("in", "list"):
                 lists.add(marker[2])
             return dialect.markers[marker[1]].format(marker[2])
 

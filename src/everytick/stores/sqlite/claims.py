@@ -16,10 +16,11 @@ from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import OccurrenceHeader, OccurrenceLife, RunState, rules_of, runs_of
 from everytick.stores.base import Claim, ClaimKey
+from everytick.stores.sql.rows import NO_OVERRIDES, read_overrides
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import Compiled, Definitions
 from everytick.stores.sqlite.queries import Q
-from everytick.stores.sqlite.rows import NO_OVERRIDES, Columns
+from everytick.stores.sqlite.rows import Columns
 
 _SCHEDULE = Cause.SCHEDULE
 _RUNNING = OccurrenceStatus.RUNNING
@@ -101,7 +102,7 @@ def _claims(connection: sqlite3.Connection, found: Found) -> list[Claim]:
         ) = row  # fmt: skip
         job, rules, own = compiled.job, compiled.rules, NO_OVERRIDES
         if overrides is not None or payload is not None:
-            own = rows.read_overrides(overrides, payload)
+            own = read_overrides(overrides, payload)
             # No rule looks at a payload, which is what most of them have of their own.
             rules = rules if overrides is None else rules_of(job, own)
         header = OccurrenceHeader(

@@ -7,6 +7,7 @@ from datetime import datetime
 from threading import Lock
 
 from everytick.domain.job import Job
+from everytick.domain.snapshots import Edition
 from everytick.domain.steps import Rules, rules_of
 from everytick.domain.texts import UNREADABLE
 from everytick.domain.values import value
@@ -26,6 +27,11 @@ class Compiled:
     job: Job
     rules: Rules
     in_force_after: datetime | None
+
+    @property
+    def edition(self) -> Edition:
+        """The definition, and since when it is in force."""
+        return Edition(self.job, self.in_force_after)
 
 
 @value
@@ -63,6 +69,12 @@ class Definitions:
                 return found
         return self._read(connection, job, version)
 
+    def find(self, connection: sqlite3.Connection, job: int, version: int) -> Compiled | None:
+        """Return one version, or None if it cannot be read or is not there."""
+        if (job, version) not in self._young and connection.execute(Q.definition, (job, version)).fetchone() is None:
+            return None
+        return self.get(connection, job, version)
+
     def _keep(self, key: tuple[int, int], compiled: Compiled) -> None:
         """What was not used while half of all that may be kept was, is forgotten; what is used needs no lock."""
         if len(self._young) >= self._most // 2:
@@ -78,6 +90,17 @@ class Definitions:
             if (job, version) not in self._unreadable:
                 self._unreadable[job, version] = refused
                 self._unshown.append(refused)
+
+    def forget(self, job: int, version: int) -> None:
+        """Forget what was read of a version that a transaction is about to write: it may have been tried before."""
+        with self._lock:
+            for kept in (self._young, self._old):
+                kept.pop((job, version), None)
+
+    def why_unreadable(self, job: int, version: int) -> str:
+        """Return why a version that is there cannot be read; that it is not there, if it is not."""
+        found = self._unreadable.get((job, version))
+        return f"version {version}" if found is None else found.reason
 
     def unshown(self) -> tuple[Unreadable, ...]:
         """Return what was set apart and people cannot see yet."""

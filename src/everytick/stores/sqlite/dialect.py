@@ -19,7 +19,7 @@ def _duration(stored: int) -> timedelta:
 SQLITE = Dialect(
     place=lambda number, name: f":{name}",
     is_by_name=True,
-    markers={"schema": "main", "lock": "", "skip": "", "in": "in (select value from json_each(:{}))"},
+    markers={"schema": "main", "lock": "", "skip": "", "in": "in (select value from json_each(:{}))", "list": ":{}"},
     writes={ColumnKind.INSTANT: micros, ColumnKind.DURATION: length, ColumnKind.ID: id_bytes},
     reads={ColumnKind.INSTANT: moment, ColumnKind.DURATION: _duration, ColumnKind.ID: id_text, ColumnKind.FLAG: bool},
     writes_list=_json,

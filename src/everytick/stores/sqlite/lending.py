@@ -3,16 +3,19 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from everytick.domain.facts import Fact
 from everytick.errors import Conflict
 from everytick.stores.base import Receipt
-from everytick.stores.sqlite import asking
+from everytick.stores.sql.verbs import facts
 from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.failures import saying_which_file
 from everytick.stores.sqlite.opening import Driver
+from everytick.stores.sqlite.queries import COLD
+from everytick.stores.sqlite.runner import SyncRunner
 from everytick.stores.sqlite.writer import Transaction
 
 
@@ -40,7 +43,8 @@ def request(
             connection.execute("begin immediate")
         connection.execute("savepoint everytick_request")
         try:
-            receipt = asking.request(Transaction(connection, now), definitions, job_id, fact)
+            runner = SyncRunner(Transaction(connection, now), definitions)
+            receipt = runner.run(partial(facts.request, COLD, job_id, fact))
         except BaseException:
             connection.execute("rollback to everytick_request")
             connection.execute("release everytick_request")

@@ -19,6 +19,7 @@ from everytick.domain.texts import PLAN_REFUSED
 from everytick.stores.base import Ahead, Batch, Commit, CommitAnswer, CommitFailed, NodeScope, new_token
 from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
 from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
+from everytick.stores.sql.rows import write_overrides
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.lines import NOBODY, lines
@@ -324,7 +325,7 @@ def creation_columns(job: int, definition: Job, creation: Creation, now: int) ->
     own, overrides, payload = definition.settings, None, None
     if creation.overrides is not None or creation.payload is not None:
         given = own_overrides(creation, own)
-        overrides, payload = rows.write_overrides(given)
+        overrides, payload = write_overrides(given)
         own = own.overridden_by(given)
     instant, status = creation.scheduled_for, creation.status
     scheduled_for = micros(instant)

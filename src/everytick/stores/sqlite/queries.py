@@ -10,25 +10,12 @@ PACKAGE = "everytick.stores.sqlite"
 class Queries:
     """Every query of `queries.sql`: a name too many or too few on either side is an error at import."""
 
-    bring_retries_back: str
-    bring_waiting_back: str
-    bring_runs_back: str
-    was_ahead: str
-    wake_jobs_ahead: str
-    told_ahead: str
-    bring_told_back: str
-    jobs_ahead: str
-    decided_through: str
-    undo_spans: str
-    rewind_pauses: str
-    rewind: str
     due_jobs: str
     look_at_jobs: str
     next_wake: str
     count_needs: str
     all_needs: str
     add_needs: str
-    add_needs_of_active: str
     next_ready: str
     active_of_jobs: str
     active_counts: str
@@ -38,16 +25,12 @@ class Queries:
     requests_of_jobs: str
     definition: str
     past_versions: str
-    version_at: str
     show_parked: str
     parked_definitions: str
-    parked_jobs: str
     forget_parked: str
-    forget_parked_job: str
     states_of_jobs: str
     move_watermark: str
     park_plan: str
-    foretell: str
     create_occurrence: str
     release_occurrence: str
     end_occurrence: str
@@ -65,9 +48,7 @@ class Queries:
     ready_occurrences: str
     own_occurrences: str
     held_occurrences: str
-    record_of_id: str
     runs: str
-    attempts: str
     fences: str
     advance_occurrence: str
     forget_claims: str
@@ -81,7 +62,6 @@ class Queries:
     write_first_attempts: str
     note_attempt: str
     wake_job: str
-    wake_and_revise_job: str
     note_end: str
     count_runs: str
     note_failure: str
@@ -100,46 +80,11 @@ class Queries:
     free_wait: str
     owed_reports: str
     report_delivered: str
-    job_by_name: str
     job_by_id: str
-    newest_version: str
-    add_job: str
-    add_job_state: str
-    add_version: str
-    edit_job: str
-    edit_job_state: str
-    give_new_version: str
-    rename_job: str
-    remove_job: str
-    retire_job: str
-    jobs_by_id: str
-    jobs_by_name: str
-    running_pauses: str
-    running_pause: str
-    forget_pause: str
-    add_pause: str
-    put_back_in_line: str
-    put_all_back_in_line: str
-    hold_waits: str
-    let_waits_go: str
-    end_pause: str
-    open_request: str
-    key_use: str
-    use_key: str
-    asked_for: str
-    forget_asked_for: str
-    payload_of: str
-    add_request: str
     forget_request: str
     continue_backfill: str
     count_moved_request: str
-    put_adjustment: str
-    reschedule: str
     is_there: str
-    status_of: str
-    history_of_job: str
-    history: str
-    spans: str
     record_occurrence: str
     recorded_before: str
     record_watermark: str
@@ -148,18 +93,11 @@ class Queries:
     keep_runs: str
     register_node: str
     forget_nodes: str
-    add_name_set: str
-    name_sets: str
     forget_name_sets: str
-    take_marks: str
-    mark_undefined: str
-    undefined_jobs: str
     jobs_with_aged: str
     last_kept: str
     aged_of_job: str
     last_of_jobs: str
-    forget_attempts: str
-    forget_runs: str
     forget_keys: str
     forget_occurrences: str
 

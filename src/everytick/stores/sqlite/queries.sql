@@ -4,78 +4,6 @@
 -- many as there are (bulk.py).
 -- `indexed by` stands where the planner would rather read a job's whole history than the few that are active.
 
--- bring_retries_back --
--- A retry that was parked while the clock was ahead waits as long as it was to wait, from now on. Reads all that are
--- parked: asked at a start, and when the clock was set back.
-update occurrence set ready_at = ? + ready_at - updated_at, updated_at = ?
- where is_early = 1 and status = {awaiting_retry} and owner is null and updated_at > ?;
-
--- bring_runs_back --
--- The same for their runs; comes before it.
-update task_run
-   set resume_at = ? + resume_at - (select o.updated_at from occurrence o where o.handle = task_run.handle)
- where resume_at is not null and handle in (
-       select handle from occurrence indexed by occurrence_early
-        where is_early = 1 and status = {awaiting_retry} and owner is null and updated_at > ?);
-
--- bring_waiting_back --
--- What was planned while the clock was ahead and waits for a claim or for its turn is ready now. Reads all that are
--- active: asked at a start, and when the clock was set back.
-update occurrence indexed by occurrence_active set ready_at = ?, is_early = iif(is_early = 1, 0, is_early)
- where ended_at is null and status in ({pending}, {queued}) and created_at > ? and ready_at > ?;
-
--- was_ahead --
--- Whether a node was heard of, or a job was decided or woken, while the clock was ahead.
-select exists (select 1 from node where beat_at > ?)
-    or exists (select 1 from job_state where watermark > ? or (wake_at > ? and woken <> planned_woken));
-
--- told_ahead --
--- The jobs that do not lie ahead and whose newest version, a pause, a resume or a reschedule was written while the
--- clock was.
-select s.job_key, s.id from job_state s
- where s.watermark <= ?
-   and (exists (select 1 from job_version v where v.job_key = s.job_key and v.version = s.version and v.in_force_after > ?)
-        or s.reschedule_made_at > ?
-        or exists (select 1 from pause p
-                    where p.job_key = s.job_key and (p.since_at > ? or (p.resumed_by is not null and p.until_at > ?))));
-
--- bring_told_back --
--- The newest version is in force now, and a reschedule holds from now on.
-update job_state set oldest_version = version, reschedule_made_at = min(reschedule_made_at, ?) where job_key = ?;
-
--- wake_jobs_ahead --
--- Jobs that would be looked at only later are looked at now.
-update job_state set woken = woken + 1, wake_at = ? where wake_at > ?;
-
--- jobs_ahead --
--- The jobs whose watermark lies ahead of this moment, by name.
-select j.name, s.watermark
-  from job_state s join job j on j.job_key = s.job_key
- where s.watermark > ? and j.removed_at is null
- order by j.name;
-
--- decided_through --
--- How far a job is decided, and before what it was recorded as not run beyond this moment.
-select s.watermark, (select min(p.span_after) from span p where p.job_key = s.job_key and p.span_through > ?)
-  from job_state s where s.job_key = ?;
-
--- undo_spans --
--- What was recorded as not run beyond this moment is forgotten.
-delete from span where job_key = ? and span_through > ?;
-
--- rewind_pauses --
--- A pause that begins, or was resumed, beyond this moment does so now.
-update pause
-   set since_at = min(since_at, ?), until_at = iif(resumed_by is null, until_at, min(until_at, ?))
- where job_key = ? and (since_at > ? or (resumed_by is not null and until_at > ?));
-
--- rewind --
--- The job is decided through this moment, by its newest definition from then on.
-update job_state
-   set watermark = ?, oldest_version = version, reschedule_made_at = min(reschedule_made_at, ?),
-       last_end_at = min(last_end_at, ?), last_failure_at = min(last_failure_at, ?)
- where job_key = ?;
-
 -- due_jobs --
 -- Jobs of one text of needs whose wake_at has come, longest-waiting first; without some jobs, and without those whose
 -- definition this process cannot read.
@@ -111,12 +39,6 @@ select text from needs order by text;
 -- add_needs --
 -- A text of needs is known from now on.
 insert into needs (text) values (?) on conflict do nothing;
-
--- add_needs_of_active --
--- So are those of a job's active occurrences, which may wait in a queue of their own.
-insert into needs (text)
-select distinct needs from occurrence indexed by occurrence_active where job_key = ? and ended_at is null
-on conflict do nothing;
 
 -- next_ready --
 -- The earliest moment still to come at which something of one text of needs may start.
@@ -187,11 +109,6 @@ select version, in_force_after from job_version
                                and (p.in_force_after is null or p.in_force_after <= ?)), 1)
  order by version limit ?;
 
--- version_at --
--- The version in force at a moment; what is named at the moment of an edit is named by the old one.
-select version from job_version
- where job_key = ? and (in_force_after is null or in_force_after < ?) order by version desc limit 1;
-
 -- show_parked --
 -- A definition that could not be read can be seen by people from now on.
 insert into parked_definition (job_key, version, reason, parked_at) values (?, ?, ?, ?)
@@ -201,19 +118,9 @@ on conflict (job_key, version) do update set reason = excluded.reason;
 -- Every definition that some node could not read.
 select job_key, version from parked_definition;
 
--- parked_jobs --
--- The jobs in service that are parked and why, by name.
-select j.name, coalesce((select group_concat(d.reason, '; ') from parked_definition d where d.job_key = j.job_key),
-                        s.parked_reason) as reason
-  from job j join job_state s on s.job_key = j.job_key where j.removed_at is null and reason is not null order by j.name;
-
 -- forget_parked --
 -- A definition that can be read after all is no longer shown as parked.
 delete from parked_definition where job_key = ? and version = ?;
-
--- forget_parked_job --
--- A new version takes the place of those that could not be read.
-delete from parked_definition where job_key = ?;
 
 -- states_of_jobs --
 -- What the commit of plans is conditional on; under the write lock nobody can change it before we write.
@@ -231,10 +138,6 @@ update job_state
 -- park_plan --
 -- Says why the plan of a job was refused; the next plan that is written clears it.
 update job_state set parked_reason = ? where id = ?;
-
--- foretell --
--- When a job runs next, by what is true now.
-update job_state set next_run_at = ? where id = ?;
 
 -- create_occurrence --
 -- Absent ones only: the id is made of job and instant, so a repeated commit is harmless.
@@ -340,21 +243,11 @@ select handle, job_key, version, id, scheduled_for, status, cause, late, covers_
        step_number, claimed_at, lost, cancel_reason, claim_token, node, found
   from occurrence where handle in (select value from json_each(?));
 
--- record_of_id --
--- One occurrence by its public id.
-select * from occurrence_record where id = ?;
-
 -- runs --
 -- Where the tasks of these occurrences stand, in the order of their definition.
 select handle, task, status, attempts, retries, last_attempt_status, resume_at, started_at, attempt_started_at, ended_at, error,
        result, waits, because_of, out_of_time
   from task_run where handle in (select value from json_each(?)) order by handle, place;
-
--- attempts --
--- Every try at the tasks of one occurrence, in order.
-select task, number, status, started_at, ended_at, error, progress_done, progress_total, progress_text, log_node,
-       log_path, node
-  from attempt where handle = ? order by place, number;
 
 -- fences --
 -- What the steps of owners are conditional on; under the write lock nobody can change it before we write.
@@ -472,10 +365,6 @@ on conflict (handle, task, number) do update
 -- wake_job --
 -- The job is looked at again; a plan from an older snapshot cannot sleep through it.
 update job_state set woken = woken + ?, wake_at = ? where job_key = ?;
-
--- wake_and_revise_job --
--- The same, and every plan from an older snapshot is stale.
-update job_state set woken = woken + 1, revision = revision + 1, wake_at = ? where job_key = ?;
 
 -- note_end --
 -- The job's last end.
@@ -596,161 +485,9 @@ select o.handle, o.ended_at, o.id from occurrence o
 -- The report is not owed any more.
 update occurrence set report_due = 0 where id = ? and report_due = 1;
 
--- job_by_name --
--- The job that has this name, removed or not.
-select job_key, id, name, removed_at, created_at from job where name = ?;
-
 -- job_by_id --
 -- The job with this id, removed or not.
 select job_key, id, name, removed_at, created_at from job where id = ?;
-
--- newest_version --
--- The definition that is in force once everything is decided.
-select v.version, v.definition, s.oldest_version
-  from job_state s join job_version v on v.job_key = s.job_key and v.version = s.version where s.job_key = ?;
-
--- add_job --
--- A job that was not there.
-insert into job (id, name, keep_success, keep_failure, keep_last, created_at) values (?, ?, ?, ?, ?, ?) returning job_key;
-
--- add_job_state --
--- Its planning begins at the watermark; it is due at once to be looked at.
-insert into job_state (job_key, id, needs, version, oldest_version, revision, woken, watermark, next_run_at)
-values (?, ?, ?, 1, 1, 1, 1, ?, ?);
-
--- add_version --
--- One version, which never changes.
-insert into job_version (job_key, version, kind, schedule, enabled, definition, effective, reports, in_force_after, edited_at,
-                         edited_by)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
-
--- edit_job --
--- What retention goes by; an edit brings a removed job back.
-update job
-   set name = ?, keep_success = ?, keep_failure = ?, keep_last = ?, removed_at = null, removed_by = ''
- where job_key = ?;
-
--- edit_job_state --
--- Every plan from an older snapshot is stale, and the job is looked at again.
-update job_state
-   set version = ?, needs = ?, oldest_version = ?, retire_at = null, undefined_since = null, revision = revision + 1,
-       woken = woken + 1, wake_at = ?, narrowed_at = coalesce(?, narrowed_at)
- where job_key = ?;
-
--- give_new_version --
--- What nobody has started takes the new version, but what it sets itself stays; what has keeps its own.
-update occurrence indexed by occurrence_active
-   set version = ?, priority = coalesce(json_extract(overrides, '$.priority'), ?),
-       needs = case coalesce(json_extract(overrides, '$.queue'), ?)
-               when 'default' then ?
-               else ? || 'queue:' || coalesce(json_extract(overrides, '$.queue'), ?) end,
-       execution_timeout = iif(json_type(overrides, '$.execution_timeout') is null, ?, execution_timeout)
- where job_key = ? and ended_at is null and status in ({pending}, {queued})
-   and not exists (select 1 from task_run r where r.handle = occurrence.handle);
-
--- rename_job --
--- The name is free for another job; id and history stay.
-update job set name = ? where job_key = ?;
-
--- remove_job --
--- Out of service; the history stays.
-update job set removed_at = ?, removed_by = ? where job_key = ?;
-
--- retire_job --
--- From this moment on a plan cancels what nobody claimed.
-update job_state set retire_at = ?, needs = ? where job_key = ?;
-
--- jobs_by_id --
--- Jobs with where they stand, those of these ids.
-select s.job_key, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_scheduled_for,
-       s.last_end_started_at, s.last_end_at, s.last_end_id, s.last_success_scheduled_for, s.last_success_started_at,
-       s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at, s.run_count, s.last_error, j.name,
-       s.needs, coalesce((select group_concat(d.reason, '; ') from parked_definition d where d.job_key = s.job_key),
-                         s.parked_reason), s.last_failure_at
-  from job j join job_state s on s.job_key = j.job_key where j.id in (select value from json_each(?));
-
--- jobs_by_name --
--- Every job that is not removed with where it stands, by name, or all of them.
-select s.job_key, s.version, s.revision, s.watermark, s.wake_at, j.removed_at, s.retire_at, s.last_end_scheduled_for,
-       s.last_end_started_at, s.last_end_at, s.last_end_id, s.last_success_scheduled_for, s.last_success_started_at,
-       s.last_success_at, s.last_success_id, s.id, j.removed_by, s.next_run_at, s.run_count, s.last_error, j.name,
-       s.needs, coalesce((select group_concat(d.reason, '; ') from parked_definition d where d.job_key = s.job_key),
-                         s.parked_reason), s.last_failure_at
-  from job j join job_state s on s.job_key = j.job_key where j.removed_at is null or ? order by j.name;
-
--- running_pauses --
--- The pauses that hold now, in the order in which they were made.
-select job_key, since_at, until_at, missed, reason, paused_by, resumed_by
-  from pause where (until_at is null or until_at > ?) and job_key in (select value from json_each(?)) order by pause_key;
-
--- running_pause --
--- The pause that holds a job now.
-select pause_key, since_at from pause where job_key = ? and (until_at is null or until_at > ?) order by pause_key limit 1;
-
--- forget_pause --
--- A pause that another takes the place of.
-delete from pause where pause_key = ?;
-
--- add_pause --
--- The schedule is held from this moment on.
-insert into pause (job_key, since_at, until_at, missed, reason, paused_by) values (?, ?, ?, ?, ?, ?);
-
--- put_back_in_line --
--- What the schedule created and nobody claimed waits for the end of the pause.
-update occurrence indexed by occurrence_active set status = {queued}, updated_at = ?
- where job_key = ? and ended_at is null and status = {pending} and cause = {cause.schedule};
-
--- put_all_back_in_line --
--- What nobody claimed of a disabled job waits until it is enabled, whatever made it.
-update occurrence indexed by occurrence_active set status = {queued}, updated_at = ?
- where job_key = ? and ended_at is null and status = {pending};
-
--- hold_waits --
--- What waits for a retry and is nobody's cannot be claimed while its job is disabled.
-update occurrence indexed by occurrence_active set is_early = null
- where job_key = ? and ended_at is null and status = {awaiting_retry} and owner is null;
-
--- let_waits_go --
--- What could not be claimed while its job was disabled can be, once its time has come.
-update occurrence indexed by occurrence_active set is_early = coalesce(ready_at > ?, 0)
- where job_key = ? and ended_at is null and is_early is null;
-
--- end_pause --
--- The pause ends now.
-update pause set until_at = ?, resumed_by = ? where pause_key = ?;
-
--- open_request --
--- The number under its key and the payload of a request that waits for a plan, if there is one of this key.
-select nth, payload from request where job_key = ? and cause = ? and key = ?;
-
--- key_use --
--- The newest use of a key that somebody named.
-select nth, call from request_key where job_key = ? and cause = ? and key = ?;
-
--- use_key --
--- The key is used once more, by this call and for this occurrence.
-insert into request_key (job_key, cause, key, nth, call, id) values (?, ?, ?, ?, ?, ?)
-on conflict (job_key, cause, key) do update set nth = excluded.nth, call = excluded.call, id = excluded.id;
-
--- payload_of --
--- Where an occurrence stands and the payload it was given, if it exists.
-select status, payload from occurrence where id = ?;
-
--- asked_for --
--- The oldest open request for what has this id, in the columns of requests_of_jobs.
-select job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of, scheduled_for, covers_after,
-       covers_through, fill_after, fill_through, again, keeps, as_of_now, nth
-  from request where id = ? order by request_key limit 1;
-
--- forget_asked_for --
--- Nobody asks any more for what has this id.
-delete from request where id = ?;
-
--- add_request --
--- One request waits for a plan, behind the others.
-insert into request (job_key, key, cause, requested_at, payload, overlap, reason, requested_by, replay_of, scheduled_for,
-                     covers_after, covers_through, fill_after, fill_through, again, keeps, as_of_now, nth, id)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- forget_request --
 -- The request is answered.
@@ -766,46 +503,9 @@ update request
 -- The next request comes behind the one that was moved to the end.
 update sqlite_sequence set seq = seq + 1 where name = 'request';
 
--- put_adjustment --
--- What was said of the instant before is replaced.
-insert into adjustment (job_key, instant_at, kind, moved_to_at, reason, adjusted_by, is_done, overrides, payload)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?)
-on conflict (job_key, instant_at) do update
-   set kind = excluded.kind, moved_to_at = excluded.moved_to_at, reason = excluded.reason,
-       adjusted_by = excluded.adjusted_by, is_done = excluded.is_done, overrides = excluded.overrides,
-       payload = excluded.payload;
-
--- reschedule --
--- The next run is set.
-update job_state set reschedule_made_at = ?, reschedule_for = ?, reschedule_by = ? where job_key = ?;
-
 -- is_there --
 -- Whether an occurrence has this id.
 select 1 from occurrence where id = ?;
-
--- status_of --
--- Where an occurrence stands and who holds it.
-select status, owner, job_key from occurrence where id = ?;
-
--- history_of_job --
--- A page of one job's occurrences, newest first.
-select * from occurrence_record
- where job_key = (select j.job_key from job j where j.id = ?)
-   and (scheduled_for, id) < (?, ?) and scheduled_for > ? and scheduled_for <= ?
-   and (? = '[]' or status in (select value from json_each(?))) and (? is null or cause = ?)
- order by scheduled_for desc, id desc limit ?;
-
--- history --
--- A page of all occurrences, newest first.
-select * from occurrence_record
- where (scheduled_for, id) < (?, ?) and scheduled_for > ? and scheduled_for <= ?
-   and (? = '[]' or status in (select value from json_each(?))) and (? is null or cause = ?)
- order by scheduled_for desc, id desc limit ?;
-
--- spans --
--- Spans of one job that touch the interval, in the order in which they were decided.
-select status, why, detail, span_after, span_through, version, count
-  from span where job_key = ? and span_through > ? and span_after < ? order by span_key;
 
 -- record_occurrence --
 -- What was created without this store, as it stands now, unless it is here already and was begun here or not there.
@@ -860,37 +560,9 @@ insert into node (id, beat_at, facts, beats) values (?, ?, ?, 1)
 -- Nodes that have been silent since, and hold nothing.
 delete from node where beat_at < ? and not exists (select 1 from occurrence o where o.owner = node.id);
 
--- add_name_set --
--- A start defines these names now.
-insert into name_set (hash, names, stored_at) values (?, ?, ?)
-    on conflict (hash) do update set stored_at = excluded.stored_at;
-
--- name_sets --
--- Every set of names that starts define, by hash.
-select hash, names, stored_at from name_set order by hash;
-
 -- forget_name_sets --
 -- Sets that no start has told since then, and that no node names.
 delete from name_set where stored_at < ? and not exists (select 1 from node where instr(node.facts, name_set.hash));
-
--- take_marks --
--- The jobs of these names are defined again.
-update job_state indexed by job_undefined set undefined_since = null
- where undefined_since is not null
-   and (select j.name from job j where j.job_key = job_state.job_key) in (select value from json_each(?));
-
--- mark_undefined --
--- A start has left the jobs of these names out; one that was left out before keeps its mark.
-update job_state set undefined_since = ?
- where undefined_since is null
-   and job_key in (select job_key from job where removed_at is null and name in (select value from json_each(?)));
-
--- undefined_jobs --
--- The jobs in service that a start has left out, by name.
-select s.id, j.name, s.undefined_since
-  from job_state s indexed by job_undefined cross join job j on j.job_key = s.job_key
- where s.undefined_since is not null and j.removed_at is null
- order by j.name;
 
 -- jobs_with_aged --
 -- Of some jobs in the order of their keys: those that have something old enough to be forgotten.
@@ -918,19 +590,11 @@ select handle from occurrence indexed by occurrence_ended
 -- The last of as many jobs as are looked through at once; none if there are fewer.
 select job_key from job where job_key > ? order by job_key limit 1 offset ?;
 
--- forget_attempts --
--- With their occurrence its attempts are forgotten.
-delete from attempt where handle in (select value from json_each(?));
-
 -- forget_keys --
 -- A key whose newest use is forgotten with its occurrence.
 delete from request_key
  where id in (select o.id from occurrence o
                where o.handle in (select value from json_each(?)) and o.cause in ({cause.trigger}, {cause.replay}));
-
--- forget_runs --
--- With their occurrence its runs are forgotten.
-delete from task_run where handle in (select value from json_each(?));
 
 -- forget_occurrences --
 -- Only what has ended and was reported goes, whatever was asked.

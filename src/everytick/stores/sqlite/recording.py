@@ -11,6 +11,7 @@ from everytick.domain.steps import failed_at
 from everytick.errors import NotFound
 from everytick.stores.beginnings import own_overrides
 from everytick.stores.definitions import read_definition
+from everytick.stores.sql.rows import write_overrides
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import NO_TEXT, Columns, micros, micros_or_never, micros_or_none
@@ -88,7 +89,7 @@ def _definition(transaction: Transaction, job: int, job_id: str, version: int) -
 def _columns(now: int, job: int, defined: Job, run: FiredRun) -> Columns:
     made = run.creation
     given = own_overrides(made, defined.settings)
-    overrides, payload = rows.write_overrides(given)
+    overrides, payload = write_overrides(given)
     own = defined.settings.overridden_by(given)
     ready_at = micros(made.ready_at)
     is_early = int(run.ended_at is None and run.owner is None and ready_at > now)

@@ -6,12 +6,9 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from everytick.domain.codes import ATTEMPT_CODE, ATTEMPT_STATUSES, CAUSE_CODE, CAUSES, RUN_CODE, RUN_STATUSES, STATUSES
-from everytick.domain.config import Level, Overrides, overrides
-from everytick.domain.decisions import Span, Why
+from everytick.domain.codes import ATTEMPT_CODE, ATTEMPT_STATUSES, CAUSES, RUN_CODE, RUN_STATUSES
 from everytick.domain.ids import EPOCH
-from everytick.domain.notes import Log, Note, Progress
-from everytick.domain.occurrence import Attempt, Occurrence
+from everytick.domain.notes import Note, Progress
 from everytick.domain.payload import Payload
 from everytick.domain.policies import Overlap
 from everytick.domain.snapshots import (
@@ -24,11 +21,10 @@ from everytick.domain.snapshots import (
     Reschedule,
 )
 from everytick.domain.steps import RunState, bounded
+from everytick.stores.sql.rows import read_overrides
 
 Columns: TypeAlias = Sequence[Any]
 """One row as the driver gives it."""
-
-NO_OVERRIDES = Overrides(Level.OCCURRENCE)
 
 NEVER = -(2**63)
 """No moment, in the statements that come by the thousand: far before the calendar begins."""
@@ -114,59 +110,6 @@ def id_text(stored: bytes) -> str:
     return f"occ_{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-def payload_or_none(stored: str | None) -> Payload | None:
-    """Return the payload, if there is one."""
-    return None if stored is None else Payload(stored)
-
-
-def write_overrides(set_: Overrides | None) -> tuple[str | None, str | None]:
-    """Return what an occurrence sets itself as (other policies, payload): the payload is text already."""
-    if set_ is None or not set_.items:
-        return None, None
-    found = dict(set_.items)
-    given = found.pop("payload", None)
-    rest = Overrides(set_.level, tuple(found.items())).as_data()
-    return json.dumps(rest, separators=(",", ":")) if rest else None, given.text if given is not None else None
-
-
-def read_overrides(rest: str | None, payload: str | None) -> Overrides:
-    """Return what `write_overrides` wrote."""
-    if rest is None:
-        return NO_OVERRIDES if payload is None else Overrides(Level.OCCURRENCE, (("payload", Payload(payload)),))
-    items = overrides(Level.OCCURRENCE, json.loads(rest)).items
-    if payload is not None:
-        items = tuple(sorted((*items, ("payload", Payload(payload))), key=lambda item: item[0]))
-    return Overrides(Level.OCCURRENCE, items)
-
-
-def occurrence(row: Columns) -> Occurrence:
-    """Return the record of a row of the view `occurrence_record`."""
-    return Occurrence(
-        id_text(row[1]),
-        row[2],
-        row[3],
-        moment(row[4]),
-        STATUSES[row[5]],
-        CAUSES[row[6]],
-        bool(row[7]),
-        moment_or_none(row[8]),
-        moment_or_none(row[9]),
-        moment_or_none(row[10]),
-        moment_or_none(row[11]),
-        row[12],
-        row[13],
-        moment_or_none(row[14]),
-        moment_or_none(row[15]),
-        row[16],
-        read_overrides(row[17], row[18]),
-        row[19],
-        row[20],
-        moment(row[21]),
-        moment(row[22]),
-        row[28],
-    )
-
-
 def run_columns(seq: int, task: str, place: int, run: RunState) -> Columns:
     """Return the columns of a task's run, with `NEVER` and `NO_TEXT` for what it has not."""
     began, again, error, because_of = run.started_at, run.attempt_started_at, run.error, run.because_of
@@ -234,46 +177,6 @@ def _progress_columns(progress: Progress) -> Columns:
     return float(progress.done), None if total is None else float(total), progress.text
 
 
-def attempt(row: Columns, run_id: str) -> Attempt:
-    """Return one try, from its columns after the task."""
-    return Attempt(
-        run_id,
-        row[0],
-        ATTEMPT_STATUSES[row[1]],
-        moment_or_none(row[2]),
-        moment_or_none(row[3]),
-        row[4],
-        progress=None if row[5] is None else Progress(row[5], row[6], row[7]),
-        log=None if row[8] is None else Log(row[8], row[9]),
-        node=row[10],
-    )
-
-
-def request_columns(job: int, job_id: str, asked: Request) -> Columns:
-    """Return the columns of an open request."""
-    return (
-        job,
-        asked.key,
-        CAUSE_CODE[asked.cause],
-        micros(asked.requested_at),
-        None if asked.payload is None else asked.payload.text,
-        None if asked.overlap is None else str(asked.overlap),
-        asked.reason,
-        asked.by,
-        asked.replay_of,
-        micros_or_none(asked.scheduled_for),
-        micros_or_none(asked.covers_after),
-        micros_or_none(asked.covers_through),
-        micros_or_none(asked.after),
-        micros_or_none(asked.through),
-        asked.again,
-        json.dumps(asked.keeps) if asked.keeps else None,
-        asked.as_of_now,
-        asked.nth,
-        id_bytes(asked.occurrence_id(job_id)),
-    )
-
-
 def request(row: Columns) -> Request:
     """Return an open request, from its columns after the job."""
     return Request(
@@ -314,11 +217,6 @@ def adjustment(row: Columns) -> Adjustment:
         bool(row[5]),
         set_ if set_.items else None,
     )
-
-
-def span(row: Columns) -> Span:
-    """Return a span of instants that did not run."""
-    return Span(STATUSES[row[0]], Why(row[1]), row[2], moment(row[3]), moment(row[4]), row[5], row[6])
 
 
 def ended(row: Columns) -> Ended | None:

@@ -5,11 +5,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from everytick.stores.sql.commands import Ask, Command, KeyTaken, Look, Make, Many, Referenced, Rows, Together
+from everytick.stores.sql.commands import (
+    Ask,
+    Command,
+    Create,
+    EndUnowned,
+    Forget,
+    Found,
+    KeyTaken,
+    Look,
+    Make,
+    Many,
+    Referenced,
+    Rows,
+    Together,
+    Versions,
+)
 from everytick.stores.sql.statements import Query
 from everytick.stores.sqlite.compiled import Definitions
-from everytick.stores.sqlite.planning import look
-from everytick.stores.sqlite.rows import moment
+from everytick.stores.sqlite.planning import creation_columns, end, look
+from everytick.stores.sqlite.queries import Q
+from everytick.stores.sqlite.rows import id_bytes, moment
 from everytick.stores.sqlite.writer import Transaction
 
 T = TypeVar("T")
@@ -48,8 +64,18 @@ class SyncRunner:
                 return [row for query in command.queries for row in self._rows(query)]
         if isinstance(command, Many):
             arguments = [command.statement(**given).arguments for given in command.arguments]
-            self._transaction.executemany(command.statement.sql, arguments)
+            if arguments:
+                self._transaction.executemany(command.statement.sql, arguments)
             return ()
+        if isinstance(command, Versions):
+            return self._versions(command)
+        if isinstance(command, Forget):
+            return self._definitions.forget(command.job_key, command.version)
+        if isinstance(command, Create):
+            columns = creation_columns(command.job_key, command.job, command.creation, self._transaction.now)
+            return self._transaction.execute(Q.create_occurrence, columns)
+        if isinstance(command, EndUnowned):
+            return self._end(command)
         if isinstance(command, Look):
             return look(self._transaction.connection, self._definitions, command.job_ids, self._transaction.now)
         if command is Ask.NOW:
@@ -61,6 +87,19 @@ class SyncRunner:
         found = self._transaction.execute(query.statement.sql, query.arguments)
         columns = found.description
         return query.statement.read([column[0] for column in columns], found) if columns else ()
+
+    def _versions(self, command: Versions) -> Found:
+        connection, definitions = self._transaction.connection, self._definitions
+        found = {key: definitions.find(connection, *key) for key in command.keys}
+        return Found(
+            {key: compiled for key, compiled in found.items() if compiled is not None},
+            {key: definitions.why_unreadable(*key) for key, compiled in found.items() if compiled is None},
+        )
+
+    def _end(self, command: EndUnowned) -> None:
+        id_ = id_bytes(command.occurrence_id)
+        end(self._transaction, self._definitions, id_, command.status, command.reason)
+        self._transaction.execute(Q.wake_job, (1, self._transaction.now, command.job_key))
 
     @contextmanager
     def _savepoint(self) -> Iterator[None]:

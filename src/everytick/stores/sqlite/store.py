@@ -5,25 +5,22 @@ a reader's; what each means is said by the memory store, verb by verb.
 """
 
 import asyncio
-import json
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from everytick.domain.changes import Edit
-from everytick.domain.decisions import Plan, Span
-from everytick.domain.definers import Undefined
+from everytick.domain.decisions import Plan
 from everytick.domain.facts import Fact
 from everytick.domain.fired import Fired
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Note
-from everytick.domain.snapshots import Edition, JobSnapshot
+from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.steps import OccurrenceEnd, Step
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import (
@@ -34,16 +31,11 @@ from everytick.stores.base import (
     Commit,
     CommitAnswer,
     Committed,
-    HistoryFilter,
-    JobRecord,
     NodeScope,
     Offer,
     Orders,
-    Page,
     Receipt,
     StoreAddress,
-    Stored,
-    Whole,
     new_token,
 )
 from everytick.stores.each_alone import each_alone
@@ -52,17 +44,7 @@ from everytick.stores.open_requests import refuse_within
 from everytick.stores.queries import tables_of
 from everytick.stores.sql.cold import ColdVerbs
 from everytick.stores.sql.commands import Make
-from everytick.stores.sqlite import (
-    ahead,
-    asking,
-    definers,
-    history,
-    jobs,
-    lending,
-    planning,
-    recording,
-    running,
-)
+from everytick.stores.sqlite import history, lending, parking, planning, recording, running
 from everytick.stores.sqlite.bell import Bell
 from everytick.stores.sqlite.calls import in_own_thread
 from everytick.stores.sqlite.clock import HostClock, StoreClock
@@ -136,7 +118,7 @@ class SqliteStore(ColdVerbs):
         self._planner, self._people = Reader(self._path, read, self._place), Reader(self._path, read, self._place)
         self._writer.start()
         self._sessions.open()
-        await self._writer.write(lambda transaction: jobs.look_again_at_parked(transaction, self._definitions))
+        await self._writer.write(lambda transaction: parking.look_again(transaction, self._definitions))
 
     async def close(self) -> None:
         """Commit what was asked, move the log into the file and give it back; closing twice is harmless."""
@@ -154,10 +136,6 @@ class SqliteStore(ColdVerbs):
     async def now(self) -> datetime:
         """Return the store's time; it follows a clock that is set right, back too."""
         return moment(self._clock.now())
-
-    async def settle_clock(self) -> list[tuple[str, datetime]]:
-        """Let everything go on that was written while the clock was ahead; return the jobs that lie ahead."""
-        return await self._write(lambda writing: ahead.settle_clock(writing, self._definitions))
 
     async def check_writable(self) -> None:
         """Return if every table is there and takes writes; nothing is changed."""
@@ -206,7 +184,7 @@ class SqliteStore(ColdVerbs):
 
     async def _show_parked(self) -> None:
         if found := self._definitions.unshown():
-            await self._writer.write(lambda transaction: jobs.show_parked(transaction, found))
+            await self._writer.write(lambda transaction: parking.show(transaction, found))
             self._definitions.were_shown(found)
 
     # ----------------------------------------------------------------------------------------------- the planner
@@ -301,33 +279,6 @@ class SqliteStore(ColdVerbs):
 
     # -------------------------------------------------------------------------------------------------- the jobs
 
-    async def apply(self, changes: Sequence[Edit], by: str = "") -> list[Stored]:
-        """Do every change in one transaction, or nothing; return what came of each."""
-        return await self._write(lambda writing: jobs.apply(writing, self._definitions, changes, by))
-
-    async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
-        """Return those of the jobs that exist; one whose definition cannot be read is among `parked`."""
-        asked, now = json.dumps(list(job_ids)), self._clock.now()
-        found = await self._ask(self._people, lambda reading: jobs.by_ids(reading, self._definitions, asked, now))
-        return {id_: found[id_] for id_ in job_ids if id_ in found}
-
-    async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
-        """Return every job that is not removed, by name, or all; one that cannot be read is among `parked`."""
-        now = self._clock.now()
-        return await self._ask(self._people, lambda reading: jobs.by_name(reading, self._definitions, now, removed))
-
-    async def parked(self) -> Mapping[str, str]:
-        """Return why each job in service is parked that is, by name."""
-        return await self._ask(self._people, jobs.parked)
-
-    async def editions(
-        self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
-    ) -> Sequence[Edition]:
-        """Return these versions of a job's definition, and the one in force at a moment, in order."""
-        return await self._ask(
-            self._people, lambda reading: history.editions(reading, self._definitions, job_id, versions, at)
-        )
-
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
         """Return what a plan would see of those jobs that exist now, due or not, and hold nothing."""
         return await self._ask(
@@ -338,18 +289,6 @@ class SqliteStore(ColdVerbs):
         """Write down what was fired without this store; return for each run whether it is new here."""
         return await self._write(lambda writing: recording.record(writing, job_id, fired))
 
-    async def define(self, names: Collection[str], left_out: Collection[str] = ()) -> None:
-        """Keep the names that a start defines, once under their hash, and mark the jobs that it leaves out."""
-        await self._write(lambda writing: definers.define(writing, names, left_out))
-
-    async def undefined(self) -> Undefined:
-        """Return every job in service that is marked, by name, and every set of names if there is any."""
-        return await self._ask(self._people, lambda reading: definers.undefined(reading, self._clock.now()))
-
-    async def retire(self, marks: Mapping[str, datetime], *, after: timedelta, by: str = "") -> frozenset[str]:
-        """Remove each of these jobs, by id, if it still has the mark that was seen; return those that were removed."""
-        return await self._write(lambda writing: definers.retire(writing, self._definitions, marks, after, by))
-
     async def request(self, subject: str, fact: Fact, within: Any = None) -> Receipt:
         """Write one fact about a job, or about an occurrence, and let its job be looked at.
 
@@ -359,25 +298,13 @@ class SqliteStore(ColdVerbs):
             refuse_within(fact)
             checked = lending.checked(within, self._path, self._driver)
             return lending.request(checked, self._path, self._clock.now(), self._definitions, subject, fact)
-        return await self._write(lambda writing: asking.request(writing, self._definitions, subject, fact))
+        return await super().request(subject, fact)
 
     # ------------------------------------------------------------------------------------------------ the history
-
-    async def history(self, filter: HistoryFilter) -> Page:
-        """Return a page of occurrences, newest first."""
-        return await self._ask(self._people, lambda reading: history.history(reading, filter))
-
-    async def whole(self, occurrence_id: str) -> Whole:
-        """Return one occurrence with its runs and attempts."""
-        return await self._ask(self._people, lambda reading: history.whole(reading, self._definitions, occurrence_id))
 
     async def existing(self, occurrence_ids: Collection[str]) -> frozenset[str]:
         """Return those of these ids that an occurrence has."""
         return await self._ask(self._people, lambda reading: history.existing(reading, occurrence_ids))
-
-    async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
-        """Return the spans of instants that did not run and touch `(after, through]`, in order."""
-        return await self._ask(self._people, lambda reading: history.spans(reading, job_id, after, through))
 
     async def prune(self, limit: int = 1000) -> int:
         """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""

@@ -1,7 +1,11 @@
-"""What most verbs on a job begin with."""
+"""What most verbs on a job begin and end with."""
+
+from collections.abc import Collection
+from datetime import datetime
 
 from everytick.errors import NotFound
-from everytick.stores.sql.commands import Rows, Verb
+from everytick.stores.beginnings import shown_next_run
+from everytick.stores.sql.commands import Ask, Found, ReadVersion, Rows, Verb, Versions, look, many
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
 
@@ -15,3 +19,33 @@ def held_job(q: ColdQueries, job_id: str) -> Verb[Row]:
     if not found:
         raise NotFound("job", job_id)
     return found[0]
+
+
+def version_of(job_key: int, version: int) -> Verb[ReadVersion]:
+    """Return one version of a definition; one that cannot be read is not found, and the error says why."""
+    found: Found = yield Versions(((job_key, version),))
+    if (job_key, version) not in found.read:
+        raise NotFound("definition", found.broken.get((job_key, version), f"version {version}"))
+    return found.read[job_key, version]
+
+
+def wake(q: ColdQueries, job_key: int, now: datetime) -> Verb[None]:
+    """Let the job be looked at now."""
+    yield q.wake(job_key=job_key, now=now)
+    yield Ask.RING
+
+
+def revise(q: ColdQueries, job_key: int, now: datetime) -> Verb[None]:
+    """Make older snapshots of the job stale, and let it be looked at now."""
+    yield q.revise(job_key=job_key)
+    yield from wake(q, job_key, now)
+
+
+def foretell(q: ColdQueries, job_ids: Collection[str]) -> Verb[None]:
+    """Write down when these jobs run next by what is true now; None for a job that cannot be read here."""
+    if not job_ids:
+        return
+    now: datetime = yield Ask.NOW
+    seen = yield look(job_ids)
+    told = {id_: shown_next_run(seen[id_], now) if id_ in seen else None for id_ in job_ids}
+    yield many(q.foretell, [{"job_id": id_, "next_run_at": at} for id_, at in told.items()])

@@ -298,14 +298,6 @@ create table name_set (
   stored_at integer not null
 ) strict, without rowid;
 
--- An occurrence as the code reads it, with its job's public id.
-create view occurrence_record as
-select o.handle, o.id, j.id as job_id, o.version, o.scheduled_for, o.status, o.cause, o.late, o.covers_after,
-       o.covers_through, o.line_at, o.ready_at, o.owner, o.fence, o.started_at, o.ended_at, o.error, o.overrides,
-       o.payload, o.replay_of, o.reason, o.created_at, o.updated_at, o.step_number, o.claimed_at, o.lost, o.cancel_reason, o.job_key,
-       o.node
-  from occurrence o join job j on j.job_key = o.job_key;
-
 -- ------------------------------------------------------------------------------------------------ for people
 --
 -- The same names and columns as in PostgreSQL. Times are text in UTC; 1 is true and 0 is false. SQL knows the host's time

@@ -1,0 +1,167 @@
+"""Rows of the shared statements as values, and values as their arguments."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+from everytick.domain.config import Level, Overrides, overrides
+from everytick.domain.notes import Log, Progress
+from everytick.domain.occurrence import Attempt, Occurrence
+from everytick.domain.payload import Payload
+from everytick.domain.policies import Overlap
+from everytick.domain.snapshots import Ended, Missed, Pause, Request
+from everytick.domain.steps import RunState
+from everytick.stores.sql.statements import Row
+
+NO_OVERRIDES = Overrides(Level.OCCURRENCE)
+
+
+def payload_or_none(stored: str | None) -> Payload | None:
+    """Return the payload, if there is one."""
+    return None if stored is None else Payload(stored)
+
+
+def write_overrides(given: Overrides | None) -> tuple[str | None, str | None]:
+    """Return what an occurrence sets itself as JSON text, and the payload among it as a text of its own."""
+    if given is None or not given.items:
+        return None, None
+    items = dict(given.items)
+    payload = items.pop("payload", None)
+    rest = Overrides(given.level, tuple(items.items())).as_data()
+    return json.dumps(rest, separators=(",", ":")) if rest else None, payload.text if payload is not None else None
+
+
+def read_overrides(rest: str | None, payload: str | None) -> Overrides:
+    """Return what `write_overrides` wrote."""
+    if rest is None:
+        return NO_OVERRIDES if payload is None else Overrides(Level.OCCURRENCE, (("payload", Payload(payload)),))
+    items = overrides(Level.OCCURRENCE, json.loads(rest)).items
+    if payload is not None:
+        items = tuple(sorted((*items, ("payload", Payload(payload))), key=lambda item: item[0]))
+    return Overrides(Level.OCCURRENCE, items)
+
+
+def pause(row: Row) -> Pause:
+    """Return one pause."""
+    held = row["since_at"], row["until_at"], Missed(row["missed"]), row["pause_reason"]
+    return Pause(*held, row["paused_by"], row["resumed_by"])
+
+
+def ended(row: Row, which: str) -> Ended | None:
+    """Return the last end or the last success of a job."""
+    if row[f"{which}_at"] is None:
+        return None
+    times = row[f"{which}_scheduled_for"], row[f"{which}_started_at"], row[f"{which}_at"]
+    return Ended(*times, row[f"{which}_occurrence_id"])
+
+
+def request(row: Row) -> Request:
+    """Return something that was asked for."""
+    overlap = row["overlap"]
+    return Request(
+        key=row["key"],
+        cause=row["cause"],
+        requested_at=row["requested_at"],
+        payload=payload_or_none(row["payload"]),
+        overlap=None if overlap is None else Overlap(overlap),
+        reason=row["reason"],
+        by=row["requested_by"],
+        replay_of=row["replay_of"],
+        scheduled_for=row["scheduled_for"],
+        covers_after=row["covers_after"],
+        covers_through=row["covers_through"],
+        after=row["fill_after"],
+        through=row["fill_through"],
+        again=bool(row["again"]),
+        keeps=tuple(json.loads(row["keeps"])) if row["keeps"] else (),
+        as_of_now=bool(row["as_of_now"]),
+        nth=row["nth"],
+    )
+
+
+def request_arguments(job_key: int, job_id: str, asked: Request) -> dict[str, Any]:
+    """Return a request as `keep_request` takes it."""
+    return {
+        "job_key": job_key,
+        "key": asked.key,
+        "cause": asked.cause,
+        "requested_at": asked.requested_at,
+        "payload": None if asked.payload is None else asked.payload.text,
+        "overlap": None if asked.overlap is None else str(asked.overlap),
+        "reason": asked.reason,
+        "requested_by": asked.by,
+        "replay_of": asked.replay_of,
+        "scheduled_for": asked.scheduled_for,
+        "covers_after": asked.covers_after,
+        "covers_through": asked.covers_through,
+        "fill_after": asked.after,
+        "fill_through": asked.through,
+        "again": asked.again,
+        "keeps": json.dumps(asked.keeps) if asked.keeps else None,
+        "as_of_now": asked.as_of_now,
+        "nth": asked.nth,
+        "occurrence_id": asked.occurrence_id(job_id),
+    }
+
+
+def occurrence(row: Row) -> Occurrence:
+    """Return the record that people see."""
+    return Occurrence(
+        id=row["occurrence_id"],
+        job_id=row["job_id"],
+        version=row["version"],
+        scheduled_for=row["scheduled_for"],
+        status=row["status"],
+        cause=row["cause"],
+        late=bool(row["late"]),
+        covers_after=row["covers_after"],
+        covers_through=row["covers_through"],
+        line_at=row["line_at"],
+        ready_at=row["ready_at"],
+        owner=row["owner"],
+        fence=row["fence"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        error=row["error"],
+        overrides=read_overrides(row["overrides"], row["payload"]),
+        replay_of=row["replay_of"],
+        reason=row["reason"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        node=row["node"],
+    )
+
+
+def run_state(row: Row) -> RunState:
+    """Return where a task of an occurrence stands."""
+    return RunState(
+        status=row["run_status"],
+        attempts=row["attempts"],
+        retries=row["retries"],
+        last=row["last_attempt_status"],
+        resume_at=row["resume_at"],
+        started_at=row["started_at"],
+        attempt_started_at=row["attempt_started_at"],
+        ended_at=row["ended_at"],
+        error=row["error"],
+        result=payload_or_none(row["result"]),
+        waits=tuple(timedelta(microseconds=wait) for wait in json.loads(row["waits"])) if row["waits"] else (),
+        because_of=row["because_of"],
+        out_of_time=bool(row["out_of_time"]),
+    )
+
+
+def attempt(row: Row, run_id: str) -> Attempt:
+    """Return one try at a run."""
+    done, node = row["progress_done"], row["log_node"]
+    return Attempt(
+        run_id,
+        row["number"],
+        row["attempt_status"],
+        row["started_at"],
+        row["ended_at"],
+        row["error"],
+        progress=None if done is None else Progress(done, row["progress_total"], row["progress_text"]),
+        log=None if node is None else Log(node, row["log_path"]),
+        node=row["node"],
+    )

@@ -1,0 +1,96 @@
+"""Jobs that were not there: their rows, many at once."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import count
+from typing import Any
+
+from everytick.domain import ids
+from everytick.domain.job import Job
+from everytick.domain.occurrence import Cause
+from everytick.domain.policies import FirstSight
+from everytick.domain.snapshots import Request
+from everytick.stores.beginnings import first_run, first_watermark, under_id
+from everytick.stores.definitions import effective_config, write_definition
+from everytick.stores.sql import rows
+from everytick.stores.sql.commands import Again, Ask, Forget, KeyTaken, Rows, Verb, many
+from everytick.stores.sql.queries import ColdQueries
+
+
+def create_all(q: ColdQueries, jobs: Sequence[Job], now: datetime, by: str) -> Verb[dict[str, str]]:
+    """Make these jobs by a few statements; return their ids by name."""
+    if not jobs:
+        return {}
+    made = yield from _under_free_ids(q, jobs)
+    try:
+        yield many(q.add_job, [{"job_id": job.id, "name": job.name, "now": now} for job in made])
+    except KeyTaken:
+        raise Again("another node made one of these jobs at the same moment") from None
+    found: Rows = yield q.keys_of_jobs(job_ids=[job.id for job in made])
+    keys = {row["job_id"]: row["job_key"] for row in found}
+    for key in keys.values():
+        yield Forget(key, 1)
+    yield many(q.add_version, [version_arguments(keys[job.id], job, 1, None, now, by) for job in made])
+    yield many(q.add_state, [_state_arguments(keys[job.id], job, now) for job in made])
+    yield many(q.edit_job, [_retention_arguments(keys[job.id], job) for job in made])
+    asked = [job for job in made if job.settings.on_create.begin is FirstSight.IMMEDIATELY]
+    request = Request("create", Cause.CREATE, now)
+    yield many(q.keep_request, [rows.request_arguments(keys[job.id], job.id, request) for job in asked])
+    yield many(q.wake, [{"job_key": key, "now": now} for key in keys.values()])
+    yield Ask.RING
+    return {job.name: job.id for job in made}
+
+
+def _under_free_ids(q: ColdQueries, jobs: Sequence[Job]) -> Verb[list[Job]]:
+    """Return each job under the first id of its name that no job has: a renamed job keeps the id of its old name."""
+    first = [ids.job_id(job.name) for job in jobs]
+    found: Rows = yield q.keys_of_jobs(job_ids=first)
+    taken = {row["job_id"] for row in found}
+    free = []
+    for job, id_ in zip(jobs, first, strict=True):
+        for nth in count(2):
+            if id_ not in taken:
+                break
+            id_ = ids.job_id(job.name, nth)
+            taken |= {row["job_id"] for row in (yield q.keys_of_jobs(job_ids=[id_]))}
+        free.append(under_id(job, id_))
+    return free
+
+
+def version_arguments(
+    job_key: int, job: Job, version: int, in_force_after: datetime | None, now: datetime, by: str
+) -> dict[str, Any]:
+    """Return the row that keeps this version for ever."""
+    return {
+        "job_key": job_key,
+        "version": version,
+        "in_force_after": in_force_after,
+        "kind": job.kind,
+        "schedule": str(job.schedule),
+        "enabled": job.enabled,
+        "reports": job.reports,
+        "definition": write_definition(job),
+        "effective": effective_config(job),
+        "edited_by": by,
+        "edited_at": now,
+    }
+
+
+def _state_arguments(job_key: int, job: Job, now: datetime) -> dict[str, Any]:
+    return {
+        "job_key": job_key,
+        "job_id": job.id,
+        "needs": job.needs,
+        "watermark": first_watermark(job, now),
+        "next_run_at": first_run(job, now),
+    }
+
+
+def _retention_arguments(job_key: int, job: Job) -> dict[str, Any]:
+    keep = job.settings.retention
+    return {
+        "job_key": job_key,
+        "keep_success": keep.success,
+        "keep_failure": keep.failure,
+        "keep_last": keep.keep_last,
+    }

@@ -1,0 +1,208 @@
+"""apply: what people and definitions do to jobs, all of it in one transaction or none.
+
+The order of locks is that of every verb: rows of `job` first, where a rename writes, then where each job stands, by
+rising key. Texts of needs come before both, since two transactions may write one text at the same moment.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import takewhile
+
+from everytick.domain.changes import Edit, Put, Remove, Rename, Tell, in_order, refuse_unexpected
+from everytick.domain.job import Job
+from everytick.domain.needs import RETIRED
+from everytick.domain.steps import bounded
+from everytick.errors import DuplicateDefinition, NotFound
+from everytick.stores.base import REMEMBERED, Stored
+from everytick.stores.beginnings import forgettable, has_room, name_taken, refuse_edit, under_id
+from everytick.stores.definitions import write_definition
+from everytick.stores.sql.commands import Ask, Forget, Found, KeyTaken, Rows, Verb, Versions
+from everytick.stores.sql.queries import ColdQueries
+from everytick.stores.sql.statements import Row
+from everytick.stores.sql.verbs.creating import create_all, version_arguments
+from everytick.stores.sql.verbs.facts import write_fact
+from everytick.stores.sql.verbs.holding import foretell, held_job, revise, version_of, wake
+
+
+def apply(q: ColdQueries, changes: Sequence[Edit], by: str) -> Verb[list[Stored]]:
+    """Do every change; return what came of each, in their order."""
+    yield q.know_needs(texts=_needs(changes))
+    known = yield from _hold_names(q, changes)
+    now: datetime = yield Ask.NOW
+    stored = yield from _rename_held(q, changes, known, now, by)
+    stored |= yield from _put_held(q, changes, known, now, by)
+    made = {changes[place].name: each for place, each in stored.items()}
+    for place, change in in_order(changes):
+        if isinstance(change, (Tell, Remove)):
+            stored[place] = yield from _tell_or_remove(q, change, known, made.get(change.name), now, by)
+    yield from foretell(q, _moved(changes, stored))
+    return [stored[place] for place in range(len(changes))]
+
+
+def _hold_names(q: ColdQueries, changes: Sequence[Edit]) -> Verb[dict[str, Row]]:
+    """Give jobs their new names, lock where each job stands, and return the jobs by the names they have then."""
+    renamed = {change.name: change.to for change in changes if isinstance(change, Rename)}
+    for name, to in renamed.items():
+        yield from _rename(q, name, to)
+    yield from _make_room_for_names(q, [change.name for change in changes if isinstance(change, Put)])
+    names = sorted({renamed.get(change.name, change.name) for change in changes})
+    # A statement that waits for a lock does not see the version that the lock's holder has written: ask again after it.
+    yield q.lock_names(names=names)
+    found: Rows = yield q.named_jobs(names=names)
+    known = {row["name"]: row for row in found}
+    there = {name: row["version"] for name, row in known.items() if row["removed_at"] is None}
+    refuse_unexpected(changes, there | {name: there.get(to, 0) for name, to in renamed.items()})
+    return known
+
+
+def _rename(q: ColdQueries, name: str, to: str) -> Verb[None]:
+    found: Rows = yield q.job_in_service(name=name)
+    if not found:
+        raise NotFound("job", name)
+    try:
+        renamed: Rows = yield q.rename_job(job_key=found[0]["job_key"], name=to)
+    except KeyTaken:
+        renamed = ()
+    if not renamed:
+        raise DuplicateDefinition(name_taken(to))
+
+
+def _make_room_for_names(q: ColdQueries, names: Sequence[str]) -> Verb[None]:
+    """Let a job that was removed long ago make room for a new one of its name; its history stays."""
+    now: datetime = yield Ask.NOW
+    for old in (yield q.forgotten_jobs(names=names, forgotten_at=now - REMEMBERED)):
+        yield q.rename_job(job_key=old["job_key"], name=f"{old['name']} (removed {old['removed_at']})")
+
+
+def _rename_held(
+    q: ColdQueries, changes: Sequence[Edit], known: dict[str, Row], now: datetime, by: str
+) -> Verb[dict[int, Stored]]:
+    """Give each job that was renamed a version that says so."""
+    stored: dict[int, Stored] = {}
+    for place, change in enumerate(changes):
+        if isinstance(change, Rename):
+            row = known[change.to]
+            if row["removed_at"] is not None:
+                raise NotFound("job", change.name)
+            job = (yield from version_of(row["job_key"], row["version"])).job
+            stored[place] = yield from _edit(q, row, replace(job, name=change.to), now, by)
+    if stored:
+        renamed = [change.to for change in changes if isinstance(change, Rename)]
+        found: Rows = yield q.named_jobs(names=renamed)
+        known |= {row["name"]: row for row in found}
+    return stored
+
+
+def _put_held(
+    q: ColdQueries, changes: Sequence[Edit], known: Mapping[str, Row], now: datetime, by: str
+) -> Verb[dict[int, Stored]]:
+    puts = [(place, change.job) for place, change in enumerate(changes) if isinstance(change, Put)]
+    stored: dict[int, Stored] = {}
+    for place, job in puts:
+        row = known.get(job.name)
+        if row is not None:
+            is_same = row["removed_at"] is None and row["definition"] == write_definition(job)
+            same = Stored(row["job_id"], row["version"], changed=False)
+            stored[place] = same if is_same else (yield from _edit(q, row, job, now, by))
+    new = [(place, job) for place, job in puts if job.name not in known]
+    ids = yield from create_all(q, [job for _, job in new], now, by)
+    return stored | {place: Stored(ids[job.name], 1, changed=True) for place, job in new}
+
+
+def _tell_or_remove(
+    q: ColdQueries,
+    change: Tell | Remove,
+    known: Mapping[str, Row],
+    made: Stored | None,
+    now: datetime,
+    by: str,
+) -> Verb[Stored]:
+    """Do the change to a job that is held, or that this transaction has made or brought back."""
+    row, changed = known.get(change.name), True
+    if made is not None:
+        id_, version = made.job_id, made.version
+        row = yield from held_job(q, id_)
+    elif row is not None and row["removed_at"] is None:
+        id_, version = row["job_id"], row["version"]
+    else:
+        raise NotFound("job", change.name)
+    match change:
+        case Tell():
+            changed = yield from write_fact(q, row["job_key"], change.fact, now)
+            if changed:
+                yield from revise(q, row["job_key"], now)
+        case Remove():
+            yield from remove(q, row["job_key"], change.retire_after, now, by)
+    return Stored(id_, version, changed)
+
+
+def remove(q: ColdQueries, job_key: int, retire_after: timedelta, now: datetime, by: str) -> Verb[None]:
+    """Take a job that is held out of service."""
+    yield q.remove_job(job_key=job_key, removed_at=now, removed_by=by)
+    yield q.retire_job(job_key=job_key, retire_at=now + retire_after, needs=RETIRED)
+    yield from wake(q, job_key, now)
+
+
+def _edit(q: ColdQueries, row: Row, job: Job, now: datetime, by: str) -> Verb[Stored]:
+    """Write a new version, in force after now. Occurrences without a start take it, others keep their own."""
+    job_key, newest, oldest = row["job_key"], row["version"], row["oldest_version"]
+    waiting = tuple((job_key, version) for version in range(oldest, newest + 1))
+    found: Found = yield Versions(waiting)
+    readable = [found.read[key].job for key in takewhile(found.read.__contains__, waiting)]
+    if not has_room(len(waiting), job):
+        oldest += forgettable(readable)
+    refuse_edit(row["name"], newest - oldest + 1, job)
+    version, made = newest + 1, under_id(job, row["job_id"])
+    parked: Rows = yield q.unpark(job_key=job_key)
+    if parked or len(readable) < len(waiting):
+        # Nothing can be decided by a version that cannot be read: the new one is in force for what is left.
+        oldest = version
+    yield Forget(job_key, version)
+    yield q.add_version(**version_arguments(job_key, made, version, now, now, by))
+    before = readable[-1] if len(readable) == len(waiting) else None
+    yield from _edit_rows(q, job_key, made, before, version, oldest, now)
+    yield from wake(q, job_key, now)
+    return Stored(row["job_id"], version, changed=True)
+
+
+def _edit_rows(
+    q: ColdQueries, job_key: int, job: Job, before: Job | None, version: int, oldest: int, now: datetime
+) -> Verb[None]:
+    """Let the job's own row and its unclaimed occurrences follow the new version."""
+    settings = job.settings
+    keep = settings.retention
+    narrowed_at = now if before is not None and before.settings.recovery != settings.recovery else None
+    yield q.edit_job(job_key=job_key, keep_success=keep.success, keep_failure=keep.failure, keep_last=keep.keep_last)
+    yield q.edit_state(
+        job_key=job_key, version=version, oldest_version=oldest, needs=job.needs, narrowed_at=narrowed_at
+    )
+    yield q.edit_unclaimed(
+        job_key=job_key,
+        version=version,
+        priority=settings.priority,
+        queue=settings.queue,
+        labels=job.labels,
+        execution_timeout=bounded(settings.execution_timeout),
+    )
+    yield q.add_needs_of_active(job_key=job_key)
+    if not job.enabled:
+        yield q.put_all_back_in_line(job_key=job_key, now=now)
+    elif before is None or not before.enabled:
+        yield q.let_waits_go(job_key=job_key, now=now)
+
+
+def _needs(changes: Sequence[Edit]) -> list[str]:
+    """Return the texts of needs that jobs have after these changes; a rename and a fact leave them as they are."""
+    texts = {change.job.needs for change in changes if isinstance(change, Put)}
+    return sorted(texts | {RETIRED for change in changes if isinstance(change, Remove)})
+
+
+def _moved(changes: Sequence[Edit], stored: Mapping[int, Stored]) -> list[str]:
+    """Return the jobs whose next run may be another now: a new job has its first one already, unless it is held."""
+    found = {
+        each.job_id: None
+        for place, each in stored.items()
+        if each.changed and not (isinstance(changes[place], Put) and each.version == 1)
+    }
+    return list(found)

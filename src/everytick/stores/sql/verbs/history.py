@@ -1,0 +1,116 @@
+"""history, whole and spans: what people ask of the past."""
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+
+from everytick.domain import ids
+from everytick.domain.codes import STATUS_CODE
+from everytick.domain.decisions import Span, Why
+from everytick.domain.occurrence import Occurrence
+from everytick.errors import NotFound
+from everytick.stores.base import HistoryFilter, Page, Whole, task_run, whole_of
+from everytick.stores.open_requests import as_asked
+from everytick.stores.sql import rows
+from everytick.stores.sql.commands import Found, Rows, Verb, Versions
+from everytick.stores.sql.queries import ColdQueries
+from everytick.stores.sql.statements import Row
+from everytick.stores.sql.verbs.holding import version_of
+from everytick.stores.sql.verbs.job_records import job_key
+
+_CURSOR = re.compile(r"(\S+) (occ_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+
+
+def history(q: ColdQueries, filter: HistoryFilter) -> Verb[Page]:
+    """Return a page of occurrences, newest first."""
+    cursor_for, cursor_id = (None, None) if filter.cursor is None else _read_cursor(filter.cursor)
+    limit = max(filter.limit, 0)
+    asked = {
+        "statuses": [STATUS_CODE[status] for status in filter.statuses],
+        "cause": filter.cause,
+        "begin_after": filter.after,
+        "end_through": filter.through,
+        "cursor_for": cursor_for,
+        "cursor_occurrence_id": cursor_id,
+        "limit": limit + 1,
+    }
+    if filter.job_id is None:
+        found: Rows = yield q.history_page(**asked)
+    else:
+        found = yield q.history_page_of(**asked, job_id=filter.job_id)
+    page = yield from _occurrences(q, [row["handle"] for row in found[:limit]])
+    return Page(page, _cursor(page[-1]) if page and len(found) > limit else None)
+
+
+def _occurrences(q: ColdQueries, handles: list[int]) -> Verb[tuple[Occurrence, ...]]:
+    """Return these occurrences, in this order."""
+    found: Rows = (yield q.occurrences_of(handles=handles)) if handles else ()
+    by_handle = {row["handle"]: rows.occurrence(row) for row in found}
+    return tuple(by_handle[handle] for handle in handles)
+
+
+def _cursor(record: Occurrence) -> str:
+    return f"{record.scheduled_for.isoformat(timespec='microseconds')} {record.id}"
+
+
+def _read_cursor(cursor: str) -> tuple[datetime, str]:
+    named = _CURSOR.fullmatch(cursor)
+    try:
+        at = None if named is None else datetime.fromisoformat(named[1])
+    except ValueError:
+        at = None
+    if named is None or at is None or at.tzinfo is None:
+        raise NotFound("page of the history at", cursor)
+    return at, named[2]
+
+
+def whole(q: ColdQueries, occurrence_id: str) -> Verb[Whole]:
+    """Return one occurrence with its runs and attempts, in the order of its job's tasks."""
+    found: Rows = yield q.handle_of(occurrence_id=occurrence_id)
+    if not found:
+        return (yield from _asked_for(q, occurrence_id))
+    [row] = yield q.occurrences_of(handles=[found[0]["handle"]])
+    record = rows.occurrence(row)
+    runs = {run["task"]: rows.run_state(run) for run in (yield q.runs_of(handles=[row["handle"]]))}
+    attempts: Rows = yield q.attempts_of(handle=row["handle"])
+    names = yield from _tasks_in_order(row, {*runs, *(each["task"] for each in attempts)})
+    task_ids = {name: ids.task_id(record.job_id, name) for name in names}
+    ordered = sorted(attempts, key=lambda each: (names.index(each["task"]), each["number"]))
+    return whole_of(
+        record,
+        tuple(task_run(record.id, task_ids[name], name, run) for name in names if (run := runs.get(name)) is not None),
+        tuple((each["task"], rows.attempt(each, ids.run_id(record.id, task_ids[each["task"]]))) for each in ordered),
+    )
+
+
+def _asked_for(q: ColdQueries, occurrence_id: str) -> Verb[Whole]:
+    """Return what is asked for and no plan has made yet."""
+    for asked in (yield q.asked_for(occurrence_id=occurrence_id)):
+        job = (yield from version_of(asked["job_key"], asked["version"])).job
+        return as_asked(job, rows.request(asked))
+    raise NotFound("occurrence", occurrence_id)
+
+
+def _tasks_in_order(row: Row, known: Iterable[str]) -> Verb[list[str]]:
+    """Return the names of the tasks in the order of their definition; by name if that cannot be read any more."""
+    found: Found = yield Versions(((row["job_key"], row["version"]),))
+    names = [task.name for compiled in found.read.values() for task in compiled.job.tasks]
+    return names + sorted(set(known).difference(names))
+
+
+def spans(q: ColdQueries, job_id: str, after: datetime, through: datetime) -> Verb[list[Span]]:
+    """Return the spans of instants that did not run and touch `(after, through]`, in order."""
+    key = yield from job_key(q, job_id)
+    found: Rows = yield q.spans_of(job_key=key, begin_after=after, end_through=through)
+    return [
+        Span(
+            row["status"],
+            Why(row["why"]),
+            row["detail"],
+            row["span_after"],
+            row["span_through"],
+            row["version"],
+            row["count"],
+        )
+        for row in found
+    ]

@@ -1,0 +1,78 @@
+"""get, list, parked and editions: what people ask about jobs and their definitions."""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from everytick.domain.job import Job
+from everytick.domain.snapshots import Edition
+from everytick.errors import NotFound
+from everytick.stores.base import JobRecord
+from everytick.stores.beginnings import as_named
+from everytick.stores.sql import rows
+from everytick.stores.sql.commands import Ask, Found, Rows, Verb, Versions
+from everytick.stores.sql.queries import ColdQueries
+from everytick.stores.sql.statements import Row
+
+
+def get(q: ColdQueries, job_ids: Collection[str]) -> Verb[dict[str, JobRecord]]:
+    """Return those of the jobs that exist and can be read, in the order of these ids."""
+    found: Rows = yield q.jobs_by_id(job_ids=list(job_ids), now=(yield Ask.NOW))
+    by_id = {record.job.id: record for record in (yield from _records(found))}
+    return {id_: by_id[id_] for id_ in job_ids if id_ in by_id}
+
+
+def in_service(q: ColdQueries, *, removed: bool) -> Verb[list[JobRecord]]:
+    """Return every job that is not removed and can be read, by name, or the removed ones too."""
+    found: Rows = yield q.jobs_by_name(is_any=removed, now=(yield Ask.NOW))
+    return (yield from _records(found))
+
+
+def _records(found: Rows) -> Verb[list[JobRecord]]:
+    versions: Found = yield Versions(tuple((row["job_key"], row["version"]) for row in found))
+    keyed = ((versions.read.get((row["job_key"], row["version"])), row) for row in found)
+    return [_record(row, as_named(compiled.job, row["name"])) for compiled, row in keyed if compiled is not None]
+
+
+def _record(row: Row, job: Job) -> JobRecord:
+    return JobRecord(
+        job,
+        row["revision"],
+        row["watermark"],
+        row["wake_at"],
+        None if row["since_at"] is None else rows.pause(row),
+        row["removed_at"],
+        row["retire_at"],
+        rows.ended(row, "last_end"),
+        rows.ended(row, "last_success"),
+        row["removed_by"],
+        row["next_run_at"],
+        row["run_count"],
+        row["last_error"],
+        row["needs"],
+        row["parked_reason"],
+        row["last_failure_at"],
+    )
+
+
+def parked(q: ColdQueries) -> Verb[dict[str, str]]:
+    """Return why each job in service is parked that is, by name."""
+    return {row["name"]: row["parked_reason"] for row in (yield q.parked_jobs())}
+
+
+def job_key(q: ColdQueries, job_id: str) -> Verb[int]:
+    """Return the inner key of a job."""
+    found: Rows = yield q.keys_of_jobs(job_ids=[job_id])
+    if not found:
+        raise NotFound("job", job_id)
+    key: int = found[0]["job_key"]
+    return key
+
+
+def editions(q: ColdQueries, job_id: str, versions: Collection[int], at: datetime | None) -> Verb[list[Edition]]:
+    """Return these versions of a job's definition, and the one in force at a moment, in order."""
+    key = yield from job_key(q, job_id)
+    wanted = set(versions)
+    if at is not None:
+        wanted |= {row["version"] for row in (yield q.version_at(job_key=key, instant_at=at))}
+    found: Found = yield Versions(tuple((key, version) for version in sorted(wanted)))
+    return [found.read[each].edition for each in sorted(found.read)]
