@@ -1,6 +1,7 @@
 """A second, faster way: the steps of an occurrence whose tasks run in order, begin once and succeed.
 
 Price: `bench/end_to_end_sqlite.py`, 64 µs of processor time an occurrence with it and 77 without: 17 %.
+A step is built by position here: by name it takes half as long again.
 
 It decides nothing of its own: `plain_step` returns what `advance_in_full` would, or None if
 anything is not plain. Every life in the tests holds it to that.
@@ -63,28 +64,31 @@ def _begun(task: TaskRules, life: OccurrenceLife, now: datetime) -> Step | None:
         return None
     opened = _opened(first, now)
     after = OccurrenceLife(
-        status=_IN_HAND,
-        runs=(opened, *runs[1:]) if len(runs) > 1 else (opened,),
-        number=0,
-        is_owned=True,
-        ready_at=life.ready_at,
-        started_at=life.started_at or now,
-        claimed_at=now,
+        _IN_HAND,
+        (opened, *runs[1:]) if len(runs) > 1 else (opened,),
+        0,
+        True,
+        life.ready_at,
+        life.started_at or now,
+        now,
         lost=life.lost,
     )
-    return Step(number=1, after=after, starts=(_start(task, opened, now),))
+    return Step(1, after, (), (_start(task, opened, now),))
 
 
 def _opened(run: RunState, now: datetime) -> RunState:
     return RunState(
-        status=_RUNNING,
-        attempts=run.attempts + 1,
-        retries=run.retries,
-        last=run.last,
-        started_at=run.started_at or now,
-        attempt_started_at=now,
-        error=run.error,
-        waits=run.waits,
+        _RUNNING,
+        run.attempts + 1,
+        run.retries,
+        run.last,
+        None,
+        run.started_at or now,
+        now,
+        None,
+        run.error,
+        None,
+        run.waits,
     )
 
 
@@ -105,15 +109,18 @@ def _succeeded(header: OccurrenceHeader, life: OccurrenceLife, event: AttemptEnd
         if earlier.status is not _SUCCESS:
             return None
     over = RunState(
-        status=_SUCCESS,
-        attempts=run.attempts,
-        retries=run.retries,
-        last=_SUCCEEDED,
-        started_at=run.started_at,
-        ended_at=now,
-        result=event.outcome.result if type(event.outcome) is Succeeded else None,
-        waits=run.waits,
-        because_of=run.because_of,
+        _SUCCESS,
+        run.attempts,
+        run.retries,
+        _SUCCEEDED,
+        None,
+        run.started_at,
+        None,
+        now,
+        None,
+        event.outcome.result if type(event.outcome) is Succeeded else None,
+        run.waits,
+        run.because_of,
     )
     number, follows = life.number + 1, place + 1 < len(runs)
     states: tuple[RunState, ...] = (over,)
@@ -128,20 +135,16 @@ def _succeeded(header: OccurrenceHeader, life: OccurrenceLife, event: AttemptEnd
     elif place:
         states = (*runs[:place], over)
     after = OccurrenceLife(
-        status=_IN_HAND if follows else _COMPLETED,
-        runs=states,
-        number=number,
-        is_owned=life.is_owned and follows,
-        ready_at=life.ready_at,
-        started_at=life.started_at,
-        claimed_at=life.claimed_at,
-        ended_at=None if follows else now,
-        lost=life.lost,
+        _IN_HAND if follows else _COMPLETED,
+        states,
+        number,
+        life.is_owned and follows,
+        life.ready_at,
+        life.started_at,
+        life.claimed_at,
+        None if follows else now,
+        None,
+        life.lost,
     )
-    return Step(
-        number=number,
-        after=after,
-        rows=(Row(event.task, run.attempts, _SUCCEEDED, run.attempt_started_at, now, None, over),),
-        starts=starts,
-        end=None if follows else OccurrenceEnd(header, after),
-    )
+    rows = (Row(event.task, run.attempts, _SUCCEEDED, run.attempt_started_at, now, None, over),)
+    return Step(number, after, rows, starts, (), (), None if follows else OccurrenceEnd(header, after))
