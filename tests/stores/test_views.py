@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,20 @@ async def beside(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         yield both
 
 
+@cache
+def _minute() -> int:
+    """Return the minute that is half an hour away; it stays the same throughout a test."""
+    return (datetime.now(UTC) + timedelta(minutes=30)).minute
+
+
+@pytest.fixture(autouse=True)
+def _this_minute() -> None:
+    _minute.cache_clear()
+
+
 def hourly(name: str = "report", **policies: Any) -> Job:
     """Due once an hour, half an hour from now: nothing of it is due while a test runs."""
-    minute = (datetime.now(UTC) + timedelta(minutes=30)).minute
-    return job(name, f"{minute} * * * *", **policies)
+    return job(name, f"{_minute()} * * * *", **policies)
 
 
 async def test_the_views_have_the_same_names_and_columns_on_both_stores(tmp_path: Path, postgres: Server) -> None:
