@@ -249,9 +249,9 @@ create table everytick.span (
 -- from an older one hands out the same keys and fences again. owner is the node that holds an occurrence now, node the
 -- last one that ran it, and found the status that the last claim found.
 -- Status: 0 pending, 1 queued, 2 running, 3 awaiting_retry; from 10 on it is over and never changes again.
--- One is early when its ready_at had not come as it was written: parked retries and jitter stand apart, in an index
--- of their own, so that a claim does not walk past them; whoever finds that the time has come ends it.
--- Of a disabled job `early` is null for what waits for a node: it stands in neither index until the job is enabled.
+-- is_early: its ready_at had not come when it was written. Parked retries and jitter stand apart, in an index
+-- of their own, so that a claim does not walk past them; the claim that finds that their time has come ends it.
+-- It is null for a retry of a disabled job, which stands in neither index until the job is enabled.
 -- There is room for the steps of an occurrence beside it: one that changes nothing an index knows is written in place.
 create table everytick.occurrence (
     handle             bigint generated always as identity primary key,

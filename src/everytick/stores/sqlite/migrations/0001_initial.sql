@@ -183,7 +183,7 @@ create table span (
 ) strict;
 create index span_job on span (job_key, span_through);
 
--- seq is the handle that owners write by: autoincrement, since a zombie's handle must never name another row. A file
+-- Owners write by the handle: autoincrement, since a zombie's handle must never name another row. A file
 -- that was restored from a copy hands the same ones out again: so each claim draws a token, which its owner names too.
 -- owner is the node that holds it now, node the last one that ran it; found is the status that the last claim found.
 create table occurrence (
