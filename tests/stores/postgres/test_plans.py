@@ -116,7 +116,6 @@ INDEXES = {
     "ask_to_stop": ("occurrence_id_key", "occurrence_pkey"),
     "end_unowned": ("occurrence_id_key", "job_version_pkey"),
     "settle_plans": ("job_state_pkey",),
-    "settle_plain": ("job_state_pkey",),
     "settle_few": ("job_state_pkey", "request_pkey", "occurrence_active", "occurrence_ready", "occurrence_early"),
     "foretell": ("job_state_pkey",),
     "ask": ("job_state_pkey", "occurrence_id_key", "request_key_pkey"),
@@ -196,7 +195,6 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
     "hold_occurrences": (ids, keys, times, keys),
     "end_unowned": (ids, [10] * BATCH, [""] * BATCH, START),
     "settle_plans": (keys, keys, times, times, *[None] * 13, times, None, None, None, 1),
-    "settle_plain": (keys, keys, times, times, None, times, 1),
     "foretell": (START, "7"),
     "settle_few": (
         keys,

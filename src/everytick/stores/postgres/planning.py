@@ -169,9 +169,7 @@ class Planning(Due, Settling):
             return (await self._settle_few(db, keys, batch, plans))[0]
         jobs = [keys.get(plan.job_id, _NOBODY) for plan in plans]
         snapshots = {snapshot.job_id: snapshot for snapshot in batch.snapshots}
-        plain = told is not None and _are_plain(jobs, plans, told)
-        hold = self._settle_plain if plain else self._hold_plans
-        locked = await hold(db, jobs, plans, batch.token)
+        locked = await self._hold_plans(db, jobs, plans)
         held: list[Held] = []
         answers: list[Commit] = []
         for job, plan in zip(jobs, plans, strict=True):
@@ -184,9 +182,8 @@ class Planning(Due, Settling):
                 held.append(Held(job, found[0], found[1], plan, seen, Ends(), told is None or job in told))
         if held:
             await self._write(db, held)
-            if not plain:
-                settled = lean_columns(map(settled_row, held))
-                await db.execute(self._sql.settle_plans, *settled, batch.token)
+            settled = lean_columns(map(settled_row, held))
+            await db.execute(self._sql.settle_plans, *settled, batch.token)
             await db.execute(self._sql.ring)
         return await self._known(db, batch.token, jobs, answers)
 
@@ -241,33 +238,17 @@ class Planning(Due, Settling):
         return await self._known(db, batch.token, jobs, answers), [row for row in found if row[0] is not None]
 
     async def _hold_plans(
-        self, db: Connection, jobs: Sequence[int], plans: Sequence[Plan], token: int
+        self, db: Connection, jobs: Sequence[int], plans: Sequence[Plan]
     ) -> dict[int, tuple[datetime, int]]:
         """Lock the jobs that are as their plans saw them; return the time and how often each was woken."""
         asked = [(job, plan.revision) for job, plan in zip(jobs, plans, strict=True)]
         return {row[0]: (row[2], row[1]) for row in await db.fetch(self._sql.hold_plans, *lean_columns(asked))}
-
-    async def _settle_plain(
-        self, db: Connection, jobs: Sequence[int], plans: Sequence[Plan], token: int
-    ) -> dict[int, tuple[datetime, int]]:
-        """Do the same and settle the plans at once: what else they say changes nothing about their jobs."""
-        asked = [
-            (job, plan.revision, plan.watermark, plan.wake_at, plan.rescheduled, plan.next_run)
-            for job, plan in zip(jobs, plans, strict=True)
-        ]
-        return {row[0]: (row[1], 0) for row in await db.fetch(self._sql.settle_plain, *lean_columns(asked), token)}
 
     async def _keys(self, db: Connection, batch: Batch, plans: Sequence[Plan]) -> dict[str, int]:
         """Return the inner keys of the jobs: a batch of ours knows them."""
         if isinstance(batch, OwnBatch):
             return batch.secrets.keys
         return {row[0]: row[1] for row in await db.fetch(self._sql.job_keys, [plan.job_id for plan in plans])}
-
-
-def _are_plain(jobs: Sequence[int], plans: Sequence[Plan], told: set[int]) -> bool:
-    """Tell whether no plan says more of its job than how far it is decided; most do not, when many are due."""
-    unique = len(set(jobs)) == len(jobs)
-    return unique and told.isdisjoint(jobs) and not any(plan.endings or keeping(plan) for plan in plans)
 
 
 def _are_few(batch: Batch, plans: Sequence[Plan]) -> bool:

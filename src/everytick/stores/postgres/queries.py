@@ -54,7 +54,6 @@ class Queries:
     settle_pauses: str
     forget_narrowing: str
     settle_plans: str
-    settle_plain: str
     settle_few: str
     claim: str
     ripen: str

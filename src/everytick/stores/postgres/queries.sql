@@ -459,26 +459,6 @@ update everytick.job_state s
                  other_success_started_at, other_success_at, other_success_id, next_run_at, runs, error, failed_at)) p
  where s.job_key = p.job_key and s.job_key = any(array(select unnest($1::int[])));
 
--- settle_plain --
--- Moves the watermark on where the revision is still the snapshot's, and returns those jobs with the store's time: the
--- whole settlement of plans that end nothing, of jobs without facts.
-with moment as materialized (
-    select everytick.everytick_now() as now
-)
-update everytick.job_state s
-   set revision = s.revision + 1, watermark = p.watermark, wake_at = p.wake_at, next_run_at = p.next_run_at,
-       plan_token = $7,
-       «moved_on»
-  from moment,
-       (select u.job_key, everytick.throughout($2, u.revision) as revision,
-               everytick.throughout($3, u.watermark) as watermark, everytick.throughout($4, u.wake_at) as wake_at,
-               everytick.throughout($5, u.rescheduled) as rescheduled,
-               everytick.throughout($6, u.next_run_at) as next_run_at
-          from unnest($1::int[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::bool[], $6::timestamptz[])
-               u(job_key, revision, watermark, wake_at, rescheduled, next_run_at)) p
- where s.job_key = p.job_key and s.revision = p.revision and s.job_key = any(array(select unnest($1::int[])))
-returning s.job_key, moment.now;
-
 -- settle_few --
 -- Writes a few plans whole that only create, mark, answer requests and move on, each on the condition that its job's revision
 -- is still the snapshot's; returns those jobs, and rings where anybody else may have
