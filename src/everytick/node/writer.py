@@ -92,7 +92,13 @@ class Writer:
     async def _write(self, batch: list[OwnedOccurrence]) -> None:
         steps = [(occurrence.claim, occurrence.steps[0]) for occurrence in batch]
         away: list[OwnedOccurrence] = []
-        for occurrence, (_, step), answer in zip(batch, steps, await self._commit(steps), strict=True):
+        try:
+            answers = await self._commit(steps)
+        except Exception:
+            # A mistake in a store: its steps stay in the queue, and are written when this loop begins again.
+            self._queue.extendleft(reversed(batch))
+            raise
+        for occurrence, (_, step), answer in zip(batch, steps, answers, strict=True):
             if isinstance(answer, CommitAway):
                 away.append(occurrence)
                 continue

@@ -96,3 +96,33 @@ def test_a_step_whose_home_is_away_is_tried_again_and_no_other_step_waits_for_it
         await node.stop()
 
     living(story, OneIsAway)
+
+
+class Mistaken(MemoryStore):
+    """Has a mistake of its own: the first three commits of steps raise what no store should raise."""
+
+    mistakes = 0
+
+    async def commit_steps(self, steps: list[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:  # type: ignore[override]
+        if self.mistakes < 3:
+            self.mistakes += 1
+            raise ValueError("a mistake in the store")
+        return await super().commit_steps(steps)
+
+
+def test_steps_are_written_again_after_an_error_that_no_store_should_raise() -> None:
+    """An error that was not foreseen loses no step, and no occurrence stands still because of it."""
+
+    async def story(world: World) -> None:
+        async def body() -> None: ...
+
+        job = await world.define("job", body)
+        node = world.node()
+        await node.start()
+        ended = await world.ended(await world.trigger(job))
+        assert ended.status is OccurrenceStatus.COMPLETED
+        assert world.store.mistakes == 3
+        assert node.engine.writer.waiting == 0
+        await node.stop()
+
+    living(story, Mistaken)
