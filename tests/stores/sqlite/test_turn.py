@@ -3,6 +3,8 @@
 import asyncio
 import errno
 import logging
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
@@ -97,6 +99,36 @@ async def test_whoever_is_frozen_in_line_is_passed(
     await asyncio.to_thread(finished, other, "\n")
     monkeypatch.setattr(turn, "IN_LINE", LONG)
     assert (await put(opened, job("c"))).changed
+
+
+def test_one_frozen_process_costs_one_wait_and_one_thread(
+    turns: tuple[Turn, Turn], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each write would take a second while a process in line is stopped, and leave a thread behind."""
+    frozen, other = Waiting(turns[0]), turns[1]
+    assert frozen.is_first.wait(LONG)
+    before = threading.active_count()
+    monkeypatch.setattr(turn, "IN_LINE", 0.05)
+    with other.line():
+        pass
+    monkeypatch.setattr(turn, "IN_LINE", LONG)
+    began = time.monotonic()
+    for _ in range(20):
+        with other.line():
+            pass
+    assert time.monotonic() - began < LONG
+    assert threading.active_count() == before + 1
+    passed = other._passed
+    assert passed is not None
+    frozen.leave()
+    assert passed.wait(LONG)
+    again = Waiting(other)
+    assert again.is_first.wait(LONG)
+    behind = Waiting(turns[0])
+    assert not behind.is_first.wait(0.05)
+    again.leave()
+    assert behind.is_first.wait(LONG / 2)
+    behind.leave()
 
 
 class _Unlockable:

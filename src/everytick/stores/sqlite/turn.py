@@ -3,7 +3,8 @@
 SQLite itself lets whoever asks at the right moment write next. So only the first in line
 asks it, every fraction of a millisecond, and leaves the line once it may write: a process
 that has just written stands behind all that wait. The system frees the place of a process
-that dies. The line is a courtesy and no lock: whoever froze in it is passed after a second.
+that dies. The line is a courtesy and no lock: a process that froze in it is passed after a second, and
+nobody stands in line again until it has left.
 """
 
 import logging
@@ -14,7 +15,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import TypeAlias
 
 try:
@@ -25,10 +26,11 @@ except ImportError:  # a system without this kind of lock
 _log = logging.getLogger(__name__)
 
 IN_LINE = 1.0
-"""So many seconds somebody stands in line at most; whoever is in front for longer is not in a state to write."""
+"""So many seconds a thread stands in line at most; a process that is in front for longer is not in a state to write."""
 
 
-_Wait: TypeAlias = "tuple[int, Future[None]]"
+_Wait: TypeAlias = "tuple[int, Future[None], Event]"
+"""The file to lock, who waits for it, and what is set once the place of one who no longer waits has come and gone."""
 
 
 class Turn:
@@ -39,6 +41,8 @@ class Turn:
         self._own = Lock()
         self._file: int | None = None
         self._asked: SimpleQueue[_Wait | None] | None = None
+        self._passed: Event | None = None
+        """Set once the process that froze in front has left; None if none did."""
         self._is_unsupported = False
 
     @contextmanager
@@ -65,7 +69,11 @@ class Turn:
             self._file = None
 
     def _stand(self, until: float) -> bool:
-        """Return whether this is the first in line; False if there is no line, or somebody in it is frozen."""
+        """Return whether this is the first in line; False if there is no line, or a process in it is frozen."""
+        if self._passed is not None:
+            if not self._passed.is_set():
+                return False
+            self._passed = None
         try:
             if self._file is None:
                 self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -85,7 +93,8 @@ class Turn:
             name = f"everytick line of {self._path.name}"
             Thread(target=_wait_in_turn, args=(self._asked,), name=name, daemon=True).start()
         first: Future[None] = Future()
-        self._asked.put((file, first))
+        passed = Event()
+        self._asked.put((file, first, passed))
         try:
             first.result(max(until - time.monotonic(), 0))
         except TimeoutError:
@@ -93,6 +102,7 @@ class Turn:
                 # The thread still has the file, and closes it once it gets it; the next wait has another of both.
                 self._asked.put(None)
                 self._file = self._asked = None
+                self._passed = passed
                 return False
         except OSError as error:
             self._go_without(error)
@@ -117,7 +127,7 @@ def _wait_in_turn(asked: "SimpleQueue[_Wait | None]") -> None:
         _wait_for(*wait)
 
 
-def _wait_for(file: int, first: "Future[None]") -> None:
+def _wait_for(file: int, first: "Future[None]", passed: Event) -> None:
     error = None
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -125,6 +135,7 @@ def _wait_for(file: int, first: "Future[None]") -> None:
         error = found
     if not first.set_running_or_notify_cancel():
         os.close(file)
+        passed.set()
     elif error is None:
         first.set_result(None)
     else:
