@@ -104,7 +104,8 @@ def test_a_byte_order_mark_is_no_content() -> None:
         ("? [a, b]\n: 1\n", "jobs.yaml:1:3: a key must be plain text"),
         ("<<: {a: 1}\n", "jobs.yaml:1:1: << is not YAML 1.2"),
         ("a: b: c\n", "jobs.yaml:1:5: not YAML: mapping values are not allowed"),
-        ("a:\n\tb: 1\n", "jobs.yaml:2:1: not YAML: found character that cannot start any token"),
+        ("a: b@c: d\n", "jobs.yaml:1:7: not YAML: mapping values are not allowed"),
+        ("a: `b`\n", "jobs.yaml:1:4: not YAML: found character that cannot start any token"),
         ("a: [1\n", "jobs.yaml:2:1: not YAML: did not find expected"),
         (b"a: \xff\n", "jobs.yaml:1:4: this is not UTF-8"),
         ("a: 1".encode("utf-16"), "jobs.yaml:1:1: this is not UTF-8"),
@@ -117,6 +118,27 @@ def test_what_is_no_plain_data_is_refused_with_its_place(text: str | bytes, said
     [found] = mistakes(text)
 
     assert found.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: * * * * *\n", 'jobs.yaml:1:5: a value that begins with * needs quotes: "* * * * *"'),
+        (
+            "b: 1\r\na: */5 * * * *  # often\r\n",
+            'jobs.yaml:2:5: a value that begins with * needs quotes: "*/5 * * * *"',
+        ),
+        ("a:\n  - * * * * *\n", 'jobs.yaml:2:6: a value that begins with * needs quotes: "* * * * *"'),
+        ("a: [* * * * *]\n", 'jobs.yaml:1:6: a value that begins with * needs quotes: "* * * * *"'),
+        ("a: @daily\n", 'jobs.yaml:1:4: a value that begins with @ needs quotes: "@daily"'),
+        ("a:\n\tb: 1\n", "jobs.yaml:2:1: YAML takes no tabs for indentation: use spaces"),
+        ("a:\n  b: 1\n\tc: 1\n", "jobs.yaml:3:1: YAML takes no tabs for indentation: use spaces"),
+        ("a:\n  \tb: 1\n", "jobs.yaml:2:3: YAML takes no tabs for indentation: use spaces"),
+    ],
+)
+def test_frequent_slips_are_answered_with_what_to_type(text: str, said: str) -> None:
+    """B4, B5: a cron text without quotes, and tabs."""
+    assert mistakes(text) == [said]
 
 
 def test_every_key_that_comes_twice_is_named() -> None:
