@@ -1,4 +1,4 @@
-"""The foreground: an application that runs until somebody says stop, by Ctrl-C or SIGTERM."""
+"""The foreground: an application that runs until it is told to stop, by Ctrl-C, SIGTERM or a closed terminal."""
 
 import _thread
 import asyncio
@@ -48,12 +48,15 @@ class Runnable(Protocol):
 
 
 class Signals:
-    """Hears Ctrl-C and SIGTERM: the first is told to whoever waits, a second leaves at once.
+    """Hears Ctrl-C, SIGTERM and SIGHUP: the first sets `told`, a second Ctrl-C or SIGTERM leaves at once.
 
     Python's own handlers and not the loop's: a task may hold the loop, and just then leaving
     at once must work. They interrupt whatever runs, so they neither log nor raise. Where the
     main thread does not come to them, blocked in a call that began a moment after the signal,
     a thread hears the second one too.
+
+    SIGHUP comes when a terminal closes, often twice: from the kernel and from the shell. So a second
+    one is ignored. Under nohup, and where the program has a handler of its own, it is left alone.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -61,7 +64,7 @@ class Signals:
         self._loop, self._is_told = loop, False
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._hear) for number in _STOPS}
+        self._before = {number: signal.signal(number, self._hear) for number in stop_signals()}
         ear, self._mouth = os.pipe()
         os.set_blocking(self._mouth, False)
         self._woken_before = signal.set_wakeup_fd(self._mouth, warn_on_full_buffer=False)
@@ -77,6 +80,8 @@ class Signals:
 
     def _hear(self, number: int, frame: object) -> None:
         if self._is_told:
+            if number == signal.SIGHUP:
+                return
             _leave(INTERRUPTED)
         self._is_told = True
         with suppress(RuntimeError):  # the loop is closed
@@ -84,7 +89,13 @@ class Signals:
 
     def _tell(self, number: int) -> None:
         self.told.set()
-        _log.info("%s: stopping; once more leaves at once", signal.Signals(number).name)
+        again = "SIGTERM" if number == signal.SIGHUP else "once more"
+        _log.info("%s: stopping; %s leaves at once", signal.Signals(number).name, again)
+
+
+def stop_signals() -> tuple[signal.Signals, ...]:
+    """Return the signals that stop this process cleanly; SIGHUP only where nothing else is done about it."""
+    return (*_STOPS, signal.SIGHUP) if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL else _STOPS
 
 
 def _leave_at_second(ear: int) -> None:

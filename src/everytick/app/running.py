@@ -194,7 +194,9 @@ class Running(Opened):
         return self._node is not None or self._starting is not None
 
     def run(self, *, drain: bool = False) -> None:
-        """Run until somebody says stop: the first Ctrl-C or SIGTERM stops cleanly, a second leaves at once.
+        """Run until told to stop: the first Ctrl-C or SIGTERM stops cleanly, a second leaves at once.
+
+        A closed terminal (SIGHUP) stops cleanly too, except under nohup.
 
         With `drain` a clean stop lets everything that runs finish first. A store that cannot be used ends the
         process: what was asked, why it failed and what to do go to standard error, and an exit code to scripts.

@@ -26,7 +26,8 @@ _FIRST_LOOK, _LAST_LOOK = 0.02, 0.5
     cls=Verb,
     help="Plan and run the jobs of an application or a folder until told to stop.\n\n"
     "A folder is watched: what changes in it is live at once. "
-    "Ctrl-C or SIGTERM stops cleanly: what runs is told to stop and gets the grace period. A second leaves at once.\n\n"
+    "Ctrl-C, SIGTERM or a closed terminal stops cleanly: what runs is told to stop and gets the grace period. "
+    "A second Ctrl-C or SIGTERM leaves at once.\n\n"
     "Examples: everytick run -a jobs:tick --slots 20 --queue default,mail; everytick run --jobs jobs/",
 )
 @setting_option("--slots", metavar="N", help="How many occurrences run at once.")
@@ -101,11 +102,15 @@ async def _once(app: Everytick) -> None:
     import asyncio
     import signal
 
+    from everytick.app.foreground import stop_signals
     from everytick.cli.session import store_of_app
 
     loop, here = asyncio.get_running_loop(), asyncio.current_task()
     assert here is not None, "a coroutine that runs is a task"
     loop.add_signal_handler(signal.SIGTERM, here.cancel)
+    if signal.SIGHUP in stop_signals():
+        # A terminal that closes may say so twice, which must not break off the stop.
+        loop.add_signal_handler(signal.SIGHUP, lambda: here.cancelling() or here.cancel())
     try:
         await app.start()
         now, pause = await (await store_of_app(app)).now(), _FIRST_LOOK

@@ -94,6 +94,47 @@ def test_drain_lets_what_runs_finish(folder: Path) -> None:
         assert "\x1b" not in terminal.raw
 
 
+def test_a_closed_terminal_stops_it_cleanly_however_often_it_says_so(folder: Path) -> None:
+    """A19: the kernel and the shell both send SIGHUP; the second is no wish to leave at once."""
+    (folder / "slow.py").write_text(
+        "import pathlib, time\n"
+        "from everytick import Everytick, every\n"
+        "tick = Everytick('sqlite:///slow.db')\n"
+        "@tick.job(every('1h'), on_create='immediately')\n"
+        "def slow():\n    while not pathlib.Path('go').exists():\n        time.sleep(0.01)\n"
+    )
+    with Terminal(folder, "run", "-a", "slow", "--drain", "--log-level", "debug", NO_COLOR="1") as terminal:
+        terminal.see(r"slow .* attempt 1 started")
+        terminal.signal(signal.SIGHUP)
+        terminal.see("SIGHUP: stopping; SIGTERM leaves at once")
+        terminal.signal(signal.SIGHUP)
+        (folder / "go").touch()
+
+        assert terminal.ended() == 0
+    [[_, state, *_]] = everytick(folder, "nodes", "-a", "slow").rows
+    assert state == "stopped"
+    [[_, _, status, *_]] = everytick(folder, "history", "-a", "slow").rows
+    assert status == "completed"
+
+
+def test_a_closed_terminal_stops_a_run_once_cleanly_too(folder: Path) -> None:
+    """A19."""
+    (folder / "slow.py").write_text(
+        "import time\n"
+        "from everytick import Context, Everytick, every\n"
+        "tick = Everytick('sqlite:///slow.db')\n"
+        "@tick.job(every('1h'), on_create='immediately')\n"
+        "def slow(ctx: Context):\n    while not ctx.canceled:\n        time.sleep(0.01)\n"
+    )
+    with Terminal(folder, "run", "--once", "-a", "slow", "--log-level", "debug", NO_COLOR="1") as terminal:
+        terminal.see(r"slow .* attempt 1 started")
+        terminal.signal(signal.SIGHUP)
+
+        assert terminal.ended() == 130
+    [[_, state, *_]] = everytick(folder, "nodes", "-a", "slow").rows
+    assert state == "stopped"
+
+
 def test_a_second_ctrl_c_leaves_at_once(folder: Path) -> None:
     (folder / "stubborn.py").write_text(
         "import time\n"
