@@ -24,8 +24,9 @@ T = TypeVar("T")
 NAME = "everytick-command-line"
 """The application that stands in where only a store was given; it owns no job."""
 
-_NEITHER = (
-    "neither an application nor a store was named: give -a module:object, --jobs FOLDER or --store URL, "
+_NEITHER = "neither an application nor a store was named"
+_WAYS = (
+    "give -a module:object, --jobs FOLDER or --store URL, "
     "set EVERYTICK_APP, EVERYTICK_JOBS or EVERYTICK_STORE, or write app =, jobs = or store = into everytick.toml"
 )
 
@@ -40,7 +41,7 @@ def application(*, to_run: bool = False, make: bool = False) -> Everytick:
     app, store, jobs = settings["app"], settings["store"], settings["jobs"]
     if app.value is None and store.value is None:
         if jobs.value is None:
-            raise Refused(_NEITHER)
+            raise Refused(_nothing_named(to_run))
         return _configured(_on_folder(jobs.value, make or to_run), settings)
     if app.value is not None and store.value is not None and app.place is store.place:
         where = "" if app.origin == store.origin else f" and {store.origin}"
@@ -54,6 +55,16 @@ def application(*, to_run: bool = False, make: bool = False) -> Everytick:
         text = "only an application or a folder of jobs can run: give -a module:object or --jobs FOLDER"
         raise Refused(text)
     return _configured(_on_store(store.value, make=make or to_run, in_memory=to_run), settings)
+
+
+def _nothing_named(to_run: bool) -> str:
+    """Return how to name an application or a store; a store in this folder that could be meant comes first."""
+    from everytick.app.application import DEFAULT_STORE
+
+    file = DEFAULT_STORE.removeprefix("sqlite:///")
+    if to_run or not os.path.isfile(file):
+        return f"{_NEITHER}: {_WAYS}"
+    return f"{_NEITHER}, and {file} is in this folder: give --store {DEFAULT_STORE} to use it; or {_WAYS}"
 
 
 def loaded(named: str) -> Everytick:

@@ -43,6 +43,19 @@ def test_what_cannot_be_run_is_said_in_a_sentence(folder: Path, arguments: list[
     assert done.stdout == ""
 
 
+def test_a_store_in_this_folder_is_offered_to_who_named_none(tmp_path: Path) -> None:
+    """B34: the ten lines of the README make everytick.db, and `everytick list` is the next thing that people type."""
+    (tmp_path / "everytick.db").touch()
+
+    asked = everytick(tmp_path, "list")
+    run = everytick(tmp_path, "run")
+
+    assert asked.returncode == 2
+    assert "everytick.db is in this folder: give --store sqlite:///everytick.db to use it; or" in asked.stderr
+    assert run.returncode == 2
+    assert "sqlite:///everytick.db" not in run.stderr, "a store alone cannot be run"
+
+
 def test_a_traceback_is_shown_only_when_asked_for(folder: Path) -> None:
     (folder / "raising.py").write_text("1 / 0\n")
 
