@@ -386,8 +386,17 @@ class StoreBroken(StoreUnavailable):
 
     code = "store_broken"
 
+    def __init__(self, store: str, reason: str, advice: str | None = None) -> None:
+        self.advice = advice
+        super().__init__(store, reason)
+
     def _message(self) -> str:
+        if self.advice is not None:
+            return f"{shown(self.store)} cannot be used: {shown(self.reason)}: {shown(self.advice, 300)}"
         return f"{shown(self.store)} answers with errors: {shown(self.reason)}; this does not pass by itself: mend it"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.store, self.reason, self.advice)
 
 
 class StoreGone(StoreUnavailable):

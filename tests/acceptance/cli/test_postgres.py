@@ -2,11 +2,15 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
+import asyncpg
 import pytest
 
-from tests.acceptance.cli.terminal import everytick
+from tests.acceptance.cli.terminal import WITHIN, environment, everytick
 from tests.acceptance.node.conftest import new_database
 from tests.servers.launch import Server
 
@@ -56,3 +60,44 @@ def test_a_server_that_does_not_answer_is_said_so_without_its_password(tmp_path:
     assert done.returncode == 69
     assert "PostgreSQL at 127.0.0.1:1/none does not answer" in done.stderr
     assert "s3cret" not in done.stderr
+
+
+def test_a_database_that_is_not_there_is_said_with_what_to_type(tmp_path: Path, postgres: Server) -> None:
+    """A5."""
+    done = everytick(tmp_path, "list", "--store", f"{postgres.address.rpartition('/')[0]}/not_made_yet")
+
+    assert done.returncode == 69
+    assert 'database "not_made_yet" does not exist: create it with `createdb not_made_yet`' in done.stderr
+    assert "should not have happened" not in done.stderr
+
+
+def test_rights_that_are_missing_are_said_and_those_that_are_named_suffice(tmp_path: Path, address: str) -> None:
+    """A5: the same in Python as at the command line, in one sentence and without a traceback."""
+    database = address.rpartition("/")[2]
+    asyncio.run(_execute(address, f"drop role if exists ada_{database}", f"create role ada_{database} login"))
+    parts = urlsplit(address)
+    hers = urlunsplit(parts._replace(netloc=f"ada_{database}@{parts.netloc.rpartition('@')[2]}"))
+    (tmp_path / "far.py").write_text(
+        APPLICATION.format(address=hers) + "\nif __name__ == '__main__':\n    tick.run()\n"
+    )
+    python = [sys.executable, "far.py"]
+
+    refused = everytick(tmp_path, "db", "migrate", "--store", hers)
+    script = subprocess.run(python, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=WITHIN)
+    asyncio.run(_execute(address, f"grant create on database {database} to ada_{database}"))
+    allowed = everytick(tmp_path, "db", "migrate", "--store", hers)
+
+    assert refused.returncode == script.returncode == 69
+    for said in (refused.stderr, script.stderr):
+        assert f"grant create on database {database} to this user" in said
+        assert "Traceback" not in said
+    assert allowed.returncode == 0, allowed.stderr
+
+
+async def _execute(address: str, *statements: str) -> None:
+    db = await asyncpg.connect(address)
+    try:
+        for statement in statements:
+            await db.execute(statement)
+    finally:
+        await db.close()

@@ -1,5 +1,7 @@
 """Which errors of a server say "not now", "another was in the way" or "broken", and which are an item's fault."""
 
+import pickle
+
 import asyncpg
 import pytest
 
@@ -28,6 +30,23 @@ def test_a_state_of_the_server_has_one_meaning(state: str, meaning: type[StoreUn
     error = asyncpg.PostgresError.new({"C": state, "M": "so ist es", "S": "FEHLER"})
     found = named(error, "the store")
     assert type(found) is meaning
+
+
+@pytest.mark.parametrize(
+    ("state", "advice"),
+    [
+        ("28P01", "correct the user or the password in the address"),
+        ("28000", "correct the user in the address, or let the server's pg_hba.conf admit it"),
+        ("3D000", "create it with `createdb shop`, or name another one in the address"),
+        ("42501", "everytick makes a schema and tables: grant create on database shop to this user"),
+    ],
+)
+def test_mistakes_of_a_first_connection_say_what_to_do(state: str, advice: str) -> None:
+    """A5: also in another process, to which errors are pickled."""
+    error = asyncpg.PostgresError.new({"C": state, "M": "so ist es", "S": "FEHLER"})
+    found = named(error, "PostgreSQL at localhost:5432/shop")
+    assert str(found).startswith(f"PostgreSQL at localhost:5432/shop cannot be used: so ist es: {advice}")
+    assert str(pickle.loads(pickle.dumps(found))) == str(found)
 
 
 @pytest.mark.parametrize("state", ["22001", "22P05", "23505", "23514", "54000", "P0001", "XX000"])

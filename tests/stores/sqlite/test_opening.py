@@ -1,6 +1,8 @@
 """Opening the file: whose it is, which schema it has, and what a crash in between leaves."""
 
 import asyncio
+import errno
+import os
 import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +13,7 @@ from threading import Event
 
 import pytest
 
-from everytick.errors import SchemaMismatch, StoreUnavailable
+from everytick.errors import SchemaMismatch, StoreBroken, StoreUnavailable
 from everytick.stores.queries import Migration, load_migrations
 from everytick.stores.sqlite.opening import prepare, statements
 from everytick.stores.sqlite.store import SqliteStore
@@ -108,6 +110,17 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path) -> Non
 def test_a_folder_that_is_not_there_is_an_unavailable_store(path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="No such file or directory"):
         prepare(path / "deeper" / "store.db")
+
+
+def test_a_folder_that_may_not_be_written_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B17: the folder is there, so the advice is not to make it. Root may write everywhere, so the system is played."""
+
+    def refused(*_: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refused)
+    with pytest.raises(StoreBroken, match="cannot be used: Permission denied: let this user write to the folder, or"):
+        prepare(path)
 
 
 async def test_verbs_of_a_closed_store_say_so(path: Path, clock: ManualClock) -> None:

@@ -30,6 +30,15 @@ _BROKEN = frozenset({"42P01", "42703", "42704", "42883", "42501", "XX001", "XX00
 """A password, database or schema that is not accepted; a table, column, type or function that is missing; a privilege
 that was taken away; damaged pages. None of these is the fault of one job or occurrence."""
 
+_ADVICE = {
+    "28P01": "correct the user or the password in the address",
+    "28000": "correct the user in the address, or let the server's pg_hba.conf admit it",
+    "3D000": "create it with `createdb {database}`, or name another one in the address",
+    "42501": "everytick makes a schema and tables: grant create on database {database} to this user, and let it own "
+    "the schema if there is one",
+}
+"""What to do about the mistakes of a first connection."""
+
 Failure = (*_LOST, asyncpg.PostgresError)
 """Everything that the driver raises about the server or the way to it."""
 
@@ -38,7 +47,8 @@ def named(error: Exception, store: str) -> StoreUnavailable | None:
     """Return what the error means for this store; None where it is the fault of what was asked."""
     said = str(error) or type(error).__name__
     if isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME:
-        return StoreBroken(store, said)  # a wrong address; a name server that is away says otherwise
+        # A wrong address; a name server that is away says otherwise.
+        return StoreBroken(store, said, "correct the host in the address")
     if isinstance(error, _LOST):
         return StoreUnavailable(store, said)
     state = getattr(error, "sqlstate", None) or ""
@@ -47,7 +57,9 @@ def named(error: Exception, store: str) -> StoreUnavailable | None:
     if state in _AWAY or state.startswith(_AWAY_CLASSES):
         return StoreUnavailable(store, said)
     if state in _BROKEN or state.startswith(_BROKEN_CLASSES):
-        return StoreBroken(store, said)
+        advice = _ADVICE.get(state)
+        database = store.rpartition("/")[2] if "/" in store else "NAME"
+        return StoreBroken(store, said, advice and advice.format(database=database))
     return None
 
 

@@ -167,9 +167,12 @@ def _make(path: Path) -> None:
     try:
         with _making, suppress(FileExistsError):
             os.close(os.open(os.path.realpath(path), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
+    except PermissionError as error:
+        advice = "let this user write to the folder, or name another file"
+        raise StoreBroken(str(path), str(error.strerror), advice) from error
+    except (FileNotFoundError, NotADirectoryError) as error:
         # A wrong address, and no outage: it is not waited for.
-        raise StoreBroken(str(path), f"{error.strerror}: make the folder, or name another file") from error
+        raise StoreBroken(str(path), str(error.strerror), "make the folder, or name another file") from error
 
 
 def applied(path: Path, driver: Driver = "sqlite3") -> int:
