@@ -108,12 +108,25 @@ def common_options() -> list[click.Parameter]:
     ]
 
 
+def _write_own_options(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    common = {each.name for each in common_options()}
+    own = [each for each in command.get_params(ctx) if isinstance(each, click.Option) and each.name not in common]
+    with formatter.section("Options"):
+        formatter.write_dl([record for each in own if (record := each.get_help_record(ctx)) is not None])
+    formatter.write_paragraph()
+    formatter.write_text("-a, --store, --jobs, --config and --debug, as for every verb: see everytick --help.")
+
+
 class Verb(click.Command):
     """A verb; it takes the common options too, so that nobody needs to know on which side of it they belong."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params = [*self.params, *common_options()]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options that only this verb has, and where those of every verb are explained."""
+        _write_own_options(self, ctx, formatter)
 
 
 class Noun(click.Group):
@@ -124,6 +137,14 @@ class Noun(click.Group):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params = [*self.params, *common_options()]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options; below the command itself, only where those of every verb are explained."""
+        if ctx.parent is None:
+            super().format_options(ctx, formatter)
+            return
+        _write_own_options(self, ctx, formatter)
+        self.format_commands(ctx, formatter)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

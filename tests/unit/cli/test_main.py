@@ -33,6 +33,17 @@ def test_every_verb_has_help(verb: str, said: str, plain: Cli) -> None:
 
     assert done.code == 0
     assert f"Usage: everytick {verb}" in done.out
+    assert "as for every verb: see everytick --help" in " ".join(done.out.split())
+    assert "EVERYTICK_STORE" not in done.out
+
+
+def test_the_options_of_every_verb_are_explained_once(plain: Cli) -> None:
+    """B24: `everytick --help` has them, and no verb repeats them."""
+    done = plain("--help")
+
+    for option in ("--app", "--store", "--jobs", "--config", "--debug"):
+        assert option in done.out
+    assert "EVERYTICK_STORE" in done.out
 
 
 def test_help_loads_no_verb_and_nothing_heavy() -> None:
