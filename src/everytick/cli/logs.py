@@ -10,8 +10,9 @@ import click
 
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
+from everytick.cli.ids import occurrence_or_job
 from everytick.cli.output import is_terminal, safe, say
-from everytick.cli.reading import is_occurrence, last_of_each
+from everytick.cli.reading import last_of_each
 from everytick.cli.session import ask, store_of_app
 from everytick.cli.state import Verb
 from everytick.errors import shown
@@ -56,8 +57,9 @@ def logs_verb(job_or_occurrence: str, follow: bool, task: str | None, attempt: i
 
 async def _occurrence(app: Everytick, text: str) -> str:
     """The id itself, or that of the job's newest occurrence that has started."""
-    if is_occurrence(text):
-        return text
+    id_ = await occurrence_or_job(app, text)
+    if id_ is not None:
+        return id_
     page = await app.history(text, limit=_LOOKED_THROUGH)
     started = next((each.id for each in page if each.started_at is not None), None)
     if started is None:

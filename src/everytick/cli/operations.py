@@ -9,6 +9,7 @@ import click
 
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
+from everytick.cli.ids import whole_id
 from everytick.cli.options import confirm, in_utc, sure
 from everytick.cli.output import say, write
 from everytick.cli.session import ask, who
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from everytick.app import Everytick
     from everytick.app.handle import Handle
     from everytick.app.requests import Backfill
+    from everytick.domain.occurrence import Occurrence
     from everytick.stores.base import Whole
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -106,7 +108,8 @@ def replay_verb(
     """Ask for an occurrence that does again what an ended one did."""
 
     async def asked(app: Everytick) -> Handle:
-        return await app.replay(occurrence, reason=reason, from_task=from_task, key=key, overlap=overlap, by=who())
+        id_ = await whole_id(app, occurrence)
+        return await app.replay(id_, reason=reason, from_task=from_task, key=key, overlap=overlap, by=who())
 
     return _request(asked, wait, timeout)
 
@@ -150,9 +153,14 @@ def _json(text: str) -> object:
 @sure
 def cancel_verb(occurrence: str, reason: str, yes: bool) -> None:
     """End an occurrence, or ask its node to stop it."""
-    found = ask(lambda app: app.occurrence(occurrence)).occurrence
-    confirm(f"cancel {found.id}, which is {found.status}?", yes)
-    was_active = ask(lambda app: app.cancel(occurrence, reason=reason, by=who()))
+
+    async def asked(app: Everytick) -> tuple[str, Occurrence]:
+        id_ = await whole_id(app, occurrence)
+        return id_, (await app.occurrence(id_)).occurrence
+
+    id_, found = ask(asked)
+    confirm(f"cancel {id_}, which is {found.status}?", yes)
+    was_active = ask(lambda app: app.cancel(id_, reason=reason, by=who()))
     say("canceled, or its node was told to stop it" if was_active else f"it had ended before: {found.status}")
 
 

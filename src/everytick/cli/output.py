@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
+from itertools import zip_longest
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
     from everytick.cli.times import Times
 
 _LONGEST_CELL = 300
+_GAP = 2
 _NARROW, _INDENT = 24, 4
 """A last column of fewer columns than 24 cannot be read: its text stands below the row, indented by 4."""
+_LONGEST_WORD, _BROKEN_WORD = 16, 8
+"""Words of more than 16 columns are broken in a table that is too wide, those of more than 8 if nothing else helps."""
 _PAINT = {
     "completed": "green",
     "success": "green",
@@ -111,44 +115,104 @@ def length(span: timedelta) -> str:
 
 def show_table(headings: Sequence[str], rows: Iterable[Sequence[object]], times: Times) -> None:
     """Write rows: aligned under headings on a terminal, else tab-separated without headings."""
-    cells = [[cell(value, times) for value in row] for row in rows]
+    rows = list(rows)
     if not is_terminal():
-        for row in cells:
-            click.echo("\t".join(row))
-        return
-    if cells:
-        for line in _aligned(headings, cells):
+        for row in rows:
+            click.echo("\t".join(cell(value, times) for value in row))
+    elif rows:
+        for line in _laid_out(headings, rows, times).lines():
             click.echo(line, color=True)
 
 
-def _aligned(headings: Sequence[str], cells: list[list[str]]) -> Iterable[str]:
-    """Give the lines of a table. The last column holds the text that people read: it is wrapped, never cut."""
-    widths = [max(map(_width, column)) for column in zip(headings, *cells, strict=True)]
-    before = sum(widths[:-1]) + 2 * (len(widths) - 1)
-    heading = _line(headings, widths, paint=False)
-    yield click.style(heading, bold=True) if has_colour(sys.stdout) else heading
-    for line in cells:
-        yield from _row(line, widths, before)
+def _laid_out(headings: Sequence[str], rows: Sequence[Sequence[object]], times: Times) -> Layout:
+    """Return the table with whole dates; with short ones where whole dates leave its last column too little room."""
+    whole = Layout(headings, rows, times)
+    return whole if whole.has_room else Layout(headings, rows, times, short=True)
 
 
-def _row(line: Sequence[str], widths: Sequence[int], before: int) -> Iterable[str]:
-    """Give one row; a last cell that is too long goes on in its column, or below the row where that is too narrow."""
-    room = columns() - before
-    if _width(line[-1]) <= room:
-        yield _line(line, widths, paint=True)
-        return
-    is_below = room < _NARROW
-    indent = _INDENT if is_below else before
-    first, *rest = ["", *wrapped(line[-1], columns() - indent)] if is_below else wrapped(line[-1], room)
-    yield _line([*line[:-1], first], widths, paint=True)
-    for text in rest:
-        yield " " * indent + text
+class Layout:
+    """A table that fits the terminal: text goes on in its column, and nothing is cut.
+
+    The last column holds the text that people read. Where too little room is left for it, it
+    stands below its row.
+    """
+
+    def __init__(
+        self, headings: Sequence[str], rows: Sequence[Sequence[object]], times: Times, *, short: bool = False
+    ) -> None:
+        self._headings = headings
+        self._rows = [[_table_cell(value, times, short) for value in row] for row in rows]
+        texts = list(zip(headings, *self._rows, strict=True))
+        room = columns() - _GAP * (len(headings) - 1)
+        last = max(map(_width, texts[-1]))
+        wanted = room - min(last, _NARROW)
+        has_times = [any(isinstance(value, datetime) for value in column) for column in zip(*rows, strict=True)]
+        widths = [max(map(_width, column)) for column in texts[:-1]]
+        # Headings go on in a second line first, then text does, and only in the end long words are broken.
+        widths = _shrunk(widths, [_without_heading(column) for column in texts], wanted)
+        widths = _shrunk(widths, _least(texts, has_times, _LONGEST_WORD), wanted)
+        if short:
+            needed = last if last < _NARROW else _width(headings[-1])
+            widths = _shrunk(widths, _least(texts, has_times, _BROKEN_WORD), room - needed)
+        self.has_room = sum(widths) <= wanted
+        self._widths = [*widths, max(room - sum(widths), _width(headings[-1]))]
+
+    def lines(self) -> Iterator[str]:
+        """Give the lines, the heading first."""
+        for heading in self._beside(self._headings, paint=False):
+            yield click.style(heading, bold=True) if has_colour(sys.stdout) else heading
+        for row in self._rows:
+            if self.has_room or _width(row[-1]) <= self._widths[-1]:
+                yield from self._beside(row)
+                continue
+            yield from self._beside([*row[:-1], ""])
+            for text in wrapped(row[-1], max(columns() - _INDENT, _NARROW)):
+                yield " " * _INDENT + text
+
+    def _beside(self, row: Sequence[str], *, paint: bool = True) -> Iterator[str]:
+        """Give the lines of one row, each cell in its column."""
+        parts = [wrapped(text, width) for text, width in zip(row, self._widths, strict=True)]
+        for line in zip_longest(*parts, fillvalue=""):
+            shown_parts = [
+                (painted(part, text) if paint else part) + " " * (width - _width(part))
+                for part, text, width in zip(line, row, self._widths, strict=True)
+            ]
+            yield (" " * _GAP).join(shown_parts).rstrip()
 
 
-def _line(line: Sequence[str], widths: Sequence[int], *, paint: bool) -> str:
-    pairs = zip(line, widths, strict=True)
-    parts = [(painted(text) if paint else text) + " " * (width - _width(text)) for text, width in pairs]
-    return "  ".join(parts).rstrip()
+def _table_cell(value: object, times: Times, short: bool) -> str:
+    return times.in_table(value, short=short) if isinstance(value, datetime) else cell(value, times)
+
+
+def _without_heading(column: Sequence[str]) -> int:
+    """Return how wide a column is whose heading may go on in a second line."""
+    heading, *cells = column
+    return max(*map(_width, cells), _longest_word(heading))
+
+
+def _least(texts: Sequence[Sequence[str]], has_times: Sequence[bool], longest: int) -> list[int]:
+    """Return how narrow each column may be: times stay whole, and so do words that are not longer than this."""
+    return [
+        max(min(_longest_word(column[0]), longest), *map(_width, column[1:]))
+        if is_time
+        else min(max(map(_longest_word, column)), longest)
+        for column, is_time in zip(texts, has_times, strict=True)
+    ]
+
+
+def _longest_word(text: str) -> int:
+    return max(map(_width, text.split(" ")))
+
+
+def _shrunk(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """Return widths that fit into the room, the widest narrowed first; wider where they cannot be narrowed so far."""
+    fitted = list(widths)
+    while sum(fitted) > room:
+        wide = [number for number, width in enumerate(fitted) if width > least[number]]
+        if not wide:
+            break
+        fitted[max(wide, key=fitted.__getitem__)] -= 1
+    return fitted
 
 
 def columns() -> int:
@@ -160,7 +224,7 @@ def columns() -> int:
 
 def wrapped(text: str, width: int) -> list[str]:
     """Return the text in lines of at most so many columns, broken between words where that is possible."""
-    width = max(width, _NARROW)
+    width = max(width, 2)  # the widest letters take two
     lines, line = [], ""
     for word in text.split(" "):
         longer = f"{line} {word}" if line else word
@@ -212,7 +276,7 @@ def show_text(text: str) -> None:
             click.echo(line, color=True)
             continue
         indent = " " * (len(line) - len(line.lstrip()))
-        first, *rest = wrapped(line.strip(), columns() - len(indent) - _INDENT)
+        first, *rest = wrapped(line.strip(), max(columns() - len(indent) - _INDENT, _NARROW))
         click.echo("\n".join([indent + first, *(indent + " " * _INDENT + more for more in rest)]), color=True)
 
 

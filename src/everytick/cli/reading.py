@@ -7,8 +7,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from everytick.cli.completing import job_argument
+from everytick.cli.ids import may_be_occurrence, occurrence_or_job, short, with_short_ids
 from everytick.cli.options import reading, watchable
-from everytick.cli.output import as_json_text, is_terminal, listed, say, show_json, show_pairs, show_table, show_text
+from everytick.cli.output import (
+    as_json_text,
+    columns,
+    is_terminal,
+    listed,
+    say,
+    show_json,
+    show_pairs,
+    show_table,
+    show_text,
+)
 from everytick.cli.session import ask, store_of_app
 from everytick.cli.state import Verb
 from everytick.cli.times import Times, before
@@ -196,15 +207,17 @@ def job_data(record: JobRecord, status: JobStatus, broken: Broken) -> dict[str, 
     "show",
     cls=Verb,
     help="Show one job, or one occurrence with its attempts.\n\n"
-    "Of a job: schedule, tasks, policies, pause, next runs. What begins with occ_ is the id of an occurrence.",
+    "Of a job: schedule, tasks, policies, pause, next runs. "
+    "Of an occurrence, give its id or at least the first 8 characters of it.",
 )
 @job_argument("job_or_occurrence")
 @reading
 def show_verb(job_or_occurrence: str, as_json: bool, utc: bool) -> None:
     """Show one job, or one occurrence with its attempts."""
     times, job = Times(utc), job_or_occurrence
-    if is_occurrence(job):
-        _show_occurrence(job, as_json, times)
+    id_ = ask(lambda app: occurrence_or_job(app, job)) if may_be_occurrence(job) else None
+    if id_ is not None:
+        _show_occurrence(id_, as_json, times)
         return
 
     async def asked(app: Everytick) -> tuple[JobRecord, JobStatus, list[datetime], Broken]:
@@ -279,13 +292,6 @@ def _pairs(
     yield from listed(
         "policies", (f"{name} = {value} (set by the {level})" for name, value, level in _policies(record))
     )
-
-
-def is_occurrence(text: str) -> bool:
-    """Tell an occurrence's id from a job's name."""
-    import re
-
-    return re.fullmatch(r"occ_[0-9a-f-]{32,36}", text) is not None
 
 
 def _show_occurrence(id_: str, as_json: bool, times: Times) -> None:
@@ -412,7 +418,7 @@ def history_verb(
         return
     headings = [times.heading("scheduled for"), "job", "status", "cause", "took", "id", "why"]
     rows = [
-        (each.scheduled_for, names[each.job_id], each.status, each.cause, _took(each), each.id, _why(each))
+        (each.scheduled_for, names[each.job_id], each.status, each.cause, _took(each), short(each.id), _why(each))
         for each in found
     ]
     show_table(headings, rows, times)
@@ -433,7 +439,7 @@ def _took(found: Occurrence | Attempt) -> object:
 
 def _why(found: Occurrence) -> str | None:
     late = "late" if found.late else None
-    return "; ".join(filter(None, (late, found.error, found.reason))) or None
+    return with_short_ids("; ".join(filter(None, (late, found.error, found.reason)))) or None
 
 
 def occurrence_data(found: Occurrence, names: dict[str, str]) -> dict[str, Any]:
@@ -480,8 +486,10 @@ def nodes_verb(as_json: bool, utc: bool) -> None:
         )
         return
     times = Times(utc)
-    heading = ["node", "status", times.heading("last heard"), "holds", *_FACTS]
-    show_table(heading, [(*row, *_facts_cells(each)) for row, each in zip(rows, nodes, strict=True)], times)
+    is_narrow = is_terminal() and columns() < _WIDE
+    heading = ["node", "status", times.heading("last heard"), "holds", *(["facts"] if is_narrow else _FACTS)]
+    facts = [(_facts_text(each),) if is_narrow else _facts_cells(each) for each in nodes]
+    show_table(heading, [(*row, *more) for row, more in zip(rows, facts, strict=True)], times)
     if not rows:
         say("no node has ever run on this store: everytick run starts one")
 
@@ -493,6 +501,8 @@ def _state(node: NodeRecord, now: datetime, limit: timedelta) -> str:
 
 
 _FACTS = ("slots", "queues", "everytick", "python", "zone data", "clock")
+_WIDE = 140
+"""A narrower terminal has no room for a column for each fact: they stand together in the last one."""
 
 
 def _facts_cells(node: NodeRecord) -> tuple[object, ...]:
@@ -502,6 +512,12 @@ def _facts_cells(node: NodeRecord) -> tuple[object, ...]:
         return (None,) * len(_FACTS)
     seconds = facts.clock_offset.total_seconds()
     return facts.slots, ", ".join(facts.queues), facts.version, facts.python, facts.zone_data, f"{seconds:+.1f} s"
+
+
+def _facts_text(node: NodeRecord) -> str | None:
+    """What the node said of itself, in one text."""
+    cells = _facts_cells(node)
+    return ", ".join(f"{name} {value}" for name, value in zip(_FACTS, cells, strict=True) if value is not None) or None
 
 
 def _facts_data(node: NodeRecord) -> dict[str, Any]:

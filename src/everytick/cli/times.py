@@ -19,6 +19,7 @@ class Times:
     def __init__(self, utc: bool = False, zone: str | None = None) -> None:
         self.zone = "UTC" if utc else zone or _local()
         self.info: tzinfo = _info(self.zone)
+        self.year = datetime.now(self.info).year
 
     def shown(self, instant: datetime) -> str:
         """Return the time to the second, with its zone's letters on a terminal and its offset in a pipe."""
@@ -26,6 +27,17 @@ class Times:
         if is_terminal():
             return f"{local:%Y-%m-%d %H:%M:%S %Z}"
         return local.isoformat(timespec="seconds")
+
+    def in_table(self, instant: datetime, *, short: bool = False) -> str:
+        """Return the time to the second for a column whose heading names the zone; `short` leaves out this year.
+
+        An hour that the clock repeats has the zone's letters, which alone tell the first from the second.
+        """
+        local = instant.astimezone(self.info)
+        is_short = short and local.year == self.year
+        text = f"{local:%b} {local.day:2} {local:%H:%M:%S}" if is_short else f"{local:%Y-%m-%d %H:%M:%S}"
+        is_repeated = local.replace(fold=0).utcoffset() != local.replace(fold=1).utcoffset()
+        return f"{text} {local:%Z}" if is_repeated else text
 
     def heading(self, text: str) -> str:
         """Return a column's heading with the zone's name."""

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from everytick.cli.output import length, safe, show_json, wrapped
+from everytick.cli.output import Layout, length, safe, show_json, wrapped
 from everytick.cli.times import Times
 from everytick.errors import InvalidInstant
 
@@ -103,3 +103,76 @@ def test_utc_wins_over_the_machines_zone(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_text_is_wrapped_between_words_and_nothing_of_it_is_lost(text: str, lines: list[str]) -> None:
     """A2: 24 columns are the least."""
     assert wrapped(text, 24) == lines
+
+
+def test_a_time_in_a_table_has_letters_only_where_the_clock_repeats_it() -> None:
+    """A10: the heading names the zone; in the hour that comes twice the letters tell which one it is."""
+    times = Times(zone="Europe/Berlin")
+
+    shown = [times.in_table(datetime(2026, 10, 25, hour, 30, tzinfo=UTC)) for hour in (0, 1, 2)]
+
+    assert shown == ["2026-10-25 02:30:00 CEST", "2026-10-25 02:30:00 CET", "2026-10-25 03:30:00"]
+
+
+def test_a_short_time_leaves_out_only_the_year_that_it_is() -> None:
+    times = Times(utc=True)
+    times.year = 2026
+
+    assert times.in_table(datetime(2026, 7, 1, 9, tzinfo=UTC), short=True) == "Jul  1 09:00:00"
+    assert times.in_table(datetime(2027, 1, 1, 0, tzinfo=UTC), short=True) == "2027-01-01 00:00:00"
+
+
+ROW = (
+    "warehouse",
+    "enabled",
+    "every: 90m; tz=Europe/Berlin",
+    datetime(2026, 7, 1, 9, tzinfo=UTC),
+    "all is as it should be",
+)
+"""A name, a status, a text, a time, and the text of the last column."""
+
+
+def table(monkeypatch: pytest.MonkeyPatch, wide: int, *, short: bool = False) -> list[str]:
+    monkeypatch.setenv("COLUMNS", str(wide))
+    times = Times(utc=True)
+    times.year = 2026
+    return list(
+        Layout(["job", "status", "schedule", times.heading("next run"), "why"], [ROW], times, short=short).lines()
+    )
+
+
+def test_a_table_that_fits_has_one_line_for_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert table(monkeypatch, 120) == [
+        "job        status   schedule                      next run (UTC)       why",
+        "warehouse  enabled  every: 90m; tz=Europe/Berlin  2026-07-01 09:00:00  all is as it should be",
+    ]
+
+
+def test_text_goes_on_in_its_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A10: between words, and a time stays whole."""
+    assert table(monkeypatch, 81) == [
+        "job        status   schedule          next run (UTC)       why",
+        "warehouse  enabled  every: 90m;       2026-07-01 09:00:00  all is as it should be",
+        "                    tz=Europe/Berlin",
+    ]
+
+
+def test_the_last_column_stands_below_where_no_room_is_left_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A10: nothing is cut, and long words are broken."""
+    lines = table(monkeypatch, 50, short=True)
+
+    assert max(map(len, lines)) <= 50
+    assert "Jul  1 09:00:00" in lines[1]
+    assert "".join("".join(lines).split()).count("allisasitshouldbe") == 1
+
+
+def test_a_zone_with_a_long_name_makes_no_table_too_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A10: its name goes on in the heading, and the times below stay whole."""
+    monkeypatch.setenv("COLUMNS", "60")
+    times = Times(zone="America/Argentina/Buenos_Aires")
+    headings = ["job", "status", "schedule", times.heading("next run"), "why"]
+
+    lines = list(Layout(headings, [ROW], times, short=True).lines())
+
+    assert max(map(len, lines)) <= 60
+    assert any("06:00:00" in line for line in lines)

@@ -1,0 +1,89 @@
+"""Ids of occurrences as people see and type them: eight characters on a terminal, and any longer beginning."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from everytick.cli.exits import Refused
+from everytick.cli.output import is_terminal
+from everytick.errors import NotFound, shown
+from everytick.exits import Exit
+
+if TYPE_CHECKING:
+    from everytick.app import Everytick
+
+_SHORT = 8
+_LOOKED_THROUGH = 1000
+_LOOKED_THROUGH_OF_A_JOB = 100
+_WHOLE = re.compile(r"occ_[0-9a-f-]{32,36}")
+_BEGINNING = re.compile(r"(?:occ_)?([0-9a-f]{8}[0-9a-f-]{0,27})")
+
+
+def short(id_: str) -> str:
+    """Return the id as a table shows it: its first eight characters on a terminal, all of it in a pipe."""
+    return id_.removeprefix("occ_")[:_SHORT] if is_terminal() else id_
+
+
+def with_short_ids(text: str) -> str:
+    """Return the text with every id of an occurrence as a table shows it."""
+    return _WHOLE.sub(lambda found: short(found[0]), text)
+
+
+def may_be_occurrence(text: str) -> bool:
+    """Tell whether the text can be an id or the beginning of one; a job may have such a name too."""
+    return _whole(text) is not None or _BEGINNING.fullmatch(text) is not None
+
+
+async def occurrence_or_job(app: Everytick, text: str) -> str | None:
+    """Return the whole id of the occurrence that the text names, and None if it names a job or looks like no id."""
+    if not may_be_occurrence(text):
+        return None
+    if _whole(text) is None:
+        stored = {each.job.name for each in await app.jobs(removed=True)}
+        if text in stored | {definition.name for definition in app.definitions}:
+            return None
+    return await whole_id(app, text)
+
+
+async def whole_id(app: Everytick, text: str) -> str:
+    """Return the id that the text is or begins; what begins two is refused with both.
+
+    No index answers for a beginning, so the newest occurrences are looked through: of all jobs, then
+    those that have not ended, then of each job. What no id begins with is refused; any other
+    text is returned as it is.
+    """
+    known, beginning = _whole(text), _BEGINNING.fullmatch(text)
+    if known is not None or beginning is None:
+        return known or text
+    found = await _beginning_with(app, f"occ_{beginning[1]}")
+    if not found:
+        newest = f"the newest {_LOOKED_THROUGH:,} and the newest {_LOOKED_THROUGH_OF_A_JOB} of each job"
+        sentence = f"no occurrence has an id that begins with {shown(text)}, among {newest}"
+        raise Refused(f"{sentence}: everytick history --json lists whole ids", Exit.NOT_FOUND)
+    if len(found) > 1:
+        raise Refused(f"{shown(text)} begins the ids {' and '.join(sorted(found))}: type more of the one you mean")
+    return found.pop()
+
+
+def _whole(text: str) -> str | None:
+    """The whole id that the text is, with or without `occ_`."""
+    return next((each for each in (text, f"occ_{text}") if _WHOLE.fullmatch(each)), None)
+
+
+async def _beginning_with(app: Everytick, beginning: str) -> set[str]:
+    from everytick.domain.statuses import ENDED, OccurrenceStatus
+
+    active = [each for each in OccurrenceStatus if each not in ENDED]
+    for statuses in (None, active):
+        page = await app.history(status=statuses, limit=_LOOKED_THROUGH)
+        if found := {each.id for each in page if each.id.startswith(beginning)}:
+            return found
+    found = set()
+    for record in await app.jobs(removed=True):
+        # Only the history of a job has the instants that did not run. A job may be purged meanwhile.
+        with suppress(NotFound):
+            page = await app.history(record.job.name, limit=_LOOKED_THROUGH_OF_A_JOB)
+            found |= {each.id for each in page if each.id.startswith(beginning)}
+    return found
