@@ -83,7 +83,7 @@ def trigger_verb(
     async def asked(app: Everytick) -> Handle:
         return await app.trigger(job, payload=given, key=key, overlap=overlap, reason=reason, by=who())
 
-    return _request(asked, wait, timeout)
+    return _request(asked, wait, timeout, job)
 
 
 @click.command(
@@ -114,7 +114,7 @@ def replay_verb(
     return _request(asked, wait, timeout)
 
 
-def _request(asked: Callable[[Everytick], Any], wait: bool, timeout: str | None) -> int:
+def _request(asked: Callable[[Everytick], Any], wait: bool, timeout: str | None, job: str | None = None) -> int:
     """Ask, write the id, and follow it if that is wanted."""
     from everytick.cli.waiting import follow, tell_end
     from everytick.domain.durations import duration
@@ -126,7 +126,7 @@ def _request(asked: Callable[[Everytick], Any], wait: bool, timeout: str | None)
     async def done(app: Everytick) -> Whole | None:
         handle = await asked(app)
         write(handle.id)
-        return await follow(app, handle.id, within) if wait else None
+        return await follow(app, handle.id, within, job) if wait else None
 
     found = ask(done)
     return Exit.DONE if found is None else tell_end(found)

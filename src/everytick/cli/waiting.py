@@ -22,25 +22,42 @@ if TYPE_CHECKING:
     from everytick.stores.base import Whole
 
 _FIRST_LOOK, _LAST_LOOK = 0.02, 0.5
+_CHECK_SECONDS = 5.0
+"""Between two checks for a node that can run it; a node tells of what it cannot run with its next beat."""
+
+_HOW = {"code": "the application {}", "call": "{} in allow_calls", "queue": "--queue {}", "runner": "the runner {}"}
+"""How a node gets what a job may need, by the kind of its label."""
+
 _BAR = 20
 
 
-async def follow(app: Everytick, id_: str, within: timedelta | None) -> Whole:
-    """Return the occurrence once it has ended; on a terminal, show how far it has come meanwhile."""
+async def follow(app: Everytick, id_: str, within: timedelta | None, job: str | None = None) -> Whole:
+    """Return the occurrence once it has ended; on a terminal, show how far it has come meanwhile.
+
+    `job` is the name of its job, if that is known: an occurrence that is not planned yet does not tell.
+    """
     import asyncio
 
     from everytick.domain.statuses import ENDED
 
-    await _warn_if_alone(app)
     line, pause, begun = TerminalLine(), _FIRST_LOOK, time.monotonic()
+    told, checked = None, -_CHECK_SECONDS
     try:
         while True:
             whole = await _found(app, id_)
             if whole is not None and whole.occurrence.status in ENDED:
                 return whole
             waited = timedelta(seconds=time.monotonic() - begun)
-            if within is not None and waited >= within:
-                text = f"it has not ended within {length(within)} and goes on: everytick show {id_} tells how"
+            is_over = within is not None and waited >= within
+            if is_over or waited.total_seconds() - checked >= _CHECK_SECONDS:
+                obstacle, checked = await _obstacle(app, whole, job, is_first=checked < 0), waited.total_seconds()
+                if obstacle is not None and obstacle != told:
+                    line.clear()
+                    say(obstacle)
+                told = obstacle
+            if within is not None and is_over:
+                state = "and goes on" if told is None else "and waits for a node"
+                text = f"it has not ended within {length(within)} {state}: everytick show {id_} tells how"
                 raise Refused(text, Exit.TIMED_OUT)
             line.show(words(whole, waited))
             await asyncio.sleep(pause)
@@ -60,10 +77,37 @@ async def _found(app: Everytick, id_: str) -> Whole | None:
         return None
 
 
-async def _warn_if_alone(app: Everytick) -> None:
+async def _obstacle(app: Everytick, whole: Whole | None, job: str | None, *, is_first: bool) -> str | None:
+    """Return why the occurrence cannot begin now: no node is alive, or none of them can run its job.
+
+    A node tells a moment later that it meets what a new job needs, so the first check does not ask for that.
+    """
+    from everytick.cli.reading import told_by_nodes
+
+    if whole is not None and whole.occurrence.status == "running":
+        return None
     now = await (await store_of_app(app)).now()
-    if not any(each.is_alive(now, app.settings.node_timeout) for each in await app.nodes()):
-        say("no node is alive: it waits until everytick run starts one")
+    alive = [each for each in await app.nodes() if each.is_alive(now, app.settings.node_timeout)]
+    if not alive:
+        return "no node is alive: it waits until everytick run starts one"
+    if is_first and not any(each.facts is not None and each.facts.unknown_targets for each in alive):
+        return None
+    id_ = None if whole is None else whole.occurrence.job_id
+    records = [each for each in await app.jobs() if each.job.id == id_ or each.job.name == job]
+    for name, why in (await told_by_nodes(app, records)).unknown.items():
+        return f"no living node can run {shown(name)}: {shown(why, 300)}"
+    if is_first or not records:
+        return None
+    # A node that has not told its facts yet may well run it.
+    if any(each.facts is None or records[0].job.needs in each.facts.met for each in alive):
+        return None
+    return f"no living node can run {shown(records[0].job.name)}: {_missing(records[0].job.needs)}"
+
+
+def _missing(needs: str) -> str:
+    """Return what a node must have that meets these needs, and how it gets that."""
+    labels = [label.partition(":") for label in (needs or "queue:default").split("\n")]
+    return "start one that has " + " and ".join(_HOW.get(kind, "{}").format(shown(name)) for kind, _, name in labels)
 
 
 def words(whole: Whole | None, waited: timedelta) -> str:

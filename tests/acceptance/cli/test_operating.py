@@ -44,9 +44,23 @@ def test_waiting_ends_in_time_or_when_interrupted_and_the_work_goes_on(folder: P
 
     assert timed.returncode == 124
     assert "no node is alive" in timed.stderr
-    assert "it has not ended within 100ms and goes on" in timed.stderr
+    assert "it has not ended within 100ms and waits for a node" in timed.stderr
     assert code == 130
     assert "no longer waiting; it goes on" in terminal.text
+
+
+def test_who_waits_is_told_that_no_living_node_can_run_it(tmp_path: Path) -> None:
+    """A16: no node plans such a job, so nothing but this sentence tells why the wait has no end."""
+    (tmp_path / "jobs").mkdir()
+    file = tmp_path / "jobs/here.yaml"
+    file.write_text('version: 1\njobs:\n  here:\n    schedule: "0 0 1 1 *"\n    call: os:getcwd\n')
+    (tmp_path / "everytick.toml").write_text('jobs = "jobs"\n')
+    with Terminal(tmp_path, "run", EVERYTICK_HEARTBEAT="100ms") as node:
+        node.see("1 job in 1 file")
+        with Terminal(tmp_path, "trigger", "here", "--wait") as terminal:
+            terminal.see("no living node can run here: start one that has os in allow_calls")
+            terminal.signal(signal.SIGINT)
+            assert terminal.ended() == 130
 
 
 def test_a_verb_that_destroys_asks_at_a_terminal(folder: Path) -> None:
