@@ -81,8 +81,8 @@ def painted(text: str, status: str | None = None) -> str:
     return click.style(text, fg=colour) if colour and has_colour(sys.stdout) else text
 
 
-def cell(value: object, times: Times) -> str:
-    """Return a value as it stands in a table: short on a terminal, whole and empty for None in a pipe."""
+def cell(value: object, times: Times, *, is_whole: bool = False) -> str:
+    """Return a value as people see it: short on a terminal unless `is_whole`, whole and empty for None in a pipe."""
     on_terminal = is_terminal()
     if value is None or value == "":
         return "-" if on_terminal else ""
@@ -95,7 +95,7 @@ def cell(value: object, times: Times) -> str:
     if isinstance(value, (list, tuple)):
         value = ", ".join(map(str, value))
     text = str(value)
-    return shown(text, _LONGEST_CELL if on_terminal else len(text) + 1)
+    return shown(text, _LONGEST_CELL if on_terminal and not is_whole else len(text) + 1)
 
 
 def length(span: timedelta) -> str:
@@ -181,7 +181,7 @@ class Layout:
 
 
 def _table_cell(value: object, times: Times, short: bool) -> str:
-    return times.in_table(value, short=short) if isinstance(value, datetime) else cell(value, times)
+    return times.in_table(value, short=short) if isinstance(value, datetime) else cell(value, times, is_whole=True)
 
 
 def _without_heading(column: Sequence[str]) -> int:

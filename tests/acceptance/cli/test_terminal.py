@@ -154,6 +154,17 @@ def test_no_table_is_wider_than_the_terminal_and_nothing_of_it_is_cut(crowd: Pat
         assert "JST" not in terminal.text
 
 
+def test_a_value_of_many_characters_is_whole_in_a_table(crowd: Path) -> None:
+    """A10: more than 300 characters too."""
+    queues = ",".join(f"queue-{number}" for number in range(60))
+
+    with Terminal(crowd, "config", "show", COLUMNS="80", NO_COLOR="1", EVERYTICK_QUEUES=queues) as terminal:
+        assert terminal.ended() == 0
+
+    assert "…" not in terminal.text
+    assert "queue-59" in terminal.text
+
+
 @pytest.mark.parametrize("wide", [80, 100, 160])
 def test_an_id_of_the_history_is_short_and_names_its_occurrence(crowd: Path, wide: int) -> None:
     """A10: as it stands in the table it is accepted; a pipe has all of it."""
