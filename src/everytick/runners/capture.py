@@ -30,12 +30,10 @@ class CapturedStream:
     is thrown away.
     """
 
-    def __init__(self, original: TextIO) -> None:
+    def __init__(self, original: TextIO, labels: "JobLabels") -> None:
         self.original = original
-        self._lines = JobLabels() if _is_terminal(original) else None
+        self._labels = labels if _is_terminal(original) else None
         self._is_gone = False
-        # A label and its text go out together, whichever thread comes next; a signal handler may come in between.
-        self._lock = threading.RLock()
 
     def write(self, text: str) -> int:
         context = _speaker()
@@ -52,8 +50,10 @@ class CapturedStream:
             return
         _echoing.is_on = True
         try:
-            with self._lock:
-                self.original.write(text if self._lines is None else self._lines.labelled(context, text))
+            if self._labels is None:
+                self.original.write(text)
+            else:
+                self._labels.show(context, text, self.original)
         except (OSError, ValueError):
             self._is_gone = True
         finally:
@@ -111,13 +111,24 @@ class _CapturedBytes(io.RawIOBase):
 
 
 class JobLabels:
-    """Puts the name of its job before each line, so that a person can tell the jobs of one terminal apart."""
+    """Puts the name of its job before each line, so that a person can tell the jobs of one terminal apart.
+
+    `sys.stdout` and `sys.stderr` share one: they are two streams and the same terminal.
+    """
 
     def __init__(self) -> None:
         self._open: Context | None = None  # whose line has no end yet
         self._cut: Context | None = None  # whose line was ended by another's
+        # A signal handler may come in between.
+        self._lock = threading.RLock()
 
-    def labelled(self, context: Context, text: str) -> str:
+    def show(self, context: Context, text: str, terminal: TextIO) -> None:
+        """Write the text with its labels at once, so that what the other stream writes next stands behind it."""
+        with self._lock:
+            terminal.write(self._labelled(context, text))
+            terminal.flush()
+
+    def _labelled(self, context: Context, text: str) -> str:
         """Return the text with the label wherever a line of it begins."""
         if text == "\n" and self._cut is context:
             # `print` writes the text and the end of its line apart: another job came between.
@@ -197,6 +208,7 @@ class Installation:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
+        self._labels = JobLabels()
 
     def enter(self) -> None:
         """Put the streams in place for one more user."""
@@ -229,7 +241,7 @@ class Installation:
         for name in _NAMES:
             found = getattr(sys, name)
             if found is not None and not isinstance(found, CapturedStream):  # without a terminal there may be none
-                setattr(sys, name, CapturedStream(found))
+                setattr(sys, name, CapturedStream(found, self._labels))
         factory = logging.getLogRecordFactory()
         if not isinstance(factory, RecordFactory):
             logging.setLogRecordFactory(RecordFactory(factory))

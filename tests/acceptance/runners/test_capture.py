@@ -12,7 +12,7 @@ import pytest
 
 from everytick.domain.outcome import Succeeded
 from everytick.runners import capture
-from everytick.runners.capture import CapturedStream
+from everytick.runners.capture import CapturedStream, JobLabels
 from everytick.runners.context import enter, leave
 from everytick.runners.function import FunctionBody
 from tests.unit.runners.attempts import Remembering, attempt, carried_out
@@ -110,7 +110,7 @@ async def test_a_record_says_which_job_it_comes_from(caplog: pytest.LogCaptureFi
 def test_on_a_terminal_each_line_begins_with_its_job() -> None:
     """A11: also where two jobs print at once; the node's own lines stay as they are."""
     screen = Screen()
-    stream = CapturedStream(screen)
+    stream = CapturedStream(screen, JobLabels())
     one, other = attempt(), attempt()
 
     def says(context: object, text: str) -> None:
@@ -133,6 +133,18 @@ def test_on_a_terminal_each_line_begins_with_its_job() -> None:
         "etl | between",
         "the node's own",
     ]
+
+
+def test_both_streams_of_a_terminal_share_its_lines() -> None:
+    """A11: what one job prints and another one logs stand on lines of their own."""
+    screen, labels = Screen(), JobLabels()
+    out, err = CapturedStream(screen, labels), CapturedStream(screen, labels)
+    one, other = attempt(), attempt()
+    for context, stream, text in ((one, out, "printed"), (other, err, "logged\n"), (one, out, "\n")):
+        enter(context)
+        stream.write(text)
+        leave()
+    assert screen.getvalue().splitlines() == ["etl | printed", "etl | logged"]
 
 
 def test_the_process_gets_its_own_factory_back() -> None:
