@@ -49,6 +49,11 @@ def everytick(folder: Path, *arguments: str, answer: str | None = None, **more: 
     return Said(done.args, done.returncode, done.stdout, done.stderr)
 
 
+def _obey_hangups() -> None:
+    """Let SIGHUP reach the command as at a terminal, also if the tests were started by `nohup`."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 class Terminal:
     """The command at a pseudo-terminal: what it writes is seen, what a person types is sent."""
 
@@ -63,6 +68,7 @@ class Terminal:
             stdout=inner,
             stderr=inner,
             start_new_session=True,
+            preexec_fn=_obey_hangups,
         )
         os.close(inner)
 
