@@ -40,7 +40,8 @@ def test_a_crontab_is_imported_checked_applied_foreseen_and_exported(tmp_path: P
 def test_on_a_terminal_the_week_is_a_map(tmp_path: Path) -> None:
     (tmp_path / "jobs.yaml").write_text('version: 1\njobs: {x: {schedule: "0 9 * * *", command: a}}\n')
 
-    with Terminal(tmp_path, "simulate", "jobs.yaml", "--utc", NO_COLOR="1") as terminal:
-        terminal.see(r"Mon +@@")
+    # In whole weeks each hour of the week comes equally often; on one of the two days it is not nine right now.
+    with Terminal(tmp_path, "simulate", "jobs.yaml", "--days", "28", "--utc", NO_COLOR="1") as terminal:
+        terminal.see(r"(Mon|Thu) +@@")
         terminal.see("most: 1.0 starts in an hour")
         assert terminal.ended() == 0
