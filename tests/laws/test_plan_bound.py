@@ -19,8 +19,8 @@ from everytick.domain.snapshots import (
     AdjustmentKind,
     Edition,
     JobSnapshot,
-    Pause,
-    Reschedule,
+    PausedSpan,
+    Rescheduled,
 )
 from everytick.domain.statuses import OccurrenceStatus
 from tests.laws.worlds import BEGIN, MINUTE, recoveries
@@ -91,7 +91,7 @@ def test_what_people_wrote_adds_a_few_questions_each() -> None:
     asked = Asked("every: 1s")
     seen = _seen(asked)
     moves = tuple(Adjustment(BEGIN + n * MINUTE, AdjustmentKind.MOVE, BEGIN + (n + 30) * MINUTE) for n in range(1, 11))
-    pauses = tuple(Pause(BEGIN + n * MINUTE, BEGIN + (n + 1) * MINUTE) for n in range(60, 80, 2))
+    pauses = tuple(PausedSpan(BEGIN + n * MINUTE, BEGIN + (n + 1) * MINUTE) for n in range(60, 80, 2))
     whole = JobSnapshot(
         seen.job_id,
         1,
@@ -100,7 +100,7 @@ def test_what_people_wrote_adds_a_few_questions_each() -> None:
         seen.editions,
         adjustments=moves,
         pauses=pauses,
-        reschedule=Reschedule(BEGIN + 100 * MINUTE, BEGIN + 110 * MINUTE + timedelta(milliseconds=1)),
+        reschedule=Rescheduled(BEGIN + 100 * MINUTE, BEGIN + 110 * MINUTE + timedelta(milliseconds=1)),
     )
     asked.questions = asked.listed = 0
 

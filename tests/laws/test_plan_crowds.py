@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from everytick.deciding.plan import plan
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import Overlap
-from everytick.domain.snapshots import Active, JobSnapshot, Missed, Pause, Request
+from everytick.domain.snapshots import Active, JobSnapshot, Missed, PausedSpan, Request
 from everytick.domain.statuses import OccurrenceStatus
 from tests.laws.worlds import BEGIN, MINUTE, Looked, committed, newborn, with_active
 
@@ -123,7 +123,7 @@ def test_a_stop_reaches_every_busy_one_in_view_or_not(active: list[Active], kind
 def test_a_pause_hides_no_request_behind_a_long_line(active: list[Active], limit: int, shown: int) -> None:
     """S4-024: a pause holds the schedule, not people, however many instants wait before them."""
     seen = job_with(active, overlap="queue", max_concurrent=limit)
-    seen = replace(seen, pauses=(Pause(NOW - HOUR, None, Missed.SKIP),))
+    seen = replace(seen, pauses=(PausedSpan(NOW - HOUR, None, Missed.SKIP),))
     seen = replace(seen, requests=(Request("key", Cause.TRIGGER, NOW - MINUTE),))
 
     after, _ = settled(seen, NOW, shown)

@@ -27,9 +27,9 @@ from everytick.domain.snapshots import (
     Ended,
     JobSnapshot,
     Missed,
-    Pause,
+    PausedSpan,
     Request,
-    Reschedule,
+    Rescheduled,
 )
 from everytick.domain.statuses import BUSY, OccurrenceStatus
 
@@ -181,7 +181,7 @@ def pause(minutes: int | None, missed: Missed) -> Fact:
             return seen
         until = None if minutes is None else now + minutes * MINUTE
         back = [_put_back(each) for each in (*seen.busy, *seen.waiting)]
-        return with_active(replace(seen, pauses=(*seen.pauses, Pause(now, until, missed))), back)
+        return with_active(replace(seen, pauses=(*seen.pauses, PausedSpan(now, until, missed))), back)
 
     return fact
 
@@ -250,7 +250,7 @@ def reschedule(minutes: int) -> Fact:
     """The next run is set by somebody."""
 
     def fact(seen: JobSnapshot, now: datetime) -> JobSnapshot:
-        return replace(seen, reschedule=Reschedule(now, now + minutes * MINUTE))
+        return replace(seen, reschedule=Rescheduled(now, now + minutes * MINUTE))
 
     return fact
 

@@ -15,7 +15,6 @@ from everytick.domain.config import Level, overrides
 from everytick.domain.decisions import Plan
 from everytick.domain.facts import (
     Amend,
-    Backfill,
     Cancel,
     Fact,
     Move,
@@ -24,6 +23,7 @@ from everytick.domain.facts import (
     Resume,
     Rewind,
     Skip,
+    StartBackfill,
     Trigger,
     Undo,
 )
@@ -186,7 +186,7 @@ class Pair:
     async def do_backfill(self) -> None:
         begin = self.now() - timedelta(minutes=self.random.randrange(1, 60))
         key, as_of_now = self.random.choice("xyz"), self.random.random() < 0.3
-        ask = Backfill(key, begin, self.now(), as_of_now=as_of_now)
+        ask = StartBackfill(key, begin, self.now(), as_of_now=as_of_now)
         receipt = await self.both("request", await self.job_id(), ask)
         if isinstance(receipt, Receipt):
             self.asked.append(receipt.id)

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from everytick.deciding.plan import plan
-from everytick.domain.facts import Backfill, Cancel, Replay, Trigger
+from everytick.domain.facts import Cancel, Replay, StartBackfill, Trigger
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import payload
 from everytick.errors import NotFound
@@ -81,7 +81,7 @@ async def test_canceling_after_the_plan_ends_the_occurrence(store: AnyStore, clo
 async def test_a_backfill_is_canceled_as_a_whole_until_it_is_answered(store: AnyStore, clock: ManualClock) -> None:
     """Attack 8: what no plan has made of it is never made."""
     stored = await put(store, job())
-    asked = Backfill("fill", clock.time - 5 * HOUR, clock.time, by="ada")
+    asked = StartBackfill("fill", clock.time - 5 * HOUR, clock.time, by="ada")
     id_ = (await store.request(stored.job_id, asked)).id
     seen = (await store.whole(id_)).occurrence
     assert (seen.status, seen.cause, seen.scheduled_for) == ("pending", "backfill", clock.time)
@@ -98,7 +98,7 @@ async def test_a_backfill_of_one_instant_is_known_by_the_id_of_that_instant(
     """Attack 8: as long as nobody planned it, it is asked for; canceled, the instant has its occurrence."""
     stored = await put(store, job())
     instant = clock.time.replace(minute=0) - HOUR
-    one = Backfill("one", instant - HOUR, instant, scheduled_for=instant)
+    one = StartBackfill("one", instant - HOUR, instant, scheduled_for=instant)
     id_ = (await store.request(stored.job_id, one)).id
     assert (await store.whole(id_)).occurrence.scheduled_for == instant
     assert (await store.request(id_, Cancel("not needed"))).changed

@@ -3,7 +3,7 @@
 import pytest
 
 from everytick.domain.config import Level, overrides
-from everytick.domain.facts import Amend, Backfill, Cancel, Pause, Resume, Trigger
+from everytick.domain.facts import Amend, Cancel, Pause, Resume, StartBackfill, Trigger
 from everytick.domain.payload import payload
 from everytick.domain.snapshots import Missed
 from everytick.errors import JobDisabled, NotFound, OccurrenceExists
@@ -178,7 +178,7 @@ async def test_a_backfill_fills_what_is_missing_and_leaves_alone_what_is_there(
     await plan_once(store)
     await run_one(store)
     begin = clock.time.replace(hour=7, minute=30)
-    await store.request(stored.job_id, Backfill("fill", begin, clock.time))
+    await store.request(stored.job_id, StartBackfill("fill", begin, clock.time))
     await plan_once(store)
     found = [(each.scheduled_for.hour, str(each.status), str(each.cause)) for each in await occurrences(store)]
     assert found == [(8, "pending", "backfill"), (9, "queued", "backfill"), (10, "completed", "schedule")]

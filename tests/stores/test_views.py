@@ -11,7 +11,7 @@ import pytest
 
 from everytick.deciding.plan import plan
 from everytick.domain.decisions import Why
-from everytick.domain.facts import Backfill, Move, Pause, Reschedule, Resume, Skip, Trigger
+from everytick.domain.facts import Move, Pause, Reschedule, Resume, Skip, StartBackfill, Trigger
 from everytick.domain.job import Job
 from everytick.domain.snapshots import Missed
 from everytick.domain.upcoming import next_run
@@ -117,7 +117,7 @@ async def test_the_last_run_enqueued_is_the_newest_by_its_making(beside: tuple[S
     await store.request(id_, Trigger("now"))
     await plan_once(store)
     first = await person.time("select last_enqueued from jobs")
-    fill = Backfill("fill", made - 2 * HOUR, made - HOUR)
+    fill = StartBackfill("fill", made - 2 * HOUR, made - HOUR)
     await store.request(id_, fill)
     await plan_once(store)
     newest = await person.time("select max(created_at) from occurrences where cause = 'backfill'")

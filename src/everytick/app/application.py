@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from everytick.app.definition import Definition, JobMaker, job_function, name_of
 from everytick.app.lookups import common, in_zone, readable, schedule_of
 from everytick.app.questions import Questions
-from everytick.app.running import Running
+from everytick.app.running import Lifecycle
 from everytick.app.stored_jobs import StoredJobs
 from everytick.domain.config import Level, overrides
 from everytick.domain.contradictions import surprises
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 DEFAULT_STORE = "sqlite:///everytick.db"
 
 
-class Everytick(StoredJobs, Questions, Running):
+class Everytick(StoredJobs, Questions, Lifecycle):
     """An application: its jobs, its store, and the node that runs them here.
 
     `store` is an address; without one it is `everytick.db` beside the script. `timezone` is

@@ -149,7 +149,7 @@ class Requests(Opened):
     ) -> Handle:
         """Ask for the instant that did not run and has this id."""
         from everytick.app.filling import instant_of, moved_to
-        from everytick.domain.facts import Backfill as Fill
+        from everytick.domain.facts import StartBackfill
         from everytick.domain.upcoming import TICK
 
         found = await instant_of(store, id_)
@@ -160,7 +160,9 @@ class Requests(Opened):
             raise Conflict(f"{id_} was moved to {to.isoformat()} and runs there: wait for it, or trigger the job")
         if from_task is not None:
             raise Conflict(f"{id_} has not run, so that no task has a result to keep: replay it without from_task")
-        fact = Fill(_key(key)[0], instant - TICK, instant, scheduled_for=instant, overlap=rule, reason=reason, by=by)
+        fact = StartBackfill(
+            _key(key)[0], instant - TICK, instant, scheduled_for=instant, overlap=rule, reason=reason, by=by
+        )
         return Handle((await store.request(record.job.id, fact)).id, self._opened)
 
     async def backfill(
@@ -183,7 +185,7 @@ class Requests(Opened):
         the job does, unless `overlap` names another rule.
         """
         from everytick.app.filling import unfilled
-        from everytick.domain.facts import Backfill as Fill
+        from everytick.domain.facts import StartBackfill
         from everytick.domain.reading import choice
 
         rule, as_of_now = _filling_rule(overlap), choice("as_of", AsOf, as_of) is AsOf.NOW
@@ -198,7 +200,7 @@ class Requests(Opened):
             return Backfill(None, tuple(missing), more)
         key, _ = _key(None)
         single = missing[0] if len(missing) == 1 and not more else None
-        fact = Fill(key, begin, end, again, as_of_now, single, rule, by=self._by(by))
+        fact = StartBackfill(key, begin, end, again, as_of_now, single, rule, by=self._by(by))
         return Backfill(key, tuple(missing), more, (await store.request(record.job.id, fact)).id)
 
     async def cancel(self, occurrence_id: str, *, reason: str = "", by: str | None = None) -> bool:

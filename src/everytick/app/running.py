@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from everytick.stores.addresses import AnyStore
 
 
-class Running(Opened):
+class Lifecycle(Opened):
     """Starts and stops the node; one application has one node in a process."""
 
     settings: NodeSettings

@@ -15,7 +15,7 @@ from everytick.domain.ids import occurrence_id
 from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause, Occurrence
 from everytick.domain.schedule import Schedule, waits_for_end
-from everytick.domain.snapshots import Edition, JobSnapshot, Missed, Pause
+from everytick.domain.snapshots import Edition, JobSnapshot, Missed, PausedSpan
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.texts import JOB_AHEAD
 from everytick.domain.upcoming import TICK, bound_schedule, in_force, pause_at
@@ -130,7 +130,7 @@ class Explanation:
     text: str
     occurrence: Occurrence | None = None
     span: Span | None = None
-    pause: Pause | None = None
+    pause: PausedSpan | None = None
     behind: str | None = None
     moved_to: datetime | None = None
     previous: datetime | None = None
@@ -473,7 +473,7 @@ def _answer(
     *,
     occurrence: Occurrence | None = None,
     span: Span | None = None,
-    pause: Pause | None = None,
+    pause: PausedSpan | None = None,
     behind: str | None = None,
     moved_to: datetime | None = None,
 ) -> Explanation:

@@ -23,7 +23,7 @@ from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.payload import Payload
 from everytick.domain.schedule import waits_for_end
-from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, JobSnapshot, Request, Reschedule
+from everytick.domain.snapshots import PLAN_LIMIT, Adjustment, JobSnapshot, Request, Rescheduled
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.upcoming import TICK, in_force, next_instant, next_run
 
@@ -366,7 +366,7 @@ class _Decided:
         candidates = (each.candidate for each in self.settled)
         return [each.adjustment for each in candidates if each is not None and each.adjustment is not None]
 
-    def _is_done(self, moved: Reschedule, watermark: datetime) -> bool:
+    def _is_done(self, moved: Rescheduled, watermark: datetime) -> bool:
         """Whether the reschedule had its effect: its target was decided about, by itself or as an instant."""
         if any(each.named_for == moved.to for each in self.cut_candidates):
             return False

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from everytick.domain.job import Job
-from everytick.domain.snapshots import Edition, JobSnapshot, Missed, Pause
+from everytick.domain.snapshots import Edition, JobSnapshot, Missed, PausedSpan
 from everytick.domain.upcoming import upcoming
 from everytick.domain.values import value
 
@@ -45,7 +45,7 @@ def with_edit(before: JobSnapshot | None, job: Job, now: datetime) -> JobSnapsho
 
 def suspended(before: JobSnapshot, now: datetime) -> JobSnapshot:
     """Return what a plan will see once the schedule is held from now on."""
-    return replace(before, pauses=(*before.pauses, Pause(now, None, Missed.CATCH_UP)))
+    return replace(before, pauses=(*before.pauses, PausedSpan(now, None, Missed.CATCH_UP)))
 
 
 def resumed(before: JobSnapshot, now: datetime) -> JobSnapshot:

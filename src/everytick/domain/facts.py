@@ -50,7 +50,7 @@ class Replay:
 
 
 @value
-class Backfill:
+class StartBackfill:
     """Run the instants in `(after, through]` that have no occurrence; with `again` those that have one too.
 
     The definitions of their time name them, with `as_of_now` the newest definition. `scheduled_for` asks for
@@ -147,11 +147,11 @@ class Cancel:
     reason: str = "canceled"
 
 
-Asks: TypeAlias = Trigger | Replay | Backfill
+Asks: TypeAlias = Trigger | Replay | StartBackfill
 Adjusts: TypeAlias = Skip | Move | Amend | Undo
 Fact: TypeAlias = Asks | Adjusts | Pause | Resume | Reschedule | Rewind | Cancel
 
-ASKS: tuple[type[Asks], ...] = (Trigger, Replay, Backfill)
+ASKS: tuple[type[Asks], ...] = (Trigger, Replay, StartBackfill)
 """What asks for occurrences. Only these take a transaction of the caller's own."""
 
 REVISES: frozenset[type[Fact]] = frozenset({Pause, Resume, Skip, Move, Amend, Undo, Reschedule, Rewind})
@@ -189,7 +189,7 @@ def request_of(fact: Asks, at: datetime) -> Request:
                 keeps=fact.keeps,
                 call=fact.call,
             )
-        case Backfill():
+        case StartBackfill():
             return Request(
                 fact.key,
                 Cause.BACKFILL,

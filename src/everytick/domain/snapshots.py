@@ -37,7 +37,7 @@ class Edition:
 
 
 @value
-class Pause:
+class PausedSpan:
     """A span `(since, until]` in which the schedule is held, until a moment, or until a person resumes it.
 
     `resumed_by` is None until then. It says who did, in an empty text where that is not known.
@@ -61,7 +61,7 @@ class Pause:
         """When it was last spoken of, as far as that is known: a resume has set its end."""
         return self.since if self.resumed_by is None or self.until is None else max(self.since, self.until)
 
-    def brought_back(self, now: datetime) -> "Pause":
+    def brought_back(self, now: datetime) -> "PausedSpan":
         """Return it with a beginning and a resume that are not later than now; an end that was named stays."""
         until = self.until if self.resumed_by is None or self.until is None else min(self.until, now)
         return replace(self, since=min(self.since, now), until=until)
@@ -101,7 +101,7 @@ class Adjustment:
 
 
 @value
-class Reschedule:
+class Rescheduled:
     """The next run, set by hand to `to`. The instants after `made_at` and before `to` do not run."""
 
     made_at: datetime
@@ -230,9 +230,9 @@ class JobSnapshot:
     editions: tuple[Edition, ...]
     wake_at: datetime | None = None
     retire_at: datetime | None = None
-    pauses: tuple[Pause, ...] = ()
+    pauses: tuple[PausedSpan, ...] = ()
     adjustments: tuple[Adjustment, ...] = ()
-    reschedule: Reschedule | None = None
+    reschedule: Rescheduled | None = None
     requests: tuple[Request, ...] = ()
     more_requests: bool = False
     busy: tuple[Active, ...] = ()

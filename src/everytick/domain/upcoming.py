@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from everytick.domain.job import Job
 from everytick.domain.schedule import Schedule, waits_for_end
-from everytick.domain.snapshots import Edition, JobSnapshot, Pause
+from everytick.domain.snapshots import Edition, JobSnapshot, PausedSpan
 
 TICK = timedelta(microseconds=1)
 _NEVER = datetime.max.replace(tzinfo=UTC)
@@ -120,7 +120,7 @@ def _pause_over(snapshot: JobSnapshot, instant: datetime) -> datetime | None:
     return pause.until or _NEVER
 
 
-def pause_at(snapshot: JobSnapshot, instant: datetime) -> Pause | None:
+def pause_at(snapshot: JobSnapshot, instant: datetime) -> PausedSpan | None:
     """Return the pause that covers an instant: a pause is `(since, until]`."""
     for pause in snapshot.pauses:
         if pause.since < instant and (pause.until is None or instant <= pause.until):

@@ -38,7 +38,7 @@ from everytick.node.tools import Tools
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Claim, CommitAnswer, Orders, Whole
 from everytick.stores.memory.local import LocalStore
-from everytick.stores.protocols import Transaction
+from everytick.stores.protocols import ClaimTransaction
 
 _T = TypeVar("_T")
 
@@ -136,7 +136,7 @@ class PromptHome:
         """Return one occurrence with its runs and attempts."""
         return await self._answer(self._store.whole(occurrence_id))
 
-    def transaction(self, claim: Claim) -> AbstractAsyncContextManager[Transaction]:
+    def transaction(self, claim: Claim) -> AbstractAsyncContextManager[ClaimTransaction]:
         """Begin a transaction for a task of the claim."""
         return self._store.transaction(claim)
 

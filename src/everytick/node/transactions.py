@@ -18,7 +18,7 @@ from everytick.node.inbox import Inbox, TransactionOver
 from everytick.node.occurrence import CanBeTakenBack, OpenAttempt, OwnedOccurrence
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import Commit
-from everytick.stores.protocols import Transaction
+from everytick.stores.protocols import ClaimTransaction
 
 _log = logging.getLogger("everytick.executor")
 
@@ -26,7 +26,7 @@ _log = logging.getLogger("everytick.executor")
 class _TaskTransaction:
     """What the task sees of the transaction."""
 
-    def __init__(self, inner: Transaction) -> None:
+    def __init__(self, inner: ClaimTransaction) -> None:
         self._inner = inner
         self.given: Payload | None = None
 
@@ -51,9 +51,9 @@ class _TaskTransaction:
 class LentTransaction:
     """A store's transaction in the hands of a task; it can be taken back from one that does not give it up."""
 
-    inner: Transaction
+    inner: ClaimTransaction
 
-    def __init__(self, opening: AbstractAsyncContextManager[Transaction]) -> None:
+    def __init__(self, opening: AbstractAsyncContextManager[ClaimTransaction]) -> None:
         self._opening = opening
         self._is_open = False
         self.is_committing = self.was_taken = False
@@ -160,7 +160,7 @@ async def _refused() -> Commit:
     return Commit.STALE
 
 
-async def _committed(store: AnyStore, inner: Transaction, step: Step, attempt: OpenAttempt) -> Commit:
+async def _committed(store: AnyStore, inner: ClaimTransaction, step: Step, attempt: OpenAttempt) -> Commit:
     """Commit; where the answer was lost, look whether the success is there, since it came with the task's writes.
 
     To write the step again without them would record a success of something that is not there.

@@ -31,7 +31,7 @@ from everytick.runners.context import Context, Halt, enter
 from everytick.runners.function import raised
 from everytick.runners.outcomes import bounded, succeeded
 from everytick.runners.signature import is_async, signature_of
-from everytick.runners.transaction import Transaction
+from everytick.runners.transaction import TransactionBlock
 
 _MAIN = "__everytick_main__"
 _PR_SET_PDEATHSIG = 1
@@ -137,7 +137,7 @@ class ChildContext(Context):
         """Keep this with the attempt's output."""
         os.write(1, data)
 
-    def transaction(self) -> Transaction:
+    def transaction(self) -> TransactionBlock:
         """A process has no part in the store's connection."""
         raise RuntimeError("ctx.transaction() is for async functions and threads: a process cannot share a connection")
 

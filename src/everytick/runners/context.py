@@ -15,7 +15,7 @@ from everytick.domain.occurrence import Occurrence
 from everytick.domain.statuses import RunStatus
 from everytick.errors import Fenced
 from everytick.runners.transaction import TaskTransaction as TaskTransaction
-from everytick.runners.transaction import ThreadSide, Transaction
+from everytick.runners.transaction import ThreadSide, TransactionBlock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -271,12 +271,12 @@ class Context:
         """Keep this with the attempt's output."""
         self._services.output(self, data)
 
-    def transaction(self) -> Transaction:
+    def transaction(self) -> TransactionBlock:
         """Begin the one transaction of this attempt: its writes and the attempt's success commit together.
 
         `async with` in a coroutine, `with` in a thread.
         """
-        return Transaction(self._begin, getattr(self, "thread", None))
+        return TransactionBlock(self._begin, getattr(self, "thread", None))
 
     def _begin(self) -> AbstractAsyncContextManager[TaskTransaction]:
         return self._services.transaction(self)

@@ -70,7 +70,7 @@ class ThreadSide:
             self._open.cancel()
 
 
-class Transaction:
+class TransactionBlock:
     """What `ctx.transaction()` gives: to be entered once, in the colour of the task."""
 
     def __init__(self, begin: _Begin, side: ThreadSide | None) -> None:

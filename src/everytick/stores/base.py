@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from everytick.domain.job import Job
 from everytick.domain.nodes import NodeFacts
 from everytick.domain.occurrence import Attempt, Cause, Occurrence, TaskRun
-from everytick.domain.snapshots import Ended, JobSnapshot, Pause
+from everytick.domain.snapshots import Ended, JobSnapshot, PausedSpan
 from everytick.domain.statuses import OccurrenceStatus, RunStatus
 from everytick.domain.steps import OccurrenceHeader, OccurrenceLife, RunState
 from everytick.domain.values import value
@@ -191,7 +191,7 @@ class JobRecord:
     revision: int
     watermark: datetime
     wake_at: datetime | None
-    pause: Pause | None = None
+    pause: PausedSpan | None = None
     removed_at: datetime | None = None
     retire_at: datetime | None = None
     last_end: Ended | None = None

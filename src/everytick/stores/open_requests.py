@@ -44,7 +44,7 @@ class KeyUse:
 def refuse_within(fact: Fact) -> None:
     """Return if the fact may become true with a transaction of the caller's own."""
     if not isinstance(fact, ASKS):
-        raise TypeError(f"within is for a Trigger, a Replay or a Backfill, not for a {type(fact).__name__}")
+        raise TypeError(f"within is for a trigger, a replay or a backfill, not for a {type(fact).__name__}")
 
 
 def under_key(job_id: str, asked: Request, use: KeyUse | None) -> tuple[Request, bool]:

@@ -41,7 +41,7 @@ from everytick.stores.base import (
 )
 
 
-class Transaction(Protocol):
+class ClaimTransaction(Protocol):
     """The store's own transaction, in which a task writes; `commit` puts the attempt's success into it."""
 
     @property
@@ -185,7 +185,7 @@ class RunStore(Protocol):
         """
         ...
 
-    def transaction(self, claim: Claim) -> AbstractAsyncContextManager[Transaction]:
+    def transaction(self, claim: Claim) -> AbstractAsyncContextManager[ClaimTransaction]:
         """Begin a transaction for a task of the claim; leaving it without a commit takes everything back.
 
         A store without transactions of its own refuses with `TransactionsUnsupported`.
@@ -290,7 +290,7 @@ class JobStore(Protocol):
 
         The receipt names the occurrence where the fact is about one. The same key again answers with the
         same one. `within` is a connection of the caller's own to the same database, for a `Trigger`, a
-        `Replay` or a `Backfill`: it is asked in the transaction that is open there, and nothing of ours is
+        `Replay` or a `StartBackfill`: it is asked in the transaction that is open there, and nothing of ours is
         locked until that commits.
         """
         ...

@@ -1,7 +1,7 @@
 """Whether a job is active."""
 
 from everytick.deciding.activity import is_active
-from everytick.domain.snapshots import Reschedule
+from everytick.domain.snapshots import Rescheduled
 from tests.unit.deciding.planning import active, at, job, snapshot_of
 
 NOW = at("09:30")
@@ -16,6 +16,6 @@ def test_a_job_is_active_while_its_schedule_has_something_to_come_inside_its_win
     assert not is_active(snapshot_of(job(), NOW, retire_at=at("10:00")), NOW)
     assert not is_active(snapshot_of(over, NOW), NOW)
     assert is_active(snapshot_of(over, NOW, active=(active("a", at("09:00")),)), NOW)
-    assert is_active(snapshot_of(over, NOW, reschedule=Reschedule(NOW, at("10:30"))), NOW)
+    assert is_active(snapshot_of(over, NOW, reschedule=Rescheduled(NOW, at("10:30"))), NOW)
     assert is_active(snapshot_of(job("after: 10m"), NOW), NOW)
     assert not is_active(snapshot_of(job("after: 10m", end=at("09:00")), NOW), NOW)

@@ -10,7 +10,7 @@ from everytick.deciding.explain import Evidence, Explanation, Verdict, explain
 from everytick.domain import ids
 from everytick.domain.decisions import Span, Why
 from everytick.domain.occurrence import Cause, Occurrence
-from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition, JobSnapshot, Pause, Reschedule
+from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition, JobSnapshot, PausedSpan, Rescheduled
 from everytick.domain.statuses import OccurrenceStatus
 from tests.unit.deciding.planning import active, at, job, snapshot_of
 
@@ -108,7 +108,7 @@ def test_one_in_line_stands_behind_whoever_is_busy() -> None:
 
 def test_what_was_skipped_by_hand_inside_a_pause_is_told_by_the_hand() -> None:
     """The filters of a plan come in that order."""
-    pause = Pause(NOW, None)
+    pause = PausedSpan(NOW, None)
     said = (
         Adjustment(at("13:00"), AdjustmentKind.SKIP, reason="release", by="ada"),
         Adjustment(at("14:00"), AdjustmentKind.MOVE, at("14:20")),
@@ -140,7 +140,7 @@ def test_a_future_instant_of_a_job_that_allows_overlap_needs_nobody_to_end() -> 
 
 
 def test_a_reschedule_that_is_over_by_then_holds_nothing_back() -> None:
-    snapshot = snapshot_of(HOURLY, NOW, reschedule=Reschedule(NOW, at("14:30")))
+    snapshot = snapshot_of(HOURLY, NOW, reschedule=Rescheduled(NOW, at("14:30")))
     assert [told(when, snapshot).verdict for when in ("14:00", "14:30", "15:00")] == [
         Verdict.RESCHEDULED,
         Verdict.WILL_RUN,
@@ -169,7 +169,7 @@ def test_an_explanation_prints_its_sentence() -> None:
 
 
 def test_what_nobody_names_is_not_paused_either() -> None:
-    snapshot = snapshot_of(HOURLY, NOW, pauses=(Pause(NOW, None),))
+    snapshot = snapshot_of(HOURLY, NOW, pauses=(PausedSpan(NOW, None),))
     assert told("14:17", snapshot).verdict is Verdict.NOT_NAMED
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from everytick.deciding.plan import plan
-from everytick.domain.snapshots import Adjustment, AdjustmentKind, Reschedule
+from everytick.domain.snapshots import Adjustment, AdjustmentKind, Rescheduled
 from tests.unit.deciding.planning import active, at, created, instants, job, skipped, snapshot_of, trigger
 
 
@@ -74,7 +74,7 @@ def test_a_compressed_run_that_does_not_fit_keeps_its_span() -> None:
 
 
 def test_a_reschedule_that_was_compressed_is_told_so_once_even_if_the_run_did_not_fit() -> None:
-    seen = snapshot_of(job(recovery="compressed"), at("09:10"), reschedule=Reschedule(at("09:15"), at("09:20")))
+    seen = snapshot_of(job(recovery="compressed"), at("09:10"), reschedule=Rescheduled(at("09:15"), at("09:20")))
 
     first = plan(seen, at("12:30"), limit=1)
     second = plan(replace(seen, watermark=first.watermark, reschedule=None), at("12:30"), limit=1)
@@ -112,7 +112,7 @@ def test_rows_for_what_was_moved_and_dropped_take_a_place_each() -> None:
 
 
 def test_a_reschedule_whose_target_was_cut_stays_open() -> None:
-    seen = snapshot_of(job(recovery="execute_all"), at("08:30"), reschedule=Reschedule(at("09:30"), at("10:20")))
+    seen = snapshot_of(job(recovery="execute_all"), at("08:30"), reschedule=Rescheduled(at("09:30"), at("10:20")))
 
     first = plan(seen, at("10:30"), limit=1)
     second = plan(replace(seen, watermark=first.watermark), at("10:30"), limit=1)

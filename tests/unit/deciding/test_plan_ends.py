@@ -8,7 +8,7 @@ import pytest
 
 from everytick.deciding.plan import plan
 from everytick.domain import ids
-from everytick.domain.snapshots import Ended, JobSnapshot, Pause
+from everytick.domain.snapshots import Ended, JobSnapshot, PausedSpan
 from tests.unit.deciding.planning import active, at, created, ended, instants, job, skipped, snapshot_of, trigger
 
 RUNS = active("runs", at("09:00"))
@@ -53,7 +53,7 @@ def test_before_any_end_and_without_a_time_of_creation_it_names_nothing() -> Non
 def test_while_something_is_active_the_watermark_waits(status: str) -> None:
     """Its next instant follows from an end that may already lie before this now."""
     seen = follows("09:00", "08:00", active=(active("x", at("09:00"), status),), policies={"max_concurrent": 2})
-    seen = replace(seen, pauses=(Pause(at("08:00"), at("08:30")),))
+    seen = replace(seen, pauses=(PausedSpan(at("08:00"), at("08:30")),))
 
     decided = plan(seen, at("09:45"))
 
@@ -70,7 +70,7 @@ def test_an_end_that_was_written_late_is_not_slept_through() -> None:
 
 def test_a_skipped_instant_does_not_silence_what_follows_an_end() -> None:
     """It goes on as if what was skipped had ended at once."""
-    paused = plan(follows("09:35", "09:30", pauses=(Pause(at("09:36"), at("10:05")),)), at("10:05"))
+    paused = plan(follows("09:35", "09:30", pauses=(PausedSpan(at("09:36"), at("10:05")),)), at("10:05"))
     later = plan(follows("10:05", "09:30"), at("10:10:01"))
 
     assert skipped(paused) == [(at("09:36"), at("09:40"), "skipped: paused", 1)]
@@ -86,7 +86,7 @@ def test_a_missed_instant_does_not_silence_it_either() -> None:
 
 
 def test_a_delay_of_nothing_goes_on_after_a_skip() -> None:
-    pause = Pause(at("09:10"), at("10:00"))
+    pause = PausedSpan(at("09:10"), at("10:00"))
     paused = plan(follows("09:05", "09:30", "after: 0s", pauses=(pause,)), at("10:00"))
     assert paused.wake_at is not None
 

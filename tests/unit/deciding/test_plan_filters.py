@@ -12,7 +12,7 @@ from everytick.domain.ids import occurrence_id, replay_id, trigger_id
 from everytick.domain.job import Job
 from everytick.domain.payload import payload
 from everytick.domain.policies import bounded_window
-from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition, Ended, Missed, Pause, Reschedule
+from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition, Ended, Missed, PausedSpan, Rescheduled
 from tests.unit.deciding.planning import active, at, created, instants, job, skipped, snapshot_of, trigger
 
 TICK = timedelta(microseconds=1)
@@ -36,7 +36,7 @@ def moved(when: str, to: str, **more: Any) -> Adjustment:
 
 def test_three_ticks_in_a_pause_are_three_skipped_entries() -> None:
     """S0-043, S4-015, C-18: one span of three, written when the pause ends."""
-    pause = Pause(at("09:30"), at("12:30"), reason="migration", by="ann")
+    pause = PausedSpan(at("09:30"), at("12:30"), reason="migration", by="ann")
 
     decided = plan(snapshot_of(job(), at("09:10"), pauses=(pause,)), at("12:30"))
 
@@ -47,8 +47,8 @@ def test_three_ticks_in_a_pause_are_three_skipped_entries() -> None:
 
 def test_while_paused_nothing_of_the_schedule_is_decided_and_nobody_looks_before_its_end() -> None:
     """A pause costs nothing: no wake but its end, or none."""
-    until = plan(snapshot_of(job(), at("09:10"), pauses=(Pause(at("09:30"), at("15:00")),)), at("12:00"))
-    for_ever = plan(snapshot_of(job(), at("09:10"), pauses=(Pause(at("09:30")),)), at("12:00"))
+    until = plan(snapshot_of(job(), at("09:10"), pauses=(PausedSpan(at("09:30"), at("15:00")),)), at("12:00"))
+    for_ever = plan(snapshot_of(job(), at("09:10"), pauses=(PausedSpan(at("09:30")),)), at("12:00"))
 
     assert (until.creations, until.spans, until.watermark, until.wake_at) == ((), (), at("09:10"), at("15:00"))
     assert (for_ever.creations, for_ever.spans, for_ever.watermark, for_ever.wake_at) == ((), (), at("09:10"), None)
@@ -56,7 +56,7 @@ def test_while_paused_nothing_of_the_schedule_is_decided_and_nobody_looks_before
 
 def test_resume_goes_on_at_the_next_tick() -> None:
     """S0-044, F6: nothing fires at once."""
-    pause = Pause(at("09:30"), at("12:10"))
+    pause = PausedSpan(at("09:30"), at("12:10"))
 
     resumed = plan(snapshot_of(job(), at("09:10"), pauses=(pause,)), at("12:10"))
     later = plan(snapshot_of(job(), resumed.watermark), at("13:00:01"))
@@ -66,7 +66,7 @@ def test_resume_goes_on_at_the_next_tick() -> None:
 
 def test_a_pause_covers_the_instant_at_its_end_and_not_that_at_its_beginning() -> None:
     """(from, until]."""
-    pause = Pause(at("10:00"), at("12:00"))
+    pause = PausedSpan(at("10:00"), at("12:00"))
 
     decided = plan(snapshot_of(job(**ALL), at("09:30"), pauses=(pause,)), at("13:30"))
 
@@ -76,7 +76,7 @@ def test_a_pause_covers_the_instant_at_its_end_and_not_that_at_its_beginning() -
 
 def test_execute_last_picks_the_newest_instant_outside_a_pause() -> None:
     """Filters come before recovery, even if newer instants are inside."""
-    pause = Pause(at("11:30"), at("14:30"))
+    pause = PausedSpan(at("11:30"), at("14:30"))
 
     decided = plan(snapshot_of(job(), at("08:30"), pauses=(pause,)), at("14:40"))
 
@@ -90,7 +90,7 @@ def test_execute_last_picks_the_newest_instant_outside_a_pause() -> None:
 
 def test_an_instant_whose_successor_lies_in_a_pause_is_late() -> None:
     """Late is about the schedule, however long the grace."""
-    pause = Pause(at("10:30"), at("11:30"))
+    pause = PausedSpan(at("10:30"), at("11:30"))
 
     decided = plan(snapshot_of(job(grace="3h"), at("09:30"), pauses=(pause,)), at("11:40"))
 
@@ -98,7 +98,7 @@ def test_an_instant_whose_successor_lies_in_a_pause_is_late() -> None:
 
 
 def test_a_compressed_run_covers_from_an_instant_at_which_a_pause_began() -> None:
-    pause = Pause(at("10:00"), at("10:30"))
+    pause = PausedSpan(at("10:00"), at("10:30"))
 
     decided = plan(snapshot_of(job(recovery="compressed"), at("09:30"), pauses=(pause,)), at("11:30"))
 
@@ -112,7 +112,7 @@ def test_a_pause_without_an_instant_leaves_no_gap_in_a_span() -> None:
         each_second = job("every: 1s", recovery="mark_as_missed")
         begin = at("12:00") - timedelta(hours=hours[0])
         half = timedelta(milliseconds=200)
-        pause = Pause(at("12:00") + half, at("12:00") + 2 * half)
+        pause = PausedSpan(at("12:00") + half, at("12:00") + 2 * half)
         seen = snapshot_of(each_second, begin, pauses=(pause,))
         decided = plan(seen, at("12:00") + timedelta(hours=hours[1]) + timedelta(milliseconds=500))
         return [each.count for each in decided.spans]
@@ -125,7 +125,7 @@ def test_a_pause_without_an_instant_leaves_no_gap_in_a_span() -> None:
 
 def test_what_was_due_before_the_pause_is_late_when_it_ends() -> None:
     """It was not covered by the pause, so recovery decides."""
-    pause = Pause(at("10:30"), at("11:30"))
+    pause = PausedSpan(at("10:30"), at("11:30"))
 
     decided = plan(snapshot_of(job(recovery="mark_as_missed"), at("09:30"), pauses=(pause,)), at("11:30"))
 
@@ -137,7 +137,7 @@ def test_what_was_due_before_the_pause_is_late_when_it_ends() -> None:
 
 def test_a_pause_that_catches_up_leaves_its_instants_to_recovery() -> None:
     """C-18, F5: on resume, and not before."""
-    pause = Pause(at("09:30"), missed=Missed.CATCH_UP)
+    pause = PausedSpan(at("09:30"), missed=Missed.CATCH_UP)
     seen = snapshot_of(job(**ALL), at("09:10"), pauses=(pause,))
 
     during = plan(seen, at("12:30"))
@@ -149,7 +149,7 @@ def test_a_pause_that_catches_up_leaves_its_instants_to_recovery() -> None:
 
 def test_requests_are_honoured_while_paused() -> None:
     """A pause holds the schedule, not people."""
-    seen = snapshot_of(job(), at("09:10"), pauses=(Pause(at("09:30")),), requests=(trigger(),))
+    seen = snapshot_of(job(), at("09:10"), pauses=(PausedSpan(at("09:30")),), requests=(trigger(),))
 
     decided = plan(seen, at("09:45"))
 
@@ -160,7 +160,7 @@ def test_requests_are_honoured_while_paused() -> None:
 def test_while_paused_only_the_requests_part_of_the_line_moves() -> None:
     """S4-024: as if nobody else waited; the rest stays as it is."""
     line = (active("s", at("09:00"), "queued"), active("r", at("09:20"), "queued", "replay"))
-    seen = snapshot_of(job(), at("09:10"), pauses=(Pause(at("09:30")),), active=line)
+    seen = snapshot_of(job(), at("09:10"), pauses=(PausedSpan(at("09:30")),), active=line)
 
     idle = plan(seen, at("09:45"))
     asked = plan(replace(seen, waiting=line[:1], waiting_count=1, requests=(trigger(),)), at("09:45"))
@@ -175,7 +175,7 @@ def test_while_paused_only_the_requests_part_of_the_line_moves() -> None:
 def test_stop_and_restart_act_in_a_pause_and_while_disabled(kind: str, enabled: bool) -> None:
     """F12, S4-044: both hold starts, not stops; a restart then only stops."""
     stopping = job(enabled=enabled, **{kind: "0 12 * * *"})
-    pauses = (Pause(at("09:30")),) if enabled else ()
+    pauses = (PausedSpan(at("09:30")),) if enabled else ()
     seen = snapshot_of(stopping, at("09:10"), pauses=pauses, active=(active("x", at("09:00")),))
 
     before = plan(seen, at("11:00"))
@@ -191,7 +191,7 @@ def test_stop_and_restart_act_in_a_pause_and_while_disabled(kind: str, enabled: 
 
 def test_a_restart_inside_a_pause_does_not_follow_when_that_ends() -> None:
     """F12: its instant is still on time, but it lay in the pause."""
-    pause = Pause(at("09:30"), at("12:00:10"))
+    pause = PausedSpan(at("09:30"), at("12:00:10"))
     seen = snapshot_of(job("0 0 * * *", restart_schedule="0 12 * * *"), at("09:10"), pauses=(pause,))
 
     decided = plan(seen, at("12:00:20"))
@@ -258,7 +258,7 @@ def test_a_long_line_is_narrowed_in_several_plans_before_anybody_comes_in() -> N
 def test_a_pause_keeps_the_line_until_it_ends() -> None:
     """F13, S4-024: what the schedule put in line is not in view meanwhile, and is narrowed afterwards."""
     seen = snapshot_of(
-        job(recovery="mark_as_missed"), at("06:00"), pauses=(Pause(at("06:10")),), narrowed_at=at("06:30")
+        job(recovery="mark_as_missed"), at("06:00"), pauses=(PausedSpan(at("06:10")),), narrowed_at=at("06:30")
     )
 
     assert plan(seen, at("06:40")).narrowed is False
@@ -407,7 +407,7 @@ def test_a_skip_of_something_that_is_no_instant_changes_nothing() -> None:
 def test_what_is_said_by_hand_comes_before_a_pause() -> None:
     """First match wins: the reason is the skip or the move, and the rest of the pause is whole around it."""
     skip = Adjustment(at("11:00"), AdjustmentKind.SKIP)
-    pause = Pause(at("09:30"), at("12:30"))
+    pause = PausedSpan(at("09:30"), at("12:30"))
 
     decided = plan(snapshot_of(job(), at("09:10"), adjustments=(skip,), pauses=(pause,)), at("12:40"))
 
@@ -509,7 +509,7 @@ def test_a_moved_one_counts_among_those_that_recovery_keeps() -> None:
 def test_a_move_into_a_pause_is_held_by_it() -> None:
     """What holds its new time holds it too, and it does not fire at the end of the pause."""
     move = moved("10:00", "11:10")
-    seen = snapshot_of(job(), at("10:05"), adjustments=(move,), pauses=(Pause(at("10:30"), at("11:30")),))
+    seen = snapshot_of(job(), at("10:05"), adjustments=(move,), pauses=(PausedSpan(at("10:30"), at("11:30")),))
 
     decided = plan(seen, at("11:40"))
 
@@ -520,7 +520,7 @@ def test_a_move_into_a_pause_is_held_by_it() -> None:
 def test_a_moved_one_on_its_way_is_not_recorded_as_paused() -> None:
     """Only its old place lies in the pause."""
     seen = snapshot_of(
-        job(), at("09:30"), adjustments=(moved("10:00", "11:10"),), pauses=(Pause(at("09:40"), at("10:30")),)
+        job(), at("09:30"), adjustments=(moved("10:00", "11:10"),), pauses=(PausedSpan(at("09:40"), at("10:30")),)
     )
 
     decided = plan(seen, at("11:10:01"))
@@ -575,7 +575,7 @@ def test_a_compressed_run_leaves_alone_what_a_pause_holds() -> None:
         job(recovery="compressed"),
         at("09:05"),
         adjustments=(moved("09:00", "10:40"), Adjustment(at("10:00"), AdjustmentKind.SKIP)),
-        pauses=(Pause(at("10:30"), at("10:50")),),
+        pauses=(PausedSpan(at("10:30"), at("10:50")),),
     )
 
     decided = plan(seen, at("12:30"))
@@ -629,7 +629,8 @@ def test_a_pause_holds_what_was_moved_to_its_end_and_not_to_its_beginning(to: st
     daily = job("0 23 * * *")
 
     decided = plan(
-        snapshot_of(daily, at("09:00"), adjustments=(move,), pauses=(Pause(at("10:30"), at("11:30")),)), at("11:40")
+        snapshot_of(daily, at("09:00"), adjustments=(move,), pauses=(PausedSpan(at("10:30"), at("11:30")),)),
+        at("11:40"),
     )
 
     assert created(decided) == [(at(to), status)]
@@ -661,8 +662,8 @@ def test_moved_ones_and_instants_of_one_time_stand_by_id() -> None:
 # -------------------------------------------------------------------------------------------------- rescheduled
 
 
-def rescheduled(made: str, to: str) -> Reschedule:
-    return Reschedule(at(made), at(to))
+def rescheduled(made: str, to: str) -> Rescheduled:
+    return Rescheduled(at(made), at(to))
 
 
 def test_a_reschedule_sets_the_next_run() -> None:
@@ -715,7 +716,7 @@ def test_a_reschedule_that_recovery_drops_is_a_row_and_done() -> None:
 
 
 def test_a_reschedule_waits_for_the_end_of_a_pause() -> None:
-    seen = snapshot_of(job(), at("09:10"), reschedule=rescheduled("09:10", "10:20"), pauses=(Pause(at("09:30")),))
+    seen = snapshot_of(job(), at("09:10"), reschedule=rescheduled("09:10", "10:20"), pauses=(PausedSpan(at("09:30")),))
 
     assert plan(seen, at("11:00")).rescheduled is False
 

@@ -7,7 +7,7 @@ import pytest
 from everytick import cron
 from everytick.deciding.plan import plan
 from everytick.domain.ids import trigger_id
-from everytick.domain.snapshots import Adjustment, AdjustmentKind, Ended, JobSnapshot, Pause
+from everytick.domain.snapshots import Adjustment, AdjustmentKind, Ended, JobSnapshot, PausedSpan
 from tests.unit.deciding.planning import active, at, created, job, snapshot_of
 
 BY_HAND = trigger_id(job().id, "by hand")
@@ -25,7 +25,7 @@ GUARDS = {
     "was successful": guarded(
         {"last_success": Ended(at("09:00"), at("09:40"), at("09:41"), BY_HAND)}, skip_if_successful=True
     ),
-    "is paused": guarded({"pauses": (Pause(at("09:40")),)}),
+    "is paused": guarded({"pauses": (PausedSpan(at("09:40")),)}),
     "is disabled": guarded(enabled=False),
     "is removed": guarded({"retire_at": at("09:40")}),
     "has not begun": guarded(when=str(cron("0 * * * *", start=at("11:00")))),

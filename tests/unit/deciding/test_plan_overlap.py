@@ -9,7 +9,7 @@ import pytest
 from everytick.deciding.plan import plan
 from everytick.domain.ids import occurrence_id
 from everytick.domain.policies import Overlap
-from everytick.domain.snapshots import Active, Adjustment, AdjustmentKind, Ended, JobSnapshot, Pause, Reschedule
+from everytick.domain.snapshots import Active, Adjustment, AdjustmentKind, Ended, JobSnapshot, PausedSpan, Rescheduled
 from tests.laws.worlds import committed
 from tests.unit.deciding.planning import active, at, created, ended, instants, job, skipped, snapshot_of, trigger
 
@@ -261,7 +261,7 @@ def test_a_plan_is_made_of_what_it_is_given() -> None:
     assert runs() == 1
     assert runs(active=(RUNS,)) == 0
     assert runs(last_success=by_hand) == 0
-    assert runs(pauses=(Pause(at("09:40")),)) == 0
+    assert runs(pauses=(PausedSpan(at("09:40")),)) == 0
     assert plan(snapshot_of(once_more, at("09:30")), at("09:59")).creations == ()
 
 
@@ -359,7 +359,7 @@ def test_one_late_run_that_waits_by_request_defers_nothing() -> None:
 @pytest.mark.parametrize("overlap", ["skip", "cancel_running"])
 def test_a_late_one_that_is_not_kept_defers_nothing(overlap: str, recovery: str, status: str) -> None:
     """F5: what was set by hand is a row also where recovery drops it, and is no catch-up then."""
-    seen = replace(due(RUNS, overlap=overlap, recovery=recovery), reschedule=Reschedule(at("09:30"), at("09:50")))
+    seen = replace(due(RUNS, overlap=overlap, recovery=recovery), reschedule=Rescheduled(at("09:30"), at("09:50")))
 
     decided = plan(seen, NOW)
 

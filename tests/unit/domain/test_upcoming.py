@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition, Missed, Pause, Reschedule
+from everytick.domain.snapshots import Adjustment, AdjustmentKind, Edition, Missed, PausedSpan, Rescheduled
 from everytick.domain.upcoming import next_run, pause_at, upcoming
 from tests.unit.deciding.planning import at, job, snapshot_of
 
@@ -35,7 +35,7 @@ def test_what_is_skipped_moved_or_rescheduled_is_seen() -> None:
         Adjustment(at("09:00"), AdjustmentKind.MOVE, at("09:45"), done=True),
         Adjustment(at("08:00"), AdjustmentKind.MOVE, at("09:20")),
     )
-    snapshot = snapshot_of(job(), NOW, adjustments=said, reschedule=Reschedule(NOW, at("10:30")))
+    snapshot = snapshot_of(job(), NOW, adjustments=said, reschedule=Rescheduled(NOW, at("10:30")))
     assert upcoming(snapshot, NOW, 3) == [at("10:30"), at("12:20"), at("13:00")]
 
 
@@ -43,9 +43,9 @@ def test_what_is_skipped_moved_or_rescheduled_is_seen() -> None:
 def test_nothing_runs_inside_a_pause(missed: Missed) -> None:
     """Its end is still inside; one without an end holds everything, also what was set by hand."""
     moved = (Adjustment(at("10:00"), AdjustmentKind.MOVE, at("10:20")),)
-    ending = snapshot_of(job(), NOW, pauses=(Pause(at("09:00"), at("11:00"), missed),), adjustments=moved)
+    ending = snapshot_of(job(), NOW, pauses=(PausedSpan(at("09:00"), at("11:00"), missed),), adjustments=moved)
     assert upcoming(ending, NOW, 2) == [at("12:00"), at("13:00")]
-    endless = snapshot_of(job(), NOW, pauses=(Pause(at("09:00"), None, missed),), adjustments=moved)
+    endless = snapshot_of(job(), NOW, pauses=(PausedSpan(at("09:00"), None, missed),), adjustments=moved)
     assert upcoming(endless, NOW, 2) == []
 
 
@@ -62,7 +62,7 @@ def test_very_many_skipped_instants_end_the_search() -> None:
 
 
 def test_a_pause_begins_after_its_start_and_holds_through_its_end() -> None:
-    pause = Pause(at("09:00"), at("10:00"))
+    pause = PausedSpan(at("09:00"), at("10:00"))
     snapshot = snapshot_of(job(), NOW, pauses=(pause,))
     assert [pause_at(snapshot, at(text)) for text in ("09:00", "10:00", "10:01")] == [None, pause, None]
 
@@ -72,7 +72,7 @@ def test_nothing_that_was_moved_or_rescheduled_runs_while_the_job_is_disabled() 
     off = job(enabled=False)
     said = (Adjustment(at("10:00"), AdjustmentKind.MOVE, at("10:20")),)
     assert upcoming(snapshot_of(off, NOW, adjustments=said), NOW, 2) == []
-    assert upcoming(snapshot_of(off, NOW, reschedule=Reschedule(NOW, at("10:30"))), NOW, 2) == []
+    assert upcoming(snapshot_of(off, NOW, reschedule=Rescheduled(NOW, at("10:30"))), NOW, 2) == []
 
 
 def test_the_next_run_of_what_follows_an_end_is_not_known_while_something_of_it_runs() -> None:

@@ -20,7 +20,7 @@ _KEPT_AS_SUCCESS = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS, _S.SKIPPED
 _TICK = timedelta(microseconds=1)
 
 
-class History(Base):
+class HistoryVerbs(Base):
     """Occurrences, spans and nodes as they are shown."""
 
     async def history(self, filter: HistoryFilter) -> Page:

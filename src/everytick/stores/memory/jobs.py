@@ -13,7 +13,7 @@ from everytick.domain.job import Job, dated, same_definition
 from everytick.domain.needs import RETIRED, needs_in
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
-from everytick.domain.snapshots import Edition, Pause, Request, Reschedule
+from everytick.domain.snapshots import Edition, PausedSpan, Request, Rescheduled
 from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.steps import bounded, rules_of
 from everytick.errors import (
@@ -171,7 +171,7 @@ class Jobs(Planning):
             case facts.Resume():
                 changed = self._resume(row, fact, now)
             case facts.Reschedule():
-                row.reschedule = Reschedule(now, fact.to, fact.by)
+                row.reschedule = Rescheduled(now, fact.to, fact.by)
             case facts.Rewind():
                 changed = self._rewind(row, now)
             case facts.Skip() | facts.Move() | facts.Amend() | facts.Undo():
@@ -183,7 +183,7 @@ class Jobs(Planning):
         if running is not None:
             row.pauses.remove(running)
         since = running.since if running else now
-        row.pauses.append(Pause(since, fact.until, fact.missed, fact.reason, fact.by))
+        row.pauses.append(PausedSpan(since, fact.until, fact.missed, fact.reason, fact.by))
         for each in list(row.busy):
             if each.status is _S.PENDING and each.made.cause is Cause.SCHEDULE:
                 self._move(each, _S.QUEUED, now)

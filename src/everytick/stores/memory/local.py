@@ -37,7 +37,7 @@ from everytick.stores.base import (
 )
 from everytick.stores.memory.store import MemoryStore
 from everytick.stores.memory.tables import JobRow, OccurrenceRow
-from everytick.stores.protocols import Transaction
+from everytick.stores.protocols import ClaimTransaction
 
 AT_ONCE = 100
 """Largest number of runs of one job that are handed over together: one answer that is lost repeats no more."""
@@ -73,7 +73,7 @@ class HomeStore(Protocol):
         """Return one occurrence with everything known about it."""
         ...
 
-    def transaction(self, claim: Claim) -> AbstractAsyncContextManager[Transaction]:
+    def transaction(self, claim: Claim) -> AbstractAsyncContextManager[ClaimTransaction]:
         """Begin a transaction in which a task writes."""
         ...
 
@@ -297,7 +297,7 @@ class LocalStore(MemoryStore):
         is_theirs = row is not None and row.handle in self._keys
         return await self._home.whole(occurrence_id) if is_theirs else await super().whole(occurrence_id)
 
-    def transaction(self, claim: Claim) -> AbstractAsyncContextManager[Transaction]:
+    def transaction(self, claim: Claim) -> AbstractAsyncContextManager[ClaimTransaction]:
         """Begin a transaction at home; as long as the home does not know of the claim there is none."""
         if claim.handle not in self._keys:
             raise StoreUnavailable("the store", "this was fired while it was away, and is not recorded yet")

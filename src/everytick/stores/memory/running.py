@@ -16,7 +16,7 @@ from everytick.stores.base import NAME_SETS_KEPT, NODES_KEPT, Claim, ClaimKey, C
 from everytick.stores.each_alone import each_alone
 from everytick.stores.memory.base import Base, together
 from everytick.stores.memory.tables import AttemptRow, OccurrenceRow
-from everytick.stores.protocols import Transaction
+from everytick.stores.protocols import ClaimTransaction
 
 _S = OccurrenceStatus
 
@@ -115,7 +115,7 @@ class Running(Base):
             return Commit.STALE
         return _note(row, claim.fence, note)
 
-    def transaction(self, claim: Claim) -> AbstractAsyncContextManager[Transaction]:
+    def transaction(self, claim: Claim) -> AbstractAsyncContextManager[ClaimTransaction]:
         """Refuse: what a task writes lies in no transaction of this store."""
         raise TransactionsUnsupported("memory")
 

@@ -14,13 +14,13 @@ from typing import ClassVar
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.stores.base import AHEAD, STEP, Ahead, NodeScope, StoreAddress
 from everytick.stores.memory.definers import Definers
-from everytick.stores.memory.history import History
+from everytick.stores.memory.history import HistoryVerbs
 from everytick.stores.memory.recording import Recording
 
 _TICK = timedelta(microseconds=1)
 
 
-class MemoryStore(Recording, Definers, History):
+class MemoryStore(Recording, Definers, HistoryVerbs):
     """Everything in this process, for tests and for scripts that may forget."""
 
     address: ClassVar[StoreAddress] = StoreAddress("memory")

@@ -16,7 +16,7 @@ from everytick.domain.nodes import NodeFacts
 from everytick.domain.notes import Log, Progress
 from everytick.domain.occurrence import Attempt, Cause, Occurrence
 from everytick.domain.payload import Payload
-from everytick.domain.snapshots import Adjustment, Edition, Ended, Pause, Request, Reschedule
+from everytick.domain.snapshots import Adjustment, Edition, Ended, PausedSpan, Request, Rescheduled
 from everytick.domain.statuses import BUSY, AttemptStatus, OccurrenceStatus
 from everytick.domain.steps import Rules, RunState, deadline
 from everytick.stores.memory.ordered import Ordered, Place
@@ -78,9 +78,9 @@ class JobRow:
     removed_by: str = ""
     retire_at: datetime | None = None
     undefined_since: datetime | None = None
-    pauses: list[Pause] = field(default_factory=list)
+    pauses: list[PausedSpan] = field(default_factory=list)
     adjustments: dict[datetime, Adjustment] = field(default_factory=dict)
-    reschedule: Reschedule | None = None
+    reschedule: Rescheduled | None = None
     requests: dict[tuple[Cause, str], Request] = field(default_factory=dict)
     keys: dict[tuple[Cause, str], tuple[int, int | None]] = field(default_factory=dict)
     versions: dict[int, tuple[Job, Rules]] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class JobRow:
         job, _ = self.versions[version]
         return Edition(job, None if version == 1 else job.updated_at)
 
-    def pause_at(self, now: datetime) -> Pause | None:
+    def pause_at(self, now: datetime) -> PausedSpan | None:
         """Return the pause that holds the schedule now."""
         return next((pause for pause in self.pauses if pause.holds(now)), None)
 
@@ -235,7 +235,7 @@ class OccurrenceRow:
 # -------------------------------------------------------------------------------------------------------- the tables
 
 
-class Facts(TypedDict, total=False):
+class OccurrenceChanges(TypedDict, total=False):
     """What may change of an occurrence and be looked at by an index, or change along with it."""
 
     version: int
@@ -354,7 +354,7 @@ class Tables:
         if turn is not None:
             turn[0].add(turn[1])
 
-    def change(self, row: OccurrenceRow, **facts: Unpack[Facts]) -> None:
+    def change(self, row: OccurrenceRow, **facts: Unpack[OccurrenceChanges]) -> None:
         """Let these facts of the occurrence be so from now on."""
         owner = row.owner
         for name, fact in facts.items():

@@ -1,4 +1,4 @@
-"""Trigger, Replay, Backfill: something is asked for once per key, alone or together with what a caller commits.
+"""Trigger, Replay, StartBackfill: something is asked for once per key, alone or together with what a caller commits.
 
 A request holds its key until its transaction ends (an advisory lock), and takes it before any other lock: a caller's
 transaction may stay open for long, and a request that waits for it must not keep the job from others meanwhile.

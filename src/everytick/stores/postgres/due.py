@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from everytick.domain.snapshots import PLAN_LIMIT, Active, Ended, JobSnapshot, Past, Reschedule
+from everytick.domain.snapshots import PLAN_LIMIT, Active, Ended, JobSnapshot, Past, Rescheduled
 from everytick.domain.values import value
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import Batch, NodeScope, new_token
@@ -308,7 +308,7 @@ def _snapshot(row: Row, definitions: dict[Key, Kept], facts: _Facts) -> JobSnaps
         retire_at,
         tuple(map(rows.pause, facts.pauses.get(job, ()))),
         tuple(map(rows.adjustment, facts.adjustments.get(job, ()))),
-        None if rest[1] is None else Reschedule(rest[0], rest[1], rest[2]),
+        None if rest[1] is None else Rescheduled(rest[0], rest[1], rest[2]),
         tuple(map(rows.request, requests[:PLAN_LIMIT])),
         len(requests) > PLAN_LIMIT,
         busy,

@@ -6,7 +6,7 @@ from everytick.stores.postgres.base import Base, occurrence_key
 from everytick.stores.postgres.door import patiently
 
 
-class History(Base):
+class HistoryVerbs(Base):
     """What is asked about occurrences in bulk."""
 
     @patiently

@@ -12,7 +12,7 @@ from everytick.domain.snapshots import (
     Adjustment,
     AdjustmentKind,
     Missed,
-    Pause,
+    PausedSpan,
     Request,
 )
 from everytick.domain.steps import RunState, bounded
@@ -83,10 +83,10 @@ def write_timeout(timeout: timedelta | None) -> int | None:
 # ---------------------------------------------------------------------------------------------------------- jobs
 
 
-def pause(row: Row) -> Pause:
+def pause(row: Row) -> PausedSpan:
     """Return one pause."""
     held = row["since_at"], row["until_at"], Missed(row["missed"]), row["reason"]
-    return Pause(*held, row["paused_by"], row["resumed_by"])
+    return PausedSpan(*held, row["paused_by"], row["resumed_by"])
 
 
 def adjustment(row: Row) -> Adjustment:

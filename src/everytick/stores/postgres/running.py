@@ -36,8 +36,8 @@ from everytick.stores.postgres.claims import RIPE, place_in_line
 from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.postgres.marks import is_repeat
 from everytick.stores.postgres.rows import Row
-from everytick.stores.postgres.transaction import TaskTransaction
-from everytick.stores.protocols import Transaction
+from everytick.stores.postgres.transaction import PostgresClaimTransaction
+from everytick.stores.protocols import ClaimTransaction
 
 Steps = Sequence[tuple[Claim, Step]]
 
@@ -132,10 +132,10 @@ class Running(Base):
         return [Commit.COMMITTED if key in written else Commit.STALE for key in keys]
 
     @asynccontextmanager
-    async def transaction(self, claim: Claim) -> AsyncIterator[Transaction]:
+    async def transaction(self, claim: Claim) -> AsyncIterator[ClaimTransaction]:
         """Begin a transaction for a task of the claim; leaving it without a commit takes everything back."""
         db = await self._door.borrow()
-        begun = TaskTransaction(self._door, db, claim, self._write_steps)
+        begun = PostgresClaimTransaction(self._door, db, claim, self._write_steps)
         try:
             await begun.begin()
             yield begun

@@ -21,7 +21,7 @@ from everytick.stores.open_requests import refuse_within
 from everytick.stores.postgres.asking import Asking
 from everytick.stores.postgres.bell import Bell
 from everytick.stores.postgres.door import Door, patiently, read_address
-from everytick.stores.postgres.history import History
+from everytick.stores.postgres.history import HistoryVerbs
 from everytick.stores.postgres.migrate import migrate
 from everytick.stores.postgres.planning import Planning
 from everytick.stores.postgres.recording import Recording
@@ -32,7 +32,7 @@ from everytick.stores.sql.commands import Again, Make
 T = TypeVar("T")
 
 
-class PostgresStore(Planning, Running, Recording, History, ColdVerbs):
+class PostgresStore(Planning, Running, Recording, HistoryVerbs, ColdVerbs):
     """Jobs and occurrences in one schema of a PostgreSQL, shared by any number of nodes.
 
     `pooling` says that a transaction-pooling proxy stands before the server: nothing is

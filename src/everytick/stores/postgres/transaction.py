@@ -19,7 +19,7 @@ _AS_THE_SERVER_LIKES = (
 """A task's own statements are its own: what our sessions set for ours is not for them."""
 
 
-class TaskTransaction:
+class PostgresClaimTransaction:
     """One transaction on a connection of its own; nothing of ours is locked before its commit."""
 
     def __init__(self, door: Door, db: Connection, claim: Claim, write: Writer) -> None:

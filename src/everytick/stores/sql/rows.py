@@ -9,7 +9,7 @@ from everytick.domain.notes import Log, Progress
 from everytick.domain.occurrence import Attempt, Occurrence
 from everytick.domain.payload import Payload
 from everytick.domain.policies import Overlap
-from everytick.domain.snapshots import Ended, Missed, Pause, Request
+from everytick.domain.snapshots import Ended, Missed, PausedSpan, Request
 from everytick.domain.steps import RunState
 from everytick.stores.sql.statements import Row
 
@@ -41,10 +41,10 @@ def read_overrides(rest: str | None, payload: str | None) -> Overrides:
     return Overrides(Level.OCCURRENCE, items)
 
 
-def pause(row: Row) -> Pause:
+def pause(row: Row) -> PausedSpan:
     """Return one pause."""
     held = row["since_at"], row["until_at"], Missed(row["missed"]), row["pause_reason"]
-    return Pause(*held, row["paused_by"], row["resumed_by"])
+    return PausedSpan(*held, row["paused_by"], row["resumed_by"])
 
 
 def ended(row: Row, which: str) -> Ended | None:

@@ -16,9 +16,9 @@ from everytick.domain.snapshots import (
     AdjustmentKind,
     Ended,
     Missed,
-    Pause,
+    PausedSpan,
     Request,
-    Reschedule,
+    Rescheduled,
 )
 from everytick.domain.steps import RunState, bounded
 from everytick.stores.sql.rows import read_overrides
@@ -200,9 +200,9 @@ def request(row: Columns) -> Request:
     )
 
 
-def pause(row: Columns) -> Pause:
+def pause(row: Columns) -> PausedSpan:
     """Return a pause, from its columns after the job."""
-    return Pause(moment(row[0]), moment_or_none(row[1]), Missed(row[2]), row[3], row[4], row[5])
+    return PausedSpan(moment(row[0]), moment_or_none(row[1]), Missed(row[2]), row[3], row[4], row[5])
 
 
 def adjustment(row: Columns) -> Adjustment:
@@ -224,6 +224,6 @@ def ended(row: Columns) -> Ended | None:
     return None if row[2] is None else Ended(moment(row[0]), moment_or_none(row[1]), moment(row[2]), id_text(row[3]))
 
 
-def reschedule(row: Columns) -> Reschedule | None:
+def reschedule(row: Columns) -> Rescheduled | None:
     """Return an open reschedule, from (made at, to, by)."""
-    return None if row[0] is None else Reschedule(moment(row[0]), moment(row[1]), row[2])
+    return None if row[0] is None else Rescheduled(moment(row[0]), moment(row[1]), row[2])

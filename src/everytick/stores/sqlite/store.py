@@ -54,9 +54,9 @@ from everytick.stores.sqlite.place import StoreFile
 from everytick.stores.sqlite.queries import COLD
 from everytick.stores.sqlite.rows import moment
 from everytick.stores.sqlite.runner import SyncRunner
-from everytick.stores.sqlite.transaction import Sessions, TaskTransaction
+from everytick.stores.sqlite.transaction import Sessions, SqliteClaimTransaction
 from everytick.stores.sqlite.turn import Turn
-from everytick.stores.sqlite.writer import Reader, Transaction, Writer
+from everytick.stores.sqlite.writer import Reader, Transaction, WriterThread
 
 T = TypeVar("T")
 
@@ -88,7 +88,7 @@ class SqliteStore(ColdVerbs):
         self._turn = Turn(self._path)
         write = partial(connect, self._path, synchronous, driver=driver)
         self._place = place = StoreFile(self._path)
-        self._writer = Writer(self._path, write, self._clock, self._bell, self._turn, place)
+        self._writer = WriterThread(self._path, write, self._clock, self._bell, self._turn, place)
         self._sessions = Sessions(
             self._path, partial(write, shared=True), self._clock, self._turn, place, self._committed
         )
@@ -252,7 +252,7 @@ class SqliteStore(ColdVerbs):
 
         return await each_alone(notes, write, "notes")
 
-    def transaction(self, claim: Claim) -> AbstractAsyncContextManager[TaskTransaction]:
+    def transaction(self, claim: Claim) -> AbstractAsyncContextManager[SqliteClaimTransaction]:
         """Begin a transaction for a task of the claim; leaving it without a commit takes everything back.
 
         Nobody else can write meanwhile, so it may be open for ten seconds at most.

@@ -62,7 +62,7 @@ _CHANGES = {
 }
 
 
-class TaskTransaction:
+class SqliteClaimTransaction:
     """What a task may do: write its own rows, read everything, and let its success be committed with them."""
 
     def __init__(self, session: "Session", claim: Claim) -> None:
@@ -322,7 +322,7 @@ class Sessions:
             current.cut(StoreUnavailable(str(self._path), "the store was closed"))
 
     @asynccontextmanager
-    async def transaction(self, claim: Claim) -> AsyncIterator[TaskTransaction]:
+    async def transaction(self, claim: Claim) -> AsyncIterator[SqliteClaimTransaction]:
         """Begin a transaction once it may; leaving without a commit takes everything back."""
         await self._enter()
         if not self._is_open:
@@ -333,7 +333,7 @@ class Sessions:
         )
         try:
             await session.begin()
-            yield TaskTransaction(session, claim)
+            yield SqliteClaimTransaction(session, claim)
         finally:
             await session.end()
 

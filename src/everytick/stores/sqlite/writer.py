@@ -73,7 +73,7 @@ def begin(connection: sqlite3.Connection, turn: Turn, is_left: Callable[[], bool
         patiently(ask)
 
 
-class Writer:
+class WriterThread:
     """Runs every write of this process, one transaction after the other, on a connection of its own."""
 
     def __init__(
