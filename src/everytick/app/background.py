@@ -47,7 +47,7 @@ class Background:
         if self._failed is not None:
             self._thread.join()
             raise self._failed
-        _at_exit(self.stop)
+        at_exit(self.stop)
 
     def stop(self, mode: StopMode = "cancel") -> None:
         """Return once it has stopped; whoever stops what is being stopped waits for the same end."""
@@ -93,7 +93,7 @@ class Background:
                 self._ended.set()
 
 
-def _at_exit(stop: Callable[[], None]) -> None:
+def at_exit(stop: Callable[[], None]) -> None:
     """Call this when the process ends, while threads can still be started: a stop needs some.
 
     `atexit` comes too late, after the interpreter has closed every pool of threads; what it

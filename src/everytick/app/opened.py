@@ -27,6 +27,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_AFTER_FORK = "call start_background() after the fork (gunicorn: in post_fork, or without --preload)"
+FORKED_AFTER_START = (
+    "this process was forked after start_background(): its node stayed in process %d, "
+    f"and this process only asks the store; to have a node here, {_AFTER_FORK}"
+)
+FORKED_FROM_MEMORY = (
+    "this process was forked after start_background(), and the store stayed in the memory of process {pid}: "
+    f"give the application an address that processes can share, or {_AFTER_FORK}"
+)
+
 
 class Home:
     """A store and the loop it was opened on."""
@@ -75,6 +85,7 @@ class Opened:
         self._home: Home | None = None
         self._moving = Lock()
         self._is_copy = False
+        self._node_stayed_in: int | None = None
         _applications.add(self)
 
     def _forked(self) -> None:
@@ -148,6 +159,7 @@ class Opened:
         if left is not None and left.store.address.is_in_memory:
             return Home(left.store, here, None)
         store = self._make_store()
+        self._tell_fork(store)
 
         async def begin() -> None:
             if left is not None:
@@ -155,6 +167,18 @@ class Opened:
             await store.open()
 
         return Home(store, here, here.create_task(begin()))
+
+    def _tell_fork(self, store: AnyStore) -> None:
+        """Log once that the node stayed in another process; refuse a store in that process's memory."""
+        node_pid, self._node_stayed_in = self._node_stayed_in, None
+        if node_pid is None:
+            return
+        if store.address.is_in_memory:
+            self._node_stayed_in = node_pid
+            raise RuntimeError(FORKED_FROM_MEMORY.format(pid=node_pid))
+        from logging import getLogger
+
+        getLogger("everytick").warning(FORKED_AFTER_START, node_pid)
 
     @overload
     def wait(self, asked: Handle, timeout: timedelta | str | None = None) -> EndedOccurrence: ...
@@ -165,27 +189,38 @@ class Opened:
     def wait(self, asked: Handle | Coroutine[Any, Any, Any], timeout: timedelta | str | None = None) -> Any:
         """Return the answer to an operation or question, or the end of what a handle stands for, in any thread.
 
-        It needs the application to run in the background (`start_background`); inside a
-        coroutine, `await` says the same.
+        No node needs to run here: without one the store is opened in a thread of its own. Inside a coroutine,
+        `await` says the same.
         """
         import asyncio
 
         waited = asked.wait() if isinstance(asked, Handle) else asked
-        home = self._home
-        try:
-            running: AbstractEventLoop | None = asyncio.get_running_loop()
-        except RuntimeError:
-            running = None
-        if home is None or not home.loop.is_running() or running is home.loop:
-            waited.close()
-            instead = "use await here" if running is not None else "call start_background() first"
-            raise RuntimeError(f"wait() needs the application to run in another thread: {instead}")
-        future = asyncio.run_coroutine_threadsafe(waited, home.loop)
+        home, running = self._home, running_loop()
+        elsewhere = home.loop if home is not None and home.loop.is_running() and home.loop is not running else None
+        if elsewhere is None:
+            if refused := self._why_not_asked_elsewhere(running):
+                waited.close()
+                raise RuntimeError(refused)
+            from everytick.app.asking_loop import asking_loop
+
+            elsewhere = asking_loop(_close_stores)
+        future = asyncio.run_coroutine_threadsafe(waited, elsewhere)
         try:
             return future.result(None if timeout is None else duration(timeout).total_seconds())
         except TimeoutError:
             future.cancel()
             raise
+
+    def _why_not_asked_elsewhere(self, running: AbstractEventLoop | None) -> str | None:
+        """Say why the store cannot be asked on a loop of its own; None if it can."""
+        if running is not None:
+            return "wait() would stop the event loop that runs here: use await instead"
+        if not self._store_is_ours and not self._make_store().address.is_in_memory:
+            return (
+                "wait() does not know on which event loop this store was opened: "
+                "give the application an address instead of a store, or await on that loop first"
+            )
+        return None
 
     def _learned(self) -> None:
         """Definitions were stored: a node that runs here may know more functions now."""
@@ -258,6 +293,23 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+
+
+def running_loop() -> AbstractEventLoop | None:
+    """Return the event loop that runs in this thread, or None."""
+    import asyncio
+
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+async def _close_stores(loop: AbstractEventLoop) -> None:
+    """Close every store that was opened on this loop."""
+    for application in tuple(_applications):
+        if application._home is not None and application._home.loop is loop:
+            await application.close()
 
 
 async def _left_behind(home: Home) -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from everytick.app.opened import Opened, originals
+from everytick.app.opened import Opened, originals, running_loop
 from everytick.domain.durations import duration
 from everytick.domain.texts import ALREADY_RUNNING
 from everytick.errors import AlreadyRunning, EverytickError, StoreUnavailable
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, Task
+    from asyncio import Task
     from collections.abc import AsyncIterator
     from datetime import timedelta
     from pathlib import Path
@@ -69,6 +70,7 @@ class Lifecycle(Opened):
         _refuse_in_child()
         if self._is_running:
             raise AlreadyRunning(ALREADY_RUNNING)
+        self._node_stayed_in = None
         self._starting = asyncio.create_task(self._begin())
         try:
             await self._starting
@@ -185,6 +187,8 @@ class Lifecycle(Opened):
 
     def _forked(self) -> None:
         super()._forked()
+        if self._node is not None:
+            self._node_stayed_in = os.getppid()
         originals.append((self._node, self._folder, self._background))
         self._node = self._folder = self._background = self._starting = self._stopping = self._defined = None
         self._watching = None
@@ -231,7 +235,7 @@ class Lifecycle(Opened):
             return
         if self._is_running or self._background is not None:
             raise AlreadyRunning(ALREADY_RUNNING)
-        if self._home is not None and self._home.loop is _running_loop():
+        if self._home is not None and self._home.loop is running_loop():
             raise RuntimeError(
                 "start_background() would wait for this loop, which has opened the store: "
                 "write `await tick.start()` here, or call start_background() before anything is asked"
@@ -324,15 +328,6 @@ class Live(Mapping[str, Mapping[str, Callable[..., Any]]]):
         return True
 
 
-def _running_loop() -> AbstractEventLoop | None:
-    import asyncio
-
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
-
-
 def _is_in_child() -> bool:
     """Whether this is a process in which a node runs its tasks."""
     child = sys.modules.get("everytick.runners.child")
@@ -349,7 +344,6 @@ def _refuse_in_child() -> None:
 
 def _log_folder(store: AnyStore) -> Path | None:
     """Where output is kept unless told: beside the file of a store in a file, else where programs keep their state."""
-    import os
     from pathlib import Path
 
     address = store.address

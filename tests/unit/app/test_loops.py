@@ -288,10 +288,8 @@ print("before", one("before"), flush=True)
 pid = os.fork()
 if pid == 0:
     signal.alarm(30)
-    try:
-        tick.wait(tick.jobs())
-    except RuntimeError as error:
-        print("copy", error, flush=True)
+    print("copy asks", [each.job.name for each in tick.wait(tick.jobs())], flush=True)
+    tick.wait(tick.jobs())
     tick.start_background()
     print("copy", one("copy"), flush=True)
     tick.stop_background()
@@ -305,10 +303,47 @@ tick.stop_background()
     done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.splitlines() == [
         "before completed",
-        "copy wait() needs the application to run in another thread: call start_background() first",
+        "copy asks ['work']",
         "copy completed",
         "copy stopped",
         "left with 0",
         "after completed",
     ]
-    assert (done.returncode, done.stderr) == (0, "")
+    [told] = done.stderr.splitlines()
+    assert told.startswith("this process was forked after start_background(): its node stayed in process ")
+    assert told.endswith("call start_background() after the fork (gunicorn: in post_fork, or without --preload)")
+    assert done.returncode == 0
+
+
+def test_a_fork_does_not_ask_a_store_that_stayed_in_the_memory_of_its_original(tmp_path: Path) -> None:
+    """A13: a copy of that memory would take the request, and no node would ever see it."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import os, signal
+from everytick import Everytick, every
+tick = Everytick("memory://", name="shop")
+
+@tick.job(every("P1Y"))
+async def work(): ...
+
+tick.start_background()
+pid = os.fork()
+if pid == 0:
+    signal.alarm(30)
+    for _ in range(2):
+        try:
+            tick.wait(work.trigger())
+        except RuntimeError as error:
+            print(error, flush=True)
+    tick.start_background()
+    print(tick.wait(tick.wait(work.trigger()), timeout="20s").status, flush=True)
+    os._exit(0)
+os.waitpid(pid, 0)
+"""
+    )
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=60, check=False)
+    *refused, ran = done.stdout.splitlines()
+    assert len(set(refused)) == 1
+    assert "forked after start_background(), and the store stayed in the memory of process" in refused[0]
+    assert (len(refused), ran, done.stderr) == (2, "completed", "")

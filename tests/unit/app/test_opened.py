@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -219,16 +220,52 @@ def test_wait_gives_a_thread_the_answer_and_the_end(tmp_path: Path) -> None:
 
 
 async def test_wait_refuses_to_wait_for_itself() -> None:
-    """Inside the loop it would stand still for ever; without one there is nobody to answer."""
+    """Inside the loop it would stand still for ever."""
     tick = Everytick(MemoryStore(ManualClock()))
     await tick.open()
-    with pytest.raises(RuntimeError, match="needs the application to run in another thread: use await here"):
+    with pytest.raises(RuntimeError, match="would stop the event loop that runs here: use await instead"):
         tick.wait(tick.jobs())
 
 
-def test_wait_needs_somebody_who_answers() -> None:
-    with pytest.raises(RuntimeError, match=r"call start_background\(\) first"):
-        Everytick("memory://").wait(Everytick("memory://").jobs())
+def test_wait_asks_the_store_of_a_process_without_a_node(tmp_path: Path) -> None:
+    """A20: a script or a web view may trigger a job; the store is opened once, also for threads that ask at once."""
+    tick = application(tmp_path / "jobs.db")
+    with ThreadPoolExecutor(4) as threads:
+        handles = list(threads.map(lambda number: tick.wait(tick.trigger("report", key=str(number))), range(8)))
+    assert tick.node is None
+    assert len({handle.id for handle in handles}) == 8
+    with pytest.raises(TimeoutError):
+        tick.wait(handles[0], timeout="50ms")
+    tick.wait(tick.close())
+
+
+def test_a_node_that_starts_later_takes_the_store_over_from_what_waited_before(tmp_path: Path) -> None:
+    tick = application(tmp_path / "jobs.db")
+    handle = tick.wait(tick.trigger("report"))
+    tick.start_background()
+    assert tick.wait(handle, timeout="60s").status == "completed"
+    tick.stop_background()
+
+
+def test_a_script_that_only_asks_ends_by_itself_and_closes_its_store(tmp_path: Path) -> None:
+    """No thread, loop or connection is left at the end: Python would warn."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from everytick import Everytick, every\n"
+        f"tick = Everytick('sqlite:///{tmp_path}/jobs.db', name='shop')\n"
+        "@tick.job(every('1h'))\n"
+        "def report(): ...\n"
+        "print(tick.wait(report.trigger()).id[:4])\n"
+    )
+    command = [sys.executable, "-W", "always::ResourceWarning", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "occ_\n", "")
+
+
+def test_wait_refuses_a_store_that_was_opened_on_a_loop_it_does_not_know(tmp_path: Path) -> None:
+    tick = Everytick(SqliteStore(tmp_path / "a.db"))
+    with pytest.raises(RuntimeError, match="give the application an address instead of a store"):
+        tick.wait(tick.jobs())
 
 
 # -------------------------------------------------------------------------------------------------- where it is
