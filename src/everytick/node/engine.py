@@ -75,7 +75,7 @@ class Engine:
         self.claimer = Claimer(store, scope, settings, health, self.slots, self.writer, inbox, clock.monotonic)
         self.planner = Planner(plans, tools, scope, self.claimer, inbox)
         self._calm = Calm(self.slots, ready, self.writer)
-        self.waking = Waking(store, tools, scope, self.planner.foresight, self._calm, inbox)
+        self.waking = Waking(store, tools, scope, self.planner, self._calm, inbox)
         table: Handlers = {
             LookWanted: self._look,
             Planned: self._planned,
@@ -147,7 +147,8 @@ class Engine:
     def _planned(self, planned: Planned) -> None:
         """Begin what came along, let the claimer and the reporter look for the rest, and tell of what was written."""
         if planned.done.claims:
-            self.inbox.put(Arrived(planned.done.claims, planned.asked_at))
+            # Before the claimer is woken: a body begins before the next question to the store is sent.
+            self._arrived(Arrived(planned.done.claims, planned.asked_at))
         self.claimer.wake()
         if any(plan.endings for plan in planned.plans):
             self._tools.reporter.wake()

@@ -57,13 +57,19 @@ class Planner:
         self._store, self._scope, self._claimer, self._inbox = store, scope, claimer, inbox
         self._clock, self._health, self._limit = tools.clock, tools.health, tools.settings.plan_limit
         self.foresight = Foresight(store, scope)
-        self._look, self.is_waiting = asyncio.Event(), False
+        self._look, self._has_looked, self.is_waiting = asyncio.Event(), asyncio.Event(), False
         self._is_over, self._open, self._is_idle = False, 0, asyncio.Event()
         self._is_idle.set()
 
     def wake(self) -> None:
         """Plan what is due now."""
         self._look.set()
+        if self.is_waiting:
+            self._has_looked.clear()
+
+    async def looked(self) -> None:
+        """Return when no round is asked for or under way; at once while the planner rests."""
+        await self._has_looked.wait()
 
     async def stopped(self) -> None:
         """Commit no further batch; return when those under way are answered: what they claimed along must arrive."""
@@ -84,6 +90,8 @@ class Planner:
                 # What is ready can be claimed though nothing can be planned.
                 self._inbox.put(_nothing(Batch(self._clock.now(), (), 0), began))
                 raise
+            finally:
+                self._has_looked.set()
             self._health.answered()
             if planned.jobs >= _MANY:
                 is_useful = planned.useful * 10 >= planned.jobs

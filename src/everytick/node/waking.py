@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from everytick.domain.texts import JOB_AHEAD
-from everytick.node.foresight import LEAD_SECONDS, Calm, Foresight
+from everytick.node.foresight import LEAD_SECONDS, Calm
 from everytick.node.in_time import in_time
 from everytick.node.inbox import BeatWanted, Inbox, LookWanted
+from everytick.node.planner import Planner
 from everytick.node.scope import Scope
 from everytick.node.tools import Tools
 from everytick.stores.addresses import AnyStore
@@ -20,6 +22,9 @@ _LONGEST_SECONDS = 3600.0
 _STEP = timedelta(seconds=1)
 """Less than this is no step back of the store's clock: two answers may overtake each other."""
 
+_PLAN_FIRST_SECONDS = 0.02
+"""How long the planner goes first: most rounds take a few milliseconds, and a long one is not waited for."""
+
 _NAMED = 20
 """How many jobs are named in the log; `everytick doctor` names all of them."""
 
@@ -27,10 +32,8 @@ _NAMED = 20
 class Waking:
     """Sleeps until something may be due, a bell or the poll; then it puts `LookWanted`."""
 
-    def __init__(
-        self, store: AnyStore, tools: Tools, scope: Scope, foresight: Foresight, calm: Calm, inbox: Inbox
-    ) -> None:
-        self._store, self._scope, self._foresight, self._calm, self._inbox = store, scope, foresight, calm, inbox
+    def __init__(self, store: AnyStore, tools: Tools, scope: Scope, planner: Planner, calm: Calm, inbox: Inbox) -> None:
+        self._store, self._scope, self._planner, self._calm, self._inbox = store, scope, planner, calm, inbox
         self._clock, self._offset, self._health, self._node = tools.clock, tools.offset, tools.health, tools.inbox
         self._poll = tools.settings.poll.total_seconds()
         self._told: datetime | None = None
@@ -57,8 +60,15 @@ class Waking:
                 until = await self._foresee(ahead.wake_at, until)
             is_rung = await self._rung(until)
             self._inbox.put(LookWanted())
+            await self._planned()
             if is_rung:
                 self._node.put(BeatWanted())
+
+    async def _planned(self) -> None:
+        """Let the planner go first: another question to the store now would only be in its way (`bench/pickup.py`)."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PLAN_FIRST_SECONDS):
+                await self._planner.looked()
 
     async def settle_clock(self) -> None:
         """Let everything go on that was written while the store's clock was ahead; name the jobs that cannot."""
@@ -77,7 +87,7 @@ class Waking:
         if not self._calm.is_calm():
             return min(until, LEAD_SECONDS / 4)
         began = self._clock.monotonic()
-        await self._foresight.look(at, self._calm.is_calm)
+        await self._planner.foresight.look(at, self._calm.is_calm)
         return max(0.0, until - (self._clock.monotonic() - began))
 
     async def _rung(self, until: float) -> bool:
