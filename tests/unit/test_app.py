@@ -210,12 +210,14 @@ def test_a_hook_is_given_once() -> None:
 
 
 def test_one_name_twice_in_one_application_is_refused() -> None:
-    """S0-112, C-38."""
+    """S0-112, C-38, B1: the refusal names the job and the line that defined it first."""
     tick = Everytick()
     tick.define("etl", every("1h"))
+    first = f"{__file__}:{sys._getframe().f_lineno - 1}"
     with pytest.raises(DuplicateDefinition) as refusal:
         tick.job(every("2h"), name="etl")(sample)
-    assert str(refusal.value) == f"job already registered: {ids.job_id('etl')}"
+    said = f"job already registered: {ids.job_id('etl')}: 'etl' is defined at {first}; "
+    assert str(refusal.value) == said + "give one of the two another name with name="
     [job] = jobs_of(tick)
     assert job.tasks == ()
     Everytick().define("etl", every("1h"))

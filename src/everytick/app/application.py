@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from everytick.app.definition import Definition, JobMaker, job_function, name_of
 from everytick.app.lookups import common, in_zone, readable, schedule_of
+from everytick.app.places import Place, place_of_caller
 from everytick.app.questions import Questions
 from everytick.app.running import Lifecycle
 from everytick.app.stored_jobs import StoredJobs
@@ -148,6 +149,8 @@ class Everytick(StoredJobs, Questions, Lifecycle):
         def define(function: Callable[..., Any]) -> Any:
             called = name_of("job", function) if name is None else name
             definition = self._add(called, found, owner, policies, function)
+            if definition.place.is_typed:
+                self._run_typed(definition.job.id)
             return job_function(function, definition, self._trigger_called)
 
         return JobMaker(define, lambda: self._job_record(cast("str", schedule)))
@@ -165,10 +168,9 @@ class Everytick(StoredJobs, Questions, Lifecycle):
         looked_up = {key: readable(key, written) for key, written in policies.items()}
         read = overrides(Level.JOB, looked_up, checked_name("job", name))
         whose = f"code:{self.name}" if owner is None else owner
-        definition = Definition(_Blueprint(name, found, read, self._defaults, whose, self.name))
+        definition = Definition(_Blueprint(name, found, read, self._defaults, whose, self.name), place_of_caller())
         job = definition.job
-        if job.id in self._definitions:
-            raise DuplicateDefinition(JOB_ALREADY_REGISTERED.format(id=job.id))
+        self._refuse_second(job, definition.place)
         if function is not None:
             definition.task(name=job.name)(function)
         if self._keeps_texts:
@@ -181,6 +183,14 @@ class Everytick(StoredJobs, Questions, Lifecycle):
             depth = 3 if function is None else 4
             warnings.warn(f"job '{shown(job.name)}': {sentence}", DefinitionWarning, stacklevel=depth)
         return definition
+
+    def _refuse_second(self, job: Job, place: Place) -> None:
+        """Return if no other definition has the name, or if this one is the same, written again in a notebook."""
+        first = self._definitions.get(job.id)
+        if first is not None and not place.is_written_again(first.place):
+            said = JOB_ALREADY_REGISTERED.format(id=job.id)
+            where = f"'{shown(job.name)}' is defined at {shown(str(first.place), 500)}"
+            raise DuplicateDefinition(f"{said}: {where}; give one of the two another name with name=")
 
 
 class _Blueprint:

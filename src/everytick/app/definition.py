@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from everytick.app.handle import Handle
+    from everytick.app.places import Place
     from everytick.domain.keywords import TaskPolicies
     from everytick.runners.context import Context
     from everytick.runners.targets import EnvironmentValue
@@ -79,10 +80,10 @@ _NO_HOOKS: Mapping[str, Callable[..., Any]] = MappingProxyType({})
 class Definition:
     """The handle of one job: adds tasks and hooks to it."""
 
-    __slots__ = ("__weakref__", "_build", "_functions", "_hooks", "_job", "_tasks", "name")
+    __slots__ = ("__weakref__", "_build", "_functions", "_hooks", "_job", "_tasks", "name", "place")
 
-    def __init__(self, build: Callable[[tuple[TaskDefinition, ...], bool], Job]) -> None:
-        self._build = build
+    def __init__(self, build: Callable[[tuple[TaskDefinition, ...], bool], Job], place: Place) -> None:
+        self._build, self.place = build, place
         self._tasks: tuple[TaskDefinition, ...] = ()
         # Not as a dict: of ten thousand jobs most have one function and no hook.
         self._functions: tuple[tuple[str, Callable[..., Any]], ...] = ()
@@ -194,6 +195,8 @@ class Definition:
     def _add(self, task: TaskDefinition, function: Callable[..., Any] | None) -> Definition:
         if any(each.name == task.name for each in self._tasks):
             text = f"job '{shown(self.name)}' has two tasks named '{shown(task.name)}': give one another name="
+            if self.place.is_typed:
+                text += "; to replace it in a notebook, run the cell that defines the job again first"
             raise DuplicateDefinition(text)
         tasks = (*self._tasks, task)
         alone = self._job if self._job is not None and not self._tasks else self._build((), False)

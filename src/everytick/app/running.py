@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from everytick.app.opened import Opened, originals, running_loop
+from everytick.app.reloaders import reloader_parent
 from everytick.domain.durations import duration
 from everytick.domain.texts import ALREADY_RUNNING
 from everytick.errors import AlreadyRunning, EverytickError, StoreUnavailable
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from everytick.node.node import Node
     from everytick.node.settings import NodeSettings
     from everytick.node.stopping import StopMode
+    from everytick.runners.catalogue import Catalogue
+    from everytick.sources.drafting import Change
     from everytick.stores.addresses import AnyStore
 
 
@@ -49,8 +52,13 @@ class Lifecycle(Opened):
     _is_teaching = False
     _background: Background | None = None
     _defined: DefinedNames | None = None
+    _catalogue: Catalogue | None = None
+    _typed: Task[None] | None = None
 
     if TYPE_CHECKING:
+
+        async def _sync(self, left: frozenset[str]) -> list[Change]:
+            """Store every definition but those that are left as they are."""
 
         async def _sync_skipping_refused(self) -> Mapping[str, TooManyEditions]:
             """Bring the definitions of this application into the store; operations know how."""
@@ -63,11 +71,14 @@ class Lifecycle(Opened):
     async def start(self) -> None:
         """Open the store, bring this application's definitions and files into it, and begin to plan and run.
 
-        A stop that comes before it is done ends it, and it says so.
+        A stop that comes before it is done ends it, and it says so. In the parent process of a reloader
+        (`flask run --debug`, `manage.py runserver`) nothing is started: the process that serves has the node.
         """
         import asyncio
 
         _refuse_in_child()
+        if reloader_parent.starts_no_node():
+            return
         if self._is_running:
             raise AlreadyRunning(ALREADY_RUNNING)
         self._node_stayed_in = None
@@ -169,6 +180,21 @@ class Lifecycle(Opened):
             self._defined = DefinedNames()
         return self._defined
 
+    def _run_typed(self, job_id: str) -> None:
+        """Let a node that runs here take up a job that was just typed into a notebook, or typed again."""
+        catalogue, home = self._catalogue, self._home
+        if self._node is None or catalogue is None or home is None:
+            return
+
+        async def taken() -> None:
+            catalogue.relearn(job_id)
+            await self._sync(frozenset(each.name for each in self._definitions.values() if not each.job.tasks))
+
+        if home.loop is running_loop():
+            self._typed = home.loop.create_task(taken())
+        else:
+            self.wait(taken())
+
     def _learned(self) -> None:
         node, home = self._node, self._home
         if node is not None and home is not None and not self._is_teaching and home.loop.is_running():
@@ -220,6 +246,13 @@ class Lifecycle(Opened):
         from everytick.app.foreground import run
 
         _refuse_in_child()
+        if running_loop() is not None:
+            raise RuntimeError(
+                "run() needs an event loop of its own, and one runs here already, as in a notebook or a coroutine: "
+                "call tick.start_background(), or write `async with tick:`"
+            )
+        if reloader_parent.starts_no_node():
+            return
         if self._is_running or self._background is not None:
             raise AlreadyRunning(ALREADY_RUNNING)
         run(self, drain=drain)
@@ -227,11 +260,12 @@ class Lifecycle(Opened):
     def start_background(self) -> None:
         """Run in a thread with a loop of its own, and return once it runs; it stops when the process ends.
 
-        In the process of a task it does nothing: there the module is only imported for its functions.
+        In the process of a task it does nothing: there the module is only imported for its functions. The parent
+        process of a reloader (`flask run --debug`, `manage.py runserver`) runs no node either.
         """
         from everytick.app.background import Background
 
-        if _is_in_child():
+        if _is_in_child() or reloader_parent.starts_no_node():
             return
         if self._is_running or self._background is not None:
             raise AlreadyRunning(ALREADY_RUNNING)
@@ -246,6 +280,7 @@ class Lifecycle(Opened):
         except BaseException:
             self._background = None
             raise
+        reloader_parent.stop_before_reloading(self.stop_background)
 
     def stop_background(self, mode: StopMode = "cancel") -> None:
         """Stop what `start_background` began, and return once it has stopped; stopping twice is harmless."""
@@ -283,7 +318,7 @@ class Lifecycle(Opened):
         settings = self.settings
         if settings.log_folder is None:
             settings = replace(settings, log_folder=_log_folder(store))
-        catalogue = Catalogue(
+        catalogue = self._catalogue = Catalogue(
             Live(self._definitions, lambda definition: definition.functions),
             threads=settings.threads,
             processes=settings.processes,

@@ -84,7 +84,8 @@ class StoredJobs(ScheduleRequests):
         """Store every definition but those that are left as they are."""
         jobs = [definition.job for definition in self._definitions.values()]
         for job in jobs:
-            _refuse_idle(job)
+            if job.name not in left:
+                _refuse_idle(job)
         own = f"code:{self.name}"
         owners = {own} if self.formerly is None else {own, f"code:{self.formerly}"}
         changes = await self._apply(jobs, owners, dry_run=False, by=own, left=left, removes=False)

@@ -143,6 +143,11 @@ class Catalogue:
         if self._has("_scratch"):
             self._scratch.forget(occurrence_id)
 
+    def relearn(self, job_id: str) -> None:
+        """Look the functions of this job up again: they may be others, though its definition says the same."""
+        for known in [key for key in self._known if key[0] == job_id]:
+            del self._known[known]
+
     def close(self) -> None:
         """End idle threads and all processes; busy threads are left to themselves."""
         if self._is_closed:

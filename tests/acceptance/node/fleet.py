@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Self
@@ -24,12 +24,14 @@ WITHIN = 60.0
 class Node:
     """One process that runs a program; its standard output goes to the fleet, its errors to a file."""
 
-    def __init__(self, fleet: "Fleet", name: str, command: list[str], folder: Path) -> None:
+    def __init__(
+        self, fleet: "Fleet", name: str, command: list[str], folder: Path, cwd: Path, environment: Mapping[str, str]
+    ) -> None:
         self.name, self._errors = name, folder / f"{name}.stderr"
-        settings = {**os.environ, "LOGS": str(folder / "logs")}
+        settings = {**os.environ, "LOGS": str(folder / "logs"), **environment}
         with self._errors.open("wb") as sink:
             self.process = subprocess.Popen(
-                command, cwd=ROOT, env=settings, stdout=subprocess.PIPE, stderr=sink, text=True, start_new_session=True
+                command, cwd=cwd, env=settings, stdout=subprocess.PIPE, stderr=sink, text=True, start_new_session=True
             )
         self._reader = threading.Thread(target=fleet.listen, args=(self,), daemon=True)
         self._reader.start()
@@ -90,10 +92,10 @@ class Fleet:
         command = [sys.executable, "-m", f"{PROGRAMS}.{program}", *map(str, arguments)]
         return self.run(command)
 
-    def run(self, command: list[str]) -> Node:
+    def run(self, command: list[str], cwd: Path = ROOT, environment: Mapping[str, str] | None = None) -> Node:
         """Start a process of the fleet."""
         name = f"node-{len(self.nodes) + 1}"
-        node = Node(self, name, command, self._folder)
+        node = Node(self, name, command, self._folder, cwd, environment or {})
         self.nodes.append(node)
         return node
 

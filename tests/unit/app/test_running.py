@@ -1,6 +1,7 @@
 """Running an application: in a loop, in the background, beside a web application; started once, stopped cleanly."""
 
 import asyncio
+import gc
 import importlib
 import os
 import signal
@@ -121,6 +122,14 @@ def test_run_belongs_to_the_main_thread() -> None:
     thread.start()
     thread.join(60)
     assert "start_background" in str(raised[0])
+
+
+async def test_run_in_a_coroutine_says_what_to_call_instead() -> None:
+    """B3: also in a notebook, whose cells run inside a loop. No coroutine is left that was never awaited."""
+    tick, _ = _app()
+    with pytest.raises(RuntimeError, match=r"call tick.start_background\(\), or write `async with tick:`"):
+        tick.run()
+    gc.collect()
 
 
 async def test_two_applications_on_one_file_run_each_occurrence_once(tmp_path: Path) -> None:
