@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from everytick.cli.exits import Refused
 from everytick.cli.options import reading
 from everytick.cli.output import length, show_json, show_table
-from everytick.cli.session import ask, store_of_app
+from everytick.cli.session import look, store_of_app
 from everytick.cli.state import Verb
 from everytick.cli.times import Times
 from everytick.errors import SchemaMismatch, StoreUnavailable, shown
@@ -29,28 +30,45 @@ MOST_OFFSET = timedelta(seconds=1)
 
 
 class Check(NamedTuple):
-    """One thing that was looked at: whether it is well, and what was seen or is to be done."""
+    """One thing that was looked at: whether it is well, and what was seen or is to be done.
+
+    What is not well is a finding, and the exit code says so. `is_warning` makes it a warning: it harms only under
+    further conditions, and nothing has to be done today.
+    """
 
     name: str
     is_well: bool
     text: str
+    is_warning: bool = False
+
+    @property
+    def result(self) -> str:
+        """Say in a word what came of it."""
+        if self.is_well:
+            return "ok"
+        return "warning" if self.is_warning else "finding"
 
 
 @click.command(
     "doctor",
     cls=Verb,
-    help="Look for what could go wrong: store, clock, zone data, SQLite, rights, nodes.\n\nExit code 1 on a finding.",
+    help="Look for what could go wrong: store, clock, zone data, SQLite, rights, nodes.\n\n"
+    "Exit code 1 on a finding. A warning alone ends with 0: nothing has to be done about it today.",
 )
+@click.option("--strict", is_flag=True, help="End with 1 on a warning too.")
 @reading
-def doctor_verb(as_json: bool, utc: bool) -> int:
+def doctor_verb(strict: bool, as_json: bool, utc: bool) -> int:
     """Look for what could go wrong."""
     checks = [zone_data_check(), *_store_checks()]
     if as_json:
-        show_json([{"check": each.name, "ok": each.is_well, "text": each.text} for each in checks])
+        show_json(
+            [{"check": each.name, "ok": each.is_well, "result": each.result, "text": each.text} for each in checks]
+        )
     else:
-        rows = [(each.name, "ok" if each.is_well else "finding", each.text) for each in checks]
+        rows = [(each.name, each.result, each.text) for each in checks]
         show_table(["check", "result", "what was seen"], rows, Times(utc))
-    return Exit.DONE if all(each.is_well for each in checks) else Exit.FAILED
+    results = {each.result for each in checks}
+    return Exit.FAILED if "finding" in results or (strict and "warning" in results) else Exit.DONE
 
 
 def zone_data_check() -> Check:
@@ -60,7 +78,8 @@ def zone_data_check() -> Check:
     found, packaged = zone_data(), _packaged_version()
     text = f"zone tables {found.version} of this {found.source}"
     if found.source == "system" and found.version < packaged:
-        return Check("zone data", False, f"{text} are older than {packaged}: update the system's tzdata package")
+        text += f" are older than {packaged}: zones whose rules changed since then have the old ones"
+        return Check("zone data", False, f"{text}; update the system's tzdata package", is_warning=True)
     return Check("zone data", True, text)
 
 
@@ -72,7 +91,11 @@ def _packaged_version() -> str:
 
 def _store_checks() -> list[Check]:
     try:
-        return ask(_look)
+        return look(_look)
+    except Refused as error:
+        if error.code is not Exit.NOT_FOUND:
+            raise
+        return [Check("store", False, str(error), is_warning=True)]
     except (StoreUnavailable, SchemaMismatch) as error:
         return [Check("store", False, str(error))]
 
@@ -128,7 +151,7 @@ def sqlite_check(library: str) -> Check:
             f"{library} has the WAL-reset fault, fixed in 3.51.3: everytick's own checkpoints avoid it, those of "
             "another program on the same file may damage it; keep others away, or add ?driver=apsw to the address"
         )
-        return Check("sqlite", False, text)
+        return Check("sqlite", False, text, is_warning=True)
     return Check("sqlite", True, f"{library} is without the WAL-reset fault")
 
 
@@ -187,16 +210,18 @@ async def _node_checks(app: Everytick, store: AnyStore) -> list[Check]:
     records = await store.list()
     if not alive and any(each.job.enabled for each in records):
         return [Check("nodes", False, "there are enabled jobs and no node is alive: everytick run starts one")]
-    return [Check("nodes", True, f"{len(alive)} alive"), *agreement_checks(alive), *target_checks(alive, records)]
+    well = Check("nodes", True, f"{len(alive)} alive")
+    return [well, *agreement_checks(alive), *target_checks(alive, records, now)]
 
 
-def target_checks(alive: Sequence[NodeRecord], records: Sequence[JobRecord]) -> Iterator[Check]:
-    """Give the jobs that no living node knows how to run."""
-    from everytick.domain.nodes import unknown_targets
+def target_checks(alive: Sequence[NodeRecord], records: Sequence[JobRecord], now: datetime) -> Iterator[Check]:
+    """Give the jobs that no living node can run, with what it would need."""
+    from everytick.domain.nodes import unknown_targets, unmet_needs
 
-    told = [each.facts for each in alive if each.facts is not None]
-    for name, reason in unknown_targets((each.job for each in records), told).items():
-        yield Check("unknown target", False, f"no living node can run '{shown(name)}': {reason}")
+    told, jobs = [each.facts for each in alive if each.facts is not None], [each.job for each in records]
+    unmet = unmet_needs(jobs, told, now) if len(told) == len(alive) else {}
+    for name, reason in {**unmet, **unknown_targets(jobs, told)}.items():
+        yield Check("targets", False, f"no living node can run '{shown(name)}': {reason}")
 
 
 def agreement_checks(alive: Sequence[NodeRecord]) -> Iterator[Check]:

@@ -90,6 +90,29 @@ def test_what_was_seen_is_told_and_the_exit_code_says_whether_all_is_well(cli: C
     assert [row[0] for row in cli("doctor").rows] == list(checks)
 
 
+@pytest.mark.parametrize(("is_warning", "codes"), [(True, (0, 1)), (False, (1, 1))])
+def test_a_warning_is_told_from_a_finding_by_the_exit_code(
+    plain: Cli, monkeypatch: pytest.MonkeyPatch, is_warning: bool, codes: tuple[int, int]
+) -> None:
+    """B13: a host with nothing to mend ends with 0; --strict makes a warning count."""
+    check = doctor.Check("zone data", False, "old", is_warning=is_warning)
+    monkeypatch.setattr(doctor, "zone_data_check", lambda: check)
+    monkeypatch.setattr(doctor, "_store_checks", list)
+
+    done = plain("doctor")
+
+    assert done.rows == [["zone data", "warning" if is_warning else "finding", "old"]]
+    assert (done.code, plain("doctor", "--strict").code) == codes
+
+
+def test_an_old_sqlite_and_old_zone_tables_are_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """B13: most hosts have both, and nothing has to be done today."""
+    monkeypatch.setattr(doctor, "_packaged_version", lambda: "9999z")
+
+    assert zone_data_check().result == "warning"
+    assert sqlite_check("sqlite3, SQLite 3.40.1").result == "warning"
+
+
 def test_a_silent_node_that_holds_something_is_a_finding(cli: Cli, shop: Everytick, address: str) -> None:
     async def hold() -> None:
         await shop.trigger("nightly")

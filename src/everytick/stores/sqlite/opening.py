@@ -1,6 +1,5 @@
 """Opening the file: mode, settings, busy retry, and the schema that must be ours and no newer than the code."""
 
-import logging
 import os
 import random
 import re
@@ -20,7 +19,6 @@ from everytick.stores.sqlite.failures import saying_which_file
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
 
 Synchronous = Literal["normal", "full"]
 Driver = Literal["sqlite3", "apsw"]
@@ -136,13 +134,6 @@ def prepare(path: Path, migrations: tuple[Migration, ...] = MIGRATIONS, driver: 
     if _numbers(found := library(driver)) < OLDEST_SQLITE:
         least = ".".join(map(str, OLDEST_SQLITE))
         raise StoreUnavailable(str(path), f"this Python has SQLite {found}, and at least {least} is needed")
-    if has_reset_fault(found):
-        _log.info(
-            "SQLite %s may damage a file that another program checkpoints while this one commits: everytick's own"
-            " checkpoints do not; where other programs write to %s too, use the driver apsw",
-            found,
-            path,
-        )
     with saying_which_file(path):
         _make(path)
         try:
