@@ -260,7 +260,7 @@ class Opened:
         from everytick.domain.ids import job_id
 
         try:
-            return await self._find(store, name, removed=True)
+            return await self._find(store, name, removed=True, storing=False)
         except NotFound:
             renamed = (await store.get([job_id(name)])).get(job_id(name)) or await _once_named(store, name)
             if renamed is None:

@@ -56,7 +56,7 @@ class Questions(Opened):
 
     async def _job_record(self, name: str) -> JobRecord:
         """Return the job of this name as the store holds it; `await tick.job(name)` asks for it."""
-        return await self._find(await self._opened(), name)
+        return await self._find(await self._opened(), name, storing=False)
 
     async def status(self, name: str) -> JobStatus:
         """Say how the job stands: active, paused, enabled, running, and when it runs next."""
@@ -64,7 +64,7 @@ class Questions(Opened):
         from everytick.stores.base import HistoryFilter
 
         store = await self._opened()
-        record = await self._find(store, name)
+        record = await self._find(store, name, storing=False)
         snapshot = (await store.look([record.job.id]))[record.job.id]
         started = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
         running = await store.history(HistoryFilter(job_id=record.job.id, statuses=started, limit=1))
@@ -93,14 +93,14 @@ class Questions(Opened):
         from everytick.domain.upcoming import upcoming
 
         store = await self._opened()
-        job_id = (await self._find(store, name)).job.id
+        job_id = (await self._find(store, name, storing=False)).job.id
         return upcoming((await store.look([job_id]))[job_id], await store.now(), n)
 
     async def instants(
         self, name: str, after: datetime | str, through: datetime | str, limit: int | None = None
     ) -> Sequence[datetime]:
         """Return the instants in `(after, through]` that the job's schedule names, whatever becomes of them."""
-        record = await self._find(await self._opened(), name)
+        record = await self._find(await self._opened(), name, storing=False)
         ended = None if record.last_end is None else record.last_end.ended_at
         return record.job.bound(ended).instants(moment_of(after), moment_of(through), limit)
 

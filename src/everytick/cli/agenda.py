@@ -11,7 +11,7 @@ from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
 from everytick.cli.options import reading
 from everytick.cli.output import listed, say, show_json, show_pairs, show_table, write
-from everytick.cli.session import application, ask, store_of_app
+from everytick.cli.session import application, look, store_of_app
 from everytick.cli.state import Verb
 from everytick.cli.times import Times
 from everytick.errors import NotFound, StoreUnavailable, shown
@@ -95,13 +95,13 @@ def _agenda(job: str | None, count: int) -> tuple[list[tuple[datetime, Job]], da
 
     app = application(make=True)
     if not app.definitions and app.jobs_folder is None:
-        return ask(asked)
+        return look(asked)
     file = app._make_store().address.file
     if file is not None and not file.exists():
         say(f"there is no store {file} yet: this is what the definitions say")
         return _defined(app, job, count)
     try:
-        return ask(asked)
+        return look(asked)
     except StoreUnavailable as error:
         say(f"{error}; this is what the definitions say, whatever was paused or skipped")
         return _defined(app, job, count)
@@ -181,7 +181,7 @@ def explain_verb(expr_or_job: str, at: str | None, tz: str | None, count: int, a
         return
     times = Times(utc, _zone(tz))
     instant = times.read(at)
-    found = ask(lambda app: app.explain(expr_or_job, instant))
+    found = look(lambda app: app.explain(expr_or_job, instant))
     if as_json:
         show_json(_explanation_data(found))
         return

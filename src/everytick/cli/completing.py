@@ -19,11 +19,11 @@ def job_argument(name: str, **attributes: Any) -> Callable[[F], F]:
 
 def job_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the names that begin like this; whatever goes wrong, a shell that completes must not be disturbed."""
-    from everytick.cli.session import ask
+    from everytick.cli.session import look
 
     try:
         with ctx.scope(cleanup=False):
-            records = ask(lambda app: app.jobs())
+            records = look(lambda app: app.jobs())
     except Exception:  # noqa: BLE001, half a line is no place for an error
         return []
     return [each.job.name for each in records if each.job.name.startswith(incomplete) and each.job.name.isprintable()]

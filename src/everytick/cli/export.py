@@ -13,7 +13,7 @@ from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
 from everytick.cli.output import is_terminal, plain, safe, say
 from everytick.cli.reading import occurrence_data
-from everytick.cli.session import ask, store_of_app
+from everytick.cli.session import look, store_of_app
 from everytick.cli.state import Noun
 from everytick.cli.times import Times, before
 from everytick.errors import shown
@@ -64,7 +64,7 @@ def jobs_verb(names: Sequence[str], owner: str | None, as_calls: bool, folder: P
     """Write the jobs of the store as YAML."""
     from everytick.sources.exporting import export_jobs
 
-    records = [each for each in ask(lambda app: _records(app, names)) if owner in (None, each.job.owner)]
+    records = [each for each in look(lambda app: _records(app, names)) if owner in (None, each.job.owner)]
     if not records:
         raise Refused("there is no such job in the store: everytick list names them all", Exit.NOT_FOUND)
     jobs = [each.job for each in records]
@@ -146,7 +146,7 @@ def history_verb(
         page = await app.history(job, status=status or None, after=start, through=end, limit=_PAGE)
         return await _write_all(app, page, _writer(form, sys.stdout))
 
-    say(f"{ask(written):,} exported")
+    say(f"{look(written):,} exported")
 
 
 async def _write_all(app: Everytick, page: Any, write: Callable[[dict[str, Any]], None]) -> int:

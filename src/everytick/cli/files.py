@@ -11,7 +11,7 @@ from everytick.cli.exits import Refused
 from everytick.cli.options import confirm, reading, sure
 from everytick.cli.output import safe, say, show_json, show_table, write
 from everytick.cli.progress import ProgressDisplay
-from everytick.cli.session import ask, store_of_app, who
+from everytick.cli.session import ask, look, store_beside, store_of_app, who
 from everytick.cli.state import Verb, state
 from everytick.cli.times import Times
 from everytick.errors import shown
@@ -99,7 +99,7 @@ def _runs(function: F) -> F:
 def diff_verb(paths: Sequence[Path], owner: str, with_runs: bool, as_json: bool, utc: bool) -> int:
     """Compare files with the store."""
     jobs = _jobs(paths, owner)
-    told = ask(lambda app: _told_before(app, jobs, owner, prune=True), telling="comparing")
+    told = look(lambda app: _told_before(app, jobs, owner, prune=True), telling="comparing", folder=_folder_of(paths))
     _show(told, as_json, with_runs, Times(utc))
     return _refused(told.mistakes)
 
@@ -128,17 +128,36 @@ def apply_verb(
     utc: bool,
 ) -> int:
     """Store what files say."""
-    jobs = _jobs(paths, owner)
-    told = ask(lambda app: _told_before(app, jobs, owner, prune=prune), telling="comparing")
+    jobs, folder = _jobs(paths, owner), _folder_of(paths)
+    if not dry_run:
+        _make_store_beside(folder)
+    told = look(lambda app: _told_before(app, jobs, owner, prune=prune), telling="comparing", folder=folder)
     if not dry_run and not told.mistakes:
         _ask_before_removing(told, yes)
-        synced = ask(lambda app: _apply(app, jobs, owner, prune=prune), telling="storing")
+        synced = ask(lambda app: _apply(app, jobs, owner, prune=prune), telling="storing", folder=folder)
         told = Told(synced.changes, synced.mistakes, told.runs)
     if not told.mistakes or dry_run:
         _show(told, as_json, with_runs, Times(utc))
     if dry_run or told.mistakes:
         say("nothing was changed: " + ("this was a dry run" if dry_run else "all is stored, or nothing"))
     return _refused(told.mistakes)
+
+
+def _folder_of(paths: Sequence[Path]) -> str | None:
+    """Return the folder beside which the store stands if none is named: the one that all these paths are or lie in."""
+    folders = {path if path.is_dir() else path.parent for path in paths}
+    return str(folders.pop()) if len(folders) == 1 else None
+
+
+def _make_store_beside(folder: str | None) -> None:
+    """Make the store of a folder that has none, as `run --jobs` does; a named store must be there."""
+    settings = state().settings
+    if folder is None or settings["app"].value is not None or settings["store"].value is not None:
+        return
+    beside = settings["jobs"].value or folder
+    if not store_beside(beside).exists():
+        ask(store_of_app, make=True, folder=folder)
+        say(f"made the store {store_beside(beside)}: everytick run --jobs {beside} runs what it holds")
 
 
 class Told(NamedTuple):

@@ -13,7 +13,7 @@ from everytick.cli.exits import Refused
 from everytick.cli.ids import occurrence_or_job
 from everytick.cli.output import is_terminal, safe, say
 from everytick.cli.reading import last_of_each
-from everytick.cli.session import ask, store_of_app
+from everytick.cli.session import look, store_of_app
 from everytick.cli.state import Verb
 from everytick.errors import shown
 from everytick.exits import Exit
@@ -50,7 +50,7 @@ def logs_verb(job_or_occurrence: str, follow: bool, task: str | None, attempt: i
         reader = LogReader(log_folder(app, await store_of_app(app)), task, attempt)
         return await reader.read(app, id_, follow)
 
-    if not ask(shown_all):
+    if not look(shown_all):
         say("no output was kept: the tasks wrote none, or it is not on this host")
     return Exit.DONE
 

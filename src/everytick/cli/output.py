@@ -22,15 +22,15 @@ from everytick.errors import shown
 if TYPE_CHECKING:
     from everytick.cli.times import Times
 
-_LONGEST_CELL = 300
 _GAP = 2
 _NARROW, _INDENT = 24, 4
 """A last column of fewer columns than 24 cannot be read: its text stands below the row, indented by 4."""
 _LONGEST_WORD, _BROKEN_WORD = 16, 8
 """Words of more than 16 columns are broken in a table that is too wide, those of more than 8 if nothing else helps."""
+_MARKS = "-_/;,.=:"
+"""Where a word that is too long for its column is broken, if such a mark stands behind the first third of the line."""
 _PAINT = {
     "completed": "green",
-    "success": "green",
     "enabled": "green",
     "running": "cyan",
     "completed_with_errors": "yellow",
@@ -81,8 +81,8 @@ def painted(text: str, status: str | None = None) -> str:
     return click.style(text, fg=colour) if colour and has_colour(sys.stdout) else text
 
 
-def cell(value: object, times: Times, *, is_whole: bool = False) -> str:
-    """Return a value as people see it: short on a terminal unless `is_whole`, whole and empty for None in a pipe."""
+def cell(value: object, times: Times) -> str:
+    """Return a value as people see it, whole; in a pipe None is empty, and a length of time is in seconds."""
     on_terminal = is_terminal()
     if value is None or value == "":
         return "-" if on_terminal else ""
@@ -95,7 +95,7 @@ def cell(value: object, times: Times, *, is_whole: bool = False) -> str:
     if isinstance(value, (list, tuple)):
         value = ", ".join(map(str, value))
     text = str(value)
-    return shown(text, _LONGEST_CELL if on_terminal and not is_whole else len(text) + 1)
+    return shown(text, len(text) + 1)
 
 
 def length(span: timedelta) -> str:
@@ -181,7 +181,7 @@ class Layout:
 
 
 def _table_cell(value: object, times: Times, short: bool) -> str:
-    return times.in_table(value, short=short) if isinstance(value, datetime) else cell(value, times, is_whole=True)
+    return times.in_table(value, short=short) if isinstance(value, datetime) else cell(value, times)
 
 
 def _without_heading(column: Sequence[str]) -> int:
@@ -241,10 +241,11 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def _start(text: str, width: int) -> str:
-    """Return as much of the beginning as so many columns hold."""
+    """Return as much of the beginning as so many columns hold; it ends with a mark like - or / if one is near."""
     while _width(text) > width:
         text = text[:-1]
-    return text
+    mark = max(map(text.rfind, _MARKS)) + 1
+    return text[:mark] if 3 * mark >= len(text) else text
 
 
 def _width(text: str) -> int:
@@ -264,9 +265,12 @@ def show_pairs(pairs: Iterable[tuple[str, object]], times: Times) -> None:
             click.echo(f"{name}\t{text}")
         return
     width = max(len(name) for name, _ in known)
+    indent = " " * (width + _GAP)
     for name, text in known:
         if text != "-":
-            click.echo(f"{name:{width}}  {painted(text)}", color=True)
+            first, *rest = wrapped(text, max(columns() - len(indent), _NARROW))
+            lines = [f"{name:{width}}{' ' * _GAP}{painted(first, text)}", *(indent + more for more in rest)]
+            click.echo("\n".join(lines), color=True)
 
 
 def show_text(text: str) -> None:

@@ -20,7 +20,7 @@ from everytick.cli.output import (
     show_table,
     show_text,
 )
-from everytick.cli.session import ask, store_of_app
+from everytick.cli.session import look, store_of_app
 from everytick.cli.state import Verb
 from everytick.cli.times import Times, before
 from everytick.domain.headlines import headline
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from everytick.stores.base import JobRecord, NodeRecord, Whole
 
 _PAGE = 1000
-UNKNOWN = "unknown target"
+UNKNOWN = "no node can run it"
 FAILED = ("failed", "failed_stale", "completed_with_errors")
 
 
@@ -60,7 +60,7 @@ def list_verb(contains: str | None, tag: str | None, failed: bool, as_json: bool
         chosen = [each for each in records if _is_chosen(each, contains, tag, failed)]
         return await with_status(app, chosen), missing, broken
 
-    found, missing, broken = ask(asked)
+    found, missing, broken = look(asked)
     if missing:
         say(f"{missing} of the application's jobs are not in the store yet: its first run brings them there")
     tell_broken(broken)
@@ -68,22 +68,26 @@ def list_verb(contains: str | None, tag: str | None, failed: bool, as_json: bool
         show_json([job_data(*each, broken) for each in found])
         return
     times = Times(utc)
-    headings = ["job", "status", "schedule", times.heading("next run"), "last run", "last end", "broken file"]
-    # In a pipe every line has as many cells, whatever is wrong; a terminal has no room for what is not.
-    wide = len(headings) if broken.files or not is_terminal() else len(headings) - 1
+    following = times.heading("next run")
+    headings = ["job", "status", "schedule", following, "last run", "last result", "broken file"]
+    if is_terminal():
+        # The schedule is the longest text: the last column may stand below its row. Broken files are told above.
+        headings = ["job", "status", following, "last run", "last result", "schedule"]
     rows = [
-        (
-            each.job.name,
-            word(each, status, broken.unknown.get(each.job.name)),
-            each.job.schedule,
-            status.next_run,
-            status.last_run,
-            _last(each),
-            (broken.of_job.get(each.job.name) or "").partition("\n")[0],
-        )[:wide]
+        {
+            "job": each.job.name,
+            "status": word(each, status, broken.unknown.get(each.job.name)),
+            "schedule": each.job.schedule,
+            following: status.next_run,
+            "last run": status.last_run,
+            "last result": _last(each),
+            "broken file": (broken.of_job.get(each.job.name) or "").partition("\n")[0],
+        }
         for each, status in found
     ]
-    show_table(headings[:wide], rows, times)
+    show_table(headings, [[row[heading] for heading in headings] for row in rows], times)
+    if not broken.living and any(each.job.enabled for each, _ in found):
+        say("no node is running: everytick run starts one", mark="yellow")
     if not rows:
         say("no job answers to that" if contains or tag or failed else "the store holds no job")
 
@@ -93,31 +97,37 @@ class Broken(NamedTuple):
 
     `unknown` are the jobs that no living node knows how to run, with the reason. `parked` are those
     of which nothing is planned: some node cannot read their definition, or the store refuses their plan.
+    `living` is how many nodes live.
     """
 
     files: dict[str, str]
     of_job: dict[str, str]
     unknown: dict[str, str]
     parked: dict[str, str]
+    living: int
 
 
-async def told_by_nodes(app: Everytick, records: Iterable[JobRecord]) -> Broken:
+async def told_by_nodes(app: Everytick, records: Sequence[JobRecord]) -> Broken:
     """Return what living nodes say of their files and of jobs, and which jobs the store has parked.
 
     What a silent node said may be mended since, and is left out.
     """
-    from everytick.domain.nodes import unknown_targets
+    from everytick.domain.nodes import unknown_targets, unmet_needs
 
     store = await store_of_app(app)
-    found = Broken({}, {}, {}, {**await store.parked()})
     now = await store.now()
     alive = [each for each in await app.nodes() if each.is_alive(now, app.settings.node_timeout)]
+    found = Broken({}, {}, {}, {**await store.parked()}, len(alive))
     told = [each.facts for each in alive if each.facts is not None]
     for facts in told:
         found.files.update(facts.broken_files)
         known = dict(facts.broken_files)
         found.of_job.update((job, known.get(file, f"{file}: broken")) for job, file in facts.stale_jobs)
-    found.unknown.update(unknown_targets((each.job for each in records), told))
+    jobs = [each.job for each in records]
+    if len(told) == len(alive):
+        # A node that has not told its facts yet may well run it.
+        found.unknown.update(unmet_needs(jobs, told, now))
+    found.unknown.update(unknown_targets(jobs, told))
     return found
 
 
@@ -125,8 +135,9 @@ def tell_broken(broken: Broken) -> None:
     """Say which files are broken, which jobs go on as they were, which are parked, and which no node can run."""
     for job, reason in broken.parked.items():
         say(f"nothing of {shown(job)} is planned: {shown(reason, 300)}", mark="red")
-    for job, reason in sorted(broken.unknown.items()):
-        say(f"no living node can run {shown(job)}: {shown(reason, 300)}", mark="red")
+    for reason in sorted(set(broken.unknown.values())):
+        names = sorted(job for job, why in broken.unknown.items() if why == reason)
+        say(f"no living node can run {shown(', '.join(names), 300)}: {shown(reason, 300)}", mark="red")
     for file, wrong in sorted(broken.files.items()):
         kept = sorted(job for job, reason in broken.of_job.items() if reason == wrong)
         after = f"; as they were before: {shown(', '.join(kept), 300)}" if kept else ""
@@ -153,7 +164,7 @@ def _last(record: JobRecord) -> str | None:
     end, success = record.last_end, record.last_success
     if end is None:
         return None
-    return "success" if success is not None and success.ended_at >= end.ended_at else "failed"
+    return "completed" if success is not None and success.ended_at >= end.ended_at else "failed"
 
 
 def word(record: JobRecord, status: JobStatus, unknown: str | None = None) -> str:
@@ -187,7 +198,7 @@ def job_data(record: JobRecord, status: JobStatus, broken: Broken) -> dict[str, 
         "schedule_words": job.schedule.describe(),
         "next_run": status.next_run,
         "last_run": status.last_run,
-        "last_end": _last(record),
+        "last_result": _last(record),
         "run_count": status.run_count,
         "last_error": status.last_error,
         "owner": job.owner,
@@ -215,7 +226,7 @@ def job_data(record: JobRecord, status: JobStatus, broken: Broken) -> dict[str, 
 def show_verb(job_or_occurrence: str, as_json: bool, utc: bool) -> None:
     """Show one job, or one occurrence with its attempts."""
     times, job = Times(utc), job_or_occurrence
-    id_ = ask(lambda app: occurrence_or_job(app, job)) if may_be_occurrence(job) else None
+    id_ = look(lambda app: occurrence_or_job(app, job)) if may_be_occurrence(job) else None
     if id_ is not None:
         _show_occurrence(id_, as_json, times)
         return
@@ -225,7 +236,7 @@ def show_verb(job_or_occurrence: str, as_json: bool, utc: bool) -> None:
         broken = await told_by_nodes(app, [record])
         return record, await app.status(job), await app.next_runs(job, 5), broken
 
-    record, status, following, broken = ask(asked)
+    record, status, following, broken = look(asked)
     wrong, unknown = broken.of_job.get(record.job.name), broken.unknown.get(record.job.name)
     if as_json:
         show_json(job_data(record, status, broken) | _details(record, following))
@@ -283,7 +294,7 @@ def _pairs(
         yield "paused", f"since {times.shown(pause.since)} until {until}{by}{why}"
     yield from listed("next runs", following)
     yield "last run", status.last_run
-    yield "last end", _last(record)
+    yield "last result", _last(record)
     yield "runs", status.run_count
     yield "last error", headline(status.last_error) if status.last_error and is_terminal() else status.last_error
     yield from listed(
@@ -299,7 +310,7 @@ def _show_occurrence(id_: str, as_json: bool, times: Times) -> None:
         whole = await app.occurrence(id_)
         return whole, await _names(app, [whole.occurrence]), await _payload(app, whole.occurrence)
 
-    whole, names, payload = ask(asked)
+    whole, names, payload = look(asked)
     data = occurrence_data(whole.occurrence, names) | {"payload": payload}
     tries = [(task, attempt) for task, attempt in whole.attempts]
     if as_json:
@@ -412,7 +423,7 @@ def history_verb(
                 break
         return found, await _names(app, found)
 
-    found, names = ask(asked)
+    found, names = look(asked)
     if as_json:
         show_json([occurrence_data(each, names) for each in found])
         return
@@ -474,7 +485,7 @@ def nodes_verb(as_json: bool, utc: bool) -> None:
     async def asked(app: Everytick) -> tuple[Sequence[NodeRecord], datetime, Everytick]:
         return await app.nodes(), await (await store_of_app(app)).now(), app
 
-    nodes, now, app = ask(asked)
+    nodes, now, app = look(asked)
     limit = app.settings.node_timeout
     rows = [(each.id, _state(each, now, limit), each.beat_at, each.holds) for each in nodes]
     if as_json:

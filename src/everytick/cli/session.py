@@ -13,6 +13,7 @@ from everytick.exits import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+    from pathlib import Path
 
     from everytick.app import Everytick
     from everytick.cli.progress import ProgressDisplay
@@ -31,23 +32,31 @@ _WAYS = (
 )
 
 
-def application(*, to_run: bool = False, make: bool = False) -> Everytick:
+def application(
+    *, to_run: bool = False, make: bool = False, is_question: bool = False, folder: str | None = None
+) -> Everytick:
     """Return the application of this call; of application and store, that from the later place counts.
 
     A folder of jobs is an application of its own, or adds to the one that is named. `to_run`
-    refuses a mere store; `make` lets a store's file come to exist.
+    refuses a mere store. `make` lets the file of a named store or of a folder's store come to exist. An operation
+    on an application makes its file too; `is_question` refuses a file that is not there. `folder` is the folder of
+    jobs if none is named.
     """
     settings = state().settings
     app, store, jobs = settings["app"], settings["store"], settings["jobs"]
     if app.value is None and store.value is None:
-        if jobs.value is None:
+        beside = folder if jobs.value is None else jobs.value
+        if beside is None:
             raise Refused(_nothing_named(to_run))
-        return _configured(_on_folder(jobs.value, make or to_run), settings)
+        return _configured(_on_folder(beside, make or to_run), settings)
     if app.value is not None and store.value is not None and app.place is store.place:
         where = "" if app.origin == store.origin else f" and {store.origin}"
         raise Refused(f"{app.origin}{where} name both an application and a store, and it has its own: give one")
     if store.value is None or (app.value is not None and app.place > store.place):
-        return _configured(loaded(app.value), settings)
+        found = _configured(loaded(app.value), settings)
+        if is_question:
+            _refuse_absent_store(found, app.value)
+        return found
     if to_run and app.value is not None:
         text = f"{store.origin} names a store, and {app.origin} an application that has its own: leave the store out"
         raise Refused(text)
@@ -76,6 +85,13 @@ def loaded(named: str) -> Everytick:
     _import_from_here()
     found = _imported(module, named)
     return _only_one(found, module) if not attribute else _attribute(found, module, attribute)
+
+
+def _refuse_absent_store(app: Everytick, named: str) -> None:
+    file = app._make_store().address.file
+    if file is not None and not file.exists():
+        text = f"there is no store {shown(str(file))} yet: everytick run -a {shown(named)} makes it"
+        raise Refused(f"{text}; everytick next -a {shown(named)} shows what the application defines", Exit.NOT_FOUND)
 
 
 def _import_from_here() -> None:
@@ -151,16 +167,22 @@ def _only_one(module: Any, name: str) -> Everytick:
 
 def _on_folder(folder: str, make: bool) -> Everytick:
     """The application of a folder that has no store of its own: beside the folder, wherever one calls from."""
-    from pathlib import Path
     from urllib.parse import quote
 
     from everytick.app import Everytick
 
-    file = Path(folder).expanduser().absolute().parent / "everytick.db"
+    file = store_beside(folder)
     if not make and not file.exists():
         text = f"there is no store {shown(str(file))} yet: everytick run --jobs {shown(folder)} makes it"
-        raise Refused(f"{text}, and so does everytick db migrate", Exit.NOT_FOUND)
+        raise Refused(f"{text}, and so does everytick apply {shown(folder)}", Exit.NOT_FOUND)
     return Everytick(f"sqlite:///{quote(str(file))}", name=NAME)
+
+
+def store_beside(folder: str) -> Path:
+    """Return the file of the store that a folder of jobs has unless another one is named."""
+    from pathlib import Path
+
+    return Path(folder).expanduser().absolute().parent / "everytick.db"
 
 
 def _on_store(address: str, *, make: bool, in_memory: bool = False) -> Everytick:
@@ -210,22 +232,37 @@ def who() -> str:
         return f"uid {os.getuid()}"
 
 
+def look(
+    question: Callable[[Everytick], Coroutine[Any, Any, T]],
+    *,
+    telling: ProgressDisplay | str | None = None,
+    folder: str | None = None,
+) -> T:
+    """Return the answer to a question about the store of this call; no store is made for it, and no job stored."""
+    return _answer(application(is_question=True, folder=folder), question, telling)
+
+
 def ask(
     work: Callable[[Everytick], Coroutine[Any, Any, T]],
     *,
     make: bool = False,
     telling: ProgressDisplay | str | None = None,
+    folder: str | None = None,
 ) -> T:
     """Return what the work returns, given the application of this call; its store is closed afterwards.
 
     If it takes more than a second, `telling` says on a terminal what goes on.
     """
+    return _answer(application(make=make, folder=folder), work, telling)
+
+
+def _answer(
+    app: Everytick, work: Callable[[Everytick], Coroutine[Any, Any, T]], telling: ProgressDisplay | str | None
+) -> T:
     import asyncio
     from contextlib import nullcontext
 
     from everytick.cli.progress import ProgressDisplay
-
-    app = application(make=make)
 
     async def asked() -> T:
         try:
@@ -250,5 +287,8 @@ async def _with_hint(app: Everytick, error: NotFound) -> Exception:
     if error.what != "job":
         return Refused(f"{error}: everytick history lists what there is", Exit.NOT_FOUND)
     names = [record.job.name for record in await app.jobs()]
+    if any(each.name == error.name for each in app.definitions):
+        text = f"the application defines job '{shown(error.name)}', but the store does not hold it yet"
+        return Refused(f"{text}: the next run of the application brings it there", Exit.NOT_FOUND)
     hint = did_you_mean(error.name, names) if names else "; the store holds no job yet"
     return Refused(f"{error}{hint}: everytick list names them all", Exit.NOT_FOUND)

@@ -126,14 +126,15 @@ class _Question:
 
 async def _on_store(app: Everytick, question: _Question) -> Forecast:
     """What the store holds; while it holds nothing, what the application would bring into it."""
-    store = await store_of_app(app)
-    if app.definitions and not await store.list():
+    file = app._make_store().address.file
+    store = None if file is not None and not file.exists() else await store_of_app(app)
+    if app.definitions and (store is None or not await store.list()):
         from everytick.domain.changes import Put
 
         fresh = _empty_store()
         await fresh.apply([Put(each.job) for each in app.definitions])
         return await question.answered(fresh)
-    return await question.answered(store)
+    return await question.answered(store or await store_of_app(app))
 
 
 async def _on_files(paths: Sequence[Path], question: _Question) -> Forecast:

@@ -25,9 +25,6 @@ _FIRST_LOOK, _LAST_LOOK = 0.02, 0.5
 _CHECK_SECONDS = 5.0
 """Between two checks for a node that can run it; a node tells of what it cannot run with its next beat."""
 
-_HOW = {"code": "the application {}", "call": "{} in allow_calls", "queue": "--queue {}", "runner": "the runner {}"}
-"""How a node gets what a job may need, by the kind of its label."""
-
 _BAR = 20
 
 
@@ -96,18 +93,7 @@ async def _obstacle(app: Everytick, whole: Whole | None, job: str | None, *, is_
     records = [each for each in await app.jobs() if each.job.id == id_ or each.job.name == job]
     for name, why in (await told_by_nodes(app, records)).unknown.items():
         return f"no living node can run {shown(name)}: {shown(why, 300)}"
-    if is_first or not records:
-        return None
-    # A node that has not told its facts yet may well run it.
-    if any(each.facts is None or records[0].job.needs in each.facts.met for each in alive):
-        return None
-    return f"no living node can run {shown(records[0].job.name)}: {_missing(records[0].job.needs)}"
-
-
-def _missing(needs: str) -> str:
-    """Return what a node must have that meets these needs, and how it gets that."""
-    labels = [label.partition(":") for label in (needs or "queue:default").split("\n")]
-    return "start one that has " + " and ".join(_HOW.get(kind, "{}").format(shown(name)) for kind, _, name in labels)
+    return None
 
 
 def words(whole: Whole | None, waited: timedelta) -> str:

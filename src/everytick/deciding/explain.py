@@ -33,7 +33,7 @@ class Verdict(StrEnum):
     WILL_RUN = "will run"
     WAITING_FOR_A_SLOT = "waiting for a slot"
     WAITING_IN_LINE = "waiting in line"
-    UNKNOWN_TARGET = "unknown target"
+    UNKNOWN_TARGET = "no node can run it"
     NOT_DECIDED_YET = "not decided yet"
     CANCELED = "canceled"
     SUPERSEDED = "superseded"

@@ -1,11 +1,12 @@
 """What is known of a node beside that it lives: for people, and to find nodes that disagree."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from everytick.domain.job import Job
 from everytick.domain.values import value
+from everytick.errors import shown
 
 _MOST_FILES = 100
 _MOST_JOBS = 1_000
@@ -102,6 +103,38 @@ def unknown_targets(jobs: Iterable[Job], living: Iterable[NodeFacts]) -> dict[st
             if all(reasons):
                 found[job.name] = str(reasons[0])
     return found
+
+
+def unmet_needs(jobs: Iterable[Job], living: Sequence[NodeFacts], now: datetime) -> dict[str, str]:
+    """Return the names of the jobs whose needs no living node meets, each with what such a node must have.
+
+    A node tells with its next beat that it meets the needs of a new job. So jobs and nodes that are younger than
+    two beats are not judged.
+    """
+    settled = now - 2 * max((facts.heartbeat for facts in living), default=timedelta(0))
+    if not living or any(facts.started_at > settled for facts in living):
+        return {}
+    met = {needs for facts in living for needs in facts.met}
+    return {
+        job.name: _missing(job.needs)
+        for job in jobs
+        if job.enabled and job.needs not in met and (job.updated_at is None or job.updated_at <= settled)
+    }
+
+
+_HOW = {
+    "code": "the application {}",
+    "call": 'allow_calls = ["{}"]',
+    "queue": "--queue {}",
+    "runner": "the runner {}",
+}
+"""How a node gets what a job may need, by the kind of its label."""
+
+
+def _missing(needs: str) -> str:
+    """Return what a node must have that meets these needs, and how it gets that."""
+    labels = [label.partition(":") for label in (needs or "queue:default").split("\n")]
+    return "start one that has " + " and ".join(_HOW.get(kind, "{}").format(shown(name)) for kind, _, name in labels)
 
 
 def bounded_files(broken: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

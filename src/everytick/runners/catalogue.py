@@ -255,8 +255,10 @@ class Catalogue:
     def _imported(self, path: str) -> Callable[..., Any]:
         module, _, names = path.partition(":")
         if not any(module == allowed or module.startswith(f"{allowed}.") for allowed in self._allow_calls):
-            allowed = ", ".join(self._allow_calls) or "none"
-            raise CannotRun(f"calls of '{shown(module)}' are not allowed here: allow_calls names {allowed}")
+            package = shown(module.partition(".")[0])
+            wanted = f'add "{package}" to' if self._allow_calls else f'write allow_calls = ["{package}"] into'
+            advice = f"{wanted} {'allow_calls in ' if self._allow_calls else ''}everytick.toml"
+            raise CannotRun(f"calls of '{shown(module)}' are not allowed here: {advice}")
         try:
             found: Any = import_module(module)
             for name in names.split("."):

@@ -72,6 +72,7 @@ def test_what_nobody_expected_is_our_own_fault_and_still_a_sentence(folder: Path
         "    async def jobs(self):\n        raise RuntimeError('out of \\x1b[31mcheese')\n"
         "tick = Odd('sqlite:///odd.db')\n"
     )
+    everytick(folder, "run", "--once", "-a", "odd")
 
     done = everytick(folder, "list", "-a", "odd")
 

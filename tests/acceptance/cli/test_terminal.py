@@ -15,7 +15,8 @@ def test_a_table_has_headings_colour_and_the_zones_name(folder: Path) -> None:
     with Terminal(folder, "list", "-a", "shop", TZ="Europe/Berlin") as terminal:
         assert terminal.ended() == 0
 
-    heading, *rows = terminal.text.strip().splitlines()
+    heading, *rows, last = terminal.text.strip().splitlines()
+    assert last == "no node is running: everytick run starts one"
     assert "next run (Europe/Berlin)" in heading
     assert [row.split()[0] for row in rows] == ["broken", "nightly", "pulse"]
     assert re.search(r"\d\d:\d\d:\d\d ", rows[1])
@@ -34,7 +35,7 @@ def test_columns_stay_in_line_under_wide_letters_and_in_a_narrow_window(folder: 
     with Terminal(folder, "list", "-a", "wide", COLUMNS="100", NO_COLOR="1") as terminal:
         assert terminal.ended() == 0
 
-    _, *rows = terminal.text.strip().splitlines()
+    _, *rows, _ = terminal.text.strip().splitlines()
     beginnings = {row[: row.index("enabled")] for row in rows}
     assert beginnings == {"夜間バックアップ  ", "plain" + " " * 13, "cafe\u0301" + " " * 14}
 

@@ -291,17 +291,16 @@ def test_what_a_silent_node_said_of_its_files_is_not_shown(cli: Cli, shop: Every
     asyncio.run(fall_silent())
     (Path.cwd() / "everytick.toml").write_text('heartbeat = "10ms"\nnode_timeout = "30ms"\npoll = "10ms"\n')
 
-    assert cli("list").err == ""
+    assert cli("list").err == "no node is running: everytick run starts one\n"
 
 
-def test_a_job_that_no_living_node_can_run_is_shown_as_an_unknown_target(
-    cli: Cli, shop: Everytick, address: str
-) -> None:
+def test_a_job_that_no_living_node_can_run_says_so_as_its_status(cli: Cli, shop: Everytick, address: str) -> None:
     """C-21, C-41: a node that meets its needs and has not said so may well run it; the others do not count."""
     facts = NodeFacts("1.0", "3.11.4", "2025b (system)", "h", 7, 50, ("default",), datetime(2026, 1, 1, tzinfo=UTC))
     nightly = next(each.job for each in shop.definitions if each.name == "nightly")
     id_ = nightly.id
-    ignorant = replace(facts, unknown_targets=((id_, "task 'x': there is no \x1bmodule"), ("job_gone", "whatever")))
+    reasons = ((id_, "task 'x': there is no \x1bmodule"), ("job_gone", "whatever"))
+    ignorant = replace(facts, unknown_targets=reasons, met=("", nightly.needs))
 
     async def register(**nodes: NodeFacts) -> None:
         store = store_of(address)
@@ -312,20 +311,18 @@ def test_a_job_that_no_living_node_can_run_is_shown_as_an_unknown_target(
 
     asyncio.run(register(one=ignorant, other=replace(facts, application="other", met=("", "code:other"))))
     listed = cli("list")
-    assert {row[0]: row[1] for row in listed.rows}["nightly"] == "unknown target"
+    assert {row[0]: row[1] for row in listed.rows}["nightly"] == "no node can run it"
     assert listed.err.splitlines() == ["no living node can run nightly: task 'x': there is no \\x1bmodule"]
     [told] = [each for each in json.loads(cli("list", "--json").out) if each["name"] == "nightly"]
-    assert (told["status"], told["unknown_target"]) == ("unknown target", "task 'x': there is no \x1bmodule")
-    assert ["status", "unknown target"] in cli("show", "nightly").rows
+    assert (told["status"], told["unknown_target"]) == ("no node can run it", "task 'x': there is no \x1bmodule")
+    assert ["status", "no node can run it"] in cli("show", "nightly").rows
     assert ["no node can run it", "task 'x': there is no \\x1bmodule"] in cli("show", "nightly").rows
-    found = [row for row in cli("doctor").rows if row[0] == "unknown target"]
-    assert found == [
-        ["unknown target", "finding", "no living node can run 'nightly': task 'x': there is no \\x1bmodule"]
-    ]
+    found = [row for row in cli("doctor").rows if row[0] == "targets"]
+    assert found == [["targets", "finding", "no living node can run 'nightly': task 'x': there is no \\x1bmodule"]]
 
     asyncio.run(register(two=replace(facts, met=("", nightly.needs))))
     assert {row[1] for row in cli("list").rows} == {"enabled"}
-    assert not [row for row in cli("doctor").rows if row[0] == "unknown target"]
+    assert not [row for row in cli("doctor").rows if row[0] == "targets"]
 
 
 def test_an_occurrence_is_shown_with_its_payload_and_its_result(cli: Cli, shop: Everytick) -> None:

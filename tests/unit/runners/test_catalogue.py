@@ -162,7 +162,7 @@ def test_a_function_may_be_called_by_its_place_only_from_packages_that_are_allow
         return catalogue.why(job_of(call_target(path)))
 
     assert kinds(catalogue, job_of(call_target("everytick_allowed.jobs:Kind.method"))) == [ThreadBody]
-    assert "not allowed here: allow_calls names everytick_allowed" in why("os:system")
+    assert 'not allowed here: add "os" to allow_calls in everytick.toml' in why("os:system")
     assert "not allowed" in why("everytick_allowed_not:x")
     assert "not allowed" in why("builtins:eval")
     assert "only borrowed there: it belongs to 'posix'" in why("everytick_allowed:system")
