@@ -76,7 +76,7 @@ WHOLE = {
 }
 """Queries that read a whole table by their nature."""
 
-BY_ACTIVE = ("beat", "bring_waiting_back", "forget_nodes", "nodes", "orphans", "overdue")
+BY_ACTIVE = ("beat", "bring_waiting_back", "forget_nodes", "held_by", "nodes", "orphaned", "overdue")
 """What a node holds, and what waits, is found among what is active: an index by owner would be written at every claim.
 The server takes the index for it as long as it knows that most occurrences are over: it learns that within a minute."""
 
@@ -126,12 +126,14 @@ INDEXES = {
     "commit_plain": ("occurrence_pkey",),
     "step_marks": ("occurrence_pkey",),
     "claims_of": ("occurrence_pkey",),
-    "orphans": ("occurrence_active", "occurrence_pkey"),
+    "orphaned": ("occurrence_active", "occurrence_pkey"),
+    "take_orphans": ("occurrence_pkey",),
+    "held_by": ("occurrence_active",),
     "note": ("occurrence_pkey", "attempt_pkey"),
     "hold_jobs_of": ("occurrence_pkey", "job_state_pkey"),
     "retired_of": ("occurrence_pkey", "job_state_pkey"),
     "hold_given_back": ("occurrence_pkey",),
-    "reports": ("report_pkey", "occurrence_pkey"),
+    "owed_reports": ("report_pkey", "occurrence_pkey"),
     "reported": ("occurrence_id_key", "report_pkey"),
     "edit_unclaimed": ("occurrence_active", "task_run_pkey"),
     "put_back_in_line": ("occurrence_active",),
@@ -226,13 +228,14 @@ CUSTOM: dict[str, tuple[Any, ...]] = {
     "commit_steps": (keys, keys, keys, [3] * BATCH, [10] * BATCH, *[None] * 26, keys),
     "commit_plain": (keys, keys, keys, [True] * BATCH, ["main"] * BATCH, times, times, None, None, keys),
     "step_marks": (keys,),
-    "claims_of": (keys, "node"),
-    "orphans": ("node", BATCH, ["a", "b"], [1, 0], keys, keys, keys, 1),
+    "claims_of": (keys,),
+    "orphaned": (["a", "b"], [1, 0], keys, keys, keys),
+    "take_orphans": (["a", "b"], [1, 0], "node", 1, START, keys, keys, keys, [True] * BATCH),
     "note": (keys, keys, keys, ["main"] * BATCH, keys, times, *[None] * 5),
     "hold_jobs_of": (keys,),
     "retired_of": (keys,),
     "hold_given_back": (keys,),
-    "reports": (100, [], ["", "code:shop"]),
+    "owed_reports": ("code:shop", keys, [], 100),
     "reported": (ids,),
     "history_page": (START, UUID(int=0), None, None, [], None, 101),
     "existing": (ids,),

@@ -62,6 +62,12 @@ class Base:
                 claims.append(claim(row, kept, runs.get(row[0])))
         return claims, unreadable
 
+    async def claims_of(self, db: Connection, handles: Sequence[int]) -> list[Claim]:
+        """Return these occurrences as their owner sees them, in this order; without those that cannot be read."""
+        found, _ = await self._claims(db, await db.fetch(self._sql.claims_of, handles))
+        by_handle = {claim.handle: claim for claim in found}
+        return [by_handle[handle] for handle in handles if handle in by_handle]
+
     async def _runs(self, db: Connection, handles: Sequence[int]) -> dict[int, dict[str, RunState]]:
         found: dict[int, dict[str, RunState]] = {}
         if handles:

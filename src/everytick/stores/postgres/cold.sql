@@ -54,6 +54,129 @@ select owner, handle, fence, claim_token
  where status < {first_ended} and owner is not null and deadline_at <= :now
  order by handle;
 
+-- held_by --
+-- Returns what the store counts as this node's, why it shall stop, and whether its job is disabled or removed for good.
+select o.handle, o.fence, o.claim_token, o.cancel_reason,
+       exists (select from {schema}.job_state s
+                 join {schema}.job_version d on d.job_key = s.job_key and d.version = s.version
+                where s.job_key = o.job_key and (not d.enabled or s.retire_at <= :now) offset 0) as parks
+  from {schema}.occurrence o where o.status < {first_ended} and o.owner = :node_id order by o.handle;
+
+-- forget_nodes --
+-- Forgets nodes that have been silent since then and hold nothing; what another forgets at this moment is passed over.
+delete from {schema}.node
+ where id in (select n.id from {schema}.node n
+               where n.beat_at < :silent_at
+                 and not exists (select 1 from {schema}.occurrence o where o.status < {first_ended} and o.owner = n.id)
+                 for update skip locked);
+
+-- orphaned --
+-- Returns what belongs to one of these nodes, as long as it has not beaten since it had so many beats, and what is held
+-- under one of these claims, by rising handle.
+with gone as materialized (
+    select silent.node
+      from {rows silent: node text, beats bigint} left join {schema}.node n on n.id = silent.node
+     where silent.beats = coalesce(n.beats, 0)
+)
+select o.handle, o.fence, o.claim_token, o.status, o.job_key, o.version
+  from {schema}.occurrence o
+ where o.status < {first_ended} and o.owner = any(array(select node from gone))
+union
+select o.handle, o.fence, o.claim_token, o.status, o.job_key, o.version
+  from {rows keys: handle bigint, fence int, claim_token bigint}
+ cross join lateral (select * from {schema}.occurrence o
+                      where o.handle = keys.handle and o.fence = keys.fence and o.claim_token = keys.claim_token
+                        and o.status < {first_ended} and o.owner is not null offset 0) o
+ order by handle;
+
+-- take_orphans --
+-- Gives these to the reaper, with a new fence and token: the old owner is fenced out before anything is decided. A wait
+-- belongs to no node from then on, and of a disabled job no node goes on with it. A node that beats at this moment is
+-- passed over, and so is what another session writes about. Returns what was taken.
+with known as materialized (
+    select n.id
+      from {rows silent: node text, beats bigint}
+      join {schema}.node n on n.id = silent.node and n.beats = silent.beats
+       for no key update of n skip locked
+), gone as materialized (
+    select id from known
+    union all
+    select silent.node
+      from {rows silent: node text, beats bigint}
+     where silent.beats = 0 and silent.node <> all(array(select n.id from {schema}.node n))
+)
+update {schema}.occurrence o
+   set owner = case when o.status <> {awaiting_retry} then :reaper::text end, fence = o.fence + 1,
+       claim_token = :token,
+       is_early = case when o.status <> {awaiting_retry} then false
+                    when not exists (select from {schema}.job_version d
+                                      where d.job_key = o.job_key and not d.enabled and d.version =
+                                            (select s.version from {schema}.job_state s where s.job_key = o.job_key)
+                                     offset 0)
+                    then coalesce(o.ready_at > :now, false) end,
+       updated_at = :now
+ where o.handle = any(array(
+       select w.handle
+         from {rows chosen: handle bigint, fence int, claim_token bigint, is_named bool}
+         join {schema}.occurrence w
+           on w.handle = chosen.handle and w.fence = chosen.fence and w.claim_token = chosen.claim_token
+        where w.status < {first_ended} and w.owner is not null
+          and (chosen.is_named or w.owner = any(array(select id from gone)))
+        order by w.handle
+          for update of w skip locked))
+returning o.handle, o.owner;
+
+-- note --
+-- Makes or changes the rows of attempts that run, under their claim's fence; one that is over only takes what is
+-- added, and an occurrence that is over gets no row more. A fence that is gone finds nothing. Returns which notes were
+-- written.
+with held as materialized (
+    select notes.*, o.node
+      from {rows notes: handle bigint, fence int, claim_token bigint, task text, number int, started_at timestamptz,
+            progress_done float8, progress_total float8, progress_text text, log_node text, log_path text}
+     cross join lateral (
+           select o.status >= {first_ended} as is_over, o.node from {schema}.occurrence o
+            where o.handle = notes.handle and o.claim_token = notes.claim_token
+              and (o.fence = notes.fence or (o.fence = notes.fence + 1 and o.status >= {first_ended}))
+              for no key update) o
+     where not o.is_over or exists (select from {schema}.attempt a where a.handle = notes.handle
+                                       and a.task = notes.task and a.number = notes.number)
+), shown as (
+    insert into {schema}.attempt as a (handle, task, number, status, started_at, progress_done, progress_total,
+                                       progress_text, log_node, log_path, node)
+    select handle, task, number, {attempt.running}, started_at, progress_done, progress_total, progress_text, log_node,
+           log_path, node
+      from held
+    on conflict (handle, task, number) do update
+       set progress_done = coalesce(excluded.progress_done, a.progress_done),
+           progress_total = case when excluded.progress_done is null then a.progress_total
+                                 else excluded.progress_total end,
+           progress_text = coalesce(excluded.progress_text, a.progress_text),
+           log_node = coalesce(excluded.log_node, a.log_node), log_path = coalesce(excluded.log_path, a.log_path)
+)
+select handle, claim_token, task, number from held;
+
+-- owed_reports --
+-- Returns ended occurrences of one text of needs whose report was not delivered, oldest end first: none of these jobs,
+-- and none of these handles.
+select o.handle, o.job_key, o.version, o.ended_at, o.id as occurrence_id
+  from {schema}.report r
+  join {schema}.occurrence o on o.handle = r.handle
+ where r.needs = :needs and not r.handle {in handles}
+   and o.job_key <> all(array(select j.job_key from {schema}.job j where j.id {in job_ids}))
+ order by r.ended_at, o.id
+ limit :limit;
+
+-- reported --
+-- Notes that these reports were delivered.
+with told as materialized (
+    select o.needs, o.ended_at, o.handle from {schema}.occurrence o where o.id {in_ids occurrence_ids}
+)
+delete from {schema}.report r
+ using told
+ where r.needs = told.needs and r.ended_at = told.ended_at and r.handle = told.handle
+   and r.needs = any(array(select needs from told)) and r.ended_at = any(array(select ended_at from told));
+
 -- ------------------------------------------------------------------------------------------------ jobs and facts
 
 -- wake --

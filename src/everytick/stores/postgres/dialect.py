@@ -1,6 +1,7 @@
 """How asyncpg takes a statement: numbered parameters, times and uuids as they are."""
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -21,18 +22,35 @@ def postgres_dialect(schema: str) -> Dialect:
             "lock": "for no key update of {}",
             "skip": "skip locked",
             "in": "= any(:{})",
+            "in_ids": "= any(:{}::uuid[])",
             "list": ":{}",
         },
         writes={ColumnKind.ID: _uuid, ColumnKind.DURATION: _micros, ColumnKind.PLAIN: _plain},
         reads={ColumnKind.ID: _id, ColumnKind.DURATION: _duration},
         writes_list=list,
+        writes_ids=_uuids,
+        rows=_rows,
+        writes_rows=_write_rows,
     )
+
+
+def _rows(name: str, columns: Mapping[str, str]) -> str:
+    arrays = ", ".join(f":{name}_{column}::{type_}[]" for column, type_ in columns.items())
+    return f"unnest({arrays}) {name}({', '.join(columns)})"
+
+
+def _write_rows(name: str, columns: Mapping[str, Sequence[Any]]) -> Mapping[str, Any]:
+    return {f"{name}_{column}": values for column, values in columns.items()}
 
 
 def _uuid(occurrence_id: str) -> str | None:
     """Return the id as the table holds it; None for a text that no occurrence can have."""
     named = _OCCURRENCE.fullmatch(occurrence_id)
     return None if named is None else named[1]
+
+
+def _uuids(occurrence_ids: Iterable[str]) -> list[str]:
+    return [found for found in map(_uuid, occurrence_ids) if found is not None]
 
 
 def _id(stored: object) -> str:

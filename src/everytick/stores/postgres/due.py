@@ -121,13 +121,6 @@ class Due(Base):
             finally:
                 await self._door.give_back(db)
 
-    @patiently
-    async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
-        """Return what a plan would see of those jobs that exist now and can be read, and hold nothing."""
-        async with self._door.connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
-            found = await self.looked_at(db, job_ids)
-        return {id_: found[id_] for id_ in job_ids if id_ in found}
-
     async def looked_at(self, db: Connection, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
         """Return what a plan would see of these jobs, by id, on this connection."""
         standing = await db.fetch(self._sql.standing_by_id, list(job_ids))

@@ -68,10 +68,6 @@ class Queries:
     wait_for_mark: str
     beat: str
     claims_of: str
-    orphans: str
-    note: str
-    reports: str
-    reported: str
     stand_within: str
     identity: str
     note_end: str
@@ -79,7 +75,6 @@ class Queries:
     hold_key: str
     wait_for_key: str
     ask_within: str
-    existing: str
     job_key: str
     past_versions: str
     record_occurrence: str
@@ -91,8 +86,6 @@ class Queries:
     record_success: str
     watermark_of: str
     keep_runs: str
-    forget_nodes: str
-    forget_name_sets: str
     prune: str
 
 

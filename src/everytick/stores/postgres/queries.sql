@@ -886,106 +886,8 @@ select o.handle, o.fence, o.claim_token, o.cancel_reason,
 -- Returns these occurrences as their owner needs them, in the columns of a claim.
 select «claim»
   from everytick.occurrence o
- where o.handle = any($1::bigint[]) and o.owner = $2
+ where o.handle = any($1::bigint[])
  order by o.handle;
-
--- orphans --
--- Takes over what each of the nodes $3 holds if it has still the beats $4, and what is held under the keys $5, fences $6
--- and tokens $7: by one reaper, with a new fence and the token $8, so that the old owner can record nothing more. What an owner only waited with
--- loses nothing and is freed. A node that beats at this moment is passed over, and so is what another writes about.
-with known as materialized (
-    select n.id
-      from unnest($3::text[], $4::bigint[]) s(node, beats)
-      join everytick.node n on n.id = s.node and n.beats = s.beats
-       for no key update of n skip locked
-), gone as materialized (
-    select id from known
-    union all
-    select s.node
-      from unnest($3::text[], $4::bigint[]) s(node, beats)
-     where s.beats = 0 and s.node <> all(array(select n.id from everytick.node n))
-), found as materialized (
-    select w.handle, w.fence, w.claim_token as token
-      from everytick.occurrence w
-     where w.status < {first_ended} and w.owner = any(array(select id from gone))
-    union
-    select k.handle, k.fence, k.token from unnest($5::bigint[], $6::int[], $7::bigint[]) k(handle, fence, token)
-)
-update everytick.occurrence o
-   set owner = case when o.status <> {awaiting_retry} then $1 end, fence = o.fence + 1, claim_token = $8,
-       is_early = case when o.status <> {awaiting_retry} then false
-                    when not «disabled» then coalesce(o.ready_at > everytick.everytick_now(), false) end,
-       updated_at = everytick.everytick_now()
- where o.handle = any(array(
-       select w.handle
-         from found f join everytick.occurrence w on w.handle = f.handle and w.fence = f.fence and w.claim_token = f.token
-        where w.status = {awaiting_retry} and w.owner is not null
-        order by w.handle
-          for update of w skip locked)
-    || array(
-       select w.handle
-         from found f join everytick.occurrence w on w.handle = f.handle and w.fence = f.fence and w.claim_token = f.token
-        where w.status < {first_ended} and w.status <> {awaiting_retry} and w.owner is not null
-        order by w.handle
-        limit $2
-          for update of w skip locked))
-returning «claim»;
-
--- note --
--- Makes or changes the rows of attempts that run, under their claim's fence; one that is over only takes what is
--- added, and an occurrence that is over gets no row more. A fence that is gone finds nothing. Returns whose notes were
--- written.
-with held as materialized (
-    select n.*, o.node
-      from unnest($1::bigint[], $2::int[], $3::bigint[], $4::text[], $5::int[], $6::timestamptz[], $7::float8[],
-                  $8::float8[], $9::text[], $10::text[], $11::text[])
-           n(handle, fence, token, task, number, started_at, done, total, told, log_node, log_path)
-     cross join lateral (
-           select o.status >= {first_ended} as over, o.node from everytick.occurrence o
-            where o.handle = n.handle and o.claim_token = n.token and (o.fence = n.fence or (o.fence = n.fence + 1 and o.status >= {first_ended}))
-              for no key update) o
-     where not o.over or exists (select from everytick.attempt a where a.handle = n.handle
-                                    and a.task = n.task and a.number = n.number)
-), shown as (
-    insert into everytick.attempt as a (handle, task, number, status, started_at, progress_done, progress_total,
-                                        progress_text, log_node, log_path, node)
-    select handle, task, number, {attempt.running}, started_at, done, total, told, log_node, log_path, node from held
-    on conflict (handle, task, number) do update
-       set progress_done = coalesce(excluded.progress_done, a.progress_done),
-           progress_total = case when excluded.progress_done is null then a.progress_total
-                                 else excluded.progress_total end,
-           progress_text = coalesce(excluded.progress_text, a.progress_text),
-           log_node = coalesce(excluded.log_node, a.log_node), log_path = coalesce(excluded.log_path, a.log_path)
-)
-select handle, fence, token, task, number from held;
-
--- reports --
--- Returns ended occurrences of the needs $3 whose report nobody delivered yet, oldest end first, in the columns of a
--- claim.
-select «claim»
-  from unnest($3::text[]) n(needs)
- cross join lateral (
-       select o.*
-         from everytick.report r
-         join everytick.occurrence o on o.handle = r.handle
-        where r.needs = n.needs
-          and o.job_key <> all(array(select j.job_key from everytick.job j where j.id = any($2::text[])))
-        order by r.ended_at, o.id
-        limit $1) o
- order by o.ended_at, o.id
- limit $1;
-
--- reported --
--- Notes that these reports were delivered.
-with told as materialized (
-    select o.needs, o.ended_at, o.handle
-      from unnest($1::uuid[]) i(id)
-     cross join lateral (select o.needs, o.ended_at, o.handle from everytick.occurrence o where o.id = i.id offset 0) o
-)
-delete from everytick.report r
- using told
- where r.needs = told.needs and r.ended_at = told.ended_at and r.handle = told.handle
-   and r.needs = any(array(select needs from told)) and r.ended_at = any(array(select ended_at from told));
 
 -- ---------------------------------------------------------------------------------------- the jobs
 
@@ -1071,12 +973,6 @@ with moment as materialized (
 select everytick.ring() from asked;
 
 -- ------------------------------------------------------------------------------------- the history
-
--- existing --
--- Returns those of these ids that an occurrence has.
-select 'occ_' || o.id
-  from unnest($1::uuid[]) i(id)
- cross join lateral (select o.id from everytick.occurrence o where o.id = i.id offset 0) o;
 
 -- job_key --
 -- Returns the inner key of a job.
@@ -1175,20 +1071,6 @@ with made as (
 )
 select count(*)::int from kept having exists (select from made);
 
--- forget_nodes --
--- Forgets nodes that have been silent for so long and hold nothing; what another forgets at this moment is passed over.
-delete from everytick.node
- where id in (select n.id from everytick.node n
-               where n.beat_at < everytick.everytick_now() - $1::interval
-                 and not exists (select 1 from everytick.occurrence o where o.status < {first_ended} and o.owner = n.id)
-                 for update skip locked);
-
--- forget_name_sets --
--- Forgets sets that no start has told for so long, and that no node names.
-delete from everytick.name_set d
- where d.stored_at < everytick.everytick_now() - $1::interval
-   and not exists (select from everytick.node n where position(d.hash in n.facts) > 0);
-
 -- prune --
 -- Forgets ended occurrences that their job's retention no longer keeps, with their runs and attempts, and returns
 -- how many: never a live one, never the newest `keep_last` of a job, never one whose report is due.
@@ -1218,4 +1100,3 @@ with old as materialized (
     delete from everytick.occurrence where handle = any(array(select handle from old)) and status >= {first_ended} returning handle
 )
 select count(*)::int from gone;
-

@@ -1,6 +1,6 @@
 """Carries a shared verb out on one connection to the server."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import asyncpg  # type: ignore[import-untyped,unused-ignore]
@@ -8,11 +8,13 @@ import asyncpg  # type: ignore[import-untyped,unused-ignore]
 from everytick.domain.decisions import Creation
 from everytick.domain.job import Job
 from everytick.domain.snapshots import JobSnapshot
+from everytick.stores.base import Claim
 from everytick.stores.postgres.compiled import Compiled
 from everytick.stores.postgres.door import Connection
 from everytick.stores.postgres.queries import Queries
 from everytick.stores.sql.commands import (
     Ask,
+    Claims,
     Command,
     Create,
     EndUnowned,
@@ -34,6 +36,9 @@ T = TypeVar("T")
 
 class HotParts(Protocol):
     """What the hot verbs of the store do too, on a connection of the verb that asks."""
+
+    async def claims_of(self, db: Connection, handles: Sequence[int]) -> list[Claim]:
+        """Return these occurrences as their owner sees them, in this order."""
 
     async def looked_at(self, db: Connection, job_ids: Collection[str]) -> Mapping[str, JobSnapshot]:
         """Return what a plan would see of these jobs."""
@@ -87,6 +92,8 @@ class AsyncRunner:
             return await self._hot.create(self._db, command.job_key, command.job, command.creation)
         if isinstance(command, EndUnowned):
             return await self._hot.end(self._db, command)
+        if isinstance(command, Claims):
+            return await self._hot.claims_of(self._db, command.handles)
         if isinstance(command, Look):
             return await self._hot.looked_at(self._db, command.job_ids)
         if command is Ask.NOW:

@@ -1,37 +1,22 @@
-"""claim, commit_steps, beat, orphans and their kin: one owner at a time, and nothing recorded without its fence.
+"""claim, commit_steps and transaction: one owner at a time, and nothing recorded without its fence.
 
 `commit_plain` is a second, faster way for steps that say only that a first attempt succeeded. Price: in batches of
 50 steps 71 µs of processor time a step, the server's included, with it and 86 without; that is 10 % of the 130 to
 145 µs that `bench/end_to_end_postgres.py` takes an occurrence.
 """
 
-import json
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
-from operator import itemgetter
 
 from everytick.domain.codes import ATTEMPT_CODE, RUN_CODE, STATUS_CODE
 from everytick.domain.decisions import Why
-from everytick.domain.nodes import NodeFacts
-from everytick.domain.notes import Note
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
-from everytick.domain.steps import OccurrenceEnd, Step
 from everytick.domain.steps import Row as Written
-from everytick.stores.base import (
-    NAME_SETS_KEPT,
-    NODES_KEPT,
-    Claim,
-    ClaimKey,
-    Commit,
-    CommitAnswer,
-    NodeScope,
-    Orders,
-    new_token,
-)
+from everytick.domain.steps import Step
+from everytick.stores.base import Claim, Commit, CommitAnswer, NodeScope, new_token
 from everytick.stores.each_alone import each_alone
 from everytick.stores.postgres import rows
-from everytick.stores.postgres.base import Base, columns, lean_columns, occurrence_key
+from everytick.stores.postgres.base import Base, lean_columns
 from everytick.stores.postgres.claims import RIPE, place_in_line
 from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.postgres.marks import is_repeat
@@ -47,7 +32,7 @@ _KEPT, _GIVEN_BACK, _PARKED, _ENDED, _RESTORED, _UNSTARTED = range(6)
 
 
 class Running(Base):
-    """What the executor and the reaper ask."""
+    """What the executor asks."""
 
     @patiently
     async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
@@ -83,54 +68,6 @@ class Running(Base):
                 answers.update(zip(places, await commit(db, round_), strict=True))
         return [answers[place] for place in range(len(steps))]
 
-    @patiently
-    async def beat(self, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:
-        """Say that the node lives and what it holds; the answer says what the store knows better."""
-        named = set(keys)
-        async with self._door.connection() as db:
-            held = await db.fetch(self._sql.beat, node, None if facts is None else json.dumps(facts.as_data()))
-            if facts is not None:
-                await db.execute(self._sql.forget_nodes, NODES_KEPT)
-                await db.execute(self._sql.forget_name_sets, NAME_SETS_KEPT)
-            own = {ClaimKey(*key): cancel for *key, cancel, _ in held}
-            unnamed = [key.handle for key in own if key not in named]
-            adopted: list[Claim] = []
-            if unnamed:
-                adopted, _ = await self._claims(db, await db.fetch(self._sql.claims_of, unnamed, node))
-        return Orders(
-            cancel=tuple((key, cancel) for key, cancel in own.items() if cancel is not None and key in named),
-            gone=tuple(sorted(named - own.keys())),
-            adopt=tuple(adopted),
-            parks=tuple(key for *parts, _, parks in held if parks and (key := ClaimKey(*parts)) in named),
-        )
-
-    @patiently
-    async def orphans(
-        self, reaper: str, limit: int, silent: Mapping[str, int], keys: Collection[ClaimKey] = ()
-    ) -> list[Claim]:
-        """Take over what each silent node holds if its `beats` is still the number named, and each claim named."""
-        held = columns(keys, 3)
-        gone = list(silent), list(silent.values())
-        async with self._door.connection() as db:
-            found = await db.fetch(self._sql.orphans, reaper, max(limit, 0), *gone, *held, new_token())
-            ran = sorted((row for row in found if row["owner"] is not None), key=itemgetter(0))
-            if len(ran) < len(found):
-                await db.execute(self._sql.ring)
-            claims, _ = await self._claims(db, ran)
-        return claims
-
-    @patiently
-    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
-        """Show people what is running: make or change the attempt's row, under the claim's fence and token."""
-        return await each_alone(notes, self._note, "notes") if notes else ()
-
-    @patiently
-    async def _note(self, notes: Sequence[tuple[Claim, Note]]) -> list[Commit]:
-        async with self._door.connection() as db:
-            written = {tuple(row) for row in await db.fetch(self._sql.note, *columns(_noted(notes), 11))}
-        keys = [(*claim.key, note.task, note.number) for claim, note in notes]
-        return [Commit.COMMITTED if key in written else Commit.STALE for key in keys]
-
     @asynccontextmanager
     async def transaction(self, claim: Claim) -> AsyncIterator[ClaimTransaction]:
         """Begin a transaction for a task of the claim; leaving it without a commit takes everything back."""
@@ -141,20 +78,6 @@ class Running(Base):
             yield begun
         finally:
             await begun.leave()
-
-    @patiently
-    async def reports(self, scope: NodeScope, limit: int) -> list[OccurrenceEnd]:
-        """Return ended occurrences of the scope whose report was not delivered yet, oldest end first."""
-        async with self._door.connection() as db:
-            asked = limit, list(scope.unknown), scope.met
-            claims, _ = await self._claims(db, await db.fetch(self._sql.reports, *asked))
-        return [OccurrenceEnd(claim.header, claim.life) for claim in claims]
-
-    @patiently
-    async def reported(self, occurrence_ids: Collection[str]) -> None:
-        """Note that these reports were delivered; a report may come twice, but never not at all."""
-        async with self._door.connection() as db:
-            await db.execute(self._sql.reported, [occurrence_key(id_) for id_ in occurrence_ids])
 
     async def _give_back(self, db: Connection, steps: Steps) -> list[Commit]:
         """Commit these, and let what is given back stand where its job wants it.
@@ -199,26 +122,6 @@ class Running(Base):
     async def _write_steps(self, db: Connection, steps: Steps) -> set[int]:
         entries = [entry for claim, step in sorted(steps, key=_handle) for entry in _entries(claim, step)]
         return {row[0] for row in await db.fetch(self._sql.commit_steps, *lean_columns(entries))}
-
-
-def _noted(notes: Sequence[tuple[Claim, Note]]) -> list[tuple[object, ...]]:
-    """Return one row per attempt by rising key, which holds the newest of everything that was noted of it."""
-    newest: dict[tuple[int, int, int, str, int], Note] = {}
-    for claim, note in notes:
-        key = *claim.key, note.task, note.number
-        known = newest.get(key, note)
-        newest[key] = replace(known, progress=note.progress or known.progress, log=note.log or known.log)
-    return [(*key, *_note_columns(newest[key])) for key in sorted(newest)]
-
-
-def _note_columns(note: Note) -> tuple[object, ...]:
-    progress: tuple[object, ...] = (None, None, None)
-    log: tuple[object, ...] = (None, None)
-    if note.progress is not None:
-        progress = note.progress.done, note.progress.total, rows.text(note.progress.text)
-    if note.log is not None:
-        log = rows.text(note.log.node), rows.text(note.log.path)
-    return note.started_at, *progress, *log
 
 
 def _handle(step: tuple[Claim, Step]) -> int:

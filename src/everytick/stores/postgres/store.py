@@ -103,6 +103,11 @@ class PostgresStore(Planning, Running, Recording, HistoryVerbs, ColdVerbs):
             raise Contended(str(self._door.address), str(met)) from None
 
     @patiently
+    async def _one_by_one(self, make: Make[T]) -> T:
+        async with self._door.connection() as db:
+            return await self._runner(db).run(make)
+
+    @patiently
     async def _question(self, make: Make[T]) -> T:
         async with self._door.connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
             return await self._runner(db).run(make)

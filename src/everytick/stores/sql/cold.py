@@ -1,5 +1,6 @@
 """The verbs that both SQL stores carry out by the same steps."""
 
+import builtins
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -10,11 +11,29 @@ from everytick.domain.changes import Edit
 from everytick.domain.decisions import Span
 from everytick.domain.definers import Undefined
 from everytick.domain.facts import Fact
-from everytick.domain.snapshots import Edition
-from everytick.stores.base import HistoryFilter, JobRecord, NodeRecord, Page, Receipt, Stored, Whole
+from everytick.domain.nodes import NodeFacts
+from everytick.domain.notes import Note
+from everytick.domain.snapshots import Edition, JobSnapshot
+from everytick.domain.steps import OccurrenceEnd
+from everytick.stores.base import (
+    Claim,
+    ClaimKey,
+    CommitAnswer,
+    HistoryFilter,
+    JobRecord,
+    NodeRecord,
+    NodeScope,
+    Orders,
+    Page,
+    Receipt,
+    Stored,
+    Whole,
+    new_token,
+)
+from everytick.stores.each_alone import each_alone
 from everytick.stores.sql.commands import Make
 from everytick.stores.sql.queries import ColdQueries
-from everytick.stores.sql.verbs import clock, definers, editing, facts, history, job_records, nodes, purging
+from everytick.stores.sql.verbs import clock, definers, editing, facts, history, job_records, nodes, purging, telling
 
 T = TypeVar("T")
 
@@ -27,6 +46,11 @@ class ColdVerbs(ABC):
     @abstractmethod
     async def _transact(self, make: Make[T]) -> T:
         """Carry the verb out in one transaction and return its answer once that is committed."""
+
+    @abstractmethod
+    async def _one_by_one(self, make: Make[T]) -> T:
+        """Carry the verb out, each statement committed by itself where the store can: a node that freezes between two
+        of them holds no lock, which would keep others from taking over what it holds."""
 
     @abstractmethod
     async def _question(self, make: Make[T]) -> T:
@@ -64,6 +88,10 @@ class ColdVerbs(ABC):
         """Return these versions of a job's definition, and the one in force at a moment, in order."""
         return await self._question(partial(job_records.editions, self._q, job_id, versions, at))
 
+    async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
+        """Return what a plan would see of those jobs that exist now, due or not, and hold nothing."""
+        return await self._question(partial(job_records.look, job_ids))
+
     async def define(self, names: Collection[str], left_out: Collection[str] = ()) -> None:
         """Keep the names that a start defines, once under their hash, and mark the jobs that it leaves out."""
         await self._transact(partial(definers.define, self._q, names, left_out))
@@ -90,11 +118,42 @@ class ColdVerbs(ABC):
         """Return one occurrence with its runs and attempts, in the order of its job's tasks."""
         return await self._question(partial(history.whole, self._q, occurrence_id))
 
+    async def existing(self, occurrence_ids: Collection[str]) -> frozenset[str]:
+        """Return those of these ids that an occurrence has."""
+        return await self._question(partial(history.existing, self._q, occurrence_ids))
+
     async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
         """Return the spans of instants that did not run and touch `(after, through]`, in order."""
         return await self._question(partial(history.spans, self._q, job_id, after, through))
 
     # --------------------------------------------------------------------------------------------------- the nodes
+
+    async def beat(self, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:
+        """Say that the node lives and what it holds; the answer says what the store knows better."""
+        return await self._one_by_one(partial(nodes.beat, self._q, node, keys, facts))
+
+    async def orphans(
+        self, reaper: str, limit: int, silent: Mapping[str, int], keys: Collection[ClaimKey] = ()
+    ) -> builtins.list[Claim]:
+        """Take over what each silent node holds if its `beats` is still the number named, and each claim named."""
+        take = partial(nodes.orphans, self._q, reaper, limit, silent, keys, new_token())
+        return await self._one_by_one(take)
+
+    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
+        """Show people what is running: make or change the attempt's row, under the claim's fence and token."""
+
+        async def write(some: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
+            return await self._one_by_one(partial(telling.note, self._q, some))
+
+        return await each_alone(notes, write, "notes") if notes else ()
+
+    async def reports(self, scope: NodeScope, limit: int) -> builtins.list[OccurrenceEnd]:
+        """Return ended occurrences of the scope whose report was not delivered yet, oldest end first."""
+        return await self._question(partial(telling.reports, self._q, scope, limit))
+
+    async def reported(self, occurrence_ids: Collection[str]) -> None:
+        """Note that these reports were delivered; a report may come twice, but never not at all."""
+        await self._one_by_one(partial(telling.reported, self._q, occurrence_ids))
 
     async def leave(self, node: str) -> None:
         """Say that the node beats no more: its beats are 0, and what it still holds is an orphan at once."""

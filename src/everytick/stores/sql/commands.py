@@ -82,13 +82,20 @@ class EndUnowned:
 
 
 @value
+class Claims:
+    """Answers these occurrences as their owner sees them, in this order; without those that cannot be read."""
+
+    handles: tuple[int, ...]
+
+
+@value
 class Look:
     """Answers what a plan would see of the jobs with these ids, by id; without those that cannot be read."""
 
     job_ids: frozenset[str]
 
 
-Command: TypeAlias = Query | Together | Many | Versions | Forget | Create | EndUnowned | Look | Ask
+Command: TypeAlias = Query | Together | Many | Versions | Forget | Create | EndUnowned | Claims | Look | Ask
 Verb: TypeAlias = Generator[Command, Any, T]
 Make: TypeAlias = Callable[[], Verb[T]]
 """Makes the generator. A repeated transaction needs a fresh one."""

@@ -45,6 +45,9 @@ class ColdQueries:
     purge_state: Statement
     purge_job: Statement
     leave: Statement
+    hear: Statement
+    forget_name_sets: Statement
+    existing: Statement
     hold_job: Statement
     held_of_job: Statement
     purgeable: Statement
@@ -52,6 +55,13 @@ class ColdQueries:
     purge_wakes: Statement
     nodes: Statement
     overdue: Statement
+    held_by: Statement
+    forget_nodes: Statement
+    orphaned: Statement
+    take_orphans: Statement
+    note: Statement
+    owed_reports: Statement
+    reported: Statement
     wake: Statement
     put_back_in_line: Statement
     put_all_back_in_line: Statement

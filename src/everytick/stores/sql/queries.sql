@@ -150,6 +150,10 @@ select o.handle, o.id as occurrence_id, o.job_key, s.id as job_id, o.version, o.
   from {schema}.occurrence o join {schema}.job_state s on s.job_key = o.job_key
  where o.handle {in handles};
 
+-- existing --
+-- Returns those of these ids that an occurrence has.
+select o.id as occurrence_id from {schema}.occurrence o where o.id {in_ids occurrence_ids};
+
 -- attempts_of --
 -- Returns every attempt at the tasks of one occurrence.
 select task, number, status as attempt_status, started_at, ended_at, error, progress_done, progress_total,
@@ -210,3 +214,15 @@ delete from {schema}.job where job_key = :job_key;
 -- leave --
 -- Notes that the node beats no more, and was heard of for the last time.
 update {schema}.node set beats = 0, beat_at = :now where id = :node_id;
+
+-- hear --
+-- Notes that the node lives, and what it says of itself where it says anything.
+insert into {schema}.node (id, beat_at, facts, beats) values (:node_id, :now, :facts, 1)
+on conflict (id) do update
+   set beat_at = excluded.beat_at, facts = coalesce(excluded.facts, node.facts), beats = node.beats + 1;
+
+-- forget_name_sets --
+-- Forgets sets of names that no start has told since then, and that no node names.
+delete from {schema}.name_set
+ where stored_at < :told_at
+   and not exists (select 1 from {schema}.node n where n.facts like '%' || name_set.hash || '%');

@@ -5,7 +5,8 @@ a parameter that is missing or unknown is an error where it is written. What a p
 its name: `ended_at` is an instant, `occurrence_id` an id, `status` a code. So no verb converts a value by hand.
 
 Markers in braces are resolved at load: codes (`{pending}`, see domain/codes.py) and the words of a dialect
-(`{schema}`, `{lock s}`, `{skip}`, `{in handles}`, `{list texts}`).
+(`{schema}`, `{lock s}`, `{skip}`, `{in handles}`, `{in_ids occurrence_ids}`, `{list texts}`). As a table,
+`{rows keys: handle bigint, fence int}` reads many rows: the argument `keys` is a list of mappings, one per row.
 """
 
 import re
@@ -33,7 +34,7 @@ Row: TypeAlias = dict[str, Any]
 """One row by column name, in values of the domain."""
 
 _NAMED = re.compile(r"(?<![:\w]):([a-z_]\w*)")
-_MARKER = re.compile(r"\{([\w.]+)(?: (\w+))?\}")
+_MARKER = re.compile(r"\{([\w.]+)(?: (\w+)(?:: ([^}]+))?)?\}")
 
 
 class ColumnKind(Enum):
@@ -90,6 +91,8 @@ class Dialect:
 
     `place` gives the text of the nth parameter. `is_by_name` says that the driver takes a mapping and not a sequence.
     A marker's text has `{}` where its word belongs. `writes` and `reads` convert what this driver cannot hold as it is.
+    `writes_list` makes one argument of converted values, `writes_ids` one of ids of occurrences. `rows` gives the text
+    of many rows as a table, from their name and their columns with types, and `writes_rows` the arguments of that text.
     """
 
     place: Callable[[int, str], str]
@@ -97,7 +100,10 @@ class Dialect:
     markers: Mapping[str, str]
     writes: Mapping[ColumnKind, Convert]
     reads: Mapping[ColumnKind, Convert]
-    writes_list: Convert | None = None
+    writes_list: Convert
+    writes_ids: Convert
+    rows: Callable[[str, Mapping[str, str]], str]
+    writes_rows: Callable[[str, Mapping[str, Sequence[Any]]], Mapping[str, Any]]
 
     def writer(self, name: str) -> Convert | None:
         """Return what turns a value of the domain into a parameter of this name, if anything has to."""
@@ -126,33 +132,42 @@ class Query:
 class Statement:
     """A text as one driver takes it. Calling it with every parameter by name gives a Query."""
 
-    __slots__ = ("_dialect", "_readers", "_writers", "name", "names", "sql")
+    __slots__ = ("_dialect", "_places", "_readers", "_rows", "_writers", "name", "names", "sql")
 
     def __init__(self, name: str, text: str, dialect: Dialect) -> None:
-        lists: set[str] = set()
-        names: list[str] = []
+        lists: dict[str, Convert] = {}
+        rows: dict[str, dict[str, str]] = {}
+        places: list[str] = []
 
         def resolved(marker: re.Match[str]) -> str:
             if marker[1] in IN_SQL:
                 return str(IN_SQL[marker[1]])
+            if marker[1] == "rows" and marker[3]:
+                rows[marker[2]] = columns = dict(each.split() for each in marker[3].split(","))
+                return dialect.rows(marker[2], columns)
             if marker[1] not in dialect.markers:
                 raise ImportError(f"the statement {name} has an unknown marker: {marker[0]}")
             if marker[1] in ("in", "list"):
-                lists.add(marker[2])
+                lists[marker[2]] = _list_writer(marker[2], dialect)
+            elif marker[1] == "in_ids":
+                lists[marker[2]] = dialect.writes_ids
             return dialect.markers[marker[1]].format(marker[2])
 
         def placed(parameter: re.Match[str]) -> str:
-            if parameter[1] not in names:
-                names.append(parameter[1])
-            return dialect.place(names.index(parameter[1]) + 1, parameter[1])
+            if parameter[1] not in places:
+                places.append(parameter[1])
+            return dialect.place(places.index(parameter[1]) + 1, parameter[1])
 
         self.name = name
         self.sql = _NAMED.sub(placed, _MARKER.sub(resolved, text))
-        self.names = tuple(names)
         self._dialect = dialect
-        self._writers = tuple(
-            (each, dialect.writes_list if each in lists else dialect.writer(each)) for each in self.names
-        )
+        self._rows = {each: {column: dialect.writer(column) for column in columns} for each, columns in rows.items()}
+        empty = (dialect.writes_rows(each, dict.fromkeys(columns, ())) for each, columns in rows.items())
+        of_rows = {part for parts in empty for part in parts}
+        own = [each for each in places if each not in of_rows]
+        self._places = tuple(places)
+        self._writers = tuple((each, lists.get(each) or dialect.writer(each)) for each in own)
+        self.names = (*own, *rows)
         self._readers: dict[tuple[str, ...], tuple[tuple[str, Convert | None], ...]] = {}
 
     def __repr__(self) -> str:
@@ -168,7 +183,13 @@ class Statement:
                 self._refuse(given)
             argument = given[name]
             written[name] = argument if write is None or argument is None else write(argument)
-        return Query(self, written if self._dialect.is_by_name else tuple(written.values()))
+        for name, columns in self._rows.items():
+            if name not in given:
+                self._refuse(given)
+            written |= self._dialect.writes_rows(name, _columns(given[name], columns))
+        if self._dialect.is_by_name:
+            return Query(self, written)
+        return Query(self, tuple(written[name] for name in self._places) if self._rows else tuple(written.values()))
 
     def read(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[Row]:
         """Return what the driver answered, each row by column name and in values of the domain."""
@@ -189,6 +210,24 @@ class Statement:
         raise TypeError(
             f"the statement {self.name} takes {', '.join(self.names)}: missing {missing}, unknown {unknown}"
         )
+
+
+def _list_writer(name: str, dialect: Dialect) -> Convert:
+    """Return what makes one argument of a list whose values are converted as a parameter of this name is."""
+    write = dialect.writer(name)
+    if write is None:
+        return dialect.writes_list
+    return lambda given: dialect.writes_list([None if each is None else write(each) for each in given])
+
+
+def _columns(rows: Iterable[Mapping[str, Any]], writers: Mapping[str, Convert | None]) -> dict[str, list[Any]]:
+    """Return many rows by column, each value as the driver takes it."""
+    written: dict[str, list[Any]] = {column: [] for column in writers}
+    for row in rows:
+        for column, write in writers.items():
+            value_ = row[column]
+            written[column].append(value_ if write is None or value_ is None else write(value_))
+    return written
 
 
 def bind_statements(kind: type[T], text: str, where: str, dialect: Dialect) -> T:

@@ -37,6 +37,83 @@ select o.owner, max(o.updated_at), count(*), null, 0
 select owner, handle, fence, claim_token from occurrence indexed by occurrence_deadline
  where owner is not null and execution_timeout is not null and deadline_at <= :now order by handle;
 
+-- held_by --
+-- Returns what the store counts as this node's, why it shall stop, and whether its job is disabled or removed for good.
+select handle, fence, claim_token, cancel_reason,
+       exists (select 1 from job_state s join job_version v on v.job_key = s.job_key and v.version = s.version
+                where s.job_key = occurrence.job_key and (v.enabled = 0 or s.retire_at <= :now)) as parks
+  from occurrence where owner = :node_id order by handle;
+
+-- forget_nodes --
+-- Forgets nodes that have been silent since then and hold nothing.
+delete from node where beat_at < :silent_at and not exists (select 1 from occurrence o where o.owner = node.id);
+
+-- orphaned --
+-- Returns what belongs to one of these nodes, as long as it has not beaten since it had so many beats, and what is held
+-- under one of these claims, by rising handle.
+select o.handle, o.fence, o.claim_token, o.status, o.job_key, o.version
+  from {rows silent: node text, beats bigint}
+  cross join occurrence o indexed by occurrence_held on o.owner = silent.node
+ where o.owner is not null and silent.beats = coalesce((select n.beats from node n where n.id = silent.node), 0)
+union
+select o.handle, o.fence, o.claim_token, o.status, o.job_key, o.version
+  from {rows keys: handle bigint, fence int, claim_token bigint}
+  cross join occurrence o on o.handle = keys.handle and o.fence = keys.fence and o.claim_token = keys.claim_token
+ where o.owner is not null
+ order by handle;
+
+-- take_orphans --
+-- Gives these to the reaper, with a new fence and token: the old owner is fenced out before anything is decided. A wait
+-- belongs to no node from then on, and of a disabled job no node goes on with it. Returns what was taken.
+update occurrence
+   set owner = iif(status = {awaiting_retry}, null, :reaper), fence = fence + 1, claim_token = :token, updated_at = :now,
+       is_early = iif(status = {awaiting_retry} and exists (
+                      select 1 from job_state s join job_version v on v.job_key = s.job_key and v.version = s.version
+                       where s.job_key = occurrence.job_key and v.enabled = 0), null, is_early)
+ where handle in (
+       select o.handle
+         from {rows chosen: handle bigint, fence int, claim_token bigint, is_named bool}
+         cross join occurrence o
+            on o.handle = chosen.handle and o.fence = chosen.fence and o.claim_token = chosen.claim_token
+        where o.owner is not null and (chosen.is_named or exists (
+              select 1 from {rows silent: node text, beats bigint}
+               where silent.node = o.owner
+                 and silent.beats = coalesce((select n.beats from node n where n.id = silent.node), 0))))
+returning handle, owner;
+
+-- note --
+-- Makes or changes the rows of attempts that run, under their claim's fence; one that has ended keeps its status. An end
+-- raises the fence once more: behind it the owner may still add to what it ran, and no other node may. Returns which
+-- notes were written.
+insert into attempt (handle, task, number, place, status, started_at, progress_done, progress_total, progress_text,
+                     log_node, log_path, node)
+select o.handle, notes.task, notes.number, 0, {attempt.running}, notes.started_at, notes.progress_done,
+       notes.progress_total, notes.progress_text, notes.log_node, notes.log_path, o.node
+  from {rows notes: handle bigint, fence int, claim_token bigint, task text, number int, started_at timestamptz,
+        progress_done float8, progress_total float8, progress_text text, log_node text, log_path text}
+  cross join occurrence o on o.handle = notes.handle and o.claim_token = notes.claim_token
+ where o.fence = notes.fence or (o.fence = notes.fence + 1 and o.status >= {first_ended} and exists (
+         select 1 from attempt a where a.handle = o.handle and a.task = notes.task and a.number = notes.number))
+on conflict (handle, task, number) do update
+   set progress_total = iif(excluded.progress_done is null, progress_total, excluded.progress_total),
+       progress_text = coalesce(excluded.progress_text, progress_text),
+       progress_done = coalesce(excluded.progress_done, progress_done),
+       log_node = coalesce(excluded.log_node, log_node), log_path = coalesce(excluded.log_path, log_path)
+returning handle, task, number, (select o.claim_token from occurrence o where o.handle = attempt.handle) as claim_token;
+
+-- owed_reports --
+-- Returns ended occurrences of one text of needs whose report was not delivered, oldest end first: none of these jobs,
+-- and none of these handles.
+select o.handle, o.job_key, o.version, o.ended_at, o.id as occurrence_id from occurrence o
+ where o.report_due = 1 and o.needs = :needs
+   and o.job_key not in (select j.job_key from job j where j.id {in job_ids})
+   and not o.handle {in handles}
+ order by o.ended_at, o.id limit :limit;
+
+-- reported --
+-- Notes that these reports were delivered.
+update occurrence set report_due = 0 where id {in_ids occurrence_ids} and report_due = 1;
+
 -- ------------------------------------------------------------------------------------------------ jobs and facts
 
 -- wake --

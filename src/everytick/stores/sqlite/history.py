@@ -1,12 +1,11 @@
-"""existing and prune: which occurrences are there, and how old ones are forgotten."""
+"""prune: how old occurrences are forgotten."""
 
 import json
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from everytick.domain.codes import FIRST_ENDED, STATUS_CODE, STATUSES
 from everytick.domain.statuses import OccurrenceStatus
-from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.queries import COLD, Q
 from everytick.stores.sqlite.writer import Transaction
 
@@ -18,12 +17,6 @@ _S = OccurrenceStatus
 _ENDED = tuple(code for code in STATUSES if code >= FIRST_ENDED)
 _WELL = frozenset(STATUS_CODE[status] for status in (_S.COMPLETED, _S.COMPLETED_WITH_ERRORS, _S.SKIPPED))
 _LAST = 2**63 - 1
-
-
-def existing(connection: sqlite3.Connection, occurrence_ids: Collection[str]) -> frozenset[str]:
-    """Return those of these ids that an occurrence has."""
-    execute = connection.execute
-    return frozenset(id_ for id_ in occurrence_ids if execute(Q.is_there, (rows.id_bytes(id_),)).fetchone())
 
 
 def forgettable(connection: sqlite3.Connection, now: int, limit: int, after: int) -> tuple[list[int], int]:

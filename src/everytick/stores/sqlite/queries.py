@@ -60,7 +60,6 @@ class Queries:
     write_attempt: str
     write_first_successes: str
     write_first_attempts: str
-    note_attempt: str
     wake_job: str
     note_end: str
     count_runs: str
@@ -73,27 +72,16 @@ class Queries:
     wake_jobs_of: str
     wake_job_of: str
     beat: str
-    held_by: str
-    held_by_silent: str
-    held_under: str
-    take_over: str
-    free_wait: str
-    owed_reports: str
-    report_delivered: str
     job_by_id: str
     forget_request: str
     continue_backfill: str
     count_moved_request: str
-    is_there: str
     record_occurrence: str
     recorded_before: str
     record_watermark: str
     watermark_of: str
     begin_kept: str
     keep_runs: str
-    register_node: str
-    forget_nodes: str
-    forget_name_sets: str
     jobs_with_aged: str
     last_kept: str
     aged_of_job: str

@@ -347,21 +347,6 @@ on conflict (handle, task, number) do update
    set status = excluded.status, started_at = excluded.started_at, ended_at = excluded.ended_at, error = null
  where attempt.status < {attempt.first_ended};
 
--- note_attempt --
--- What people see of a running attempt, under its owner's fence; one that has ended keeps its status. An end raises
--- the fence once more: behind it the owner may still add to what it ran, and nobody else may.
-insert into attempt (handle, task, number, place, status, started_at, progress_done, progress_total, progress_text,
-                     log_node, log_path, node)
-select o.handle, ?, ?, ?, {attempt.running}, ?, ?, ?, ?, ?, ?, o.node
-  from occurrence o
- where o.handle = ? and o.claim_token = ? and (o.fence = ? or (o.fence = ? and o.status >= {first_ended} and exists (
-         select 1 from attempt a where a.handle = o.handle and a.task = ? and a.number = ?)))
-on conflict (handle, task, number) do update
-   set progress_total = iif(excluded.progress_done is null, progress_total, excluded.progress_total),
-       progress_text = coalesce(excluded.progress_text, progress_text),
-       progress_done = coalesce(excluded.progress_done, progress_done),
-       log_node = coalesce(excluded.log_node, log_node), log_path = coalesce(excluded.log_path, log_path);
-
 -- wake_job --
 -- The job is looked at again; a plan from an older snapshot cannot sleep through it.
 update job_state set woken = woken + ?, wake_at = ? where job_key = ?;
@@ -438,53 +423,6 @@ update job_state set woken = woken + 1, wake_at = ?
 insert into node (id, beat_at, beats) values (?, ?, 1)
     on conflict (id) do update set beat_at = excluded.beat_at, beats = beats + 1;
 
--- held_by --
--- What the store counts as this node's, why it shall stop, and whether its job is disabled or removed for good.
-select handle, fence, claim_token, cancel_reason,
-       exists (select 1 from job_state s join job_version v on v.job_key = s.job_key and v.version = s.version
-                where s.job_key = occurrence.job_key and (v.enabled = 0 or s.retire_at <= ?))
-  from occurrence where owner = ? order by handle;
-
--- held_by_silent --
--- What belongs to one of these nodes, as long as it has not beaten since it had so many beats.
-select o.handle, o.status, o.job_key, o.version
-  from (select json_extract(value, '$[0]') as node, json_extract(value, '$[1]') as beats from json_each(?)) s
-  cross join occurrence o indexed by occurrence_held on o.owner = s.node
- where o.owner is not null and o.status < {first_ended}
-   and s.beats = coalesce((select n.beats from node n where n.id = s.node), 0);
-
--- held_under --
--- What is held by one of these claims.
-select o.handle, o.status, o.job_key, o.version
-  from (select json_extract(value, '$[0]') as handle, json_extract(value, '$[1]') as fence,
-               json_extract(value, '$[2]') as token from json_each(?)) k
-  cross join occurrence o on o.handle = k.handle and o.fence = k.fence and o.claim_token = k.token
- where o.owner is not null and o.status < {first_ended};
-
--- take_over --
--- Owner and fence in one statement: the old owner is fenced out before anything is decided.
-update occurrence set owner = ?, fence = fence + 1, claim_token = ?, updated_at = ? where handle = ?;
-
--- free_wait --
--- The same where nobody is the new owner: no attempt of it was running, and of a disabled job nobody goes on with it.
-update occurrence
-   set owner = null, fence = fence + 1, claim_token = ?, updated_at = ?,
-       is_early = iif(exists (select 1 from job_state s join job_version v on v.job_key = s.job_key and v.version = s.version
-                              where s.job_key = occurrence.job_key and v.enabled = 0), null, is_early)
- where handle = ?;
-
--- owed_reports --
--- Ended occurrences of one text of needs whose report was not delivered, oldest end first.
-select o.handle, o.ended_at, o.id from occurrence o
- where o.report_due = 1 and o.needs = ?
-   and o.job_key not in (select j.job_key from job j where j.id in (select value from json_each(?)))
-   and (o.job_key || ':' || o.version) not in (select value from json_each(?))
- order by o.ended_at, o.id limit ?;
-
--- report_delivered --
--- The report is not owed any more.
-update occurrence set report_due = 0 where id = ? and report_due = 1;
-
 -- job_by_id --
 -- The job with this id, removed or not.
 select job_key, id, name, removed_at, created_at from job where id = ?;
@@ -502,10 +440,6 @@ update request
 -- count_moved_request --
 -- The next request comes behind the one that was moved to the end.
 update sqlite_sequence set seq = seq + 1 where name = 'request';
-
--- is_there --
--- Whether an occurrence has this id.
-select 1 from occurrence where id = ?;
 
 -- record_occurrence --
 -- What was created without this store, as it stands now, unless it is here already and was begun here or not there.
@@ -550,19 +484,6 @@ insert into task_run (handle, task, place, status, attempts, retries, started_at
 select n.handle, r.task, r.place, r.status, 0, 0, r.started_at, r.ended_at, r.result, 0
   from occurrence o join task_run r on r.handle = o.handle join occurrence n on n.id = ?
  where o.id = ? and r.status = {run.success} and r.task in (select value from json_each(?));
-
--- register_node --
--- The node was heard of, and said this of itself.
-insert into node (id, beat_at, facts, beats) values (?, ?, ?, 1)
-    on conflict (id) do update set beat_at = excluded.beat_at, facts = excluded.facts, beats = beats + 1;
-
--- forget_nodes --
--- Nodes that have been silent since, and hold nothing.
-delete from node where beat_at < ? and not exists (select 1 from occurrence o where o.owner = node.id);
-
--- forget_name_sets --
--- Sets that no start has told since then, and that no node names.
-delete from name_set where stored_at < ? and not exists (select 1 from node where instr(node.facts, name_set.hash));
 
 -- jobs_with_aged --
 -- Of some jobs in the order of their keys: those that have something old enough to be forgotten.

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 from everytick.domain.codes import ATTEMPT_CODE, ATTEMPT_STATUSES, CAUSES, RUN_CODE, RUN_STATUSES
 from everytick.domain.ids import EPOCH
-from everytick.domain.notes import Note, Progress
 from everytick.domain.payload import Payload
 from everytick.domain.policies import Overlap
 from everytick.domain.snapshots import (
@@ -151,30 +150,6 @@ def run_state(row: Columns) -> RunState:
         row[11],
         bool(row[12]),
     )
-
-
-def note_columns(seq: int, fence: int, token: int, place: int, told: Note) -> Columns:
-    """Return the columns of what is told about an attempt, and what it is conditional on."""
-    progress, log = told.progress, told.log
-    return (
-        told.task,
-        told.number,
-        place,
-        micros(told.started_at),
-        *((None, None, None) if progress is None else _progress_columns(progress)),
-        *((None, None) if log is None else (log.node, log.path)),
-        seq,
-        token,
-        fence,
-        fence + 1,
-        told.task,
-        told.number,
-    )
-
-
-def _progress_columns(progress: Progress) -> Columns:
-    total = progress.total
-    return float(progress.done), None if total is None else float(total), progress.text
 
 
 def request(row: Columns) -> Request:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from everytick.stores.sql.commands import (
     Ask,
+    Claims,
     Command,
     Create,
     EndUnowned,
@@ -22,6 +23,7 @@ from everytick.stores.sql.commands import (
     Versions,
 )
 from everytick.stores.sql.statements import Query
+from everytick.stores.sqlite.claims import claims
 from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.planning import creation_columns, end, look
 from everytick.stores.sqlite.queries import Q
@@ -76,6 +78,8 @@ class SyncRunner:
             return self._transaction.execute(Q.create_occurrence, columns)
         if isinstance(command, EndUnowned):
             return self._end(command)
+        if isinstance(command, Claims):
+            return claims(self._transaction.connection, self._definitions, command.handles)
         if isinstance(command, Look):
             return look(self._transaction.connection, self._definitions, command.job_ids, self._transaction.now)
         if command is Ask.NOW:

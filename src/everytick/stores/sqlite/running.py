@@ -1,4 +1,4 @@
-"""The executor's and the reaper's verbs: one owner at a time, and every write of an owner carries its fence.
+"""claim and commit_steps: one owner at a time, and every write of an owner carries its fence.
 
 Two ways are second and faster. Their price in `bench/end_to_end_sqlite.py`, in processor time an occurrence:
 `_first_successes`, which writes a first attempt that succeeded with its run, 64 µs with it and 74 without: 14 to 16 %.
@@ -7,27 +7,18 @@ interpreter's lock over once and not per row, which processor time does not show
 """
 
 import json
-import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from everytick.domain.codes import ATTEMPT_CODE, FIRST_ENDED, STATUS_CODE, STATUSES
 from everytick.domain.decisions import Why
-from everytick.domain.nodes import NodeFacts
-from everytick.domain.notes import Note
 from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus, may_move
-from everytick.domain.steps import (
-    OccurrenceEnd,
-    Row,
-    Step,
-    failed_at,
-)
-from everytick.stores.base import Claim, ClaimKey, Commit, NodeScope, Orders
-from everytick.stores.sqlite import nodes, rows
+from everytick.domain.steps import Row, Step, failed_at
+from everytick.stores.base import Claim, Commit, NodeScope
+from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.bulk import Bulk, in_order
-from everytick.stores.sqlite.claims import Found, begun, claims, readable
+from everytick.stores.sqlite.claims import Found, begun, readable
 from everytick.stores.sqlite.compiled import Definitions
 from everytick.stores.sqlite.planning import end
 from everytick.stores.sqlite.queries import Q
@@ -40,7 +31,6 @@ if TYPE_CHECKING:
 _COMPLETED = OccurrenceStatus.COMPLETED
 _WELL = frozenset({OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS})
 _RAN_WELL, _TRIED_WELL = RunStatus.SUCCESS, AttemptStatus.SUCCESS
-_AWAITING_RETRY = STATUS_CODE[OccurrenceStatus.AWAITING_RETRY]
 _END_WELL, _FIRST_SUCCESSES, _FIRST_ATTEMPTS = map(Bulk, (Q.end_well, Q.write_first_successes, Q.write_first_attempts))
 _HELD = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
 
@@ -360,87 +350,3 @@ def _ended(claim: Claim, step: Step, ended_at: int, reports: int, now: int) -> C
         _STEP_CODE[after.status], micros_or_never(after.ready_at), ended_at, error, number, after.lost, superseded,
         now, reports, *claim.key, number,
     )  # fmt: skip
-
-
-# ------------------------------------------------------------------------------------------- beats, orphans, reports
-
-
-def beat(
-    transaction: Transaction,
-    definitions: Definitions,
-    node: str,
-    keys: Collection[ClaimKey],
-    facts: NodeFacts | None,
-) -> Orders:
-    """Say that the node lives and what it holds; the answer says what the store knows better."""
-    nodes.hear(transaction, node, facts)
-    held = transaction.execute(Q.held_by, (transaction.now, node)).fetchall()
-    own = {ClaimKey(*key): cancel for *key, cancel, _ in held}
-    named = set(keys)
-    unnamed = [key.handle for key in own if key not in named]
-    return Orders(
-        cancel=tuple((key, cancel) for key, cancel in own.items() if cancel is not None and key in named),
-        gone=tuple(sorted(named - own.keys())),
-        adopt=tuple(claims(transaction.connection, definitions, unnamed)),
-        parks=tuple(key for *parts, _, parks in held if parks and (key := ClaimKey(*parts)) in named),
-    )
-
-
-def orphans(
-    transaction: Transaction,
-    definitions: Definitions,
-    reaper: str,
-    limit: int,
-    silent: Mapping[str, int],
-    keys: Collection[ClaimKey],
-    token: int,
-) -> list[Claim]:
-    """Take over what each silent node holds if its `beats` is still the number named, and each claim named."""
-    held = transaction.execute(Q.held_by_silent, (json.dumps(list(silent.items())),)).fetchall() if silent else []
-    if keys:
-        held += transaction.execute(Q.held_under, (json.dumps(list(keys)),)).fetchall()
-    return _take_over(transaction, definitions, reaper, sorted(set(held)), limit, token)
-
-
-def _take_over(
-    transaction: Transaction, definitions: Definitions, node: str, held: Sequence[Columns], limit: int, token: int
-) -> list[Claim]:
-    now = transaction.now
-    taken: list[int] = []
-    for seq, status, job, version in held:
-        if definitions.get(transaction.connection, job, version) is None:
-            # Left to a reaper that can decide about it.
-            continue
-        if status == _AWAITING_RETRY:
-            # It lost nothing: no attempt of it was running.
-            transaction.execute(Q.free_wait, (token, now, seq))
-            transaction.rang = True
-        elif len(taken) < limit:
-            transaction.execute(Q.take_over, (node, token, now, seq))
-            taken.append(seq)
-    return claims(transaction.connection, definitions, taken)
-
-
-def note(transaction: Transaction, notes: Sequence[tuple[Claim, Note]]) -> list[Commit]:
-    """Show people what is running; what is no longer the claim's is left alone."""
-    columns = [rows.note_columns(*claim.key, claim.header.rules.places[each.task], each) for claim, each in notes]
-    written = [transaction.execute(Q.note_attempt, each).rowcount for each in columns]
-    return [Commit.COMMITTED if count else Commit.STALE for count in written]
-
-
-def reports(
-    connection: sqlite3.Connection, definitions: Definitions, scope: NodeScope, limit: int
-) -> list[OccurrenceEnd]:
-    """Return ended occurrences of the scope whose report was not delivered yet, oldest end first."""
-    asked = (json.dumps(list(scope.unknown)), definitions.refused(), limit)
-    found: list[Columns] = []
-    for needs in scope.met:
-        found += connection.execute(Q.owed_reports, (needs, *asked)).fetchall()
-    found.sort(key=itemgetter(1, 2))
-    ended = claims(connection, definitions, [row[0] for row in found[:limit]])
-    return [OccurrenceEnd(claim.header, claim.life) for claim in ended]
-
-
-def reported(transaction: Transaction, occurrence_ids: Iterable[str]) -> None:
-    """Note that these reports were delivered."""
-    transaction.executemany(Q.report_delivered, [(rows.id_bytes(id_),) for id_ in occurrence_ids])

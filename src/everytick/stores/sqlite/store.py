@@ -7,7 +7,7 @@ a reader's; what each means is said by the memory store, verb by verb.
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -18,22 +18,17 @@ from typing import Any, TypeVar
 from everytick.domain.decisions import Plan
 from everytick.domain.facts import Fact
 from everytick.domain.fired import Fired
-from everytick.domain.nodes import NodeFacts
-from everytick.domain.notes import Note
-from everytick.domain.snapshots import JobSnapshot
-from everytick.domain.steps import OccurrenceEnd, Step
+from everytick.domain.steps import Step
 from everytick.errors import StoreUnavailable
 from everytick.stores.base import (
     Ahead,
     Batch,
     Claim,
-    ClaimKey,
     Commit,
     CommitAnswer,
     Committed,
     NodeScope,
     Offer,
-    Orders,
     Receipt,
     StoreAddress,
     new_token,
@@ -176,6 +171,9 @@ class SqliteStore(ColdVerbs):
     async def _transact(self, make: Make[T]) -> T:
         return await self._write(lambda writing: SyncRunner(writing, self._definitions).run(make))
 
+    async def _one_by_one(self, make: Make[T]) -> T:
+        return await self._transact(make)
+
     async def _question(self, make: Make[T]) -> T:
         def answer(reading: sqlite3.Connection) -> T:
             return SyncRunner(Transaction(reading, self._clock.now()), self._definitions).run(make)
@@ -231,27 +229,6 @@ class SqliteStore(ColdVerbs):
 
         return await each_alone(steps, write, "steps")
 
-    async def beat(self, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:
-        """Say that the node lives and what it holds; the answer says what the store knows better."""
-        return await self._write(lambda writing: running.beat(writing, self._definitions, node, keys, facts))
-
-    async def orphans(
-        self, reaper: str, limit: int, silent: Mapping[str, int], keys: Collection[ClaimKey] = ()
-    ) -> list[Claim]:
-        """Take over what each silent node holds if its `beats` is still the number named, and each claim named."""
-        token = new_token()
-        return await self._write(
-            lambda writing: running.orphans(writing, self._definitions, reaper, limit, silent, keys, token)
-        )
-
-    async def note(self, notes: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
-        """Show people what is running: make or change the attempt's row, under the claim's fence and token."""
-
-        async def write(some: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
-            return await self._write(lambda writing: running.note(writing, some))
-
-        return await each_alone(notes, write, "notes")
-
     def transaction(self, claim: Claim) -> AbstractAsyncContextManager[SqliteClaimTransaction]:
         """Begin a transaction for a task of the claim; leaving it without a commit takes everything back.
 
@@ -269,21 +246,7 @@ class SqliteStore(ColdVerbs):
         if rang:
             self._bell.ring()
 
-    async def reports(self, scope: NodeScope, limit: int) -> list[OccurrenceEnd]:
-        """Return ended occurrences of the scope whose report was not delivered yet, oldest end first."""
-        return await self._ask(self._people, lambda reading: running.reports(reading, self._definitions, scope, limit))
-
-    async def reported(self, occurrence_ids: Collection[str]) -> None:
-        """Note that these reports were delivered; a report may come twice, but never not at all."""
-        await self._write(lambda writing: running.reported(writing, occurrence_ids))
-
     # -------------------------------------------------------------------------------------------------- the jobs
-
-    async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
-        """Return what a plan would see of those jobs that exist now, due or not, and hold nothing."""
-        return await self._ask(
-            self._people, lambda reading: planning.look(reading, self._definitions, job_ids, self._clock.now())
-        )
 
     async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
         """Write down what was fired without this store; return for each run whether it is new here."""
@@ -301,10 +264,6 @@ class SqliteStore(ColdVerbs):
         return await super().request(subject, fact)
 
     # ------------------------------------------------------------------------------------------------ the history
-
-    async def existing(self, occurrence_ids: Collection[str]) -> frozenset[str]:
-        """Return those of these ids that an occurrence has."""
-        return await self._ask(self._people, lambda reading: history.existing(reading, occurrence_ids))
 
     async def prune(self, limit: int = 1000) -> int:
         """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""

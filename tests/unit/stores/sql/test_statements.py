@@ -10,6 +10,7 @@ from everytick.domain.statuses import AttemptStatus, OccurrenceStatus, RunStatus
 from everytick.stores.postgres.dialect import postgres_dialect
 from everytick.stores.sql.statements import ColumnKind, Statement, bind_statements, kind_of
 from everytick.stores.sqlite.dialect import SQLITE
+from everytick.stores.sqlite.rows import id_bytes
 
 POSTGRES = postgres_dialect("everytick")
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -94,6 +95,53 @@ def test_a_list_is_an_array_or_json() -> None:
     assert in_postgres(handles=(1, 2)).arguments == ([1, 2],)
     assert in_sqlite.sql.endswith("handle in (select value from json_each(:handles))")
     assert in_sqlite(handles=(1, 2)).arguments == {"handles": "[1, 2]"}
+
+
+def test_a_list_converts_each_value_by_its_name() -> None:
+    text = "select 1 where ended_at {in ended_at} and name {in name}"
+    given = {"ended_at": [NOON, None], "name": ["a\x00b"]}
+    assert Statement("s", text, POSTGRES)(**given).arguments == ([NOON, None], ["a\\x00b"])
+    assert Statement("s", text, SQLITE)(**given).arguments["ended_at"] == "[1772366400000000, null]"
+
+
+def test_rows_are_arrays_or_one_json() -> None:
+    text = "select keys.handle, :a from {rows keys: handle bigint, ended_at timestamptz} where :a"
+    rows = [{"handle": 1, "ended_at": NOON}, {"handle": 2, "ended_at": None}]
+    in_postgres, in_sqlite = Statement("s", text, POSTGRES), Statement("s", text, SQLITE)
+    assert in_postgres.sql == (
+        "select keys.handle, $1 from unnest($2::bigint[], $3::timestamptz[]) keys(handle, ended_at) where $1"
+    )
+    assert in_postgres.names == in_sqlite.names == ("a", "keys")
+    assert in_postgres(a=True, keys=rows).arguments == (True, [1, 2], [NOON, None])
+    assert in_sqlite(a=True, keys=rows).arguments == {"a": True, "keys": "[[1, 1772366400000000], [2, null]]"}
+    with pytest.raises(TypeError, match="missing"):
+        in_sqlite(a=True, key=rows)
+
+
+def test_rows_can_be_read_in_sqlite() -> None:
+    statement = Statement("s", "select keys.b, keys.a from {rows keys: a int, b text}", SQLITE)
+    query = statement(keys=[{"a": 2**62, "b": "x"}, {"a": None, "b": "y"}])
+    assert sqlite3.connect(":memory:").execute(query.statement.sql, query.arguments).fetchall() == [
+        ("x", 2**62),
+        ("y", None),
+    ]
+
+
+def test_ids_are_an_array_or_their_bytes() -> None:
+    """A text that no occurrence can have for an id finds nothing."""
+    other = "occ_0194f3a0-9999-7222-8333-444455556666"
+    text = "select id as occurrence_id from it where id {in_ids occurrence_ids} order by id"
+    assert Statement("s", text, POSTGRES)(occurrence_ids=[ID, "nonsense"]).arguments == ([ID[4:]],)
+    statement = Statement("s", text, SQLITE)
+    db = sqlite3.connect(":memory:")
+    db.execute("create table it (id blob)")
+    db.executemany("insert into it values (:id)", [{"id": id_bytes(each)} for each in (ID, other)])
+
+    def found(*ids: str) -> list[str]:
+        rows = db.execute(statement.sql, statement(occurrence_ids=ids).arguments)
+        return [row["occurrence_id"] for row in statement.read(["occurrence_id"], rows)]
+
+    assert (found(), found("nonsense"), found(other), found(ID, other)) == ([], [], [other], [ID, other])
 
 
 def test_a_text_that_no_occurrence_can_have_for_an_id_finds_nothing() -> None:

@@ -1,7 +1,7 @@
-"""history, whole and spans: what people ask of the past."""
+"""history, whole, existing and spans: what people ask of the past."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from everytick.domain import ids
@@ -96,6 +96,12 @@ def _tasks_in_order(row: Row, known: Iterable[str]) -> Verb[list[str]]:
     found: Found = yield Versions(((row["job_key"], row["version"]),))
     names = [task.name for compiled in found.read.values() for task in compiled.job.tasks]
     return names + sorted(set(known).difference(names))
+
+
+def existing(q: ColdQueries, occurrence_ids: Collection[str]) -> Verb[frozenset[str]]:
+    """Return those of these ids that an occurrence has."""
+    found: Rows = yield q.existing(occurrence_ids=occurrence_ids)
+    return frozenset(row["occurrence_id"] for row in found)
 
 
 def spans(q: ColdQueries, job_id: str, after: datetime, through: datetime) -> Verb[list[Span]]:

@@ -1,14 +1,14 @@
-"""get, list, parked and editions: what people ask about jobs and their definitions."""
+"""get, list, look, parked and editions: what people ask about jobs and their definitions."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from everytick.domain.job import Job
-from everytick.domain.snapshots import Edition
+from everytick.domain.snapshots import Edition, JobSnapshot
 from everytick.errors import NotFound
 from everytick.stores.base import JobRecord
 from everytick.stores.beginnings import as_named
-from everytick.stores.sql import rows
+from everytick.stores.sql import commands, rows
 from everytick.stores.sql.commands import Ask, Found, Rows, Verb, Versions
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
@@ -52,6 +52,12 @@ def _record(row: Row, job: Job) -> JobRecord:
         row["parked_reason"],
         row["last_failure_at"],
     )
+
+
+def look(job_ids: Collection[str]) -> Verb[dict[str, JobSnapshot]]:
+    """Return what a plan would see of those of the jobs that exist and can be read, in the order of these ids."""
+    seen: Mapping[str, JobSnapshot] = yield commands.look(job_ids)
+    return {id_: seen[id_] for id_ in job_ids if id_ in seen}
 
 
 def parked(q: ColdQueries) -> Verb[dict[str, str]]:
