@@ -193,7 +193,7 @@ class Definition:
         return self._hook("on_complete", function)
 
     def _add(self, task: TaskDefinition, function: Callable[..., Any] | None) -> Definition:
-        if any(each.name == task.name for each in self._tasks):
+        if any(defined.name == task.name for defined in self._tasks):
             text = f"job '{shown(self.name)}' has two tasks named '{shown(task.name)}': give one another name="
             if self.place.is_typed:
                 text += "; to replace it in a notebook, run the cell that defines the job again first"
@@ -250,7 +250,7 @@ def arguments(function: Callable[..., Any], args: Iterable[Any], kwargs: Mapping
     from everytick.runners.signature import signature_of
 
     context, whole = signature_of(function).context, signature(function)
-    kept = [each for each in whole.parameters.values() if each.name != context]
+    kept = [parameter for parameter in whole.parameters.values() if parameter.name != context]
     found: dict[str, Any] = {}
     for name, given in whole.replace(parameters=kept).bind(*args, **kwargs).arguments.items():
         kind = whole.parameters[name].kind

@@ -42,11 +42,11 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
     spans = await store.spans(job_id, at - _TICK, at)
     known = versions(record, snapshot)
     oldest = min(known)
-    older = await store.editions(job_id, [each.version for each in spans if each.version < oldest], at=at)
-    older = [each for each in older if each.job.version < oldest]
-    known |= {each.job.version: each.job for each in older}
+    older = await store.editions(job_id, [span.version for span in spans if span.version < oldest], at=at)
+    older = [edition for edition in older if edition.job.version < oldest]
+    known |= {edition.job.version: edition.job for edition in older}
     now = await store.now()
-    waits = any(each.status is OccurrenceStatus.PENDING for each in found)
+    waits = any(occurrence.status is OccurrenceStatus.PENDING for occurrence in found)
     return Evidence(
         at=at,
         now=now,
@@ -64,7 +64,7 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
 
 
 async def _living(store: AnyStore, since: datetime) -> list[NodeFacts]:
-    heard = [each.facts for each in await store.nodes() if each.beats and each.beat_at >= since]
+    heard = [node.facts for node in await store.nodes() if node.beats and node.beat_at >= since]
     return [facts for facts in heard if facts is not None]
 
 

@@ -45,10 +45,14 @@ async def unfilled(
     if again or not found:
         return found, more
     snapshot = (await store.look([job_id]))[job_id]
-    moved = {each.at for each in snapshot.adjustments if each.kind is AdjustmentKind.MOVE and each.vacates}
-    by_id = {occurrence_id(job_id, each): each for each in found}
+    moved = {
+        adjustment.at
+        for adjustment in snapshot.adjustments
+        if adjustment.kind is AdjustmentKind.MOVE and adjustment.vacates
+    }
+    by_id = {occurrence_id(job_id, instant): instant for instant in found}
     taken = await store.existing(by_id)
-    return [each for id_, each in by_id.items() if id_ not in taken and each not in moved], more
+    return [instant for id_, instant in by_id.items() if id_ not in taken and instant not in moved], more
 
 
 async def _timeline(store: AnyStore, record: JobRecord, after: datetime, through: datetime) -> list[Edition]:
@@ -77,7 +81,10 @@ async def instant_of(store: AnyStore, id_: str) -> tuple[JobRecord, datetime] | 
     now = await store.now()
     for record in await store.list():
         spans = [*await store.spans(record.job.id, _BEGINNING, now), *await _held_back(store, record, now)]
-        known = {each.job.version: each.job for each in await store.editions(record.job.id, {s.version for s in spans})}
+        known = {
+            edition.job.version: edition.job
+            for edition in await store.editions(record.job.id, {s.version for s in spans})
+        }
         for instant in _instants(spans, known):
             if occurrence_id(record.job.id, instant) == id_:
                 return record, instant
@@ -97,8 +104,12 @@ async def _held_back(store: AnyStore, record: JobRecord, now: datetime) -> list[
 async def moved_to(store: AnyStore, record: JobRecord, instant: datetime) -> datetime | None:
     """Return where an instant was moved to and is still to run."""
     snapshot = (await store.look([record.job.id]))[record.job.id]
-    moved = (each for each in snapshot.adjustments if each.at == instant and each.vacates and not each.done)
-    return next((each.to for each in moved), None)
+    moved = (
+        adjustment
+        for adjustment in snapshot.adjustments
+        if adjustment.at == instant and adjustment.vacates and not adjustment.done
+    )
+    return next((adjustment.to for adjustment in moved), None)
 
 
 def _instants(spans: Sequence[Span], known: dict[int, Job]) -> Iterator[datetime]:

@@ -29,8 +29,8 @@ def coming(job: Job, now: datetime, n: int) -> list[datetime]:
 async def revisions(store: AnyStore, draft: FilesDraft) -> dict[str, Revision]:
     """Return what the draft means for the runs to come of each job that it changes."""
     now = await store.now()
-    changing = [each for each in draft.jobs if each.change.kind != "unchanged"]
-    seen = await store.look([each.before.id for each in changing if each.before is not None])
+    changing = [drafted for drafted in draft.jobs if drafted.change.kind != "unchanged"]
+    seen = await store.look([drafted.before.id for drafted in changing if drafted.before is not None])
     found = {}
     for drafted in changing:
         before = None if drafted.before is None else seen.get(drafted.before.id)

@@ -118,8 +118,8 @@ class History:
     async def __aiter__(self) -> AsyncIterator[Occurrence]:
         page = self
         while True:
-            for each in page.occurrences:
-                yield each
+            for occurrence in page.occurrences:
+                yield occurrence
             if page.cursor is None:
                 return
             page = await read_history(self._store, self._asked, page.cursor)
@@ -147,9 +147,9 @@ async def read_history(store: AnyStore, asked: Asked, cursor: str | None) -> His
     singles: list[Occurrence] = []
     if asked.with_spans and asked.record is not None:
         singles = await _singles(store, asked.record, asked, place.before, floor)
-    merged = sorted([*rows, *singles], key=lambda each: each.scheduled_for, reverse=True)
+    merged = sorted([*rows, *singles], key=lambda occurrence: occurrence.scheduled_for, reverse=True)
     shown = merged[: asked.limit]
-    told = [each for each in shown if each.created_at is None]
+    told = [occurrence for occurrence in shown if occurrence.created_at is None]
     used = len(shown) - len(told)
     before = told[-1].scheduled_for if told else place.before
     if used == len(rows) and page.cursor is not None:
@@ -175,17 +175,17 @@ async def _singles(
         spans = [*await store.spans(record.job.id, begin, end), *open_pauses(snapshot, now)]
         missing = {span.version for span in spans} - known.keys()
         if missing:
-            known |= {each.job.version: each.job for each in await store.editions(record.job.id, missing)}
+            known |= {edition.job.version: edition.job for edition in await store.editions(record.job.id, missing)}
         wanted = [span for span in spans if not asked.statuses or span.status in asked.statuses]
         apart = merge(
             *(_taken_apart(span, known, begin, end) for span in wanted),
-            key=lambda each: each.scheduled_for,
+            key=lambda skipped: skipped.scheduled_for,
             reverse=True,
         )
         while len(found) <= asked.limit and (some := list(islice(apart, asked.limit + 1))):
             # One that was filled, or moved and has run, is among the occurrences: an id is listed once.
-            taken = await store.existing([each.id for each in some])
-            found += [each for each in some if each.id not in taken]
+            taken = await store.existing([skipped.id for skipped in some])
+            found += [skipped for skipped in some if skipped.id not in taken]
         end, step = begin, step * 4
     return found[: asked.limit + 1]
 
@@ -193,7 +193,7 @@ async def _singles(
 def versions(record: JobRecord, snapshot: JobSnapshot | None) -> dict[int, Job]:
     """Return the definitions at hand, by version."""
     editions = () if snapshot is None else snapshot.editions
-    return {each.version: each for each in (*(edition.job for edition in editions), record.job)}
+    return {job.version: job for job in (*(edition.job for edition in editions), record.job)}
 
 
 def open_pauses(snapshot: JobSnapshot | None, now: datetime) -> list[Span]:

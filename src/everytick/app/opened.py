@@ -276,9 +276,9 @@ async def _once_named(store: AnyStore, name: str) -> JobRecord | None:
     for record in await store.list(removed=True):
         if record.job.id != job_id(record.job.name):
             editions = await store.editions(record.job.id, range(1, record.job.version + 1))
-            named = [each.job.updated_at for each in editions if each.job.name == name]
+            named = [edition.job.updated_at for edition in editions if edition.job.name == name]
             found += [(at, record) for at in named if at is not None]
-    return max(found, key=lambda each: each[0])[1] if found else None
+    return max(found, key=lambda dated: dated[0])[1] if found else None
 
 
 _applications: WeakSet[Opened] = WeakSet()

@@ -82,7 +82,7 @@ class Questions(Opened):
         started = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
         return {
             record.job.id: _status(
-                record, snapshot, now, is_running=any(each.status in started for each in snapshot.busy)
+                record, snapshot, now, is_running=any(occurrence.status in started for occurrence in snapshot.busy)
             )
             for record in records
             if (snapshot := seen.get(record.job.id)) is not None and snapshot.retire_at is None

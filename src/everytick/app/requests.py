@@ -83,7 +83,7 @@ class Requests(Opened):
 
     async def _trigger_called(self, name: str, arguments: Mapping[str, Any]) -> Handle:
         """Ask for an occurrence with a call's arguments, over what the definition gives every occurrence."""
-        definition = next(each for each in self._definitions.values() if each.name == name)
+        definition = next(definition for definition in self._definitions.values() if definition.name == name)
         own = definition.job.settings.payload
         usual = own.read() if own is not None else {}
         given = {**usual, **arguments} if isinstance(usual, dict) else arguments

@@ -118,7 +118,7 @@ class ScheduleRequests(Requests):
         schedule = record.job.bound(None if record.last_end is None else record.last_end.ended_at)
         if schedule.last_at(instant) != instant:
             near = [schedule.last_at(instant), schedule.next_after(instant)]
-            said = " and ".join(each.isoformat() for each in near if each is not None) or "none"
+            said = " and ".join(at.isoformat() for at in near if at is not None) or "none"
             reason = f"is not named by the schedule of job '{shown(record.job.name)}'; the nearest instants are {said}"
             raise InvalidInstant(at, reason)
         return instant
@@ -127,4 +127,6 @@ class ScheduleRequests(Requests):
 async def _is_moved_away(store: AnyStore, job_id: str, instant: datetime) -> bool:
     """Whether the instant is to be skipped, or to run at another time; one that has run there stays there."""
     snapshot = (await store.look([job_id]))[job_id]
-    return any(each.at == instant and each.vacates and not each.done for each in snapshot.adjustments)
+    return any(
+        adjustment.at == instant and adjustment.vacates and not adjustment.done for adjustment in snapshot.adjustments
+    )

@@ -61,7 +61,7 @@ class StoredJobs(ScheduleRequests):
         With `prune`, jobs of the same owners that are not among them are removed. All of it is
         one transaction: if one is refused, nothing is stored.
         """
-        jobs = [each if isinstance(each, Job) else each.job for each in definitions]
+        jobs = [definition if isinstance(definition, Job) else definition.job for definition in definitions]
         for job in jobs:
             _refuse_idle(job)
         if twice := [name for name, count in Counter(job.name for job in jobs).items() if count > 1]:
@@ -89,11 +89,11 @@ class StoredJobs(ScheduleRequests):
         own = f"code:{self.name}"
         owners = {own} if self.formerly is None else {own, f"code:{self.formerly}"}
         changes = await self._apply(jobs, owners, dry_run=False, by=own, left=left, removes=False)
-        gone = frozenset(each.name for each in changes if each.kind == "removed")
-        names = [each.name for each in changes if each.kind != "removed"]
+        gone = frozenset(change.name for change in changes if change.kind == "removed")
+        names = [change.name for change in changes if change.kind != "removed"]
         removed = await self._defined_names().tell(await self._opened(), own, names, gone)
         kept = gone - removed
-        return [replace(each, kind="kept") if each.name in kept else each for each in changes]
+        return [replace(change, kind="kept") if change.name in kept else change for change in changes]
 
     async def _sync_skipping_refused(self) -> dict[str, TooManyEditions]:
         """Store every definition, and return why some were left as they are: one must not keep the others out."""
@@ -127,7 +127,7 @@ class StoredJobs(ScheduleRequests):
             known = {record.job.name: record.job for record in await store.list()}
             foreign = self._foreign(jobs, known)
             drafts = [draft(job, known.get(job.name)) for job in jobs if job.name not in foreign]
-            drafts = [_left_as_it_is(each) if each.change.name in left else each for each in drafts]
+            drafts = [_left_as_it_is(draft) if draft.change.name in left else draft for draft in drafts]
             drafts += [removal(job) for job in known.values() if job.owner in owners and job.name not in named]
             edits = [] if dry_run else edits_of(drafts, unreadable=unreadable, removes=removes)
             if not dry_run:
@@ -279,7 +279,7 @@ async def _refuse_running(store: AnyStore, job: Job) -> None:
 
     busy = (OccurrenceStatus.RUNNING, OccurrenceStatus.AWAITING_RETRY)
     found = (await store.history(HistoryFilter(job_id=job.id, statuses=busy, limit=_SHOWN_RUNNING))).occurrences
-    held = sum(each.owner is not None for each in found)
+    held = sum(occurrence.owner is not None for occurrence in found)
     if held:
         raise Conflict(
             f"job '{shown(job.name)}' is left as it is, for {held} of its occurrences still run: "

@@ -76,7 +76,7 @@ def next_verb(job: str | None, count: int, until: str | None, tz: str | None, as
     every, now = _agenda(job, count)
     found = sorted((pair for pair in every if end is None or pair[0] <= end), key=lambda pair: pair[0])[:count]
     notes = _notes(found, now)
-    rows = [(at, each.name, note) for (at, each), note in zip(found, notes, strict=True)]
+    rows = [(at, job.name, note) for (at, job), note in zip(found, notes, strict=True)]
     if as_json:
         show_json([dict(zip(("at", "job", "clock_change"), row, strict=True)) for row in rows])
         return
@@ -91,7 +91,7 @@ def _agenda(job: str | None, count: int) -> tuple[list[tuple[datetime, Job]], da
     async def asked(app: Everytick) -> tuple[list[tuple[datetime, Job]], datetime]:
         now = await (await store_of_app(app)).now()
         records = await app.jobs() if job is None else [await app.job(job)]
-        return [(at, each.job) for each in records for at in await _runs(app, each.job.name, count)], now
+        return [(at, record.job) for record in records for at in await _runs(app, record.job.name, count)], now
 
     app = application(make=True)
     if not app.definitions and app.jobs_folder is None:
@@ -113,11 +113,11 @@ def _defined(app: Everytick, job: str | None, count: int) -> tuple[list[tuple[da
     from everytick.domain.names import did_you_mean
 
     now = datetime.now(UTC)
-    jobs = {each.name: each for each in _jobs_of(app)}
+    jobs = {job.name: job for job in _jobs_of(app)}
     if job is not None and job not in jobs:
         raise Refused(f"job not found: {shown(job)}{did_you_mean(job, jobs)}", Exit.NOT_FOUND)
     chosen = jobs.values() if job is None else [jobs[job]]
-    return [(at, each) for each in chosen for at in coming(each, now, count)], now
+    return [(at, job) for job in chosen for at in coming(job, now, count)], now
 
 
 def _jobs_of(app: Everytick) -> Iterator[Job]:
@@ -128,7 +128,7 @@ def _jobs_of(app: Everytick) -> Iterator[Job]:
         for file in read_all([app.jobs_folder]):
             for mistake in file.mistakes:
                 say(str(mistake), mark="red")
-            yield from (each.job for each in file.jobs if not each.suspended)
+            yield from (file_job.job for file_job in file.jobs if not file_job.suspended)
 
 
 async def _runs(app: Everytick, name: str, count: int) -> list[datetime]:
@@ -227,7 +227,9 @@ def _explain_schedule(text: str, tz: str | None, count: int, as_json: bool, utc:
     former = _former(own, now, 2) if following or not waits_for_end(own) else []
     changes = list(clock_changes(schedule, now, now + _CHANGES_WITHIN))
     if as_json:
-        kinds = [{"what": each.what, "wall": each.wall, "at": each.instant, "rule": each.rule} for each in changes]
+        kinds = [
+            {"what": change.what, "wall": change.wall, "at": change.instant, "rule": change.rule} for change in changes
+        ]
         show_json(
             {
                 "schedule": str(schedule),
@@ -247,7 +249,7 @@ def _explain_schedule(text: str, tz: str | None, count: int, as_json: bool, utc:
         *listed("previous", former),
     ]
     rows += listed("next", following) or [("next", note or ("never again" if former else "never"))]
-    rows += listed("clock", [change_words(each) for each in changes])
+    rows += listed("clock", [change_words(change) for change in changes])
     show_pairs(rows, times)
     if note and following:
         say(note)

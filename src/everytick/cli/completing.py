@@ -26,4 +26,8 @@ def job_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -
             records = look(lambda app: app.jobs())
     except Exception:  # noqa: BLE001, half a line is no place for an error
         return []
-    return [each.job.name for each in records if each.job.name.startswith(incomplete) and each.job.name.isprintable()]
+    return [
+        record.job.name
+        for record in records
+        if record.job.name.startswith(incomplete) and record.job.name.isprintable()
+    ]

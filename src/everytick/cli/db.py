@@ -93,7 +93,7 @@ async def _contents(app: Everytick, place: StorePlace) -> dict[str, Any]:
     store = await store_of_app(app)
     now = await store.now()
     active = (await store.history(HistoryFilter(statuses=tuple(ACTIVE), limit=_AT_ONCE))).occurrences
-    alive = [each for each in await store.nodes() if each.is_alive(now, app.settings.node_timeout)]
+    alive = [node for node in await store.nodes() if node.is_alive(now, app.settings.node_timeout)]
     found: dict[str, Any] = {
         "time": now,
         "jobs": len(await store.list()),
@@ -205,4 +205,4 @@ async def _ahead(app: Everytick, jobs: tuple[str, ...]) -> list[str]:
         return list(jobs)
     store = await store_of_app(app)
     now = await store.now()
-    return [each.job.name for each in await store.list() if each.watermark > now + AHEAD]
+    return [record.job.name for record in await store.list() if record.watermark > now + AHEAD]

@@ -169,7 +169,7 @@ class Told(NamedTuple):
 
 
 def _ask_before_removing(told: Told, yes: bool) -> None:
-    gone = [each.name for each in told.changes if each.kind == "removed"]
+    gone = [change.name for change in told.changes if change.kind == "removed"]
     if gone:
         confirm(f"Remove {_count(len(gone), 'job')}: {shown(', '.join(gone), 300)}?", yes)
 
@@ -220,24 +220,24 @@ def _read(paths: Sequence[Path], owner: str) -> list[JobFile]:
 def _jobs(paths: Sequence[Path], owner: str) -> dict[str, FileJob]:
     """The jobs of the files, if all of them are without a mistake."""
     files = _read(paths, owner)
-    if mistakes := [each for file in files for each in file.mistakes]:
+    if mistakes := [mistake for file in files for mistake in file.mistakes]:
         for mistake in mistakes:
             say(str(mistake), mark="red")
         raise Refused(f"{_count(len(mistakes), 'mistake')}: nothing was stored", Exit.INVALID_FILE)
-    for warning in (each for file in files for each in file.warnings):
+    for warning in (warning for file in files for warning in file.warnings):
         say(str(warning), mark="yellow")
     return {job.job.name: job for file in files for job in file.jobs}
 
 
 def _told(files: Iterable[JobFile], form: str) -> int:
     """Write every mistake and warning, and return how many mistakes there are."""
-    found = [each for file in files for each in (*file.mistakes, *file.warnings)]
-    for each in found:
+    found = [mistake for file in files for mistake in (*file.mistakes, *file.warnings)]
+    for mistake in found:
         if form == "github":
-            click.echo(_github(each))
+            click.echo(_github(mistake))
         else:
-            write(str(each))
-    return sum(not each.is_warning for each in found)
+            write(str(mistake))
+    return sum(not mistake.is_warning for mistake in found)
 
 
 def _github(mistake: Mistake) -> str:
@@ -250,11 +250,14 @@ def _github(mistake: Mistake) -> str:
 
 def _show(told: Told, as_json: bool, with_runs: bool, times: Times) -> None:
     """Write what changes; what stays as it is, is only counted."""
-    changes = [each for each in told.changes if each.kind != "unchanged"]
+    changes = [change for change in told.changes if change.kind != "unchanged"]
     if as_json:
-        show_json([_data(each, told.runs.get(each.name)) for each in changes])
+        show_json([_data(change, told.runs.get(change.name)) for change in changes])
     else:
-        rows = [(_SIGNS[each.kind], each.name, ", ".join(each.parts), _words(told, each, times)) for each in changes]
+        rows = [
+            (_SIGNS[change.kind], change.name, ", ".join(change.parts), _words(told, change, times))
+            for change in changes
+        ]
         show_table(("change", "job", "what", "runs to come"), rows, times)
         if with_runs:
             show_table(("runs to come", "job", times.heading("at")), _each_run(told), times)
@@ -285,8 +288,10 @@ def _words(told: Told, change: Change, times: Times) -> str:
 
 def _each_run(told: Told) -> Iterator[tuple[str, str, datetime]]:
     for name, runs in told.runs.items():
-        each = [(what, at) for what, some in zip(_RUNS, _parts(runs), strict=True) for at in some if what != "kept"]
-        for what, at in sorted(each, key=lambda one: one[1]):
+        changed_runs = [
+            (what, at) for what, some in zip(_RUNS, _parts(runs), strict=True) for at in some if what != "kept"
+        ]
+        for what, at in sorted(changed_runs, key=lambda one: one[1]):
             yield what, name, at
 
 

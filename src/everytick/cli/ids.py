@@ -41,7 +41,7 @@ async def occurrence_or_job(app: Everytick, text: str) -> str | None:
     if not may_be_occurrence(text):
         return None
     if _whole(text) is None:
-        stored = {each.job.name for each in await app.jobs(removed=True)}
+        stored = {record.job.name for record in await app.jobs(removed=True)}
         if text in stored | {definition.name for definition in app.definitions}:
             return None
     return await whole_id(app, text)
@@ -69,21 +69,21 @@ async def whole_id(app: Everytick, text: str) -> str:
 
 def _whole(text: str) -> str | None:
     """The whole id that the text is, with or without `occ_`."""
-    return next((each for each in (text, f"occ_{text}") if _WHOLE.fullmatch(each)), None)
+    return next((id_ for id_ in (text, f"occ_{text}") if _WHOLE.fullmatch(id_)), None)
 
 
 async def _beginning_with(app: Everytick, beginning: str) -> set[str]:
     from everytick.domain.statuses import ENDED, OccurrenceStatus
 
-    active = [each for each in OccurrenceStatus if each not in ENDED]
+    active = [status for status in OccurrenceStatus if status not in ENDED]
     for statuses in (None, active):
         page = await app.history(status=statuses, limit=_LOOKED_THROUGH)
-        if found := {each.id for each in page if each.id.startswith(beginning)}:
+        if found := {occurrence.id for occurrence in page if occurrence.id.startswith(beginning)}:
             return found
     found = set()
     for record in await app.jobs(removed=True):
         # Only the history of a job has the instants that did not run. A job may be purged meanwhile.
         with suppress(NotFound):
             page = await app.history(record.job.name, limit=_LOOKED_THROUGH_OF_A_JOB)
-            found |= {each.id for each in page if each.id.startswith(beginning)}
+            found |= {occurrence.id for occurrence in page if occurrence.id.startswith(beginning)}
     return found

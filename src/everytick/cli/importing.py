@@ -96,17 +96,17 @@ def systemd_verb(
 
     def read(raw: bytes, file: str, *, taken: set[str]) -> Findings:
         def service(name: str) -> Service | None:
-            named = [each for each in services if each.name == name] or [Path(file).with_name(Path(name).name)]
+            named = [service for service in services if service.name == name] or [Path(file).with_name(Path(name).name)]
             return (str(named[0]), _bytes(named[0])) if named[0].is_file() else None
 
         found = read_timer(raw, file, service=service, timezone=timezone, taken=taken)
-        for unit in {file, *(each.file for each in found.left)}:
+        for unit in {file, *(left_out.file for left_out in found.left)}:
             if Path(f"{unit}.d").is_dir():
                 why = f"drop-ins are not read: systemctl cat {shown(Path(unit).name)} writes all of it into one file"
                 found.leave(1, f"{unit}.d", why, file=unit)
         return found
 
-    timers = [each for path in files for each in (sorted(path.glob("*.timer")) if path.is_dir() else [path])]
+    timers = [timer for path in files for timer in (sorted(path.glob("*.timer")) if path.is_dir() else [path])]
     return _import("systemd timers", timers, folder, strict, read)
 
 
@@ -209,8 +209,8 @@ def _shown(path: Path) -> str:
 def _to_stdout(what: str, findings: Sequence[Findings]) -> None:
     from everytick.sources.importing.findings import file_of
 
-    if any(each.jobs for each in findings):
-        click.echo(file_of(findings, _head(what, [each.file for each in findings])), nl=False)
+    if any(finding.jobs for finding in findings):
+        click.echo(file_of(findings, _head(what, [finding.file for finding in findings])), nl=False)
 
 
 def _to_folder(what: str, files: Sequence[Path], findings: Sequence[Findings], folder: Path) -> None:
@@ -218,13 +218,13 @@ def _to_folder(what: str, files: Sequence[Path], findings: Sequence[Findings], f
     from everytick.sources.importing.findings import file_of
 
     texts: dict[Path, str] = {}
-    for path, each in zip(files, findings, strict=True):
-        if each.jobs:
+    for path, finding in zip(files, findings, strict=True):
+        if finding.jobs:
             target, number = folder / f"{_stem(path)}.yaml", 1
             while target in texts:
                 number += 1
                 target = folder / f"{_stem(path)}-{number}.yaml"
-            texts[target] = file_of([each], _head(what, [each.file]))
+            texts[target] = file_of([finding], _head(what, [finding.file]))
     if there := [target for target in texts if target.exists()]:
         raise Refused(f"{shown(str(there[0]))} is there already: move it away, or give another folder", Exit.CONFLICT)
     folder.mkdir(parents=True, exist_ok=True)
@@ -243,9 +243,9 @@ def _head(what: str, files: Sequence[str]) -> list[str]:
 
 
 def _told(findings: Sequence[Findings], strict: bool) -> int:
-    left = [each for found in findings for each in found.left]
-    for each in left:
-        say(str(each), mark="yellow")
+    left = [left_out for found in findings for left_out in found.left]
+    for left_out in left:
+        say(str(left_out), mark="yellow")
     jobs = sum(len(found.jobs) for found in findings)
     say(f"{_count(jobs, 'job')} imported, {_count(len(left), 'thing')} not carried over")
     if packages := _called_packages(findings):

@@ -61,7 +61,7 @@ async def _occurrence(app: Everytick, text: str) -> str:
     if id_ is not None:
         return id_
     page = await app.history(text, limit=_LOOKED_THROUGH)
-    started = next((each.id for each in page if each.started_at is not None), None)
+    started = next((occurrence.id for occurrence in page if occurrence.started_at is not None), None)
     if started is None:
         raise Refused(
             f"no occurrence of '{shown(text)}' has started yet: everytick next {shown(text)} says when", Exit.NOT_FOUND
@@ -111,7 +111,9 @@ class LogReader:
 
     def _tell_failures(self, whole: Whole) -> None:
         """End with the error of the last attempt of each task that is shown; beside what tasks wrote, not in it."""
-        for task, attempt in last_of_each([each for each in whole.attempts if self._is_shown(*each)]):
+        for task, attempt in last_of_each(
+            [task_attempt for task_attempt in whole.attempts if self._is_shown(*task_attempt)]
+        ):
             if attempt.error is not None:
                 sys.stdout.flush()
                 say(f"==> {task}, attempt {attempt.number} {attempt.status} <==\n{attempt.error}")

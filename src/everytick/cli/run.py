@@ -136,8 +136,10 @@ async def _is_left(app: Everytick, now: datetime) -> bool:
     store = await store_of_app(app)
     names = {definition.name for definition in app.definitions}
     owner = None if app.jobs_folder is None else app.jobs_owner
-    records = {each.job.id: each for each in await store.list() if each.job.name in names or each.job.owner == owner}
-    if any(each.wake_at is not None and each.wake_at <= now for each in records.values()):
+    records = {
+        record.job.id: record for record in await store.list() if record.job.name in names or record.job.owner == owner
+    }
+    if any(record.wake_at is not None and record.wake_at <= now for record in records.values()):
         return True
     statuses = (Status.PENDING, Status.RUNNING, Status.QUEUED, Status.AWAITING_RETRY)
     page = await store.history(HistoryFilter(statuses=statuses, through=now, limit=1000))

@@ -132,8 +132,8 @@ def _last_line(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         return f", {error.filename}:{error.lineno}"
     inside = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    frames = [each for each in traceback.extract_tb(error.__traceback__) if "importlib" not in each.filename]
-    own = [each for each in frames if not os.path.abspath(each.filename).startswith(inside)]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
+    own = [frame for frame in frames if not os.path.abspath(frame.filename).startswith(inside)]
     return f", {own[-1].filename}:{own[-1].lineno}" if own else ""
 
 

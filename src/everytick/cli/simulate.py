@@ -70,8 +70,8 @@ def simulate_verb(
 ) -> None:
     """Run the coming days on virtual time."""
     times = Times(utc)
-    given = {**({} if file is None else _from_file(file)), **dict(_duration(each, "--duration") for each in durations)}
-    planned = sorted(_outage(each, times) for each in outages)
+    given = {**({} if file is None else _from_file(file)), **dict(_duration(text, "--duration") for text in durations)}
+    planned = sorted(_outage(outage, times) for outage in outages)
 
     def question(usual: int) -> _Question:
         return _Question(timedelta(days=days), slots or usual, given, planned)
@@ -132,7 +132,7 @@ async def _on_store(app: Everytick, question: _Question) -> Forecast:
         from everytick.domain.changes import Put
 
         fresh = _empty_store()
-        await fresh.apply([Put(each.job) for each in app.definitions])
+        await fresh.apply([Put(definition.job) for definition in app.definitions])
         return await question.answered(fresh)
     return await question.answered(store or await store_of_app(app))
 
@@ -146,7 +146,7 @@ async def _store_of(paths: Sequence[Path]) -> MemoryStore:
     from everytick.sources.syncing import sync_jobs
 
     files = read_all(paths)
-    mistakes = [each for file in files for each in file.mistakes]
+    mistakes = [mistake for file in files for mistake in file.mistakes]
     for mistake in mistakes:
         say(str(mistake), mark="red")
     if mistakes:
@@ -224,7 +224,7 @@ def _show(found: Forecast, times: Times) -> None:
     _section("Jobs")
     show_table(
         ["job", "runs", "takes", "late", "latest by", "overlap", "not run", "stopped", "timed out"],
-        [_row(each) for each in found.tallies],
+        [_row(tally) for tally in found.tallies],
         times,
     )
     _show_whole(found, times)
@@ -232,9 +232,9 @@ def _show(found: Forecast, times: Times) -> None:
         _section("Instants that jobs share")
         rows = [(len(group), number, first, ", ".join(group)) for group, number, first in groups]
         show_table(["jobs", "times", times.heading("first"), "which"], rows, times)
-    if late := sorted((each for each in found.tallies if each.late), key=lambda each: each.worst, reverse=True):
+    if late := sorted((tally for tally in found.tallies if tally.late), key=lambda tally: tally.worst, reverse=True):
         _section("Late")
-        delays = [(each.name, each.late, each.lateness / each.late, each.worst, each.worst_at) for each in late]
+        delays = [(tally.name, tally.late, tally.lateness / tally.late, tally.worst, tally.worst_at) for tally in late]
         show_table(["job", "late", "on average", "at most", times.heading("then")], delays, times)
     if nights := _nights(found):
         _section("When the clocks change")
@@ -252,17 +252,17 @@ def _section(title: str) -> None:
     write(f"# {title}")
 
 
-def _row(each: JobTally) -> tuple[object, ...]:
+def _row(tally: JobTally) -> tuple[object, ...]:
     return (
-        each.name,
-        each.runs,
-        each.length,
-        each.late,
-        each.worst or None,
-        each.overlaps,
-        each.others,
-        each.canceled,
-        each.timed_out,
+        tally.name,
+        tally.runs,
+        tally.length,
+        tally.late,
+        tally.worst or None,
+        tally.overlaps,
+        tally.others,
+        tally.canceled,
+        tally.timed_out,
     )
 
 
@@ -272,7 +272,7 @@ def _show_whole(found: Forecast, times: Times) -> None:
     pairs: list[tuple[str, object]] = [
         ("from", found.start),
         ("through", found.through),
-        ("runs", sum(each.runs for each in found.tallies)),
+        ("runs", sum(tally.runs for tally in found.tallies)),
         ("most at once", f"{record.peak} of {found.slots} slots"),
         ("then", record.peak_at),
     ]
@@ -283,15 +283,15 @@ def _show_whole(found: Forecast, times: Times) -> None:
 
 def _show_map(load: Sequence[HourLoad]) -> None:
     """A row for each day of the week: numbers in a pipe, shades on a terminal."""
-    most = max((each.starts for each in load), default=0)
+    most = max((hour.starts for hour in load), default=0)
     rows = [load[day * 24 : day * 24 + 24] for day in range(7)]
     if not is_terminal():
         for day, hours in zip(_WEEKDAYS, rows, strict=True):
-            click.echo("\t".join([day, *(f"{each.starts:.2f}" for each in hours)]))
+            click.echo("\t".join([day, *(f"{hour.starts:.2f}" for hour in hours)]))
         return
     write("     " + "".join(f"{hour:<3}" for hour in range(24)))
     for day, hours in zip(_WEEKDAYS, rows, strict=True):
-        write(f"{day}  " + "".join(_shade(each.starts, most) * 2 + " " for each in hours))
+        write(f"{day}  " + "".join(_shade(hour.starts, most) * 2 + " " for hour in hours))
     write(f"most: {most:.1f} starts in an hour")
 
 
@@ -311,30 +311,30 @@ def _data(found: Forecast, times: Times) -> dict[str, Any]:
         "most_at_once_at": record.peak_at,
         "longest_line": record.longest_line,
         "longest_line_at": record.longest_line_at,
-        "jobs": [_job_data(each, found) for each in found.tallies],
-        "collisions": [{"at": each.at, "jobs": each.jobs} for each in found.collisions(100)],
+        "jobs": [_job_data(tally, found) for tally in found.tallies],
+        "collisions": [{"at": collision.at, "jobs": collision.jobs} for collision in found.collisions(100)],
         "clock_changes": [{"at": at, "job": job, "what": what} for at, job, what in _nights(found)],
         "zone": times.zone,
         "load": [
-            {"weekday": _WEEKDAYS[each.weekday], "hour": each.hour, "starts": each.starts, "running": each.running}
-            for each in found.load(times.info)
+            {"weekday": _WEEKDAYS[hour.weekday], "hour": hour.hour, "starts": hour.starts, "running": hour.running}
+            for hour in found.load(times.info)
         ],
     }
 
 
-def _job_data(each: JobTally, found: Forecast) -> dict[str, Any]:
-    [origin] = [found.lengths[job.id].origin for job in found.jobs if job.name == each.name]
+def _job_data(tally: JobTally, found: Forecast) -> dict[str, Any]:
+    [origin] = [found.lengths[job.id].origin for job in found.jobs if job.name == tally.name]
     return {
-        "job": each.name,
-        "runs": each.runs,
-        "length": each.length,
+        "job": tally.name,
+        "runs": tally.runs,
+        "length": tally.length,
         "length_from": origin,
-        "late": each.late,
-        "lateness": each.lateness,
-        "latest_by": each.worst,
-        "latest_at": each.worst_at,
-        "skipped_overlaps": each.overlaps,
-        "not_run": [{"status": status, "why": why, "count": n} for (status, why), n in sorted(each.not_run.items())],
-        "canceled": each.canceled,
-        "timed_out": each.timed_out,
+        "late": tally.late,
+        "lateness": tally.lateness,
+        "latest_by": tally.worst,
+        "latest_at": tally.worst_at,
+        "skipped_overlaps": tally.overlaps,
+        "not_run": [{"status": status, "why": why, "count": n} for (status, why), n in sorted(tally.not_run.items())],
+        "canceled": tally.canceled,
+        "timed_out": tally.timed_out,
     }

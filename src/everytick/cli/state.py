@@ -109,10 +109,10 @@ def common_options() -> list[click.Parameter]:
 
 
 def _write_own_options(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    common = {each.name for each in common_options()}
-    own = [each for each in command.get_params(ctx) if isinstance(each, click.Option) and each.name not in common]
+    common = {option.name for option in common_options()}
+    own = [param for param in command.get_params(ctx) if isinstance(param, click.Option) and param.name not in common]
     with formatter.section("Options"):
-        formatter.write_dl([record for each in own if (record := each.get_help_record(ctx)) is not None])
+        formatter.write_dl([record for option in own if (record := option.get_help_record(ctx)) is not None])
     formatter.write_paragraph()
     formatter.write_text("-a, --store, --jobs, --config and --debug, as for every verb: see everytick --help.")
 

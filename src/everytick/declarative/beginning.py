@@ -191,7 +191,7 @@ class Beginning:
         return resuming.is_running(occurrence) and not resuming.is_running_in(occurrence, self._living)
 
     def _runs_elsewhere(self, occurrences: Iterable[Occurrence]) -> bool:
-        return any(resuming.is_running_in(each, self._living) for each in occurrences)
+        return any(resuming.is_running_in(occurrence, self._living) for occurrence in occurrences)
 
     async def _start_what_is_due(self) -> None:
         """Ask for what is owed and claim once: a stop that follows at once finds what is due running (S2-012)."""
@@ -216,8 +216,11 @@ class Beginning:
                 break
         active = await resuming.active_of(self._store, {self._ids[name] for name in self._owed})
         # Behind a callback that a living instance runs, the run that is asked for stands in line.
-        found = {id_: [each for each in all_ if not self._runs_elsewhere([each])] for id_, all_ in active.items()}
-        waiting = {id_ for id_, each in found.items() if not all(map(resuming.is_retrying, each))}
+        found = {
+            id_: [occurrence for occurrence in all_ if not self._runs_elsewhere([occurrence])]
+            for id_, all_ in active.items()
+        }
+        waiting = {id_ for id_, occurrences in found.items() if not all(map(resuming.is_retrying, occurrences))}
         self._owed = {name: instant for name, instant in self._owed.items() if self._ids[name] not in waiting}
         for name, instant in list(self._owed.items()):
             fact = Trigger(f"{self._identifier} {instant.isoformat()}", scheduled_for=instant)
@@ -228,7 +231,7 @@ class Beginning:
                 del self._owed[name]
         self._undo.append(lambda: resuming.cancel(self._store, asked, "the initialization that asked for it failed"))
         await self.node.engine.planner.round()
-        retries = [each.id for name in self._owed for each in found.get(self._ids[name], ())]
+        retries = [occurrence.id for name in self._owed for occurrence in found.get(self._ids[name], ())]
         await resuming.cancel(self._store, retries, resuming.SUPERSEDED)
 
     async def diagnosed(self, error: BaseException) -> BaseException:
@@ -264,8 +267,8 @@ class Beginning:
 
     async def _records(self) -> dict[str, JobRecord]:
         prefix = prefix_of(self._scheduler)
-        ours = [each for each in await self._store.list() if each.job.name.startswith(prefix)]
-        return {self._task(each.job.name): each for each in ours}
+        ours = [record for record in await self._store.list() if record.job.name.startswith(prefix)]
+        return {self._task(record.job.name): record for record in ours}
 
     def _task(self, job: str) -> str:
         return self._tasks.get(job) or task_name(self._scheduler, job)
@@ -279,9 +282,9 @@ class Beginning:
         if resolution.puts:
             stored = await self._store.apply(resolution.changes, self._owner)
             self._undo.append(lambda: self._put_back(resolution))
-            for job, each in zip(resolution.puts, stored, strict=True):
-                self._ids[self._task(job.name)] = each.job_id
-        self._callbacks.update({self._ids[name]: each for name, each in self._registrations.items()})
+            for job, result in zip(resolution.puts, stored, strict=True):
+                self._ids[self._task(job.name)] = result.job_id
+        self._callbacks.update({self._ids[name]: registration for name, registration in self._registrations.items()})
 
     async def _put_back(self, resolution: Resolution) -> None:
         """Restore every definition that was overridden and remove what was created, all at once (S2-062)."""
@@ -310,10 +313,10 @@ class Beginning:
     async def _has_run(self, record: JobRecord, active: list[Occurrence]) -> bool:
         """Whether a callback of the task was ever called, as far as the store can know."""
         ended = (record.last_end, record.last_success)
-        if any(each is not None and each.started_at is not None for each in ended):
+        if any(end is not None and end.started_at is not None for end in ended):
             return True
-        for each in active:
-            if await resuming.was_attempted(self._store, each):
+        for occurrence in active:
+            if await resuming.was_attempted(self._store, occurrence):
                 return True
         return False
 
@@ -340,7 +343,7 @@ class Beginning:
             schedule = self._registrations[name].schedule
             if not resuming.may_be_owed(record, schedule, now):
                 continue
-            found = [each for each in active.get(name, []) if not self._runs_elsewhere([each])]
+            found = [occurrence for occurrence in active.get(name, []) if not self._runs_elsewhere([occurrence])]
             instant = resuming.owed(record, found, schedule, now, await resuming.last_attempt_at(self._store, record))
             if instant is not None:
                 self._owed[name] = instant
@@ -349,7 +352,9 @@ class Beginning:
         """Warn if tasks that are not registered here left the schedule though an instance lives that may have them."""
         if not self._unscheduled:
             return
-        others = [each.id for each in await self.instances.all() if each.lives and each.id != self._identifier]
+        others = [
+            instance.id for instance in await self.instances.all() if instance.lives and instance.id != self._identifier
+        ]
         if others:
             _log.warning(
                 "scheduler '%s' is also run by %s, which lives: its tasks that are not registered here are not "
@@ -366,9 +371,9 @@ class Beginning:
         later = partial(asyncio.get_running_loop().call_later, _A_WHILE)
         tasks = Tasks(self._tasks, self._teller, self.lateness, later)
         for id_, found in (await resuming.active_of(self._store, self._callbacks)).items():
-            for each in found:
-                if await resuming.awaits_retry(self._store, each):
-                    tasks.awaits_retry(job_name(self._scheduler, self._callbacks[id_].name), each.id)
+            for occurrence in found:
+                if await resuming.awaits_retry(self._store, occurrence):
+                    tasks.awaits_retry(job_name(self._scheduler, self._callbacks[id_].name), occurrence.id)
         self._listeners.listen(tasks.heard)
 
 

@@ -33,8 +33,8 @@ class Instance:
 
 def later_than(me: str, instances: Iterable[Instance]) -> list[Instance]:
     """Return those that began after this one, in order; none where this one is not known yet."""
-    ordered = sorted(instances, key=lambda each: each.place)
-    places = [place for place, each in enumerate(ordered) if each.id == me]
+    ordered = sorted(instances, key=lambda instance: instance.place)
+    places = [place for place, instance in enumerate(ordered) if instance.id == me]
     return ordered[places[0] + 1 :] if places else []
 
 

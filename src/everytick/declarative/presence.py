@@ -144,10 +144,10 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _sweep(folder: Path) -> None:
-    for each in folder.glob("*.lock"):
+    for path in folder.glob("*.lock"):
         with suppress(OSError):
-            if time.time() - each.stat().st_mtime > _KEPT and is_gone(folder, each.stem) is not False:
-                each.unlink()
+            if time.time() - path.stat().st_mtime > _KEPT and is_gone(folder, path.stem) is not False:
+                path.unlink()
 
 
 @cache

@@ -45,8 +45,8 @@ def read_registrations(given: object, now: Callable[[], datetime]) -> dict[str, 
     zone = local_timezone()
     found: dict[str, Registration] = {}
     schedules: dict[str, Schedule] = {}
-    for index, each in enumerate(given):
-        name, expression, callback, delay = _shaped(index, each)
+    for index, registration in enumerate(given):
+        name, expression, callback, delay = _shaped(index, registration)
         if not name:
             raise InvalidRegistrationError("name", name, "is empty: every task needs a name of its own")
         if name in found:
@@ -91,13 +91,13 @@ def _refuse_arguments(callback: Callback) -> None:
         parameters = signature(callback, follow_wrapped=False).parameters.values()
     except (TypeError, ValueError):
         return
-    for each in parameters:
-        is_filled = each.default is not Parameter.empty or each.kind in (
+    for parameter in parameters:
+        is_filled = parameter.default is not Parameter.empty or parameter.kind in (
             Parameter.VAR_POSITIONAL,
             Parameter.VAR_KEYWORD,
         )
         if not is_filled:
-            reason = f"needs the argument '{each.name}', and is called without any"
+            reason = f"needs the argument '{parameter.name}', and is called without any"
             raise InvalidRegistrationError("callback", callback, reason)
 
 

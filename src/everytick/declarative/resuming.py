@@ -41,9 +41,9 @@ async def active_of(store: AnyStore, job_ids: Collection[str]) -> dict[str, list
     cursor = None
     while True:
         page = await store.history(HistoryFilter(statuses=ACTIVE, limit=1000, cursor=cursor))
-        for each in page.occurrences:
-            if each.job_id in job_ids:
-                found.setdefault(each.job_id, []).append(each)
+        for occurrence in page.occurrences:
+            if occurrence.job_id in job_ids:
+                found.setdefault(occurrence.job_id, []).append(occurrence)
         cursor = page.cursor
         if cursor is None:
             return found
@@ -66,14 +66,16 @@ def is_retrying(occurrence: Occurrence) -> bool:
 
 def leftovers(record: JobRecord, active: Sequence[Occurrence], now: datetime, *, has_run: bool) -> Leftovers:
     """Decide what becomes of everything that is not over of one registered task, newest first."""
-    running = [each.id for each in active if is_running(each)]
-    waits = [each for each in active if each.status in (OccurrenceStatus.PENDING, OccurrenceStatus.QUEUED)]
+    running = [occurrence.id for occurrence in active if is_running(occurrence)]
+    waits = [
+        occurrence for occurrence in active if occurrence.status in (OccurrenceStatus.PENDING, OccurrenceStatus.QUEUED)
+    ]
     if not has_run:
-        return Leftovers(cancel=tuple(each.id for each in waits if now >= each.scheduled_for + MINUTE))
+        return Leftovers(cancel=tuple(wait.id for wait in waits if now >= wait.scheduled_for + MINUTE))
     if _is_due(record, now) or _came_before_it_went(record):
-        return Leftovers(cancel=tuple(each.id for each in waits), end=tuple(running))
+        return Leftovers(cancel=tuple(occurrence.id for occurrence in waits), end=tuple(running))
     if waits:
-        return Leftovers(cancel=tuple(each.id for each in waits[1:]), end=tuple(running))
+        return Leftovers(cancel=tuple(occurrence.id for occurrence in waits[1:]), end=tuple(running))
     return Leftovers(restart=tuple(running))
 
 
@@ -123,10 +125,12 @@ async def settle(store: AnyStore, reaper: Reaper, found: Iterable[Leftovers], ac
     What is ended or restarted is taken over from the dead instance that held it, with all else it held.
     """
     decided = list(found)
-    await cancel(store, [id_ for each in decided for id_ in each.cancel], SUPERSEDED)
-    ends = {id_ for each in decided for id_ in each.end}
-    restarts = {id_ for each in decided for id_ in each.restart}
-    dead = {each.owner for each in active if each.owner is not None and each.id in ends | restarts}
+    await cancel(store, [id_ for leftovers in decided for id_ in leftovers.cancel], SUPERSEDED)
+    ends = {id_ for leftovers in decided for id_ in leftovers.end}
+    restarts = {id_ for leftovers in decided for id_ in leftovers.restart}
+    dead = {
+        occurrence.owner for occurrence in active if occurrence.owner is not None and occurrence.id in ends | restarts
+    }
     if dead:
         await reaper.take_over(dead, ends, SUPERSEDED)
     # The reaper of another node may have been quicker, and would have them restarted.
@@ -152,9 +156,9 @@ async def last_attempt_at(store: AnyStore, record: JobRecord) -> datetime | None
     while True:
         # A callback that takes long has any number of minutes behind it that never ran.
         page = await store.history(HistoryFilter(job_id=record.job.id, limit=_LOOKED_AT, cursor=cursor))
-        for each in page.occurrences:
-            if await was_attempted(store, each):
-                return await _attempted_at(store, each)
+        for occurrence in page.occurrences:
+            if await was_attempted(store, occurrence):
+                return await _attempted_at(store, occurrence)
         cursor = page.cursor
         if cursor is None:
             return None

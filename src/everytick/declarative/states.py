@@ -62,22 +62,22 @@ async def task_states(
     async with reading(store) as opened:
         try:
             records = await _records(opened, name, tasks)
-            named = [task_name(name, each.job.name) for each in records]
-            ids = {each.job.id for each in records}
+            named = [task_name(name, record.job.name) for record in records]
+            ids = {record.job.id for record in records}
             active = await resuming.active_of(opened, ids)
-            states = [await _state(opened, name, each, active.get(each.job.id, [])) for each in records]
+            states = [await _state(opened, name, record, active.get(record.job.id, [])) for record in records]
         except EverytickError:
             raise
         except Exception as error:
             raise (await unreadable(opened, name, named)) or error from error
-        return {each["name"]: each for each in states}
+        return {state["name"]: state for state in states}
 
 
 async def _records(store: AnyStore, scheduler: str, tasks: Collection[str] | None) -> list[JobRecord]:
     prefix = prefix_of(scheduler)
-    wanted = None if tasks is None else {job_name(scheduler, each) for each in tasks}
-    found = [each for each in await store.list() if each.job.name.startswith(prefix)]
-    return [each for each in found if wanted is None or each.job.name in wanted]
+    wanted = None if tasks is None else {job_name(scheduler, task) for task in tasks}
+    found = [record for record in await store.list() if record.job.name.startswith(prefix)]
+    return [record for record in found if wanted is None or record.job.name in wanted]
 
 
 async def state_document(store: "str | AnyStore", task: str, name: str = "default") -> object:
@@ -148,7 +148,7 @@ async def _state(store: AnyStore, scheduler: str, record: JobRecord, active: lis
 async def _standing(store: AnyStore, active: list[Occurrence]) -> tuple[TaskStatus, datetime | None]:
     if any(map(resuming.is_running, active)):
         return TaskStatus.RUNNING, None
-    for each in active:
-        if await resuming.awaits_retry(store, each):
-            return TaskStatus.AWAITING_RETRY, each.ready_at
+    for occurrence in active:
+        if await resuming.awaits_retry(store, occurrence):
+            return TaskStatus.AWAITING_RETRY, occurrence.ready_at
     return TaskStatus.AWAITING_RUN, None

@@ -54,11 +54,13 @@ class Succession:
         """Rest if a newer instance lives; take up the tasks if the last newer one is gone, or an older one died."""
         found = await self._instances.all()
         later = later_than(self._me, found)
-        living = [each for each in later if each.lives]
+        living = [instance for instance in later if instance.lives]
         if living:
             self._step_back(living[-1])
             return
-        died = {each.id for each in found if each.holds and not each.lives and each.id != self._me} - self._mourned
+        died = {
+            instance.id for instance in found if instance.holds and not instance.lives and instance.id != self._me
+        } - self._mourned
         newest = later[-1].place if later else None
         if self._newer is not None or newest != self._survived or died:
             await self._step_forward(later, died)

@@ -177,8 +177,8 @@ class Tasks:
 
     def _stop_waiting(self, task: _Standing) -> None:
         deferred, task.deferred = task.deferred, []
-        for each in deferred:
-            self._begun(task, each)
+        for event in deferred:
+            self._begun(task, event)
 
     def _begun(self, task: _Standing, event: Event) -> None:
         is_retry = task.status is TaskStatus.AWAITING_RETRY and task.occurrence == event.occurrence_id

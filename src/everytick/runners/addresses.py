@@ -77,8 +77,8 @@ class AddressRules:
 
     def check(self, host: str, address: Address) -> None:
         """Return if a request may go to this address."""
-        for each in (address, *_inside(address)):
-            if not self._may(each):
+        for part in (address, *_inside(address)):
+            if not self._may(part):
                 raise Forbidden(
                     f"'{shown(host)}' is {address}, which is not on the public internet: a request goes there only if "
                     f'the node allows it, with allow_addresses=("{address}",)'
@@ -97,4 +97,4 @@ def _inside(address: Address) -> tuple[Address, ...]:
     if isinstance(address, IPv4Address):
         return ()
     last = IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else None
-    return tuple(each for each in (address.ipv4_mapped, address.sixtofour, last) if each is not None)
+    return tuple(part for part in (address.ipv4_mapped, address.sixtofour, last) if part is not None)

@@ -281,7 +281,7 @@ def place_of(function: Callable[..., Any]) -> str:
 def _is_of(function: Any, allowed: tuple[str, ...]) -> bool:
     """A module's namespace holds what it imports: `myapp.jobs:os.system` is not of myapp."""
     home = str(function.__module__)
-    return any(home == each or home.startswith(f"{each}.") for each in allowed)
+    return any(home == prefix or home.startswith(f"{prefix}.") for prefix in allowed)
 
 
 def _no_processes() -> str | None:

@@ -256,8 +256,8 @@ class Context:
 
     def progress(self, done: float, total: float | None = None, *, note: str = "") -> None:
         """Show people how far this attempt has come."""
-        figures = [each for each in (done, total) if each is not None]
-        if not all(isfinite(each) for each in figures):
+        figures = [figure for figure in (done, total) if figure is not None]
+        if not all(isfinite(figure) for figure in figures):
             raise ValueError(f"progress({done}, {total}) must be of finite numbers")
         # Lone surrogates are in no encoding, and people read a line, not a book.
         text = note[:_LONGEST_NOTE].encode(errors="backslashreplace").decode().replace("\0", "")

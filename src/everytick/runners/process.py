@@ -105,7 +105,7 @@ class Served:
         ours, theirs = socket.socketpair()
         number = theirs.fileno()
         # With the node's own arguments: a module that reads them finds there what it found here.
-        words = json.dumps(sys.path), json.dumps([str(each) for each in sys.argv])
+        words = json.dumps(sys.path), json.dumps([str(argument) for argument in sys.argv])
         arguments = [sys.executable, "-c", _START, str(number), *words]
         try:
             child = Child.start(arguments, lambda data: None, guard, pass_fds=(number,))

@@ -68,17 +68,25 @@ def signature_of(function: Callable[..., Any]) -> Signature:
     except (TypeError, ValueError):  # some callables written in C
         return Signature()
     names = getattr(_unwrapped(function), "__globals__", {})
-    context = next((each.name for each in parameters if _is_context(each.annotation, names)), None)
-    others = [each for each in parameters if each.name != context]
+    context = next((parameter.name for parameter in parameters if _is_context(parameter.annotation, names)), None)
+    others = [parameter for parameter in parameters if parameter.name != context]
     return Signature(
         context=context,
         context_first=context is not None and _comes_first(context, list(parameters)),
-        required=tuple(each.name for each in others if each.kind in _NAMED and each.default is each.empty),
-        optional=tuple(each.name for each in others if each.kind in _NAMED and each.default is not each.empty),
-        nameless=tuple(
-            each.name for each in others if each.kind is each.POSITIONAL_ONLY and each.default is each.empty
+        required=tuple(
+            parameter.name for parameter in others if parameter.kind in _NAMED and parameter.default is parameter.empty
         ),
-        takes_all=any(each.kind is each.VAR_KEYWORD for each in others),
+        optional=tuple(
+            parameter.name
+            for parameter in others
+            if parameter.kind in _NAMED and parameter.default is not parameter.empty
+        ),
+        nameless=tuple(
+            parameter.name
+            for parameter in others
+            if parameter.kind is parameter.POSITIONAL_ONLY and parameter.default is parameter.empty
+        ),
+        takes_all=any(parameter.kind is parameter.VAR_KEYWORD for parameter in others),
     )
 
 
@@ -128,12 +136,12 @@ def may_ask_for_previous(function: Callable[..., Any], signature: Signature) -> 
 
 
 def _only_asked_for_others(code: CodeType, context: str) -> bool:
-    instructions = [each for each in dis.get_instructions(code) if each.opname != "CACHE"]
-    for position, each in enumerate(instructions):
-        named = each.argval if isinstance(each.argval, tuple) else (each.argval,)
-        if "FAST" not in each.opname or context not in named:
+    instructions = [instruction for instruction in dis.get_instructions(code) if instruction.opname != "CACHE"]
+    for position, instruction in enumerate(instructions):
+        named = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
+        if "FAST" not in instruction.opname or context not in named:
             continue
-        after = instructions[position + 1] if position + 1 < len(instructions) else each
+        after = instructions[position + 1] if position + 1 < len(instructions) else instruction
         if named[-1] != context or named.count(context) > 1 or after.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
             return False
         if after.argval == "previous":
@@ -142,7 +150,7 @@ def _only_asked_for_others(code: CodeType, context: str) -> bool:
 
 
 def _all_names(code: CodeType) -> set[str]:
-    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    inner = (const for const in code.co_consts if isinstance(const, CodeType))
     return set(code.co_names).union(*map(_all_names, inner))
 
 
@@ -156,7 +164,7 @@ def _comes_first(context: str, parameters: list[inspect.Parameter]) -> bool:
     """Whether the context can be handed over by position and nothing else is wanted."""
     first, *rest = parameters
     by_position = first.kind in (first.POSITIONAL_ONLY, first.POSITIONAL_OR_KEYWORD)
-    alone = all(each.kind is each.VAR_POSITIONAL for each in rest)
+    alone = all(parameter.kind is parameter.VAR_POSITIONAL for parameter in rest)
     return first.name == context and by_position and alone
 
 
@@ -164,7 +172,7 @@ def _is_context(annotation: object, names: Mapping[str, Any]) -> bool:
     if isinstance(annotation, str):
         return _text_is_context(annotation, names)
     if get_origin(annotation) in (Union, UnionType):
-        return any(_is_context(each, names) for each in get_args(annotation))
+        return any(_is_context(argument, names) for argument in get_args(annotation))
     return isinstance(annotation, type) and issubclass(annotation, Context)
 
 

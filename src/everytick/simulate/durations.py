@@ -48,9 +48,9 @@ async def known_lengths(store: HistoryStore, jobs: Iterable[Job], given: Mapping
 async def _seen(store: HistoryStore, job_id: str) -> Length:
     page = await store.history(HistoryFilter(job_id=job_id, statuses=(OccurrenceStatus.COMPLETED,), limit=_SEEN))
     seconds = [
-        (each.ended_at - each.started_at).total_seconds()
-        for each in page.occurrences
-        if each.started_at is not None and each.ended_at is not None
+        (occurrence.ended_at - occurrence.started_at).total_seconds()
+        for occurrence in page.occurrences
+        if occurrence.started_at is not None and occurrence.ended_at is not None
     ]
     if not seconds:
         return Length(timedelta(0), Origin.UNKNOWN)

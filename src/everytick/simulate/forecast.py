@@ -69,12 +69,12 @@ class Forecast:
     @property
     def tallies(self) -> list[JobTally]:
         """What became of each job, by name."""
-        return sorted(self.record.tallies.values(), key=lambda each: each.name)
+        return sorted(self.record.tallies.values(), key=lambda tally: tally.name)
 
     @property
     def unknown(self) -> list[str]:
         """The jobs of which nobody knows how long they take."""
-        return sorted(each.name for each in self.jobs if self.lengths[each.id].origin is Origin.UNKNOWN)
+        return sorted(job.name for job in self.jobs if self.lengths[job.id].origin is Origin.UNKNOWN)
 
     def collisions(self, most: int) -> list[Collision]:
         """Return the instants that most jobs share, the most crowded first."""
@@ -104,7 +104,7 @@ class Forecast:
             busy[hour] += self.record.busy.get(quarter, timedelta(0))
         return [
             HourLoad(hour // 24, hour % 24, 4 * starts[hour] / seen, busy[hour] / (seen * QUARTER))
-            for hour, seen in enumerate(max(each, 1) for each in quarters)
+            for hour, seen in enumerate(max(quarter, 1) for quarter in quarters)
         ]
 
 
@@ -152,6 +152,6 @@ def _lane(snapshot: JobSnapshot, length: timedelta, record: SimulationRecord) ->
     timeouts = [job.settings.execution_timeout]
     if len(job.tasks) == 1:
         timeouts.append(job.tasks[0].settings.task_timeout)
-    lane = Lane(snapshot, length, min((each for each in timeouts if each is not None), default=None))
+    lane = Lane(snapshot, length, min((timeout for timeout in timeouts if timeout is not None), default=None))
     record.know(lane)
     return lane

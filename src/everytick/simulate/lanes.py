@@ -82,14 +82,14 @@ class Lane:
         self.priority = -self.job.settings.priority
         self.watermark, self.wake_at, self.retire_at = snapshot.watermark, snapshot.wake_at, snapshot.retire_at
         self.editions, self.pauses, self.reschedule = snapshot.editions, snapshot.pauses, snapshot.reschedule
-        self.adjustments = {each.at: each for each in snapshot.adjustments}
-        self.requests = {(each.cause, each.key): each for each in snapshot.requests}
+        self.adjustments = {adjustment.at: adjustment for adjustment in snapshot.adjustments}
+        self.requests = {(request.cause, request.key): request for request in snapshot.requests}
         self.narrowed_at = snapshot.narrowed_at
         self._ended: Ended | Run | None = snapshot.last_end
         self._succeeded: Ended | Run | None = snapshot.last_success
         self._succeeded_before: Ended | Run | None = snapshot.other_success
-        self.busy: dict[Run, None] = {self._known(each): None for each in snapshot.busy}
-        self.waiting = sorted(self._known(each) for each in snapshot.waiting)
+        self.busy: dict[Run, None] = {self._known(occurrence): None for occurrence in snapshot.busy}
+        self.waiting = sorted(self._known(occurrence) for occurrence in snapshot.waiting)
         self.awaits_ends = True
         self._coming: list[datetime] = []
         self.upcoming: datetime | None = None
@@ -116,7 +116,7 @@ class Lane:
             self.reschedule,
             tuple(islice(self.requests.values(), PLAN_LIMIT)) if self.requests else (),
             len(self.requests) > PLAN_LIMIT,
-            tuple(each.active(_S.RUNNING if each.is_running else _S.PENDING) for each in islice(busy, PLAN_LIMIT))
+            tuple(run.active(_S.RUNNING if run.is_running else _S.PENDING) for run in islice(busy, PLAN_LIMIT))
             if busy
             else (),
             len(busy),
@@ -133,10 +133,10 @@ class Lane:
         """The oldest in line, the newest, and the newest of the schedule's own."""
         shown = self.waiting[:PLAN_LIMIT]
         if len(self.waiting) > PLAN_LIMIT:
-            own = (each for each in reversed(self.waiting[PLAN_LIMIT:]) if each.cause is Cause.SCHEDULE)
+            own = (run for run in reversed(self.waiting[PLAN_LIMIT:]) if run.cause is Cause.SCHEDULE)
             last = {self.waiting[-1], *islice(own, 1)}
             shown += sorted(last)
-        return tuple(each.active(_S.QUEUED) for each in shown)
+        return tuple(run.active(_S.QUEUED) for run in shown)
 
     def settle(self, plan: Plan, now: datetime) -> None:
         """Keep what the plan decided about the job itself."""
@@ -152,18 +152,23 @@ class Lane:
         if plan.narrowed:
             self.narrowed_at = None
         if self.pauses:
-            self.pauses = tuple(each for each in self.pauses if each.until is None or each.until > plan.watermark)
+            self.pauses = tuple(pause for pause in self.pauses if pause.until is None or pause.until > plan.watermark)
         if len(self.editions) > 1:
-            later = [each for each in self.editions if each.in_force_after and each.in_force_after > plan.watermark]
+            later = [
+                edition
+                for edition in self.editions
+                if edition.in_force_after and edition.in_force_after > plan.watermark
+            ]
             self.editions = (*self.editions[: len(self.editions) - len(later)][-1:], *later)
 
     def _forget_adjustments(self, plan: Plan) -> None:
         for used in plan.used:
             self.adjustments[used.at] = replace(self.adjustments[used.at], done=True)
         self.adjustments = {
-            at: each
-            for at, each in self.adjustments.items()
-            if at > plan.watermark or (each.kind is AdjustmentKind.MOVE and each.vacates and not each.done)
+            at: adjustment
+            for at, adjustment in self.adjustments.items()
+            if at > plan.watermark
+            or (adjustment.kind is AdjustmentKind.MOVE and adjustment.vacates and not adjustment.done)
         }
 
     def look_ahead(self, through: datetime) -> None:
@@ -199,16 +204,16 @@ class Lane:
 
     def release(self, id_: str) -> Run | None:
         """Let one in line go, if it is still there."""
-        for position, each in enumerate(self.waiting):
-            if each.id == id_:
+        for position, run in enumerate(self.waiting):
+            if run.id == id_:
                 del self.waiting[position]
-                self.busy[each] = None
-                return each
+                self.busy[run] = None
+                return run
         return None
 
     def drop(self, id_: str) -> Run | None:
         """Forget one that has not begun."""
-        found = next((each for each in self.busy if each.id == id_), None)
+        found = next((run for run in self.busy if run.id == id_), None)
         if found is not None and found.is_running:
             return None
         if (found := found or self.release(id_)) is not None:

@@ -117,8 +117,8 @@ class SimulationRecord:
             self.busy[first] += now - begun
             return
         self.busy[first] += EPOCH + (first + 1) * QUARTER - begun
-        for each in range(first + 1, last):
-            self.busy[each] += QUARTER
+        for quarter in range(first + 1, last):
+            self.busy[quarter] += QUARTER
         self.busy[last] += now - (EPOCH + last * QUARTER)
 
     def waits(self, number: int, now: datetime) -> None:

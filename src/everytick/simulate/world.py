@@ -241,7 +241,7 @@ class World:
     def _go_down(self, now: datetime) -> None:
         self._is_down = True
         for lane in self._lanes:
-            for run in [each for each in lane.busy if each.is_running]:
+            for run in [run for run in lane.busy if run.is_running]:
                 if lane.job.settings.on_orphan is OnOrphan.FAIL:
                     self._cancel(run, now)
                 else:

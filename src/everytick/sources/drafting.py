@@ -84,7 +84,7 @@ def edits_of(drafts: Iterable[Drafted], *, unreadable: Collection[str] = (), rem
 
     An unreadable job gives way to any definition. Without `removes`, jobs that are gone are left.
     """
-    return [edit for each in drafts for edit in _edits(each, each.change.name in unreadable, removes)]
+    return [edit for draft in drafts for edit in _edits(draft, draft.change.name in unreadable, removes)]
 
 
 def _edits(drafted: Drafted, is_unreadable: bool, removes: bool) -> Iterator[Edit]:
@@ -100,8 +100,8 @@ def _edits(drafted: Drafted, is_unreadable: bool, removes: bool) -> Iterator[Edi
 
 def done(drafts: Iterable[Drafted], edits: Sequence[Edit], stored: Sequence[Stored]) -> list[Change]:
     """Return the changes as they came to be."""
-    versions = {edit.name: each.version for edit, each in zip(edits, stored, strict=True) if isinstance(edit, Put)}
-    return [each.done(versions.get(each.change.name)) for each in drafts]
+    versions = {edit.name: result.version for edit, result in zip(edits, stored, strict=True) if isinstance(edit, Put)}
+    return [draft.done(versions.get(draft.change.name)) for draft in drafts]
 
 
 async def unreadable_job(store: JobStore, conflict: VersionConflict) -> frozenset[str]:

@@ -90,7 +90,7 @@ def _work(job: Job, as_calls: bool) -> dict[str, object]:
     only = job.tasks[0]
     if len(job.tasks) == 1 and only.name == job.name and not only.after and not only.overrides.items:
         return _target(only, as_calls)
-    return {"tasks": [_task(each, as_calls) for each in sorted(job.tasks, key=lambda task: task.order)]}
+    return {"tasks": [_task(task, as_calls) for task in sorted(job.tasks, key=lambda task: task.order)]}
 
 
 def _task(task: Task, as_calls: bool) -> dict[str, object]:
@@ -115,7 +115,7 @@ def _mistakes(job: Job, parts: Mapping[str, object], defaults: Mapping[str, obje
         return "it holds half a character, which no file can"
     read = read_jobs(raw, "")
     if read.mistakes:
-        return "; ".join(each.message for each in read.mistakes)
+        return "; ".join(mistake.message for mistake in read.mistakes)
     [found] = read.jobs
     return "" if meaning(found.job, as_calls=as_calls) == meaning(job, as_calls=as_calls) else _OTHERWISE
 
@@ -125,8 +125,8 @@ def meaning(job: Job, *, as_calls: bool = False) -> Any:
 
     With `as_calls` a function and a call of the same place are the same.
     """
-    settings = [(key, each.value) for key, each in job.settings.effective().items()]
-    tasks = [(each.name, each.order, _done(each.target, as_calls), each.after, each.overrides) for each in job.tasks]
+    settings = [(key, setting.value) for key, setting in job.settings.effective().items()]
+    tasks = [(task.name, task.order, _done(task.target, as_calls), task.after, task.overrides) for task in job.tasks]
     return job.id, job.name, job.schedule, settings, tasks
 
 

@@ -86,9 +86,11 @@ def read_all(
         # A file that is named was chosen. A file in a folder may come from anyone who may write to the folder.
         closed = None if path == named else open_to_others(path.parent)
         one = closed or read_file(path, owner=owner)
-        if clashes := tuple(_clash(each, known[each.job.name]) for each in one.jobs if each.job.name in known):
+        if clashes := tuple(
+            _clash(file_job, known[file_job.job.name]) for file_job in one.jobs if file_job.job.name in known
+        ):
             one = JobFile(one.file, (), (*one.mistakes, *clashes), one.warnings)
-        known.update((each.job.name, each) for each in one.jobs)
+        known.update((file_job.job.name, file_job) for file_job in one.jobs)
         found.append(one)
     return found
 
@@ -181,7 +183,7 @@ class Folder:
     def stale(self) -> Mapping[str, str]:
         """The jobs that go on with the last good version of their file, each with that file."""
         broken = [file for file in self._files.values() if file.mistakes and file.in_force is not None]
-        return {each.job.name: each.file for file in broken if file.in_force for each in file.in_force.jobs}
+        return {file_job.job.name: file_job.file for file in broken if file.in_force for file_job in file.in_force.jobs}
 
     @property
     def file_count(self) -> int:
@@ -191,7 +193,7 @@ class Folder:
     @property
     def warnings(self) -> tuple[Mistake, ...]:
         """What is allowed but rarely meant."""
-        return tuple(each for file in self._files.values() for each in file.latest.warnings)
+        return tuple(warning for file in self._files.values() for warning in file.latest.warnings)
 
     @property
     def is_whole(self) -> bool:
@@ -239,19 +241,21 @@ class Folder:
         files = self._files.values()
         for file in files:
             if file.latest is file.in_force:
-                taken.update((each.job.name, each) for each in file.latest.jobs)
+                taken.update((file_job.job.name, file_job) for file_job in file.latest.jobs)
         for file in files:
             if file.latest is not file.in_force:
                 self._accept(file, taken)
         return taken if self.is_whole else {**self._jobs, **taken}
 
     def _accept(self, file: _File, taken: dict[str, FileJob]) -> None:
-        clashes = [_clash(each, taken[each.job.name]) for each in file.latest.jobs if each.job.name in taken]
+        clashes = [
+            _clash(file_job, taken[file_job.job.name]) for file_job in file.latest.jobs if file_job.job.name in taken
+        ]
         file.mistakes = (*file.latest.mistakes, *clashes)
         if not file.mistakes:
             file.in_force = file.latest
-        for each in file.in_force.jobs if file.in_force is not None else ():
-            taken.setdefault(each.job.name, each)
+        for file_job in file.in_force.jobs if file.in_force is not None else ():
+            taken.setdefault(file_job.job.name, file_job)
 
     def _events(self, now: dict[str, FileJob]) -> list[SourceEvent]:
         before, self._jobs = self._jobs, now

@@ -71,7 +71,7 @@ def read_jobs(raw: bytes, file: str, *, owner: str = FILE) -> JobFile:
     reader = _Reader(document.root, file, owner)
     found = reader.read()
     # Of two complaints about one place, the first knows better.
-    mistakes = {(each.line, each.column): each for each in reversed((*document.mistakes, *reader.mistakes))}
+    mistakes = {(mistake.line, mistake.column): mistake for mistake in reversed((*document.mistakes, *reader.mistakes))}
     told = tuple(mistakes[place] for place in sorted(mistakes))
     return JobFile(file, () if told else tuple(found), told, tuple(reader.warnings), tuple(reader.beside.files))
 
@@ -96,7 +96,7 @@ class _Reader:
 
     def _the_good_parts(self, error: ValidationError) -> tuple[Mapping[str, BaseModel], BaseModel | None]:
         """The jobs without a mistake in their shape: they may have others, which are to be told at once."""
-        bad = {each["loc"][:2] for each in error.errors()}
+        bad = {complaint["loc"][:2] for complaint in error.errors()}
         data = self._root.data
         if any(path[:1] == ("defaults",) or path in ((), ("jobs",)) for path in bad):
             # There are no jobs, or nobody knows what they inherit.
@@ -201,21 +201,21 @@ class _Reader:
                     self._note((*path, alias), f"{alias} is another word for {policy}: give one of them", key=True)
 
     def _note_all(self, error: ValidationError) -> None:
-        for each in error.errors():
-            path, kind = each["loc"], each["type"]
-            cause = each.get("ctx", {}).get("error")
+        for complaint in error.errors():
+            path, kind = complaint["loc"], complaint["type"]
+            cause = complaint.get("ctx", {}).get("error")
             if isinstance(cause, Several):
                 for inside, said in cause.found:
                     self._note((*path, *inside), said)
             elif kind == "extra_forbidden":
-                self._note(path, self._unknown(path, each["input"]), key=True)
+                self._note(path, self._unknown(path, complaint["input"]), key=True)
             elif kind == "missing":
                 self._note(path[:-1], f"{_what(path[:-1])} says no {path[-1]}: add {path[-1]}:", key=True)
             elif path and path[-1] == "[key]":
-                self._note(path[:-1], str(cause or each["msg"]), key=True)
+                self._note(path[:-1], str(cause or complaint["msg"]), key=True)
             else:
                 shape = _SHAPES.get(kind)
-                self._note(path, f"{_what(path)} {shape}" if shape else str(cause or each["msg"]))
+                self._note(path, f"{_what(path)} {shape}" if shape else str(cause or complaint["msg"]))
 
     def _unknown(self, path: Sequence[Step], written: object) -> str:
         key, known = str(path[-1]), list(_model_at(path[:-1]).model_fields)

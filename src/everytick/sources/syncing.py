@@ -63,10 +63,10 @@ async def sync_folder(store: AnyStore, folder: Folder, defined: DefinedNames | N
 async def sync_loaded(store: AnyStore, folder: Folder, defined: DefinedNames | None = None) -> Synced:
     """Make the store hold what the folder said when it was last loaded."""
     synced = await sync_jobs(store, folder.jobs, owner=folder.owner, prune=folder.is_whole, by=folder.owner)
-    gone = frozenset(each.name for each in synced.changes if each.kind == "removed")
+    gone = frozenset(change.name for change in synced.changes if change.kind == "removed")
     removed = await (defined or DefinedNames()).tell(store, folder.owner, synced.names, gone)
     kept = gone - removed
-    changes = tuple(replace(each, kind="kept") if each.name in kept else each for each in synced.changes)
+    changes = tuple(replace(change, kind="kept") if change.name in kept else change for change in synced.changes)
     return replace(synced, changes=changes)
 
 
@@ -97,7 +97,7 @@ async def sync_jobs(
                     # What an earlier try did is unchanged in a later one.
                     if change.kind != "unchanged" or change.name not in changes:
                         changes[change.name] = change
-            names = {*refused, *(each.change.name for each in drafted.jobs if each.change.kind != "removed")}
+            names = {*refused, *(item.change.name for item in drafted.jobs if item.change.kind != "removed")}
             return Synced(tuple(changes.values()), (*drafted.mistakes, *refused.values()), frozenset(names))
         except TooManyEditions as error:
             refused[error.job] = _mistake(jobs[error.job], f"could not be stored: {error}")
@@ -155,12 +155,12 @@ class FilesDraft:
     @property
     def changes(self) -> tuple[Change, ...]:
         """What would change; a version that is not there yet is not known."""
-        return tuple(each.change for each in self.jobs)
+        return tuple(item.change for item in self.jobs)
 
     def parts(self, size: int) -> Iterator[FilesDraft]:
         """Give the draft in parts of so many changes; what stays as it is, is in the first."""
-        busy = [each for each in self.jobs if each.change.kind != "unchanged"]
-        rest = tuple(each for each in self.jobs if each.change.kind == "unchanged")
+        busy = [item for item in self.jobs if item.change.kind != "unchanged"]
+        rest = tuple(item for item in self.jobs if item.change.kind == "unchanged")
         for place in range(0, len(busy), size):
             yield replace(self, jobs=(*(rest if place == 0 else ()), *busy[place : place + size]), mistakes=())
         if not busy:

@@ -75,7 +75,7 @@ class Beside:
 
     def _value(self, name: str, key: str, written: Any) -> object:
         if key in ("dates", "weekdays"):
-            if not isinstance(written, list) or not all(isinstance(each, str) for each in written):
+            if not isinstance(written, list) or not all(isinstance(date, str) for date in written):
                 raise ValueError(f"{key} must be a list, like {'[2026-12-24]' if key == 'dates' else '[sat, sun]'}")
             # Of this part alone, so that its mistakes are told even if others are wrong too.
             calendar(name, **{key: written})  # type: ignore[arg-type]

@@ -141,7 +141,7 @@ def _frozen(given: Any) -> object:
 def _schedule(calendars: Mapping[str, Calendar], given: Any) -> Schedule:
     """Return the schedule of a text, or of several together."""
     if isinstance(given, list) and given:
-        parts = [schedule(each, calendars=calendars) for each in given]
+        parts = [schedule(text, calendars=calendars) for text in given]
         return any_of(*parts) if len(parts) > 1 else parts[0]
     return schedule(given, calendars=calendars)
 
@@ -372,11 +372,11 @@ def json_schema() -> dict[str, Any]:
 def _tidied(schema: Any) -> Any:
     """Leave out what pydantic adds unasked: titles made of keys, and null as the value of what is not set."""
     if isinstance(schema, list):
-        return [_tidied(each) for each in schema]
+        return [_tidied(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
     return {
-        key: {name: _tidied(each) for name, each in part.items()} if key in ("properties", "$defs") else _tidied(part)
+        key: {name: _tidied(inner) for name, inner in part.items()} if key in ("properties", "$defs") else _tidied(part)
         for key, part in schema.items()
         if key != "title" and not (key == "default" and part in (None, []))
     }

@@ -30,12 +30,12 @@ def written_file(
     notes: Mapping[str, Iterable[str]] | None = None,
 ) -> str:
     """Return the text of a file of these jobs; `head` and the `notes` on each job become comments."""
-    lines = [*(_comment(each) for each in head), "version: 1"]
+    lines = [*(_comment(line) for line in head), "version: 1"]
     if defaults:
         lines += ["defaults:", *(f"  {scalar(key)}: {flow(given)}" for key, given in defaults.items())]
     lines.append("jobs:" if jobs else "jobs: {}")
     for name, parts in jobs.items():
-        lines += [f"  {_comment(each)}" for each in (notes or {}).get(name, ())]
+        lines += [f"  {_comment(note)}" for note in (notes or {}).get(name, ())]
         lines.append(f"  {scalar(name)}:")
         for key, given in parts.items():
             lines += _part(key, given)
@@ -47,7 +47,7 @@ def _part(key: str, given: object) -> list[str]:
     is_long = isinstance(given, (list, tuple)) and (key == "tasks" or (key == "schedule" and len(given) > 1))
     if not is_long or not isinstance(given, (list, tuple)):
         return [f"    {scalar(key)}: {flow(given)}"]
-    return [f"    {scalar(key)}:", *(f"      - {flow(each)}" for each in given)]
+    return [f"    {scalar(key)}:", *(f"      - {flow(item)}" for item in given)]
 
 
 def flow(given: object) -> str:

@@ -262,14 +262,14 @@ def whole_of(occurrence: Occurrence, runs: Sequence[TaskRun], attempts: Sequence
     A run is there from its occurrence on, and changed when one of its attempts began or ended. An
     attempt after the first is there from the end of the one before it.
     """
-    ends = {(each.run_id, each.number): each.ended_at for _, each in attempts}
+    ends = {(attempt.run_id, attempt.number): attempt.ended_at for _, attempt in attempts}
     dated = [
-        (task, replace(each, created_at=ends.get((each.run_id, each.number - 1)) or each.started_at))
-        for task, each in attempts
+        (task, replace(attempt, created_at=ends.get((attempt.run_id, attempt.number - 1)) or attempt.started_at))
+        for task, attempt in attempts
     ]
     moments: dict[str, list[datetime | None]] = {}
-    for _, each in attempts:
-        moments.setdefault(each.run_id, []).extend((each.started_at, each.ended_at))
+    for _, attempt in attempts:
+        moments.setdefault(attempt.run_id, []).extend((attempt.started_at, attempt.ended_at))
     made = occurrence.created_at
     changed = [max(filter(None, (made, run.started_at, run.ended_at, *moments.get(run.id, ())))) for run in runs]
     told = [replace(run, created_at=made, updated_at=at) for run, at in zip(runs, changed, strict=True)]

@@ -80,7 +80,7 @@ def as_named(job: Job, name: str) -> Job:
 
 def in_force_at(editions: Sequence[Edition], at: datetime) -> Edition:
     """Return the edition that names the instants at this moment; one at the moment of an edit is the old one's."""
-    since = [each for each in editions if each.in_force_after is None or each.in_force_after < at]
+    since = [edition for edition in editions if edition.in_force_after is None or edition.in_force_after < at]
     return since[-1] if since else editions[0]
 
 

@@ -31,7 +31,7 @@ _NONE: Mapping[str, "Calendar"] = {}
 def write_definition(job: Job) -> str:
     """Return the definition as JSON text without its id, version and times; equal definitions give equal text."""
     refuse_unwritable(job)
-    named = {found.name: found for each in _schedules(job) for found in _calendars(each)}
+    named = {calendar.name: calendar for rule in _schedules(job) for calendar in _calendars(rule)}
     data = {
         "format": FORMAT,
         "name": job.name,
@@ -66,14 +66,15 @@ def effective_config(job: Job) -> str:
 @lru_cache(maxsize=512)
 def _effective(settings: Settings) -> str:
     effective = {
-        key: {"value": as_data(each.value), "origin": str(each.origin)} for key, each in settings.effective().items()
+        key: {"value": as_data(setting.value), "origin": str(setting.origin)}
+        for key, setting in settings.effective().items()
     }
     return json.dumps(effective, sort_keys=True)
 
 
 def refuse_unwritable(job: Job) -> None:
     """Return if all schedules of the job read back equal from their texts; a user's own must show that it does."""
-    for part in (part for each in _schedules(job) for part in _parts(each)):
+    for part in (part for rule in _schedules(job) for part in _parts(rule)):
         if not isinstance(part, Combinable) and not _reads_back(part):
             reason = (
                 f"of job '{shown(job.name)}' is a {type(part).__name__}, which has no text form and cannot be stored: "
@@ -109,7 +110,7 @@ def read_definition(
         application=_overrides(Level.APPLICATION, data["application"], calendars),
         version=version,
         owner=data["owner"],
-        in_zone=lambda each, name: in_zone(each, zone(name)),
+        in_zone=lambda rule, name: in_zone(rule, zone(name)),
         created_at=created_at,
         updated_at=updated_at,
         reports=data["reports"],
@@ -121,7 +122,7 @@ def _read_calendars(stored: list[dict[str, Any]]) -> dict[str, "Calendar"]:
     # Loaded where there are any, which is rare.
     from everytick.schedules.calendars import Calendar
 
-    return {each["name"]: Calendar.from_json(each) for each in stored}
+    return {data["name"]: Calendar.from_json(data) for data in stored}
 
 
 def _task(data: Mapping[str, Any]) -> TaskDefinition:
@@ -144,25 +145,25 @@ def _overrides(level: Level, data: Mapping[str, Any], calendars: Mapping[str, "C
     if not any(key in data for key in _UNSHARED):
         return _shared(level, json.dumps(data)) if data else nothing(level)
     read = {
-        key: schedule(given, calendars=calendars) if key in SCHEDULES and given is not None else given
-        for key, given in data.items()
+        key: schedule(value, calendars=calendars) if key in SCHEDULES and value is not None else value
+        for key, value in data.items()
     }
     return overrides(level, read)
 
 
-def _calendars(each: Schedule) -> Iterator["Calendar"]:
+def _calendars(rule: Schedule) -> Iterator["Calendar"]:
     """Give the calendars that a schedule names, at any depth."""
-    for part in _parts(each):
+    for part in _parts(rule):
         # Asked by name: only what excludes a calendar has one, and most programs need not load that.
         named: Calendar | None = getattr(part, "calendar", None) if isinstance(part, Combinable) else None
         if named is not None:
             yield named
 
 
-def _parts(each: Schedule) -> Iterator[Schedule]:
+def _parts(rule: Schedule) -> Iterator[Schedule]:
     """Give the schedule and all that it is made of; what is in one of a user's own is no business of ours."""
-    yield each
-    if isinstance(each, Combinable):
-        for part in (getattr(each, "schedule", None), *getattr(each, "parts", ())):
+    yield rule
+    if isinstance(rule, Combinable):
+        for part in (getattr(rule, "schedule", None), *getattr(rule, "parts", ())):
             if part is not None:
                 yield from _parts(part)

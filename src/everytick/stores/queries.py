@@ -36,7 +36,7 @@ class Migration:
 
 def tables_of(migrations: tuple[Migration, ...]) -> tuple[str, ...]:
     """Return the tables that the migrations make, as they name them."""
-    return tuple(name for each in migrations for name in _TABLE.findall(each.text))
+    return tuple(name for migration in migrations for name in _TABLE.findall(migration.text))
 
 
 def load_queries(kind: type[T], package: str, file: str = "queries.sql") -> T:
@@ -49,13 +49,13 @@ def load_queries(kind: type[T], package: str, file: str = "queries.sql") -> T:
 
 def bind_queries(kind: type[T], text: str, where: str) -> T:
     """Return a `kind` with the queries of this text; the names of both must be the same."""
-    found = split_queries(text, where)
+    queries = split_queries(text, where)
     declared = set(get_type_hints(kind))
-    missing, unused = sorted(declared - set(found)), sorted(set(found) - declared)
+    missing, unused = sorted(declared - set(queries)), sorted(set(queries) - declared)
     if missing or unused:
         raise ImportError(f"{where}: missing queries {missing}, unused queries {unused}: {kind.__name__} declares them")
     bound = kind()
-    for name, query in found.items():
+    for name, query in queries.items():
         setattr(bound, name, with_codes(query))
     return bound
 
@@ -68,26 +68,26 @@ def with_codes(text: str) -> str:
 def split_queries(text: str, where: str) -> dict[str, str]:
     """Return the queries of a text by name; each has a sentence that says what it guarantees."""
     parts = _NAME.split(text)
-    found: dict[str, str] = {}
+    queries: dict[str, str] = {}
     for name, body in zip(parts[1::2], parts[2::2], strict=True):
         lines = body.strip().splitlines()
-        if name in found:
+        if name in queries:
             raise ImportError(f"{where}: the query {name} stands there twice")
         if not lines or not lines[0].startswith("-- "):
             raise ImportError(f"{where}: the query {name} does not say what it guarantees")
-        found[name] = "\n".join(line for line in lines if not line.startswith("--")).rstrip(";")
-    return found
+        queries[name] = "\n".join(line for line in lines if not line.startswith("--")).rstrip(";")
+    return queries
 
 
 def load_migrations(package: str, folder: str = "migrations") -> tuple[Migration, ...]:
     """Return the migrations of the package in order; their numbers count from 1 without a gap."""
-    found = [
+    migrations = [
         Migration(int(named["number"]), named["name"], path.read_text("utf-8"))
         for path in files(package).joinpath(folder).iterdir()
         if (named := _MIGRATION.fullmatch(path.name))
     ]
-    found.sort(key=lambda each: each.number)
-    if [each.number for each in found] != list(range(1, len(found) + 1)) or not found:
-        numbers = [each.number for each in found]
+    migrations.sort(key=lambda migration: migration.number)
+    if [migration.number for migration in migrations] != list(range(1, len(migrations) + 1)) or not migrations:
+        numbers = [migration.number for migration in migrations]
         raise ImportError(f"{package}/{folder}: migrations are numbered from 0001 without a gap, found {numbers}")
-    return tuple(found)
+    return tuple(migrations)

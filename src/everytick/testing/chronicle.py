@@ -126,13 +126,13 @@ class Chronicle:
         """Fail unless a run of the job failed, with this text in its error if one is given."""
         failed = [entry for entry in self.ran(job) if entry.status in _FAILED]
         said = ["\n".join([entry.error or "", *entry.errors.values()]) for entry in failed]
-        if not any(error is None or error in each for each in said):
+        if not any(error is None or error in text for text in said):
             self._fail(job, "no run failed" + ("" if error is None else f" with {error!r} in its error"))
 
     def _check(
         self, job: str, deed: str, found: Iterable[Entry], instants: tuple[datetime | str, ...], times: int | None
     ) -> None:
-        expected, actual = [instant(each) for each in instants], [entry.scheduled_for for entry in found]
+        expected, actual = [instant(moment) for moment in instants], [entry.scheduled_for for entry in found]
         if expected and actual != expected:
             self._fail(job, f"should {deed} exactly at {_listed(expected)}")
         number = sum(entry.count or _COUNTED for entry in found)
@@ -151,15 +151,15 @@ _TO_COME = ("pending", "queued", "running", "awaiting_retry")
 
 
 def _listed(instants: Iterable[datetime]) -> str:
-    return ", ".join(f"{each:%Y-%m-%d %H:%M:%S}" for each in instants)
+    return ", ".join(f"{instant:%Y-%m-%d %H:%M:%S}" for instant in instants)
 
 
 async def chronicle_of(store: PastStore) -> Chronicle:
     """Return everything a store knows of the past, whole: meant for the few jobs of a test."""
-    occurrences = [each async for each in _occurrences(store)]
+    occurrences = [occurrence async for occurrence in _occurrences(store)]
     known = {record.job.id: record for record in await store.list()}
-    known |= await store.get([each.job_id for each in occurrences if each.job_id not in known])
-    entries = [await _of_occurrence(store, each, known[each.job_id]) for each in occurrences]
+    known |= await store.get([occurrence.job_id for occurrence in occurrences if occurrence.job_id not in known])
+    entries = [await _of_occurrence(store, occurrence, known[occurrence.job_id]) for occurrence in occurrences]
     for job_id, record in known.items():
         for span in await store.spans(job_id, _BEGIN, _END):
             entries += _of_span(span, record)
@@ -170,8 +170,8 @@ async def _occurrences(store: HistoryStore) -> AsyncIterator[Occurrence]:
     cursor = None
     while True:
         page = await store.history(HistoryFilter(limit=1000, cursor=cursor))
-        for each in page.occurrences:
-            yield each
+        for occurrence in page.occurrences:
+            yield occurrence
         cursor = page.cursor
         if cursor is None:
             return

@@ -105,7 +105,7 @@ class DrivenNode:
         while True:
             await self._plan()
             ahead = await self._store.ahead(self._node.scope.current)
-            moments = [each for each in (ahead.wake_at, ahead.ready_at, moment) if each is not None]
+            moments = [at for at in (ahead.wake_at, ahead.ready_at, moment) if at is not None]
             seconds = (min(moments) - ahead.now).total_seconds()
             if not await self._store.bell(max(seconds, _MOMENT)):
                 if ahead.now >= moment:
@@ -134,7 +134,7 @@ class DrivenNode:
         """Say whether anything of this engine runs, by what the store knows."""
         await self._engine.writer.flushed()
         page = await self._store.history(HistoryFilter(statuses=(OccurrenceStatus.RUNNING,), limit=1000))
-        return any(each.owner == self._node.name for each in page.occurrences)
+        return any(occurrence.owner == self._node.name for occurrence in page.occurrences)
 
     async def _reports(self) -> int:
         """Let every hook end, deliver what was left, and return how much that was."""

@@ -14,7 +14,7 @@ Functions = Mapping[str, Callable[..., Any]]
 
 def functions_of(app: Everytick, jobs: Sequence[Job], instead: Functions) -> dict[str, dict[str, Callable[..., Any]]]:
     """Return what to call for these jobs, by id and task; `instead` names a stand-in by job, or by `job.task`."""
-    own = {each.name: each.functions for each in app.definitions}
+    own = {definition.name: definition.functions for definition in app.definitions}
     known = {f"{job.name}.{task.name}" for job in jobs for task in job.tasks} | {job.name for job in jobs}
     for name in instead:
         if name not in known:

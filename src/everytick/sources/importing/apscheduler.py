@@ -59,7 +59,7 @@ def read_listing(raw: bytes, file: str, *, taken: set[str] | None = None) -> Fin
     """Return the jobs of a listing."""
     text = decoded(raw, file)
     try:
-        whole = {each.key: each for each in members(text)}
+        whole = {member.key: member for member in members(text)}
         jobs = list(members(text, whole["jobs"].start)) if "jobs" in whole else None
     except ValueError as error:
         raise UnreadableSource(file, getattr(error, "lineno", 1), f"is not JSON: {shown(str(error))}") from None
@@ -67,8 +67,8 @@ def read_listing(raw: bytes, file: str, *, taken: set[str] | None = None) -> Fin
         why = "is no listing of jobs: write one with the script that everytick import apscheduler --script prints"
         raise UnreadableSource(file, 1, why)
     found = Findings(file, DEFAULTS, taken)
-    for each in jobs:
-        _Listed(each, found).read()
+    for job in jobs:
+        _Listed(job, found).read()
     return found
 
 
@@ -89,7 +89,7 @@ class _Listed:
         except Unsayable as reason:
             self._found.leave(self._line, f"job '{self._named}'", f"not imported: {reason}")
             return
-        if any(meets_clock_change(each, None, "moved", "silenced") for each in schedules):
+        if any(meets_clock_change(schedule, None, "moved", "silenced") for schedule in schedules):
             self._left.append(("the nights when the clocks change", _NIGHTS))
         if self._found.add(self._named, parts, self._line, notes=[f"{shown(self._found.file, 200)}:{self._line}"]):
             for what, why in self._left:
@@ -156,9 +156,9 @@ def _schedules(trigger: Mapping[str, Any]) -> list[str]:
     if kind == "CalendarIntervalTrigger":
         return [_calendar_interval(trigger)]
     if kind == "OrTrigger" and isinstance(parts := trigger.get("triggers"), list):
-        if trigger.get("jitter") or any(isinstance(each, dict) and each.get("jitter") for each in parts):
+        if trigger.get("jitter") or any(isinstance(part, dict) and part.get("jitter") for part in parts):
             raise Unsayable("a part of an OrTrigger has a jitter of its own")
-        return [text for each in parts for text in _schedules(each if isinstance(each, dict) else {})]
+        return [text for part in parts for text in _schedules(part if isinstance(part, dict) else {})]
     if kind == "AndTrigger":
         raise Unsayable("AndTrigger: there is no schedule of what several name together")
     raise Unsayable(f"there is no trigger '{shown(kind)}' in APScheduler 3")
@@ -192,7 +192,7 @@ def _interval(trigger: Mapping[str, Any]) -> str:
 
 def _calendar_interval(trigger: Mapping[str, Any]) -> str:
     try:
-        years, months, weeks, days = (int(each) for each in trigger["interval"])
+        years, months, weeks, days = (int(number) for number in trigger["interval"])
         start, day = f"{trigger['start_date']}T{trigger['time']}", int(str(trigger["start_date"])[8:10])
     except (KeyError, TypeError, ValueError):
         raise Unsayable("its calendar interval cannot be read") from None
@@ -205,7 +205,7 @@ def _calendar_interval(trigger: Mapping[str, Any]) -> str:
 
 def _cron(trigger: Mapping[str, Any]) -> list[str]:
     fields = trigger.get("fields")
-    if not isinstance(fields, dict) or not all(isinstance(each, str) for each in fields.values()):
+    if not isinstance(fields, dict) or not all(isinstance(field, str) for field in fields.values()):
         raise Unsayable("its cron trigger has no fields")
     if fields.get("week", "*") != "*":
         raise Unsayable("a week of the year cannot be said here")
@@ -214,7 +214,7 @@ def _cron(trigger: Mapping[str, Any]) -> list[str]:
     rules = [replace(rule, day=days)] if days is None or days else []
     if places:
         last = frozenset({1}) if "last" in places else frozenset[int]()
-        nth = frozenset(each for each in places if not isinstance(each, str))
+        nth = frozenset(place for place in places if not isinstance(place, str))
         rules.append(replace(rule, from_end=last, nth=nth))
     return [text for rule in rules for text in rule.texts(tz=_zone(trigger), **_window(trigger))]
 
@@ -229,7 +229,7 @@ def _rule(fields: Mapping[str, str]) -> WallRule:
         hour=found["hour"],
         minute=found["minute"],
         second=found["second"],
-        weekday=None if weekday is None else frozenset((each + 1) % 7 for each in weekday),
+        weekday=None if weekday is None else frozenset((day + 1) % 7 for day in weekday),
     )
 
 

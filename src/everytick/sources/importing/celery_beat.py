@@ -85,7 +85,7 @@ def read_beat(
     if beat.is_local and timezone is None and beat.timezone is None:
         why = "without it and without a timezone Celery means its machine's zone, and here it is UTC: give --timezone"
         found.leave(beat.is_local, "enable_utc = False", why)
-    found.left.sort(key=lambda each: each.line)
+    found.left.sort(key=lambda left_out: left_out.line)
     return found
 
 
@@ -219,7 +219,7 @@ class _Entry:
             month=fields["month_of_year"],
             weekday=fields["day_of_week"],
         ).texts()
-        if any(meets_clock_change(each, str(self._found.defaults["timezone"]), "moved", "doubled") for each in texts):
+        if any(meets_clock_change(text, str(self._found.defaults["timezone"]), "moved", "doubled") for text in texts):
             self._left.append(("the nights when the clocks change", _NIGHTS))
         return texts
 
@@ -232,10 +232,10 @@ def _delta(call: LiteralCall) -> timedelta:
     if call.name != "timedelta":
         raise Unsayable(f"'{shown(call.name)}' is no timedelta")
     given = dict(zip(_DELTA, call.args, strict=False)) | dict(call.kwargs)
-    if any(key not in _DELTA or not isinstance(each, (int, float)) for key, each in given.items()):
+    if any(key not in _DELTA or not isinstance(number, (int, float)) for key, number in given.items()):
         raise Unsayable("timedelta: it has other parts than numbers of days, seconds and so on")
     try:
-        return timedelta(**{key: each for key, each in given.items() if isinstance(each, (int, float))})
+        return timedelta(**{key: number for key, number in given.items() if isinstance(number, (int, float))})
     except (OverflowError, ValueError):
         raise Unsayable("timedelta: it is longer than can be kept") from None
 
@@ -248,12 +248,12 @@ def _numbers(key: str, given: object) -> Numbers:
     if isinstance(given, int):
         found = {given}
     elif isinstance(given, str):
-        found = {each for part in given.split(",") for each in _expanded(key, part.strip(), least, most)}
-    elif isinstance(given, (list, tuple, set, frozenset)) and all(isinstance(each, int) for each in given):
+        found = {number for part in given.split(",") for number in _expanded(key, part.strip(), least, most)}
+    elif isinstance(given, (list, tuple, set, frozenset)) and all(isinstance(number, int) for number in given):
         found = set(given)
     else:
         raise Unsayable(f"crontab: {key} is neither a number nor text nor a list of numbers")
-    if not found or not all(least <= each <= most for each in found):
+    if not found or not all(least <= number <= most for number in found):
         raise Unsayable(f"crontab: {key} '{shown(given)}' is not within {least} to {most}")
     return None if len(found) == most - least + 1 else frozenset(found)
 
@@ -298,7 +298,7 @@ def _plain(given: object, what: str) -> object:
 def _from_json(text: str, file: str) -> BeatSchedule:
     """Read `{"beat_schedule": {…}, "timezone": …}`, or the table of entries alone."""
     try:
-        whole = {each.key: each for each in members(text)}
+        whole = {member.key: member for member in members(text)}
     except ValueError as error:
         raise UnreadableSource(file, getattr(error, "lineno", 1), f"is not JSON: {shown(str(error))}") from None
     inner = whole.get("beat_schedule")
@@ -306,12 +306,12 @@ def _from_json(text: str, file: str) -> BeatSchedule:
     beat = BeatSchedule()
     if inner is not None and (zone := whole.get("timezone")) is not None and isinstance(zone.value, str):
         beat.timezone = zone.value
-    for each in entries:
-        if isinstance(each.value, dict):
-            given = {key: _call(part) if key == "schedule" else part for key, part in each.value.items()}
-            beat.entries.append(BeatEntry(each.key, each.line, given))
+    for entry in entries:
+        if isinstance(entry.value, dict):
+            given = {key: _call(part) if key == "schedule" else part for key, part in entry.value.items()}
+            beat.entries.append(BeatEntry(entry.key, entry.line, given))
         else:
-            beat.left.append(LeftOut(each.line, f"entry '{each.key}'", "not imported: it is no table"))
+            beat.left.append(LeftOut(entry.line, f"entry '{entry.key}'", "not imported: it is no table"))
     return beat
 
 

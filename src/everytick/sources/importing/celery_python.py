@@ -58,8 +58,8 @@ class _Source:
         self._scopes: list[ast.AST] = []
         """Where each entry that was found is set."""
         self._own_tables = {
-            each.id for each in ast.walk(tree)
-            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each.id in _TABLES
+            node.id for node in ast.walk(tree)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in _TABLES
         }  # fmt: skip
 
     def read(self) -> None:
@@ -87,13 +87,13 @@ class _Source:
                 self.beat.left.append(LeftOut(node.lineno, "add_periodic_task", why))
                 self.has_table = True
             case ast.Call(func=function, keywords=keywords):
-                named = [(each.arg, each.value) for each in keywords if each.arg is not None]
+                named = [(keyword.arg, keyword.value) for keyword in keywords if keyword.arg is not None]
                 is_conf = isinstance(function, ast.Attribute) and _last_name(function.value) == "conf"
                 self._settings(named, always=is_conf and _last_name(function) == "update")
             case ast.Dict(keys=keys, values=values):
                 constants = [
-                    (key.value, each)
-                    for key, each in zip(keys, values, strict=True)
+                    (key.value, expression)
+                    for key, expression in zip(keys, values, strict=True)
                     if isinstance(key, ast.Constant) and isinstance(key.value, str)
                 ]
                 self._settings(constants, always=False)
@@ -101,8 +101,8 @@ class _Source:
     def _settings(self, named: Sequence[tuple[str, ast.expr]], *, always: bool) -> None:
         """A table of settings that holds the schedule as one of them, or one that is Celery's for certain."""
         if always or any(name in _TABLES for name, _ in named):
-            for name, each in named:
-                self._setting(name, each)
+            for name, expression in named:
+                self._setting(name, expression)
 
     def _assigned(self, target: ast.expr, given: ast.expr) -> None:
         if isinstance(target, ast.Subscript) and _last_name(target.value) in _TABLES:
@@ -137,22 +137,22 @@ class _Source:
         match table:
             case ast.Dict(keys=keys, values=values):
                 pairs = zip(keys, values, strict=True)
-                self._pairs([(key, each) for key, each in pairs])
+                self._pairs([(key, expression) for key, expression in pairs])
             case ast.Call(func=ast.Name(id="dict"), args=[ast.Name(id=name), *more], keywords=[]) if (
                 not more and name in self._known
             ):
                 self._entries(self._known[name])
             case ast.Call(func=ast.Name(id="dict"), args=[], keywords=keywords):
-                self._pairs([(_key(each), each.value) for each in keywords])
+                self._pairs([(_key(keyword), keyword.value) for keyword in keywords])
             case _:
                 self._leave(given, "beat_schedule", f"'{source(given)}' is {_WHEN_RUN}")
 
     def _pairs(self, pairs: Sequence[tuple[ast.expr | None, ast.expr]]) -> None:
-        for key, each in pairs:
+        for key, expression in pairs:
             if key is None:
-                self._leave(each, f"**{source(each)}", f"it is {_WHEN_RUN}")
+                self._leave(expression, f"**{source(expression)}", f"it is {_WHEN_RUN}")
             else:
-                self._entry(key, each)
+                self._entry(key, expression)
 
     def _entry(self, key: ast.expr, given: ast.expr) -> None:
         try:
@@ -177,10 +177,10 @@ class _Source:
         self._scopes.append(self._scope)
 
     def _forget(self, later: BeatEntry) -> None:
-        for number, each in reversed(list(enumerate(self.beat.entries))):
-            if each.name == later.name and self._scopes[number] is self._scope:
+        for number, entry in reversed(list(enumerate(self.beat.entries))):
+            if entry.name == later.name and self._scopes[number] is self._scope:
                 why = f"not imported: it is set again in line {later.line}, which counts"
-                self.beat.left.append(LeftOut(each.line, f"entry '{each.name}'", why))
+                self.beat.left.append(LeftOut(entry.line, f"entry '{entry.name}'", why))
                 del self.beat.entries[number], self._scopes[number]
 
     def _leave(self, node: ast.expr, what: str, why: str) -> None:
@@ -198,7 +198,7 @@ class _Statement:
 
 def _statements(tree: ast.Module) -> Iterator[_Statement]:
     """Give every statement in the order of the source; a chain of elif may be longer than Python recurses."""
-    waiting = [_Statement(each, tree) for each in reversed(tree.body)]
+    waiting = [_Statement(statement, tree) for statement in reversed(tree.body)]
     while waiting:
         statement = waiting.pop()
         yield statement
@@ -207,7 +207,7 @@ def _statements(tree: ast.Module) -> Iterator[_Statement]:
         for block, condition in reversed(list(_blocks(node))):
             scope = node if is_scope else statement.scope
             under = statement.under if condition is None else (*statement.under, condition)
-            waiting += [_Statement(each, scope, under) for each in reversed(block)]
+            waiting += [_Statement(statement, scope, under) for statement in reversed(block)]
 
 
 def _blocks(node: ast.stmt) -> Iterator[tuple[list[ast.stmt], str | None]]:
@@ -256,17 +256,17 @@ def _without_options(given: ast.expr) -> ast.expr:
     """The table of an entry without its options, each of which may be left by itself."""
     if not isinstance(given, ast.Dict):
         return given
-    kept = [(key, each) for key, each in zip(given.keys, given.values, strict=True) if not _is_options(key)]
-    return ast.copy_location(ast.Dict([key for key, _ in kept], [each for _, each in kept]), given)
+    kept = [(key, expression) for key, expression in zip(given.keys, given.values, strict=True) if not _is_options(key)]
+    return ast.copy_location(ast.Dict([key for key, _ in kept], [expression for _, expression in kept]), given)
 
 
 def _options_of(given: ast.expr, known: Mapping[str, ast.expr]) -> dict[str, Any] | None:
     """Return the options of an entry, if it has any, with `Unknown` for those that only a run would tell."""
     if not isinstance(given, ast.Dict):
         return None
-    for key, each in zip(given.keys, given.values, strict=True):
+    for key, expression in zip(given.keys, given.values, strict=True):
         if _is_options(key):
-            return _options(each, known)
+            return _options(expression, known)
     return None
 
 
@@ -277,9 +277,9 @@ def _is_options(key: ast.expr | None) -> bool:
 def _options(given: ast.expr, known: Mapping[str, ast.expr]) -> dict[str, Any]:
     table = known.get(given.id, given) if isinstance(given, ast.Name) else given
     if isinstance(table, ast.Dict) and all(isinstance(key, ast.Constant) for key in table.keys):
-        pairs = [(str(key.value), each) for key, each in zip(table.keys, table.values, strict=True)
+        pairs = [(str(key.value), expression) for key, expression in zip(table.keys, table.values, strict=True)
                  if isinstance(key, ast.Constant)]  # fmt: skip
-        return {name: _known_or_not(each, known) for name, each in pairs}
+        return {name: _known_or_not(expression, known) for name, expression in pairs}
     return {source(table): Unknown(f"'{source(table)}' is {_WHEN_RUN}")}
 
 
@@ -297,11 +297,11 @@ def _constants(tree: ast.Module) -> Mapping[str, ast.expr]:
     """
     found = dict(_named(tree.body))
     times = Counter(
-        each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     )
     known = {name: given for name, given in found.items() if times[name] == 1}
     elsewhere = {
-        each.attr for each in ast.walk(tree) if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store)
+        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
     }
     for name, body in _classes(tree).items():
         inside = Counter(key for key, _ in _named(body))
@@ -312,9 +312,9 @@ def _constants(tree: ast.Module) -> Mapping[str, ast.expr]:
 
 def _classes(tree: ast.Module) -> Mapping[str, list[ast.stmt]]:
     """The classes of the outermost level with what stands in them, where no other has the same name."""
-    found = [each for each in tree.body if isinstance(each, ast.ClassDef)]
-    times = Counter(each.name for each in found)
-    return {each.name: each.body for each in found if times[each.name] == 1}
+    found = [statement for statement in tree.body if isinstance(statement, ast.ClassDef)]
+    times = Counter(statement.name for statement in found)
+    return {statement.name: statement.body for statement in found if times[statement.name] == 1}
 
 
 def _named(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:

@@ -72,7 +72,7 @@ def read_manifest(raw: bytes, file: str, *, timezone: str | None = None, taken: 
     for root in _documents(decoded(raw, file), file):
         for path in _resources(root.data):
             _read(root, path, found, timezone)
-    found.left.sort(key=lambda each: each.line)
+    found.left.sort(key=lambda left_out: left_out.line)
     return found
 
 
@@ -81,7 +81,7 @@ def _documents(text: str, file: str) -> Iterator[YamlNode]:
     begun, lines = 0, list[str]()
     for number, line in enumerate([*text.replace("\r\n", "\n").split("\n"), "---"]):
         if re.match(r"(---|\.\.\.)(\s|$)", line):
-            if any(each.strip() and not each.lstrip().startswith("#") for each in lines):
+            if any(line.strip() and not line.lstrip().startswith("#") for line in lines):
                 yield _document("\n" * begun + "\n".join(lines), file)
             begun, lines = number, [line[3:]]
         else:
@@ -210,7 +210,12 @@ class _CronJob:
             raise Unsayable(f"it has {len(containers)} containers, and a job runs one command after another")
         if not first:
             return self._container(containers[0])
-        return {"tasks": [{"name": self._task_name(each), **self._container(each)} for each in (*first, *containers)]}
+        return {
+            "tasks": [
+                {"name": self._task_name(container), **self._container(container)}
+                for container in (*first, *containers)
+            ]
+        }
 
     def _containers(self, key: str) -> list[tuple[Step, ...]]:
         given = self._get("spec", *_TEMPLATE, key)
@@ -229,7 +234,7 @@ class _CronJob:
         if not command:
             raise Unsayable("its command is the image's own, which the manifest does not say: write command")
         environment, unknown = self._environment(path)
-        words = [_referred(each, environment, unknown) for each in (*command, *args)]
+        words = [_referred(argument, environment, unknown) for argument in (*command, *args)]
         refuse_template([*words, *environment.values()])
         folder = self._get(*path, "workingDir")
         beside = {"env": environment or None, "cwd": folder}
@@ -240,10 +245,10 @@ class _CronJob:
         found: dict[str, str] = {}
         unknown: set[str] | None = set() if _inside(self._data, (*path, "envFrom")) is None else None
         given = self._get(*path, "env") or []
-        for number, each in enumerate(given if isinstance(given, list) else []):
-            named = each.get("name") if isinstance(each, dict) else each
-            if isinstance(each, dict) and isinstance(named, str) and "valueFrom" not in each:
-                found[named] = _referred(str(each.get("value") or ""), found, unknown)
+        for number, variable in enumerate(given if isinstance(given, list) else []):
+            named = variable.get("name") if isinstance(variable, dict) else variable
+            if isinstance(variable, dict) and isinstance(named, str) and "valueFrom" not in variable:
+                found[named] = _referred(str(variable.get("value") or ""), found, unknown)
             else:
                 if unknown is not None:
                     unknown.add(str(named))

@@ -84,7 +84,7 @@ def _fields(written: str) -> list[str]:
     fields = written.split()
     if len(fields) != len(_SPANS):
         raise Unsayable(f"'{shown(written)}' has not five fields")
-    read = [",".join(_part(part, number) for part in each.split(",")) for number, each in enumerate(fields)]
+    read = [",".join(_part(part, number) for part in field.split(",")) for number, field in enumerate(fields)]
     days, weekdays = read[2], read[4]
     if days.startswith("*/") and weekdays != "*":
         read[2] = f"{DAYS[0]}-{DAYS[1]}{days[1:]}"
@@ -100,7 +100,7 @@ def _part(part: str, number: int) -> str:
     if found is None:
         raise Unsayable(f"'{shown(part)}' cannot be read by the controller")
     first, last, step = found["first"], found["last"], found["step"]
-    _refuse_strange(number, *(each for each in (first, last) if each is not None))
+    _refuse_strange(number, *(value for value in (first, last) if value is not None))
     if first in ("*", "?"):
         first, last = "*", None
     if step is None or (first == "*" and int(step) == 1):
@@ -131,7 +131,7 @@ def _otherwise(fields: list[str], tz: str | None) -> Iterator[tuple[str, str]]:
         return
     if any(length % timedelta(hours=1) for length, _ in changes):
         yield "the days when the clocks change", _HALF_HOURS
-    if any(skips for _, skips in changes) and any(each != "*" for each in fields[2:]):
+    if any(skips for _, skips in changes) and any(field != "*" for field in fields[2:]):
         yield "the days when the clocks change at midnight", _MISSING_DAY
 
 

@@ -78,7 +78,7 @@ class _Crontab:
             why = "cron means its machine's zone, which the file does not say, and here it is UTC: give --timezone"
             self._found.leave(1, "the time zone", why)
         self._hint_at_users()
-        self._found.left.sort(key=lambda each: each.line)
+        self._found.left.sort(key=lambda left_out: left_out.line)
         return self._found
 
     def _line(self, number: int, line: str) -> None:

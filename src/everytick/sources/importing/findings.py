@@ -110,7 +110,7 @@ class Findings:
             raw = written_file({name: parts}, defaults=self.defaults).encode()
         except UnicodeEncodeError:
             return ["it holds half a character, which no file can"]
-        return [each.message for each in read_jobs(raw, self.file).mistakes]
+        return [mistake.message for mistake in read_jobs(raw, self.file).mistakes]
 
     def text(self, head: Iterable[str] = ()) -> str:
         """Return the file of these jobs."""
@@ -119,7 +119,7 @@ class Findings:
 
 def file_of(findings: Sequence[Findings], head: Iterable[str] = ()) -> str:
     """Return one file with the jobs of all of these, which come from one kind of scheduler."""
-    jobs = [job for each in findings for job in each.jobs]
+    jobs = [job for finding in findings for job in finding.jobs]
     return written_file(
         {job.name: dict(job.parts) for job in jobs},
         defaults=findings[0].defaults if findings and jobs else None,

@@ -66,7 +66,7 @@ def literal(node: ast.expr, known: Mapping[str, ast.expr], depth: int = 0) -> An
         case ast.Constant(value=found):
             return found
         case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
-            return [literal(each, known, depth + 1) for each in parts]
+            return [literal(part, known, depth + 1) for part in parts]
         case ast.Dict(keys=keys, values=values):
             return _table(keys, values, known, depth)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -96,25 +96,25 @@ def source(node: ast.expr) -> str:
 
 def _table(keys: list[ast.expr | None], values: list[ast.expr], known: Mapping[str, ast.expr], depth: int) -> Any:
     found = {}
-    for key, each in zip(keys, values, strict=True):
+    for key, expression in zip(keys, values, strict=True):
         if key is None:
-            raise Unsayable(f"'**{source(each)}' is known only when the file is run")
+            raise Unsayable(f"'**{source(expression)}' is known only when the file is run")
         name = literal(key, known, depth + 1)
         if not isinstance(name, (str, int, float, bool)):
             raise Unsayable("a table has a key that is not plain")
-        found[name] = literal(each, known, depth + 1)
+        found[name] = literal(expression, known, depth + 1)
     return found
 
 
 def _call(
     name: str, args: list[ast.expr], keywords: list[ast.keyword], known: Mapping[str, ast.expr], depth: int
 ) -> LiteralCall:
-    if any(each.arg is None for each in keywords):
+    if any(keyword.arg is None for keyword in keywords):
         raise Unsayable(f"what {shown(name)}() is given with ** is known only when the file is run")
     return LiteralCall(
         name,
-        tuple(literal(each, known, depth + 1) for each in args),
-        tuple((str(each.arg), _lenient(each, known, depth)) for each in keywords),
+        tuple(literal(argument, known, depth + 1) for argument in args),
+        tuple((str(keyword.arg), _lenient(keyword, known, depth)) for keyword in keywords),
     )
 
 

@@ -74,9 +74,9 @@ class Unit:
     def all(self, section: str, key: str) -> list[Directive]:
         """Return the lines of a key; an empty one takes back those before it."""
         found: list[Directive] = []
-        for each in self.settings:
-            if each.section == section and each.key == key and each.given != _NO_LINE:
-                found = [*found, each] if each.given else []
+        for setting in self.settings:
+            if setting.section == section and setting.key == key and setting.given != _NO_LINE:
+                found = [*found, setting] if setting.given else []
         return found
 
     def last(self, section: str, key: str) -> Directive | None:
@@ -97,10 +97,10 @@ def read_timer(
     defaults = dict(DEFAULTS) if timezone is None else {"timezone": timezone, **DEFAULTS}
     found = Findings(file, defaults, taken)
     timer = read_unit(raw, file)
-    if not any(each.section == "Timer" for each in timer.settings):
+    if not any(setting.section == "Timer" for setting in timer.settings):
         raise UnreadableSource(file, 1, "there is no [Timer] in it: name the timer, not its service")
     _Timer(timer, found, service, timezone is not None).read()
-    found.left.sort(key=lambda each: (each.file != file, each.line))
+    found.left.sort(key=lambda left_out: (left_out.file != file, left_out.line))
     return found
 
 
@@ -142,7 +142,7 @@ class _Timer:
 
     def read(self) -> None:
         timer, found = self._timer, self._found
-        line = next(each.line for each in timer.settings if each.section == "Timer")
+        line = next(setting.line for setting in timer.settings if setting.section == "Timer")
         try:
             if self._named.endswith("@"):
                 raise Unsayable(_TEMPLATE.format(name=shown(self._named)))
@@ -160,8 +160,8 @@ class _Timer:
             return
         notes = [f"{shown(timer.file, 200)} and {shown(service.name, 200)}"]
         if found.add(self._named, parts, line, notes=notes):
-            for each in self._without_zone:
-                found.leave(each.line, f"the time zone of OnCalendar={each.given}", _ITS_ZONE)
+            for directive in self._without_zone:
+                found.leave(directive.line, f"the time zone of OnCalendar={directive.given}", _ITS_ZONE)
             self._list_rest(timer, "Timer", _TIMER_LEFT)
             self._list_rest(service, "Service", _SERVICE_LEFT)
 
@@ -169,29 +169,29 @@ class _Timer:
 
     def _schedules(self) -> list[str]:
         texts: list[str] = []
-        for each in self._take_all(self._timer, "Timer", "OnCalendar"):
-            texts += self._calendar(each)
-        for each in self._take_all(self._timer, "Timer", "OnUnitActiveSec"):
-            texts.append(f"every {format_duration(time_span(each.given))}")
+        for directive in self._take_all(self._timer, "Timer", "OnCalendar"):
+            texts += self._calendar(directive)
+        for directive in self._take_all(self._timer, "Timer", "OnUnitActiveSec"):
+            texts.append(f"every {format_duration(time_span(directive.given))}")
             why = (
                 "systemd counts from the last start of the unit, and here it is from 1970 on: same period, other phase"
             )
-            self._found.leave(each.line, f"{each.key}={each.given}", why)
-        for each in self._take_all(self._timer, "Timer", "OnUnitInactiveSec"):
-            texts.append(f"after: {format_duration(time_span(each.given))}")
+            self._found.leave(directive.line, f"{directive.key}={directive.given}", why)
+        for directive in self._take_all(self._timer, "Timer", "OnUnitInactiveSec"):
+            texts.append(f"after: {format_duration(time_span(directive.given))}")
         for key, why in _COUNTED.items():
-            for each in self._take_all(self._timer, "Timer", key):
-                self._found.leave(each.line, f"{key}={each.given}", why)
+            for directive in self._take_all(self._timer, "Timer", key):
+                self._found.leave(directive.line, f"{key}={directive.given}", why)
         return texts
 
-    def _calendar(self, each: Directive) -> list[str]:
+    def _calendar(self, directive: Directive) -> list[str]:
         try:
-            texts = calendar_texts(each.given)
+            texts = calendar_texts(directive.given)
         except Unsayable as reason:
-            self._found.leave(each.line, f"OnCalendar={each.given}", f"not imported: {reason}")
+            self._found.leave(directive.line, f"OnCalendar={directive.given}", f"not imported: {reason}")
             return []
         if not self._has_zone and not any("; tz=" in text for text in texts):
-            self._without_zone.append(each)
+            self._without_zone.append(directive)
         return texts
 
     def _policies(self) -> dict[str, object]:
@@ -232,32 +232,32 @@ class _Timer:
         words = Words(service.name.removesuffix(".service"), self._environment(service))
         words.has_more = any(service.all("Service", key) for key in ("EnvironmentFile", "PassEnvironment"))
         commands = [
-            (each, command)
+            (directive, command)
             for key in ("ExecStartPre", "ExecStart", "ExecStartPost")
-            for each in self._take_all(service, "Service", key)
-            for command in commands_of(each.given, words)
+            for directive in self._take_all(service, "Service", key)
+            for command in commands_of(directive.given, words)
         ]
-        if not any(each.key == "ExecStart" for each, _ in commands):
+        if not any(directive.key == "ExecStart" for directive, _ in commands):
             raise Unsayable(f"{shown(service.name)} has no ExecStart")
-        for each, command in commands:
+        for directive, command in commands:
             for sign, why in command.left:
-                self._found.leave(each.line, f"the {sign} of {each.key}", why, file=service.file)
+                self._found.leave(directive.line, f"the {sign} of {directive.key}", why, file=service.file)
         beside = self._beside(service, words)
         refuse_template([word for _, command in commands for word in command.words])
         policies = self._limits(service)
         if len(commands) == 1:
             return {**policies, "command": list(commands[0][1].words), **beside}
         tasks = [
-            {"name": f"{_plain(each.key)}-{number}", "command": list(command.words), **beside}
-            for number, (each, command) in enumerate(commands, 1)
+            {"name": f"{_plain(directive.key)}-{number}", "command": list(command.words), **beside}
+            for number, (directive, command) in enumerate(commands, 1)
         ]
         return {**policies, "tasks": tasks}
 
     def _environment(self, service: Unit) -> dict[str, str]:
         found: dict[str, str] = {}
         bare = Words(service.name.removesuffix(".service"), {})
-        for each in self._take_all(service, "Service", "Environment"):
-            for word in words_of(each.given):
+        for directive in self._take_all(service, "Service", "Environment"):
+            for word in words_of(directive.given):
                 name, _, given = bare.specified(word).partition("=")
                 found[name] = given
         return found
@@ -296,22 +296,22 @@ class _Timer:
 
     def _take_all(self, unit: Unit, section: str, key: str) -> list[Directive]:
         found = unit.all(section, key)
-        self._taken_lines.update((unit.file, each.line) for each in unit.settings if each.key == key)
+        self._taken_lines.update((unit.file, setting.line) for setting in unit.settings if setting.key == key)
         return found
 
     def _list_rest(self, unit: Unit, main: str, known: Mapping[str, str]) -> None:
-        for each in unit.settings:
-            if (unit.file, each.line) in self._taken_lines or each.section == "Install" or not each.given:
+        for setting in unit.settings:
+            if (unit.file, setting.line) in self._taken_lines or setting.section == "Install" or not setting.given:
                 continue
-            if unit is not self._timer and (each.section, each.key) == ("Unit", "Description"):
+            if unit is not self._timer and (setting.section, setting.key) == ("Unit", "Description"):
                 continue
-            if not each.section or each.given == _NO_LINE:
-                self._found.leave(each.line, each.key, _NOT_A_LINE, file=unit.file)
+            if not setting.section or setting.given == _NO_LINE:
+                self._found.leave(setting.line, setting.key, _NOT_A_LINE, file=unit.file)
                 continue
-            if (each.key, each.given) == ("Restart", "no"):
+            if (setting.key, setting.given) == ("Restart", "no"):
                 continue
-            why = known.get(each.key) if each.section == main else None
-            self._found.leave(each.line, f"{each.key}={each.given}", why or _OF_SYSTEMD, file=unit.file)
+            why = known.get(setting.key) if setting.section == main else None
+            self._found.leave(setting.line, f"{setting.key}={setting.given}", why or _OF_SYSTEMD, file=unit.file)
 
 
 def _plain(key: str) -> str:

@@ -103,7 +103,7 @@ def _with_date(written: str, rule: WallRule, date: re.Match[str]) -> WallRule:
     year, month, sign, day = date.groups()
     years = None if year is None else _numbers(written, year, (0, YEARS[1]))
     if years is not None:
-        years = frozenset(each + (2000 if each < 70 else 1900 if each < 100 else 0) for each in years)
+        years = frozenset(year + (2000 if year < 70 else 1900 if year < 100 else 0) for year in years)
     rule = replace(rule, year=years, month=_numbers(written, month, MONTHS))
     if sign == "-":
         return replace(rule, day=_numbers(written, day, DAYS))
@@ -136,9 +136,9 @@ def _chains(written: str, text: str, span: tuple[int, int]) -> Iterator[tuple[in
         if found is None:
             reason = "fractions of a second cannot be said here" if "." in part.replace("..", "") else "cannot be read"
             raise Unsayable(f"'{shown(part)}' in '{shown(written)}' {reason}")
-        first, last, step = (None if each is None else int(each) for each in found.groups())
+        first, last, step = (None if group is None else int(group) for group in found.groups())
         assert first is not None, "the pattern has a number"
-        if step == 0 or not all(span[0] <= each <= span[1] for each in (first, first if last is None else last)):
+        if step == 0 or not all(span[0] <= number <= span[1] for number in (first, first if last is None else last)):
             raise Unsayable(f"'{shown(part)}' in '{shown(written)}' must lie in {span[0]} to {span[1]}")
         if last is not None and last < first:
             raise Unsayable(f"'{shown(part)}' in '{shown(written)}' runs backwards")
@@ -149,14 +149,14 @@ def _weekdays(written: str, text: str) -> Numbers:
     found: set[int] = set()
     for part in text.rstrip(",").split(","):
         first, _, last = part.lower().replace("..", "-").partition("-")
-        days = [_NUMBERS.get(each) for each in (first, last or first)]
+        days = [_NUMBERS.get(day) for day in (first, last or first)]
         if None in days:
             raise Unsayable(f"'{shown(part)}' in '{shown(written)}' is no weekday")
         # Weeks begin on Monday there.
-        begin, end = ((each or 7) for each in days)
+        begin, end = ((day or 7) for day in days)
         if end < begin:
             raise Unsayable(f"'{shown(part)}' in '{shown(written)}' runs backwards")
-        found.update(each % 7 for each in range(begin, end + 1))
+        found.update(day % 7 for day in range(begin, end + 1))
     return frozenset(found) if len(found) < 7 else None
 
 

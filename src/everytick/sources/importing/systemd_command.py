@@ -81,12 +81,12 @@ def _command(found: list[str], words: Words) -> UnitCommand:
     signs = found[0][: len(found[0]) - len(program)]
     if "@" in signs or "|" in signs:
         raise Unsayable(f"'{shown(found[0])}' gives the program another name for itself, which cannot be said here")
-    found = [words.specified(each) for each in (program, *found[1:])]
+    found = [words.specified(word) for word in (program, *found[1:])]
     if ":" not in signs:
         found = [found[0], *(part for word in found[1:] for part in words.filled(word))]
     left = {sign: _PREFIXES[sign] for sign in signs if sign in _PREFIXES}
     return UnitCommand(
-        tuple(each.replace("\\;", ";") if each == "\\;" else each for each in found), tuple(left.items())
+        tuple(word.replace("\\;", ";") if word == "\\;" else word for word in found), tuple(left.items())
     )
 
 

@@ -107,17 +107,17 @@ class WallRule:
             return [(numbers(self.day, DAYS), "?")]
         if self.day is not None:
             raise Unsayable(_WEEKDAYS_AND_DAYS)
-        return [("?", ",".join(str(each + 1) for each in sorted(self.weekday)))]
+        return [("?", ",".join(str(day + 1) for day in sorted(self.weekday)))]
 
     def _days_from_end(self) -> list[tuple[str, str]]:
         if self.day is not None:
             raise Unsayable(_WEEKDAYS_AND_DAYS)
         if self.weekday is None:
-            return [("L" if each == 1 else f"L-{each - 1}", "?") for each in sorted(self.from_end)]
+            return [("L" if position == 1 else f"L-{position - 1}", "?") for position in sorted(self.from_end)]
         if self.from_end and self.from_end != frozenset(range(1, _WEEK + 1)):
             raise Unsayable(_WEEKDAYS_AND_DAYS)
         # The last seven days hold each weekday once, and it is the month's last.
-        return [_position(each, 0) for each in sorted(self.weekday)] if self.from_end else []
+        return [_position(day, 0) for day in sorted(self.weekday)] if self.from_end else []
 
 
 def _position(weekday: int, which: int) -> tuple[str, str]:
@@ -131,7 +131,7 @@ def numbers(given: Numbers, span: tuple[int, int]) -> str:
         return "*"
     if not given:
         raise Unsayable("a field matches no number")
-    if outside := [each for each in given if not least <= each <= most]:
+    if outside := [number for number in given if not least <= number <= most]:
         raise Unsayable(f"{outside[0]} lies outside of {least} to {most}")
     found = sorted(given)
     if found == list(range(least, most + 1)):
@@ -146,11 +146,11 @@ def numbers(given: Numbers, span: tuple[int, int]) -> str:
 def _ranges(found: Collection[int]) -> Iterable[str]:
     """Give the numbers, those that follow each other as one range."""
     first = last = None
-    for each in [*sorted(found), None]:
-        if first is not None and last is not None and each != last + 1:
+    for number in [*sorted(found), None]:
+        if first is not None and last is not None and number != last + 1:
             yield str(first) if first == last else f"{first}-{last}" if last > first + 1 else f"{first},{last}"
             first = None
-        first, last = each if first is None else first, each
+        first, last = number if first is None else first, number
 
 
 def meets_clock_change(text: str, tz: str | None, *kinds: str) -> bool:
@@ -161,4 +161,4 @@ def meets_clock_change(text: str, tz: str | None, *kinds: str) -> bool:
         # It is refused with its own words when the job is added.
         return False
     inside = found if tz is None else in_zone(found, zone(tz))
-    return isinstance(inside, Cron) and any(each.what in kinds for each in inside.clock_changes(*SOME_YEARS))
+    return isinstance(inside, Cron) and any(change.what in kinds for change in inside.clock_changes(*SOME_YEARS))

@@ -28,7 +28,7 @@ class Definers(Jobs):
             for _, row in sorted(self._tables.names.items())
             if row.undefined_since is not None and row.removed_at is None
         )
-        sets = sorted(self._name_sets.values(), key=lambda each: each.hash) if found else ()
+        sets = sorted(self._name_sets.values(), key=lambda name_set: name_set.hash) if found else ()
         return Undefined(self._now(), found, tuple(sets))
 
     async def retire(self, marks: Mapping[str, datetime], *, after: timedelta, by: str = "") -> frozenset[str]:

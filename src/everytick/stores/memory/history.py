@@ -63,7 +63,10 @@ class HistoryVerbs(Base):
         return whole_of(
             row.record(),
             runs,
-            tuple((task, each.record(ids.run_id(row.id, tasks[task].id), number)) for (task, number), each in attempts),
+            tuple(
+                (task, attempt.record(ids.run_id(row.id, tasks[task].id), number))
+                for (task, number), attempt in attempts
+            ),
         )
 
     async def existing(self, occurrence_ids: Collection[str]) -> frozenset[str]:

@@ -125,7 +125,9 @@ class Jobs(Planning):
 
     async def parked(self) -> Mapping[str, str]:
         """Return why each job in service is parked that is, by name."""
-        return {each.job.name: each.parked_reason for each in await self.list() if each.parked_reason is not None}
+        return {
+            record.job.name: record.parked_reason for record in await self.list() if record.parked_reason is not None
+        }
 
     async def editions(
         self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
@@ -134,14 +136,14 @@ class Jobs(Planning):
         row = self._job(job_id)
         known = [row.edition(version) for version in sorted(row.versions)]
         wanted = {*versions, *([] if at is None else [in_force_at(known, at).job.version])}
-        return [each for each in known if each.job.version in wanted]
+        return [edition for edition in known if edition.job.version in wanted]
 
     async def purge(self, job_id: str, limit: int = 1000) -> bool:
         """Forget up to `limit` occurrences of a removed job for good, and the job once none is left."""
         row = self._job(job_id)
-        refuse_purge(row.name, row.removed_at, sum(1 for each in row.busy if each.owner is not None))
-        for each in list(islice(row.history, limit)):
-            self._tables.remove(each)
+        refuse_purge(row.name, row.removed_at, sum(1 for occurrence in row.busy if occurrence.owner is not None))
+        for occurrence in list(islice(row.history, limit)):
+            self._tables.remove(occurrence)
         if row.history:
             return False
         self._tables.remove_job(row)
@@ -184,9 +186,9 @@ class Jobs(Planning):
             row.pauses.remove(running)
         since = running.since if running else now
         row.pauses.append(PausedSpan(since, fact.until, fact.missed, fact.reason, fact.by))
-        for each in list(row.busy):
-            if each.status is _S.PENDING and each.made.cause is Cause.SCHEDULE:
-                self._move(each, _S.QUEUED, now)
+        for occurrence in list(row.busy):
+            if occurrence.status is _S.PENDING and occurrence.made.cause is Cause.SCHEDULE:
+                self._move(occurrence, _S.QUEUED, now)
 
     def _resume(self, row: JobRow, fact: facts.Resume, now: datetime) -> bool:
         running = row.pause_at(now)
@@ -271,8 +273,8 @@ class Jobs(Planning):
             raise NotFound("occurrence", occurrence_id)
         row, request = asked[0]
         self._create(row, as_waiting(row.job, request), now)
-        for _, each in asked:
-            self._tables.answer(row, each.cause, each.key)
+        for _, open_request in asked:
+            self._tables.answer(row, open_request.cause, open_request.key)
         self._end(self._occurrence(occurrence_id), _S.CANCELED, reason, now)
         self._wake(row, now)
 
@@ -321,17 +323,17 @@ class Jobs(Planning):
         row.versions[version] = made, rules_of(made)
         row.removed_at = row.retire_at = row.undefined_since = None
         self._tables.need(row, made.needs)
-        for each in [*row.busy, *row.waiting]:
-            if each.status in (_S.PENDING, _S.QUEUED) and not each.runs:
-                own = made.settings.overridden_by(each.overrides) if each.overrides.items else made.settings
+        for occurrence in [*row.busy, *row.waiting]:
+            if occurrence.status in (_S.PENDING, _S.QUEUED) and not occurrence.runs:
+                own = made.settings.overridden_by(occurrence.overrides) if occurrence.overrides.items else made.settings
                 timeout, needs = bounded(own.execution_timeout), needs_in(made.labels, own.queue)
                 self._tables.change(
-                    each, version=version, priority=own.priority, needs=needs, execution_timeout=timeout
+                    occurrence, version=version, priority=own.priority, needs=needs, execution_timeout=timeout
                 )
-            if each.status is _S.PENDING and not made.enabled:
-                self._move(each, _S.QUEUED, now)
+            if occurrence.status is _S.PENDING and not made.enabled:
+                self._move(occurrence, _S.QUEUED, now)
             # It stands among what may be claimed, or no longer.
-            self._tables.change(each)
+            self._tables.change(occurrence)
         self._revise(row, now)
         return Stored(row.id, version, changed=True)
 
@@ -341,7 +343,7 @@ class Jobs(Planning):
         Where it has none, the oldest versions that no decision needs are forgotten.
         """
         if not has_room(len(row.editions) + before, job):
-            del row.editions[: forgettable([each.job for each in row.editions])]
+            del row.editions[: forgettable([edition.job for edition in row.editions])]
         refuse_edit(row.name, len(row.editions) + before, job)
 
     def _is_forgotten(self, row: JobRow) -> bool:

@@ -115,11 +115,11 @@ class LocalStore(MemoryStore):
             self._tables.rename(row, newest.name)
         self._tables.need(row, newest.needs if snapshot.retire_at is None else RETIRED)
         row.editions = list(snapshot.editions)
-        row.versions |= {each.job.version: (each.job, rules_of(each.job)) for each in snapshot.editions}
+        row.versions |= {edition.job.version: (edition.job, rules_of(edition.job)) for edition in snapshot.editions}
         after = _decided_through(snapshot, heard_at)
         row.watermark = self._after[row.id] = self._told[row.id] = max(row.watermark, after)
         row.retire_at, row.pauses = snapshot.retire_at, list(snapshot.pauses)
-        row.adjustments = {each.at: each for each in snapshot.adjustments}
+        row.adjustments = {adjustment.at: adjustment for adjustment in snapshot.adjustments}
         row.reschedule, row.last_end = snapshot.reschedule, snapshot.last_end
         row.last_success, row.other_success = snapshot.last_success, snapshot.other_success
         row.revision += 1
@@ -165,7 +165,9 @@ class LocalStore(MemoryStore):
         return self._asked is not None or any(map(self._is_news, self._tables.jobs.values()))
 
     def _is_news(self, row: JobRow) -> bool:
-        return row.watermark > self._told[row.id] or any(each.handle not in self._keys for each in row.history)
+        return row.watermark > self._told[row.id] or any(
+            occurrence.handle not in self._keys for occurrence in row.history
+        )
 
     def hand_over(self, node: str) -> Part | None:
         """Return what to tell the home next, None where it knows everything; it stays in doubt until `settle`.
@@ -201,7 +203,7 @@ class LocalStore(MemoryStore):
 
     def _part(self, job: JobRow, node: str) -> Part:
         """Take what is next of the job; only the last part says how far it is decided, so that a crash loses none."""
-        left = [each for each in job.history if each.handle not in self._keys]
+        left = [occurrence for occurrence in job.history if occurrence.handle not in self._keys]
         rows, is_last, after = left[:AT_ONCE], len(left) <= AT_ONCE, self._after[job.id]
         runs = tuple(_fired(row, node) for row in rows)
         fired = Fired(after, job.watermark, runs, tuple(job.spans)) if is_last else Fired(after, after, runs)
@@ -250,8 +252,8 @@ class LocalStore(MemoryStore):
         """
         here = {claim.handle for claim, _ in steps if not self.is_home(claim.handle)}
         there = {claim.handle for claim, _ in steps if claim.handle in self._keys}
-        written = iter(await super().commit_steps([each for each in steps if each[0].handle in here]))
-        told = iter(await self._commit_at_home([each for each in steps if each[0].handle in there]))
+        written = iter(await super().commit_steps([step for step in steps if step[0].handle in here]))
+        told = iter(await self._commit_at_home([step for step in steps if step[0].handle in there]))
         return [
             next(written) if claim.handle in here else next(told) if claim.handle in there else _BEING_HANDED_OVER
             for claim, _ in steps
@@ -270,7 +272,7 @@ class LocalStore(MemoryStore):
     async def beat(self, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:
         """Say that the node lives; what is the home's and the node has let go of is forgotten."""
         held = {key.handle for key in keys}
-        for handle in [each for each in self._keys if each not in held]:
+        for handle in [owned for owned in self._keys if owned not in held]:
             self._drop(self._tables.handles[handle])
         return await super().beat(node, keys, facts)
 
@@ -309,11 +311,11 @@ class LocalStore(MemoryStore):
         for row, handle in zip(part.rows, handles, strict=True):
             if handle is None:
                 continue
-            for (task, number), each in row.attempts.items():
-                if each.started_at is not None and (each.log or each.progress):
+            for (task, number), attempt in row.attempts.items():
+                if attempt.started_at is not None and (attempt.log or attempt.progress):
                     fence = row.fence - 1 if row.status in ENDED else row.fence
                     claim = replace(self._claim_of(row), key=ClaimKey(handle, fence, row.token))
-                    found.append((claim, Note(task, number, each.started_at, each.progress, each.log)))
+                    found.append((claim, Note(task, number, attempt.started_at, attempt.progress, attempt.log)))
         return found
 
     def at_home(self, claim: Claim) -> Claim:
@@ -354,9 +356,9 @@ def _fired(row: OccurrenceRow, node: str) -> FiredRun:
 
 def _rows(row: OccurrenceRow) -> tuple[Row, ...]:
     rows = [
-        Row(task, number, each.status, each.started_at, each.ended_at, each.error, row.runs[task])
-        for (task, number), each in sorted(row.attempts.items())
+        Row(task, number, attempt.status, attempt.started_at, attempt.ended_at, attempt.error, row.runs[task])
+        for (task, number), attempt in sorted(row.attempts.items())
         if task in row.runs
     ]
-    tried = {each.task for each in rows}
+    tried = {attempt.task for attempt in rows}
     return (*rows, *(Row(task, 0, None, None, None, None, run) for task, run in row.runs.items() if task not in tried))

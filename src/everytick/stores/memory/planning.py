@@ -99,7 +99,7 @@ class Planning(Running):
             waiting,
             row.last_end,
             row.last_success,
-            not busy or all(each.awaited for each in row.busy),
+            not busy or all(occurrence.awaited for occurrence in row.busy),
             row.other_success,
             row.narrowed_at,
             _pasts(row) if row.requests else (),
@@ -110,14 +110,14 @@ class Planning(Running):
         line: Ordered[OccurrenceRow] | list[OccurrenceRow] = row.waiting
         if row.pause_at(self._now()) is not None:
             # A pause holds the schedule and not people: what they asked for is in view, however long the line is.
-            line = [each for each in row.waiting if each.made.cause is not Cause.SCHEDULE]
+            line = [occurrence for occurrence in row.waiting if occurrence.made.cause is not Cause.SCHEDULE]
         shown = list(islice(line, PLAN_LIMIT))
         if len(line) <= PLAN_LIMIT:
             return shown
         newest = next(reversed(line))
         last = shown[-1]
-        behind = takewhile(lambda each: each is not last, reversed(line))
-        own = next((each for each in behind if each.made.cause is Cause.SCHEDULE), newest)
+        behind = takewhile(lambda occurrence: occurrence is not last, reversed(line))
+        own = next((occurrence for occurrence in behind if occurrence.made.cause is Cause.SCHEDULE), newest)
         return [*shown, newest] if own is newest else [*shown, own, newest]
 
     def _commit_plan(self, plan: Plan, token: int, now: datetime) -> Commit:
@@ -145,8 +145,8 @@ class Planning(Running):
             if self._status(id_) in ACTIVE and self._tables.occurrences[id_].cancel is None:
                 self._tables.occurrences[id_].cancel = plan.cancels_because
         if plan.awaits_ends:
-            for each in (*row.busy, *row.waiting):
-                each.awaited = True
+            for occurrence in (*row.busy, *row.waiting):
+                occurrence.awaited = True
         row.spans += plan.spans
         for answer in plan.answers:
             self._settle_request(row, answer, now)
@@ -212,16 +212,16 @@ class Planning(Running):
 def _pasts(row: JobRow) -> tuple[Past, ...]:
     """Return the definitions that open backfills need and the editions no longer hold."""
     asked = islice(row.requests.values(), PLAN_LIMIT)
-    return tuple(_past(row, each) for each in asked if reaches_back(each, row.editions))
+    return tuple(_past(row, request) for request in asked if reaches_back(request, row.editions))
 
 
 def _past(row: JobRow, request: Request) -> Past:
     after = request.after
     assert after is not None, "a backfill says where it begins"
     older = [row.edition(version) for version in sorted(row.versions) if version < row.editions[0].job.version]
-    begun = [each for each in older if each.in_force_after is None or each.in_force_after <= after]
+    begun = [edition for edition in older if edition.in_force_after is None or edition.in_force_after <= after]
     needed = older[max(len(begun) - 1, 0) :][: PAST_LIMIT + 1]
-    return past_of(request.key, [(each.in_force_after, each) for each in needed])
+    return past_of(request.key, [(edition.in_force_after, edition) for edition in needed])
 
 
 def _active(row: OccurrenceRow) -> Active:
@@ -230,9 +230,9 @@ def _active(row: OccurrenceRow) -> Active:
 
 
 def _ask_all_to_stop(row: JobRow, before: datetime, why: str) -> None:
-    for each in row.busy.through(before):
-        if each.cancel is None and each.line_at < before:
-            each.cancel = why
+    for occurrence in row.busy.through(before):
+        if occurrence.cancel is None and occurrence.line_at < before:
+            occurrence.cancel = why
 
 
 def _settle_facts(row: JobRow, plan: Plan) -> None:
@@ -241,9 +241,10 @@ def _settle_facts(row: JobRow, plan: Plan) -> None:
         row.adjustments[used.at] = replace(row.adjustments[used.at], done=True)
     if row.adjustments:
         row.adjustments = {
-            at: each
-            for at, each in row.adjustments.items()
-            if at > plan.watermark or (each.kind is AdjustmentKind.MOVE and each.vacates and not each.done)
+            at: adjustment
+            for at, adjustment in row.adjustments.items()
+            if at > plan.watermark
+            or (adjustment.kind is AdjustmentKind.MOVE and adjustment.vacates and not adjustment.done)
         }
     if plan.rescheduled:
         row.reschedule = None
@@ -253,7 +254,7 @@ def _settle_facts(row: JobRow, plan: Plan) -> None:
         row.pauses = [pause for pause in row.pauses if pause.until is None or pause.until > plan.watermark]
     if len(row.editions) > 1:
         # Not sorted by time where the clock was set back: the newest that is in force ends all before it.
-        begun = [place for place, each in enumerate(row.editions) if _is_in_force(each, plan.watermark)]
+        begun = [place for place, edition in enumerate(row.editions) if _is_in_force(edition, plan.watermark)]
         row.editions = row.editions[max(begun, default=0) :]
 
 

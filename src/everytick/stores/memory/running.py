@@ -65,13 +65,13 @@ class Running(Base):
 
     def _forget_nodes(self, now: datetime) -> None:
         """Forget nodes that are long gone, and the sets of names that only they told of."""
-        for gone in [each for each, known in self._nodes.items() if now - known.beat_at > NODES_KEPT]:
+        for gone in [node for node, known in self._nodes.items() if now - known.beat_at > NODES_KEPT]:
             if not self._tables.held.get(gone):
                 del self._nodes[gone]
-        named = {each for known in self._nodes.values() if known.facts is not None for each in known.facts.defines}
-        for each in list(self._name_sets.values()):
-            if each.hash not in named and now - each.stored_at > NAME_SETS_KEPT:
-                del self._name_sets[each.hash]
+        named = {hash_ for known in self._nodes.values() if known.facts is not None for hash_ in known.facts.defines}
+        for name_set in list(self._name_sets.values()):
+            if name_set.hash not in named and now - name_set.stored_at > NAME_SETS_KEPT:
+                del self._name_sets[name_set.hash]
 
     async def leave(self, node: str) -> None:
         """Say that the node beats no more: its beats are 0, and what it still holds is an orphan at once."""
@@ -236,7 +236,11 @@ def _waits_for_a_plan(row: OccurrenceRow, now: datetime) -> bool:
 
 def _last_node(row: OccurrenceRow) -> str | None:
     """Return the node of the attempt that began last, if any attempt ever did."""
-    tries = [(each.started_at, key, each.node) for key, each in row.attempts.items() if each.started_at is not None]
+    tries = [
+        (attempt.started_at, key, attempt.node)
+        for key, attempt in row.attempts.items()
+        if attempt.started_at is not None
+    ]
     return max(tries)[2] if tries else None
 
 

@@ -51,7 +51,7 @@ class MemoryStore(Recording, Definers, HistoryVerbs):
             if row.watermark <= now + STEP and row.was_told_after(now + STEP):
                 self._bring_back(row, now)
                 self._revise(row, now)
-        for waiting in [each for row in jobs for each in (*row.busy, *row.waiting)]:
+        for waiting in [occurrence for row in jobs for occurrence in (*row.busy, *row.waiting)]:
             is_unbegun = waiting.status in (OccurrenceStatus.PENDING, OccurrenceStatus.QUEUED)
             if is_unbegun and waiting.created_at > now + STEP and waiting.ready_at > now:
                 self._tables.change(waiting, ready_at=now)
@@ -66,8 +66,8 @@ class MemoryStore(Recording, Definers, HistoryVerbs):
         """Whether a node was heard of, or a job was decided or woken, at a later time than this."""
         jobs = self._tables.jobs.values()
         woken = [row.wake_at for row in jobs if row.woken != row.planned_woken and row.wake_at is not None]
-        beats = [each.beat_at for each in self._nodes.values()]
-        return any(each > moment for each in (*beats, *woken, *(row.watermark for row in jobs)))
+        beats = [node.beat_at for node in self._nodes.values()]
+        return any(at > moment for at in (*beats, *woken, *(row.watermark for row in jobs)))
 
     async def bell(self, seconds: float) -> bool:
         """Wait for a hint that something changed, at most so many seconds; return whether one came."""

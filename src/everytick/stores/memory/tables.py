@@ -117,7 +117,7 @@ class JobRow:
         told = [self.editions[-1].in_force_after, *(pause.told_at for pause in self.pauses)]
         if self.reschedule is not None:
             told.append(self.reschedule.made_at)
-        return any(each is not None and each > moment for each in told)
+        return any(at is not None and at > moment for at in told)
 
     def is_out_of_service(self, now: datetime) -> bool:
         """Whether it is disabled, or removed for good: nothing of it is retried."""
