@@ -9,7 +9,7 @@ from everytick.domain.payload import payload
 from everytick.domain.statuses import OccurrenceStatus, RunStatus
 from everytick.domain.steps import AttemptEnded, Claimed, Step
 from everytick.stores.base import Claim, Commit, Stored
-from everytick.stores.beginnings import NOTHING_TO_KEEP
+from everytick.stores.storing_rules import NOTHING_TO_KEEP
 from tests.stores.acting import AnyStore, began, claim_one, job, occurrences, plan_once, put, unheard
 from tests.stores.clock import ManualClock
 

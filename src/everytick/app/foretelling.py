@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from everytick.deciding.revise import Revision, resumed, revise, suspended, with_edit
 from everytick.domain.facts import Pause
 from everytick.domain.upcoming import upcoming
-from everytick.stores.beginnings import under_id
+from everytick.stores.storing_rules import under_id
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -118,7 +118,7 @@ class ScheduleRequests(Requests):
         schedule = record.job.bound(None if record.last_end is None else record.last_end.ended_at)
         if schedule.last_at(instant) != instant:
             near = [schedule.last_at(instant), schedule.next_after(instant)]
-            said = " and ".join(at.isoformat() for at in near if at is not None) or "none"
+            said = " and ".join(nearby.isoformat() for nearby in near if nearby is not None) or "none"
             reason = f"is not named by the schedule of job '{shown(record.job.name)}'; the nearest instants are {said}"
             raise InvalidInstant(at, reason)
         return instant

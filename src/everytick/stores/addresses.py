@@ -21,7 +21,7 @@ class AnyStore(Store, PlanStore, RunStore, JobStore, HistoryStore, Protocol):
 
 
 def checked_address(address: object) -> str:
-    """Return the address if it names a store; nothing is loaded or opened for it."""
+    """Return the address if it names a store. This loads and opens nothing."""
     if not isinstance(address, str):
         raise InvalidSetting("store", address, f"must be an address: {ADDRESSES}")
     scheme, separator, rest = address.partition("://")
@@ -55,9 +55,9 @@ def store_of(address: str, folder: str | None = None, *, clock: Callable[[], dat
 
 
 async def migration_of(address: StoreAddress) -> int:
-    """Return the number of the newest migration that was applied there, without opening or changing anything.
+    """Return the number of the newest migration that was applied to the store, and change nothing.
 
-    It is 0 where there is nothing yet, and in memory.
+    It is 0 for a store without tables, and in memory.
     """
     if address.file is not None:
         from functools import partial
@@ -110,9 +110,9 @@ def _sqlite(address: str, rest: str, folder: str | None, clock: Callable[[], dat
     parts = _sqlite_parts(address, rest)
     if parts.driver == "apsw" and find_spec("apsw") is None:
         raise MissingExtra("the driver apsw", "sqlite")
-    found = Path(parts.path).expanduser()
-    where = found if folder is None or found.is_absolute() else Path(folder) / found
-    return SqliteStore(where, synchronous=parts.synchronous, driver=parts.driver, clock=clock)
+    path = Path(parts.path).expanduser()
+    file = path if folder is None or path.is_absolute() else Path(folder) / path
+    return SqliteStore(file, synchronous=parts.synchronous, driver=parts.driver, clock=clock)
 
 
 def _memory(clock: Callable[[], datetime] | None) -> AnyStore:
@@ -123,6 +123,6 @@ def _memory(clock: Callable[[], datetime] | None) -> AnyStore:
 
 
 def _without_secret(address: str) -> str:
-    """The address as it may stand in a message: what stands before an @ may hold a password."""
+    """Return the address for a message. The part before an @ may hold a password and is left out."""
     before, at, after = address.rpartition("@")
     return f"{before.partition('://')[0]}://…@{after}" if at else address

@@ -17,22 +17,25 @@ from everytick.domain.steps import OccurrenceHeader, OccurrenceLife, RunState
 from everytick.domain.values import value
 
 MAX_EDITIONS = 16
-"""So many versions of a definition may wait to be decided; more edits are refused until a node has looked."""
+"""How many versions of one definition may wait for a plan. Further edits are refused until a node has planned.
+
+A plan reads all of them: 16 keeps it small, and no person edits a job that often between two looks.
+"""
 
 AHEAD = timedelta(minutes=1)
 """A watermark further ahead of the store's time than this was written while a clock was wrong."""
 
 STEP = timedelta(seconds=1)
-"""What was written further ahead than this was written before the clock was set back."""
+"""A row that lies further ahead of the store's time than this was written before the clock was set back."""
 
 REMEMBERED = timedelta(minutes=10)
 """A removed job that comes back within this time keeps its watermark."""
 
 NODES_KEPT = timedelta(days=7)
-"""A node that was not heard of for so long, and holds nothing, is forgotten."""
+"""A node that has not beaten for this long and owns nothing is deleted."""
 
 NAME_SETS_KEPT = timedelta(days=1)
-"""A set of job names that no node names is forgotten after this time."""
+"""A set of job names that no node refers to is deleted after this time."""
 
 
 class Commit(Enum):
@@ -44,20 +47,20 @@ class Commit(Enum):
 
 @value
 class CommitAway:
-    """The item was not written and may be later: its home does not answer, or another session is in its way."""
+    """The item was not written, and a later try may succeed: its store does not answer, or another session locks it."""
 
     reason: str
 
 
 @value
 class CommitFailed:
-    """The store tried the item alone and refused it. A refused plan is set aside: its job is looked at in a minute."""
+    """The store tried the item alone and refused it. The job of a refused plan is planned again in a minute."""
 
     reason: str
 
 
 CommitAnswer: TypeAlias = Commit | CommitAway | CommitFailed
-"""What became of one plan, step or note; never of a batch."""
+"""The answer to one plan, step or note, never to a batch."""
 
 _random = SystemRandom()
 
@@ -68,7 +71,7 @@ def new_token() -> int:
 
 
 class ClaimKey(NamedTuple):
-    """What an owner proves in every write: `handle` is the store's own key for the occurrence.
+    """The proof of ownership that every write carries. `handle` is the store's own key for the occurrence.
 
     `fence` rises with every claim, take-over and end. `token` is drawn at random by the claim: a copy of the
     store that was restored from an older one hands out the same handles and fences again, to other occurrences.
@@ -83,7 +86,7 @@ class ClaimKey(NamedTuple):
 class Claim:
     """An occurrence that a node owns, by its key.
 
-    `record` may be what makes the occurrence's record: most tasks never ask for it.
+    `record` is the occurrence or a function that makes it: most tasks never ask for it.
     """
 
     key: ClaimKey
@@ -99,7 +102,7 @@ class Claim:
 
     @property
     def fence(self) -> int:
-        """The fence of this claim, which tasks may pass on to what they write to."""
+        """The fence of this claim. Tasks may pass it on to the systems they write to."""
         return self.key[1]
 
     @property
@@ -110,9 +113,11 @@ class Claim:
 
 @value
 class Orders:
-    """What a beat tells a node: what to stop, what is no longer its own, and what it holds without knowing.
+    """The answer to a beat.
 
-    Of `parks` it keeps no wait for a retry, however short: their jobs are disabled, or removed for good.
+    `cancel` are claims to stop, with the reason. `gone` are claims that belong to another owner now. `adopt` are
+    claims that the node owns without knowing it. `parks` are claims of jobs that are disabled or removed: the node
+    gives their retries back, however short the wait is.
     """
 
     cancel: tuple[tuple[ClaimKey, str], ...] = ()
@@ -123,10 +128,10 @@ class Orders:
 
 @value
 class NodeScope:
-    """What a node asks about: jobs and occurrences whose needs are one of the texts it has `met`.
+    """The jobs and occurrences that a node may take: those whose needs are one of the texts in `met`.
 
-    `unknown` are ids of jobs that meet this and cannot be run here all the same, at most 1,000.
-    `seen` says how many texts of needs the node has heard of: `ahead` tells it all where there are more.
+    `unknown` are the ids of jobs whose needs are met and that this node cannot run all the same, at most 1,000.
+    `seen` is the number of texts of needs that the node knows. `ahead` returns all of them if there are more.
     """
 
     node: str
@@ -137,11 +142,11 @@ class NodeScope:
 
 @value
 class Ahead:
-    """What is next for a scope, read in one moment: the store's time, the earliest `wake_at` and `ready_at` after it.
+    """The store's time and the earliest `wake_at` and `ready_at` after it, for one scope.
 
-    What is due already is not ahead: `due` and `claim` answer for it. `needs` are all texts of
-    needs that the store has, in order; none where there are as many as the scope has seen.
-    `alone` says that no other node plans for this scope; a store that cannot know it says False.
+    A job that is due already is not ahead: `due` and `claim` give it. `needs` are all texts of needs that the store
+    has, sorted; it is empty if there are as many as `NodeScope.seen`. `alone` says that no other node plans for this
+    scope; a store that cannot know it says False.
     """
 
     now: datetime
@@ -167,7 +172,7 @@ class StoreAddress:
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether everything is forgotten with the process."""
+        """Whether the data end with the process."""
         return self.kind == "memory"
 
     @property
@@ -178,13 +183,13 @@ class StoreAddress:
 
 @value(frozen=True)
 class JobRecord:
-    """A job as the store holds it: the newest definition and what has happened to it.
+    """A job as the store holds it: the newest definition and the state of the job.
 
-    `next_run` is what the last plan or verb said; one that has passed is due and waits for a node.
-    `run_count` is how many occurrences have begun and ended, `last_error` what the last failure
-    said, `last_failure_at` when an attempt last failed or timed out, also one that was tried again:
-    retention takes none of them away. `parked_reason` says why nothing of the job is planned now: a
-    node cannot read its definition, or the store refused its last plan.
+    `next_run` is as of the last plan or change. If it has passed, the job is due and waits for a node.
+    `run_count` counts the occurrences that have begun and ended. `last_error` is the text of the last failure.
+    `last_failure_at` is when an attempt last failed or timed out, also one that was retried. Retention deletes none
+    of the three. `parked_reason` says why the job is not planned now: a node cannot read its definition, or the
+    store refused its last plan.
     """
 
     job: Job
@@ -207,7 +212,7 @@ class JobRecord:
 
 @value
 class Stored:
-    """What came of a change: the job's version then, and whether anything changed."""
+    """The result of one change: the job's version after it, and whether anything changed."""
 
     job_id: str
     version: int
@@ -216,7 +221,7 @@ class Stored:
 
 @value
 class Receipt:
-    """What came of a request: the id of the occurrence, else of the job, and whether anything changed."""
+    """The result of a request: the id of the occurrence, else of the job, and whether anything changed."""
 
     id: str
     changed: bool
@@ -242,7 +247,7 @@ class Whole:
 
 
 def task_run(occurrence_id: str, task_id: str, task: str, run: RunState) -> TaskRun:
-    """Return what is known of one task of an occurrence."""
+    """Return the record of one task of an occurrence."""
     return TaskRun(
         occurrence_id,
         task_id,
@@ -257,10 +262,10 @@ def task_run(occurrence_id: str, task_id: str, task: str, run: RunState) -> Task
 
 
 def whole_of(occurrence: Occurrence, runs: Sequence[TaskRun], attempts: Sequence[tuple[str, Attempt]]) -> Whole:
-    """Return the occurrence with its runs and attempts, each with the times that follow from the others.
+    """Return the occurrence with its runs and attempts, and set their `created_at` and `updated_at`.
 
-    A run is there from its occurrence on, and changed when one of its attempts began or ended. An
-    attempt after the first is there from the end of the one before it.
+    A run was created with its occurrence, and was updated when one of its attempts began or ended. An attempt
+    after the first was created when the one before it ended.
     """
     ends = {(attempt.run_id, attempt.number): attempt.ended_at for _, attempt in attempts}
     dated = [
@@ -270,17 +275,17 @@ def whole_of(occurrence: Occurrence, runs: Sequence[TaskRun], attempts: Sequence
     moments: dict[str, list[datetime | None]] = {}
     for _, attempt in attempts:
         moments.setdefault(attempt.run_id, []).extend((attempt.started_at, attempt.ended_at))
-    made = occurrence.created_at
-    changed = [max(filter(None, (made, run.started_at, run.ended_at, *moments.get(run.id, ())))) for run in runs]
-    told = [replace(run, created_at=made, updated_at=at) for run, at in zip(runs, changed, strict=True)]
-    return Whole(occurrence, tuple(told), tuple(dated))
+    created_at = occurrence.created_at
+    changed = [max(filter(None, (created_at, run.started_at, run.ended_at, *moments.get(run.id, ())))) for run in runs]
+    dated_runs = [replace(run, created_at=created_at, updated_at=at) for run, at in zip(runs, changed, strict=True)]
+    return Whole(occurrence, tuple(dated_runs), tuple(dated))
 
 
 @value
 class HistoryFilter:
-    """Which occurrences a page of the history holds: those of `(after, through]` by the time they are scheduled for.
+    """Which occurrences a page of the history holds: those with `scheduled_for` in `(after, through]`.
 
-    `cursor` is that of the page before; it holds whatever is inserted meanwhile.
+    `cursor` is that of the page before. It stays valid when rows are inserted between two pages.
     """
 
     job_id: str | None = None
@@ -294,7 +299,7 @@ class HistoryFilter:
 
 @value
 class Page:
-    """A part of the history, newest first; `cursor` asks for what follows, None says that nothing does."""
+    """A part of the history, newest first. `cursor` asks for the next page; it is None on the last one."""
 
     occurrences: tuple[Occurrence, ...]
     cursor: str | None = None
@@ -302,11 +307,11 @@ class Page:
 
 @value(frozen=True)
 class NodeRecord:
-    """A node, when it was last heard of, how many occurrences it holds, and what it said of itself.
+    """A node: its last beat, how many occurrences it owns, and the facts it told.
 
-    `beats` counts its signs of life; 0 says that no process beats under this name: it said
-    goodbye, or never beat at all, and then `beat_at` is when it came to own what it holds.
-    `overdue` is what it holds past its deadline, by the store's clock.
+    `beats` counts its beats. It is 0 if no process beats under this name: the node left, or never beat. A node that
+    never beat has the time of its first claim as `beat_at`. `overdue` are its claims past their deadline, by the
+    store's clock.
     """
 
     id: str
@@ -317,17 +322,17 @@ class NodeRecord:
     overdue: tuple[ClaimKey, ...] = ()
 
     def is_alive(self, now: datetime, silence: timedelta) -> bool:
-        """Whether it beats and was heard of within so long, by the store's clock: for people, never for a take-over."""
+        """Whether its last beat is at most `silence` old, by the store's clock. For people, never for a take-over."""
         return self.beats > 0 and now - self.beat_at <= silence
 
 
 @value
 class Batch:
-    """Jobs that are due, as a plan may see them, and the time by which they are due and are to be planned.
+    """Snapshots of jobs that are due, and the time to plan them for.
 
-    `now` is the store's own time, or the moment that was asked for; `is_ahead` says that this moment was still to
-    come. `token` names the batch in what is written: a commit that is repeated is known by it. `more` says that
-    the store may have more of the scope that is due by `now`.
+    `now` is the store's own time, or the moment that the caller named. `is_ahead` says that this moment had not come
+    yet. The store writes `token` with the plans, so that it recognises a repeated commit. `more` says that more jobs
+    of the scope may be due by `now`.
     """
 
     now: datetime
@@ -339,7 +344,7 @@ class Batch:
 
 @value
 class Offer:
-    """What a node would claim at once of what its plans make: up to `limit` of its scope."""
+    """A node's offer to claim at once up to `limit` of the occurrences that its plans create in its scope."""
 
     scope: NodeScope
     limit: int
@@ -347,7 +352,7 @@ class Offer:
 
 @value
 class Committed:
-    """What became of each plan, and what the node owns now of what it offered to take."""
+    """The answer to each plan, and the claims that the node got for its offer."""
 
     answers: Sequence[CommitAnswer]
     claims: Sequence[Claim] = ()

@@ -1,7 +1,7 @@
 """Definitions as the text that stores keep: JSON that reads back to an equal Job, on any node.
 
-A schedule is kept as its text with the dates of every calendar it names beside it. What
-cannot be written so is refused when the job is stored, not when a node first reads it.
+A schedule is stored as its text, beside the dates of every calendar that it names. A schedule without a text is
+refused when the job is stored, not when a node first reads it.
 """
 
 import json
@@ -56,10 +56,10 @@ def write_definition(job: Job) -> str:
 
 
 def effective_config(job: Job) -> str:
-    """Return every policy in force and who set it, as JSON; thousands of jobs that say the same share one text."""
+    """Return every policy in force and its origin, as JSON. Jobs with equal settings share one text."""
     try:
         return _effective(job.settings)
-    except TypeError:  # somebody's own schedule or value cannot be hashed
+    except TypeError:  # a user's own schedule or value cannot be hashed
         return _effective.__wrapped__(job.settings)
 
 
@@ -73,7 +73,7 @@ def _effective(settings: Settings) -> str:
 
 
 def refuse_unwritable(job: Job) -> None:
-    """Return if all schedules of the job read back equal from their texts; a user's own must show that it does."""
+    """Raise InvalidSchedule unless every schedule of the job reads back equal from its text."""
     for part in (part for rule in _schedules(job) for part in _parts(rule)):
         if not isinstance(part, Combinable) and not _reads_back(part):
             reason = (
@@ -119,7 +119,7 @@ def read_definition(
 
 
 def _read_calendars(stored: list[dict[str, Any]]) -> dict[str, "Calendar"]:
-    # Loaded where there are any, which is rare.
+    # Loaded only here: few definitions have calendars.
     from everytick.schedules.calendars import Calendar
 
     return {data["name"]: Calendar.from_json(data) for data in stored}
@@ -131,13 +131,13 @@ def _task(data: Mapping[str, Any]) -> TaskDefinition:
 
 @lru_cache(maxsize=4096)
 def _schedule(text: str) -> Schedule:
-    """Return the schedule of a text that names no calendar; thousands of jobs that have the same share one value."""
+    """Return the schedule of a text that names no calendar. Jobs with the same text share one value."""
     return schedule(text)
 
 
 @lru_cache(maxsize=1024)
 def _shared(level: Level, text: str) -> Overrides:
-    """Return the policies that this JSON text says; thousands of jobs that say the same share one value."""
+    """Return the policies in this JSON text. Jobs with the same text share one value."""
     return overrides(level, json.loads(text))
 
 
@@ -154,14 +154,14 @@ def _overrides(level: Level, data: Mapping[str, Any], calendars: Mapping[str, "C
 def _calendars(rule: Schedule) -> Iterator["Calendar"]:
     """Give the calendars that a schedule names, at any depth."""
     for part in _parts(rule):
-        # Asked by name: only what excludes a calendar has one, and most programs need not load that.
+        # getattr instead of isinstance: most programs need not load the class that has a calendar.
         named: Calendar | None = getattr(part, "calendar", None) if isinstance(part, Combinable) else None
         if named is not None:
             yield named
 
 
 def _parts(rule: Schedule) -> Iterator[Schedule]:
-    """Give the schedule and all that it is made of; what is in one of a user's own is no business of ours."""
+    """Give the schedule and all its parts, at any depth. A user's own schedule class is one part."""
     yield rule
     if isinstance(rule, Combinable):
         for part in (getattr(rule, "schedule", None), *getattr(rule, "parts", ())):

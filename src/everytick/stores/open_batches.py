@@ -10,8 +10,8 @@ K = TypeVar("K", int, str)
 class OpenBatches(Generic[K]):
     """The jobs of batches that are open now, by node.
 
-    Nodes may share a store object, and one of them may die without leaving its batch: its jobs
-    are not kept from the others. The revision settles it where two nodes plan the same job.
+    Nodes may share a store object, and one of them may die with its batch open: other nodes still get its jobs. If
+    two nodes plan the same job, the revision check accepts one plan.
     """
 
     def __init__(self) -> None:
@@ -23,10 +23,10 @@ class OpenBatches(Generic[K]):
 
     @contextmanager
     def opened(self, node: str, jobs: Set[K]) -> Iterator[None]:
-        """Let no other batch of this node have these jobs as long as this one is open, however it ends."""
-        held = self._jobs.setdefault(node, set())
-        held |= jobs
+        """Keep these jobs out of other batches of this node until the context ends."""
+        open_jobs = self._jobs.setdefault(node, set())
+        open_jobs |= jobs
         try:
             yield
         finally:
-            held -= jobs
+            open_jobs -= jobs

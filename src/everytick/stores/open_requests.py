@@ -1,7 +1,7 @@
-"""Requests between the door and the plan: whose key is whose, how one is shown, and what a cancel leaves of it.
+"""Requests that are not planned yet: their keys, how people see them, and what a cancel leaves of them.
 
-The same in every store. A store reads what it knows under the lock of the key, asks here,
-and writes what was answered.
+The same rules for every store. A store reads the uses of a key under the key's lock, calls `under_key`, and writes
+the result.
 """
 
 from collections.abc import Sequence
@@ -21,19 +21,19 @@ from everytick.errors import OccurrenceExists
 from everytick.stores.base import Whole
 
 KEEPS_ITS_KEY = ACTIVE | {OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS}
-"""While an occurrence stands so, the key it was asked for by is taken."""
+"""While an occurrence has one of these statuses, the key of its request is taken."""
 
 NOT_PLANNED = "asked for, not planned yet"
-"""How the reason of an occurrence begins that is only asked for."""
+"""How the reason of an occurrence begins that is requested and not planned."""
 
 
 PAST_LIMIT = 16
-"""So many old definitions a plan sees of the time of one backfill: it fills 100 instants, for which 16 mostly do."""
+"""How many old definitions a plan reads for one backfill. A plan fills 100 instants, and 16 mostly cover them."""
 
 
 @value
 class KeyUse:
-    """The newest use of a key: how many came before it, the call that made it, and whether it is taken still."""
+    """The newest use of a key: how many uses came before it, the call that made it, and whether the key is taken."""
 
     nth: int
     call: int | None
@@ -42,17 +42,16 @@ class KeyUse:
 
 
 def refuse_within(fact: Fact) -> None:
-    """Return if the fact may become true with a transaction of the caller's own."""
+    """Raise TypeError unless the fact may be written in a transaction of the caller's own."""
     if not isinstance(fact, ASKS):
         raise TypeError(f"within is for a trigger, a replay or a backfill, not for a {type(fact).__name__}")
 
 
 def under_key(job_id: str, asked: Request, use: KeyUse | None) -> tuple[Request, bool]:
-    """Return the request as it counts under its key, and whether it was made before.
+    """Return the request with its number among the uses of its key, and whether it exists already.
 
-    A repeat of one call finds what that call made. Any other finds what the key is taken by,
-    and is refused with another payload. After a failure the key is free again, and the
-    request is its next use.
+    A repeat of one call gets the request which that call made. Another call gets the request that took the key, and
+    is refused if its payload differs. After a failure the key is free again, and the request is its next use.
     """
     if use is None:
         return asked, False
@@ -65,12 +64,12 @@ def under_key(job_id: str, asked: Request, use: KeyUse | None) -> tuple[Request,
 
 
 def has_key_of_its_own(asked: Request) -> bool:
-    """Tell whether uses of its key have to be counted: somebody named it, for one single occurrence."""
+    """Tell whether uses of its key are counted: the caller named the key, for one single occurrence."""
     return asked.call is not None and asked.cause is not Cause.BACKFILL
 
 
 def as_asked(job: Job, request: Request) -> Whole:
-    """Return what people see of a request before a plan has answered it: something pending that nobody made yet."""
+    """Return the pending occurrence that people see before a plan has answered the request."""
     creation = as_waiting(job, request)
     own = () if request.payload is None else (("payload", request.payload),)
     shown = Occurrence(
@@ -91,7 +90,7 @@ def as_asked(job: Job, request: Request) -> Whole:
 
 
 def as_waiting(job: Job, request: Request) -> Creation:
-    """Return the occurrence that stands for a request when it is canceled before a plan: in line, to be ended there."""
+    """Return the occurrence of a request that is canceled before a plan: queued, so that the cancel can end it."""
     asked = request.requested_at
     scheduled_for = request.scheduled_for or asked
     return Creation(
@@ -120,11 +119,11 @@ def reaches_back(request: Request, editions: Sequence[Edition]) -> bool:
     return request.after is not None and request.after < since
 
 
-def past_of(key: str, found: Sequence[tuple[datetime | None, Edition | None]]) -> Past:
-    """Return the past of a backfill from its versions, oldest first, one more than PAST_LIMIT where there are more.
+def past_of(key: str, versions: Sequence[tuple[datetime | None, Edition | None]]) -> Past:
+    """Return the past of a backfill from its versions, oldest first, with one more than PAST_LIMIT if there are more.
 
-    Each comes with the moment after which it was in force; one that cannot be read here is left
-    out, and the one before it counts in its place.
+    Each version comes with the moment after which it was in force. If this node cannot read a version, it is None,
+    and the version before it takes its place.
     """
-    through = found[PAST_LIMIT][0] if len(found) > PAST_LIMIT else None
-    return Past(key, tuple(edition for _, edition in found[:PAST_LIMIT] if edition is not None), through)
+    through = versions[PAST_LIMIT][0] if len(versions) > PAST_LIMIT else None
+    return Past(key, tuple(edition for _, edition in versions[:PAST_LIMIT] if edition is not None), through)

@@ -1,8 +1,7 @@
-"""The seam: what everytick asks of a store, in batches, each verb keeping one invariant.
+"""The verbs of a store. They work in batches, and each keeps one invariant.
 
-Losing a race is an answer (`Commit.STALE`), not an exception. The memory store is the
-readable specification of every verb; the others are proven equal to it. The values that
-travel stand in `stores.base`.
+A lost race is an answer (`Commit.STALE`), not an exception. The memory store is the readable specification of every
+verb; tests hold the other stores equal to it. The values that the verbs carry are in `stores.base`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -42,7 +41,7 @@ from everytick.stores.base import (
 
 
 class ClaimTransaction(Protocol):
-    """The store's own transaction, in which a task writes; `commit` puts the attempt's success into it."""
+    """A transaction of the store, in which a task writes its own rows. `commit` adds the success of the attempt."""
 
     @property
     def connection(self) -> Any:
@@ -54,16 +53,16 @@ class ClaimTransaction(Protocol):
         ...
 
     async def fetch(self, sql: str, *arguments: object) -> Sequence[tuple[Any, ...]]:
-        """Return the rows of one question, which sees what the transaction wrote."""
+        """Return the rows of one query, which sees the rows that the transaction wrote."""
         ...
 
     async def commit(self, step: Step) -> Commit:
-        """Write the step and commit all of it together; STALE says that nothing was written at all."""
+        """Write the step and commit it together with the task's rows. STALE: nothing was written."""
         ...
 
 
 class Store(Protocol):
-    """A place with a clock of its own: the store's clock is the clock."""
+    """What all parts of everytick need of a store. The store's clock is the clock."""
 
     @property
     def address(self) -> StoreAddress:
@@ -75,67 +74,65 @@ class Store(Protocol):
         ...
 
     async def close(self) -> None:
-        """Give back what `open` took; closing twice is harmless."""
+        """Release what `open` took. A second call does nothing."""
         ...
 
     async def now(self) -> datetime:
-        """Return the store's time; it follows a clock that is set right, back too."""
+        """Return the store's time. It follows its host's clock, also when that is set back."""
         ...
 
     async def settle_clock(self) -> Sequence[tuple[str, datetime]]:
-        """Let everything go on that was written while the clock was ahead; asked at a start, and after a step back.
+        """Correct the times that were written while the clock was ahead; called at a start and after a step back.
 
-        A parked retry that is further away than its own wait is brought back to it, and jobs are
-        looked at that would be only once the clock is there again. Returns the jobs whose
-        watermark lies more than a minute ahead, by name: what was decided is not decided again,
-        and `rewind` sets them right.
+        A parked retry that is further away than its own wait is set to that wait. Jobs whose `wake_at` lies
+        ahead for this reason are due now. Returns the names and watermarks of jobs whose watermark lies more than a
+        minute ahead: their instants up to it are not planned again until `rewind` sets the watermark back.
         """
         ...
 
     async def check_writable(self) -> None:
-        """Return if every table is there and takes writes; nothing is changed.
+        """Return if every table exists and takes writes. This changes nothing.
 
-        Raises `StoreUnavailable` where the store is away, `StoreBroken` where a table is missing or damaged. This
-        tells a store that takes nothing from one that only refuses some items.
+        Raises `StoreUnavailable` if the store is away, `StoreBroken` if a table is missing or damaged. This
+        distinguishes a store that refuses every write from one that refuses some items.
         """
         ...
 
     async def bell(self, seconds: float) -> bool:
-        """Wait for a hint that something changed, at most so many seconds; return whether one came."""
+        """Wait up to `seconds` for a hint that something changed. Return whether one came."""
         ...
 
     async def ahead(self, scope: NodeScope) -> Ahead:
-        """Return what is next in this scope, so that a node sleeps until then and not longer."""
+        """Return when the next job or occurrence of this scope comes, so that a node can sleep until then."""
         ...
 
 
 class PlanStore(Protocol):
-    """What the planner asks."""
+    """The verbs of the planner."""
 
     async def now(self) -> datetime:
-        """Return the store's time: the verb of `Store`, which a planner that sees only this part asks too."""
+        """Return the store's time, as `Store.now` does."""
         ...
 
     def due(self, scope: NodeScope, limit: int, by: datetime | None = None) -> AbstractAsyncContextManager[Batch]:
         """Give up to `limit` jobs of the scope whose `wake_at` has come, longest-waiting first.
 
-        With `by` those whose `wake_at` has come by this moment, past or future. No two batches that
-        one node has open at the same time share a job. Another node may see the same job: the
-        revision check in `commit_plans` settles it.
+        `by` takes the place of the store's time: past or future. Two open batches of one node never share a job.
+        Another node may get the same job; the revision check in `commit_plans` then accepts one of the plans.
         """
         ...
 
     async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
-        """Write each plan whole, on the condition that its job's revision is still the snapshot's.
+        """Write each whole plan whose job still has the revision of the snapshot.
 
-        A store may give the node at once what it offers to take, if `claim` in the next moment
-        would give it. Nothing of a batch whose `now` is still to come is written.
+        A store may also claim for the node, up to its offer, occurrences that `claim` would give it next. Nothing is
+        written of a batch whose `now` has not come yet.
         """
         ...
 
 
 class RunStore(Protocol):
-    """What the executor and the reaper ask."""
+    """The verbs of claims, steps, beats and the reaper."""
 
     async def claim(self, scope: NodeScope, limit: int) -> list[Claim]:
         """Give the node up to `limit` ready occurrences of its scope, by priority, then age.
@@ -145,50 +142,50 @@ class RunStore(Protocol):
         ...
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
-        """Write each step, on the condition that the claim's fence and token are still the occurrence's.
+        """Write each step whose claim still has the fence and token of the occurrence.
 
-        Of a refused step nothing is written, and no other step waits for it.
+        Nothing of a refused step is written, and the other steps are written without it.
         """
         ...
 
     async def beat(self, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:
-        """Say that the node lives and what it holds; the answer says what the store knows better.
+        """Record that the node lives and which claims it holds. Return the claims about which the store differs.
 
-        It raises the node's `beats` by one. `facts` are what the node says of itself from now on; with
-        them, nodes that are long gone are forgotten.
+        It raises the node's `beats` by one. `facts` replace the facts that the node told before; a beat with facts
+        also deletes nodes that have been silent for `NODES_KEPT`.
         """
         ...
 
     async def leave(self, node: str) -> None:
-        """Say that the node beats no more: its beats are 0, and what it still holds is an orphan at once.
+        """Record that the node has stopped: its `beats` become 0, and its claims are orphans at once.
 
-        This is no beat: a beat raises `beats`, and only a goodbye says that no process has this name.
+        A beat cannot say this, since it raises `beats`.
         """
         ...
 
     async def orphans(
         self, reaper: str, limit: int, silent: Mapping[str, int], keys: Collection[ClaimKey] = ()
     ) -> list[Claim]:
-        """Take over what each silent node holds if its `beats` is still the number named, and each claim named.
+        """Take over the claims in `keys`, and those of each silent node whose `beats` still has the value named.
 
-        Owner, fence and token change in one statement: of many reapers one gets it, and the old
-        owner is fenced out before anything is decided. A wait that an owner kept lost nothing: it
-        is only freed. At most `limit` that ran are given, the oldest first.
+        Owner, fence and token change in one statement: one of many reapers gets the claim, and the old owner is
+        fenced out before anything is decided. An occurrence that waited for a retry lost no attempt: it only becomes
+        claimable again. Returns at most `limit` occurrences that ran, the oldest first.
         """
         ...
 
     async def note(self, notes: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
-        """Show people what is running: make or change the attempt's row, under the claim's fence and token.
+        """Write the row of a running attempt, for people, if the claim still has its fence and token.
 
-        A note that comes after its own attempt's end adds to the row and changes no status; one whose
-        fence is gone is stale. Of a refused note nothing is written, and no other note waits for it.
+        A note that arrives after the end of its attempt adds to the row and changes no status. A note with an old
+        fence is stale. Nothing of a refused note is written, and the other notes are written without it.
         """
         ...
 
     def transaction(self, claim: Claim) -> AbstractAsyncContextManager[ClaimTransaction]:
-        """Begin a transaction for a task of the claim; leaving it without a commit takes everything back.
+        """Begin a transaction for a task of the claim. Leaving it without a commit rolls it back.
 
-        A store without transactions of its own refuses with `TransactionsUnsupported`.
+        A store without transactions raises `TransactionsUnsupported`.
         """
         ...
 
@@ -197,107 +194,106 @@ class RunStore(Protocol):
         ...
 
     async def reported(self, occurrence_ids: Collection[str]) -> None:
-        """Note that these reports were delivered; a report may come twice, but never not at all."""
+        """Record that these reports were delivered. A report may be delivered twice; it is never lost."""
         ...
 
     def apart(self) -> "AbstractAsyncContextManager[RunStore] | None":
-        """Give the same store for another thread's loop, with a connection of its own; None if it lives in one loop.
+        """Give the same store for the event loop of another thread. None if it serves one loop only.
 
-        It is a context, since a connection is closed on the loop that opened it.
+        It is a context manager, since a connection must be closed on the loop that opened it.
         """
         ...
 
 
 class JobStore(Protocol):
-    """What people and definitions ask of jobs."""
+    """The verbs of definitions and of people's requests."""
 
     async def apply(self, changes: Sequence[Edit], by: str = "") -> list[Stored]:
-        """Do every change in one transaction, or nothing; return what came of each.
+        """Make every change in one transaction, or none. Return the result of each.
 
-        A job that is at another version than was expected refuses all of it with `VersionConflict`. At most
-        some thousand changes go together: while they are written, these jobs take no plan.
+        If one job has another version than expected, nothing changes and `VersionConflict` is raised. Send at most
+        some thousand changes: while they are written, no plan of these jobs can commit.
         """
         ...
 
     async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
-        """Return those of the jobs that exist."""
+        """Return the jobs with these ids that exist, by id."""
         ...
 
     async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
-        """Return every job that is not removed, by name; with `removed` those that are as well."""
+        """Return every job that is not removed, by name. With `removed`, return removed jobs too."""
         ...
 
     async def parked(self) -> Mapping[str, str]:
-        """Return why each job in service is parked that is, by name: `JobRecord.parked_reason` says what that is.
+        """Return the `JobRecord.parked_reason` of every parked job in service, by name.
 
-        A job whose definition this process cannot read is among them, though `list` leaves it out.
+        It includes jobs whose definition this process cannot read; `list` leaves those out.
         """
         ...
 
     async def editions(
         self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
     ) -> Sequence[Edition]:
-        """Return these versions of a job's definition, and the one in force at a moment, in order.
+        """Return these versions of a job's definition, and the version in force at `at`, in order.
 
-        A version never changes and is kept as long as its job; one that cannot be read here is
-        left out.
+        A version never changes and is kept as long as its job. A version that this process cannot read is left out.
         """
         ...
 
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
-        """Return what a plan would see of those jobs that exist now, due or not, and hold nothing."""
+        """Return the snapshot of each of these jobs that exists, due or not. No job is locked."""
         ...
 
     async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
-        """Write down what was fired without this store; return the handle of each run, None where another is there.
+        """Record the runs that a node fired while this store was away. Return the handle of each run, or None.
 
-        A run becomes an occurrence that stands where the run stands, unless there is one of its
-        id already: the same told again has the same handle, and what somebody else has begun of
-        the instant stays. A run with an owner is that node's, as if it had claimed it. The job is
-        decided as far as it was there if it was decided here up to where that began, and no further.
+        A run becomes an occurrence with the run's status. If the id has an occurrence that another node has begun,
+        that one stays and the handle is None. A repeated call returns the same handles. A run with an owner belongs
+        to that node, as if it had claimed it. The watermark moves to that of the node if it had reached the point
+        where the node began; else it stays.
         """
         ...
 
     async def define(self, names: Collection[str], left_out: Collection[str] = ()) -> None:
-        """Keep the names that a start defines, once under their hash, and mark the jobs that it leaves out.
+        """Store the names that a starting process defines, once under their hash, and mark the jobs in `left_out`.
 
-        A job that is defined is no longer marked, and a mark that is there stays as it is. Both sides are
-        names; names without a job in service are passed over. An edit of a job takes its mark away.
+        A job that is defined loses its mark. A mark that exists keeps its time. Both arguments are names; names
+        without a job in service are ignored. An edit of a job removes its mark.
         """
         ...
 
     async def undefined(self) -> Undefined:
-        """Return every job in service that is marked, by name, and every set of names if there is any."""
+        """Return every marked job in service, by name, and, if there is one, every stored set of names."""
         ...
 
     async def retire(self, marks: Mapping[str, datetime], *, after: timedelta, by: str = "") -> frozenset[str]:
-        """Remove each of these jobs, by id, if it still has the mark that was seen; return those that were removed.
+        """Remove each of these jobs, by id, if it still has this mark. Return those that were removed.
 
-        They retire that long after now.
+        They retire `after` from now.
         """
         ...
 
     async def purge(self, job_id: str, limit: int = 1000) -> bool:
-        """Forget up to `limit` occurrences of a removed job for good, and the job once none is left.
+        """Delete up to `limit` occurrences of a removed job, and the job with the last of them.
 
-        Return whether it is gone. Refused while a node holds one of them, and if the job is in
+        Return whether the job is deleted. Raises `Conflict` while a node owns one of them, and if the job is in
         service again.
         """
         ...
 
     async def request(self, subject: str, fact: Fact, within: Any = None) -> Receipt:
-        """Write one fact about a job, or about an occurrence, and let its job be looked at; a plan decides.
+        """Write one fact about a job or an occurrence, and make its job due. The next plan decides about the fact.
 
-        The receipt names the occurrence where the fact is about one. The same key again answers with the
-        same one. `within` is a connection of the caller's own to the same database, for a `Trigger`, a
-        `Replay` or a `StartBackfill`: it is asked in the transaction that is open there, and nothing of ours is
-        locked until that commits.
+        The receipt has the id of the occurrence if the fact asks for one. A repeated key returns the same id.
+        `within` is a connection of the caller's own to the same database, for a `Trigger`, a `Replay` or a
+        `StartBackfill`: the fact is written in the transaction that is open there, and locks no other row until that
+        commits.
         """
         ...
 
 
 class HistoryStore(Protocol):
-    """What people ask of the past."""
+    """The verbs of history and of nodes."""
 
     async def history(self, filter: HistoryFilter) -> Page:
         """Return a page of occurrences, newest first."""
@@ -308,20 +304,20 @@ class HistoryStore(Protocol):
         ...
 
     async def existing(self, occurrence_ids: Collection[str]) -> frozenset[str]:
-        """Return those of these ids that an occurrence has, whatever became of it.
+        """Return those of these ids that have an occurrence, whatever its status.
 
-        A page of the history cannot tell: an instant that was moved keeps its id, and not its time.
+        A page of the history cannot tell: a moved instant keeps its id, but not its time.
         """
         ...
 
     async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
-        """Return the spans of instants that did not run and touch `(after, through]`, in order."""
+        """Return the spans of instants that did not run and that overlap `(after, through]`, in order."""
         ...
 
     async def nodes(self) -> Sequence[NodeRecord]:
-        """Return the nodes that were heard of and every other owner of anything, by id."""
+        """Return every node that has beaten and every other owner of an occurrence, by id."""
         ...
 
     async def prune(self, limit: int = 1000) -> int:
-        """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""
+        """Delete up to `limit` ended occurrences that the retention of their job no longer keeps. Return how many."""
         ...

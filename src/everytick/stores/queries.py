@@ -1,7 +1,6 @@
 """Named queries and numbered migrations, read from the `.sql` files that stand beside a store.
 
-A query that nobody declared, or one that was declared and is not there, is an error at
-import: the two lists cannot drift apart unseen.
+A query that is not declared, or a declaration without a query, is an error at import.
 """
 
 import re
@@ -22,7 +21,7 @@ _MIGRATION = re.compile(r"(?P<number>\d{4})_(?P<name>\w+)\.sql")
 
 @value
 class Migration:
-    """One forward step of a schema; its checksum tells whether it is still the one that was applied."""
+    """One forward step of a schema. Its checksum tells whether its text changed after it was applied."""
 
     number: int
     name: str
@@ -30,7 +29,7 @@ class Migration:
 
     @property
     def checksum(self) -> str:
-        """The SHA-256 of its text, whatever ends its lines."""
+        """The SHA-256 of its text with LF as the end of each line."""
         return sha256("\n".join(self.text.splitlines()).encode()).hexdigest()
 
 

@@ -34,27 +34,27 @@ def require_in_step(tables: Tables) -> None:
     assert tables.names == {row.name: row for row in jobs}
     assert tables.handles == {row.handle: row for row in rows}
     texts = {"", *(row.needs for row in jobs), *(row.needs for row in rows)}
-    for needs in {*texts, *tables.wakes, *tables.owed}:
+    for needs in {*texts, *tables.wakes, *tables.unreported}:
         alike = [row for row in jobs if row.needs == needs]
         wakes = walked(alike, lambda row: row.wake_at is not None, lambda row: (row.wake_at, row.id))
-        owed = walked(
+        unreported = walked(
             [row for row in rows if row.needs == needs], lambda row: row.report_due, lambda row: (row.ended_at, row.id)
         )
-        assert (list(tables.wakes[needs]), list(tables.owed[needs])) == (wakes, owed)
+        assert (list(tables.wakes[needs]), list(tables.unreported[needs])) == (wakes, unreported)
     assert tables.needs.keys() >= texts - {""}
     for each in jobs:
         require_job_in_step(each, [row for row in rows if row.job is each])
-    for needs in {"", *(row.needs for row in rows), *tables.ready, *tables.unripe}:
+    for needs in {"", *(row.needs for row in rows), *tables.ready, *tables.early}:
         unclaimed = [row for row in rows if row.needs == needs and is_unclaimed(row)]
-        ripe = walked(
+        ready = walked(
             unclaimed,
             lambda row: row.ready_at <= tables.time,
             lambda row: (-row.priority, row.line_at, row.id),
         )
-        unripe = walked(unclaimed, lambda row: row.ready_at > tables.time, lambda row: (row.ready_at, row.id))
-        assert (list(tables.ready[needs]), list(tables.unripe[needs])) == (ripe, unripe)
-    for owner in {*(row.owner for row in rows if row.owner is not None), *tables.held}:
-        assert tables.held[owner] == {row.handle: row for row in rows if row.owner == owner}
+        early = walked(unclaimed, lambda row: row.ready_at > tables.time, lambda row: (row.ready_at, row.id))
+        assert (list(tables.ready[needs]), list(tables.early[needs])) == (ready, early)
+    for owner in {*(row.owner for row in rows if row.owner is not None), *tables.owned}:
+        assert tables.owned[owner] == {row.handle: row for row in rows if row.owner == owner}
 
 
 def require_job_in_step(of: JobRow, rows: list[OccurrenceRow]) -> None:
@@ -63,7 +63,7 @@ def require_job_in_step(of: JobRow, rows: list[OccurrenceRow]) -> None:
 
     assert list(of.busy) == walked(rows, lambda row: row.status in BUSY, line_place)
     assert list(of.waiting) == walked(rows, lambda row: row.status in ACTIVE - BUSY, line_place)
-    assert list(of.history) == walked(rows, lambda row: True, lambda row: (row.made.scheduled_for, row.id))
+    assert list(of.history) == walked(rows, lambda row: True, lambda row: (row.creation.scheduled_for, row.id))
 
 
 class Busier(Pair):

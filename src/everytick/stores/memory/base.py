@@ -1,4 +1,4 @@
-"""What the verbs of the store in memory share: its rows, its clock, its bell, and how an occurrence moves and ends."""
+"""Shared by the verbs of the store in memory: its rows, clock and bell, and the moves and ends of occurrences."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -26,7 +26,7 @@ _WELL = frozenset({_S.COMPLETED, _S.COMPLETED_WITH_ERRORS})
 R = TypeVar("R")
 
 UNSTARTED = frozenset({_S.PENDING, _S.QUEUED, _S.AWAITING_RETRY})
-"""What stands so may end without its owner: no attempt of it is running."""
+"""Statuses in which an occurrence may end without its owner: no attempt of it is running."""
 
 
 class Base:
@@ -48,10 +48,10 @@ class Base:
         return now
 
     async def check_writable(self) -> None:
-        """Return: what is in memory can be written."""
+        """Return: memory can always be written."""
 
     def _hear(self, node: str, now: datetime) -> NodeRow:
-        """Note a sign of life of the node."""
+        """Record a beat of the node."""
         row = self._nodes.setdefault(node, NodeRow(now))
         row.beat_at, row.beats = now, row.beats + 1
         return row
@@ -72,7 +72,7 @@ class Base:
         return row
 
     def _status(self, occurrence_id: str) -> OccurrenceStatus:
-        """Where an occurrence stands; one that was pruned has ended, however it did."""
+        """Return the status of an occurrence. A pruned one has ended: CANCELED stands for any end."""
         row = self._tables.occurrences.get(occurrence_id)
         return _S.CANCELED if row is None else row.status
 
@@ -86,7 +86,7 @@ class Base:
         self._tables.change(row, status=to, updated_at=now)
 
     def _end(self, row: OccurrenceRow, status: OccurrenceStatus, reason: str, now: datetime) -> None:
-        """End an occurrence without its owner: whoever still holds it is fenced out."""
+        """End an occurrence without its owner. A node that still owns it is fenced out."""
         assert may_move(row.status, status), f"{row.id}: {row.status} cannot become {status}"
         job, rules = row.job.versions[row.version]
         row.runs |= closed(rules, row.runs, now)
@@ -94,7 +94,7 @@ class Base:
         self._note_end(row, now)
 
     def _note_failure(self, job: JobRow, rows: Iterable[Row]) -> None:
-        """Remember when an attempt of the job last failed, if one of these did."""
+        """Set the time of the job's last failure if one of these attempts failed."""
         at = failed_at(rows)
         if at is not None:
             job.last_failure_at = at if job.last_failure_at is None else max(job.last_failure_at, at)
@@ -103,12 +103,12 @@ class Base:
         job = row.job
         job.run_count += is_new and row.started_at is not None
         job.last_error = failure or job.last_error
-        job.last_end = Ended(row.made.scheduled_for, row.started_at, at, row.id)
+        job.last_end = Ended(row.creation.scheduled_for, row.started_at, at, row.id)
         if row.status in _WELL and (job.last_success is None or job.last_success.id != row.id):
             job.last_success, job.other_success = job.last_end, job.last_success
 
 
-def together(lines: "Mapping[str, Ordered[R]]", scope: "NodeScope", key: Callable[[R], Any]) -> Iterable[R]:
-    """Return what stands in the lines of these needs, in one order."""
-    found = [lines[needs] for needs in scope.met if needs in lines]
-    return found[0] if len(found) == 1 else merge(*found, key=key)
+def merged(indexes: "Mapping[str, Ordered[R]]", scope: "NodeScope", key: Callable[[R], Any]) -> Iterable[R]:
+    """Return the rows of the indexes whose needs the scope meets, in the order of `key`."""
+    met = [indexes[needs] for needs in scope.met if needs in indexes]
+    return met[0] if len(met) == 1 else merge(*met, key=key)

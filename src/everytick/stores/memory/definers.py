@@ -1,4 +1,4 @@
-"""define, undefined and retire: which jobs starts define, and what becomes of jobs that were left out."""
+"""define, undefined and retire: which jobs the starting processes define, and how jobs that none defines retire."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
@@ -9,10 +9,10 @@ from everytick.stores.memory.jobs import Jobs
 
 
 class Definers(Jobs):
-    """Sets of job names, and marks on the jobs that a start left out."""
+    """Sets of job names, and marks on the jobs that a starting process left out."""
 
     async def define(self, names: Collection[str], left_out: Collection[str] = ()) -> None:
-        """Keep the names that a start defines, once under their hash, and mark the jobs that it leaves out."""
+        """Store the names that a starting process defines, once under their hash, and mark the jobs in `left_out`."""
         now, hash_ = self._now(), hash_of(names)
         self._name_sets[hash_] = NameSet(hash_, frozenset(names), now)
         for row in self._tables.names.values():
@@ -22,18 +22,18 @@ class Definers(Jobs):
                 row.undefined_since = now
 
     async def undefined(self) -> Undefined:
-        """Return every job in service that is marked, by name, and every set of names if there is any."""
-        found = tuple(
+        """Return every marked job in service, by name, and, if there is one, every stored set of names."""
+        marked = tuple(
             UndefinedJob(row.id, row.name, row.undefined_since)
             for _, row in sorted(self._tables.names.items())
             if row.undefined_since is not None and row.removed_at is None
         )
-        sets = sorted(self._name_sets.values(), key=lambda name_set: name_set.hash) if found else ()
-        return Undefined(self._now(), found, tuple(sets))
+        sets = sorted(self._name_sets.values(), key=lambda name_set: name_set.hash) if marked else ()
+        return Undefined(self._now(), marked, tuple(sets))
 
     async def retire(self, marks: Mapping[str, datetime], *, after: timedelta, by: str = "") -> frozenset[str]:
-        """Remove each of these jobs, by id, if it still has the mark that was seen; return those that were removed."""
-        found = [self._tables.jobs[id_] for id_ in marks if id_ in self._tables.jobs]
-        taken = [row for row in found if row.removed_at is None and row.undefined_since == marks[row.id]]
-        await self.apply([Remove(row.name, after) for row in taken], by)
-        return frozenset(row.id for row in taken)
+        """Remove each of these jobs, by id, if it still has this mark. Return those that were removed."""
+        known = [self._tables.jobs[id_] for id_ in marks if id_ in self._tables.jobs]
+        still_marked = [row for row in known if row.removed_at is None and row.undefined_since == marks[row.id]]
+        await self.apply([Remove(row.name, after) for row in still_marked], by)
+        return frozenset(row.id for row in still_marked)

@@ -1,4 +1,4 @@
-"""What people ask of the past, and what is forgotten of it."""
+"""The verbs of the history: pages, whole occurrences, spans, nodes, and retention."""
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ _TICK = timedelta(microseconds=1)
 
 
 class HistoryVerbs(Base):
-    """Occurrences, spans and nodes as they are shown."""
+    """Occurrences, spans and nodes as people see them."""
 
     async def history(self, filter: HistoryFilter) -> Page:
         """Return a page of occurrences, newest first."""
@@ -36,12 +36,12 @@ class HistoryVerbs(Base):
         lines = [job.history.before(min(bounds)) if bounds else reversed(job.history) for job in jobs]
         newest_first: Iterator[OccurrenceRow] = merge(*lines, key=_place, reverse=True)
         if after is not None:
-            newest_first = takewhile(lambda row: row.made.scheduled_for > after, newest_first)
+            newest_first = takewhile(lambda row: row.creation.scheduled_for > after, newest_first)
         found = (
             row
             for row in newest_first
             if (not filter.statuses or row.status in filter.statuses)
-            and (filter.cause is None or row.made.cause is filter.cause)
+            and (filter.cause is None or row.creation.cause is filter.cause)
         )
         page = list(islice(found, filter.limit))
         more = bool(page) and next(found, None) is not None
@@ -70,18 +70,18 @@ class HistoryVerbs(Base):
         )
 
     async def existing(self, occurrence_ids: Collection[str]) -> frozenset[str]:
-        """Return those of these ids that an occurrence has."""
+        """Return those of these ids that have an occurrence."""
         return frozenset(id_ for id_ in occurrence_ids if id_ in self._tables.occurrences)
 
     async def spans(self, job_id: str, after: datetime, through: datetime) -> Sequence[Span]:
-        """Return the spans of instants that did not run and touch `(after, through]`, in order."""
+        """Return the spans of instants that did not run and that overlap `(after, through]`, in order."""
         row = self._job(job_id)
         return [span for span in row.spans if span.through > after and span.after < through]
 
     async def nodes(self) -> Sequence[NodeRecord]:
-        """Return the nodes that were heard of and every other owner of anything, by id."""
-        now, held = self._now(), {node: rows.values() for node, rows in self._tables.held.items() if rows}
-        found = []
+        """Return every node that has beaten and every other owner of an occurrence, by id."""
+        now, held = self._now(), {node: rows.values() for node, rows in self._tables.owned.items() if rows}
+        records = []
         for node in sorted({*self._nodes, *held}):
             own = held.get(node, ())
             known = self._nodes.get(node) or NodeRow(max(row.updated_at for row in own))
@@ -89,35 +89,35 @@ class HistoryVerbs(Base):
             keys = tuple(
                 ClaimKey(row.handle, row.fence, row.token) for row in sorted(overdue, key=lambda row: row.handle)
             )
-            found.append(NodeRecord(node, known.beat_at, len(own), known.facts, known.beats, keys))
-        return found
+            records.append(NodeRecord(node, known.beat_at, len(own), known.facts, known.beats, keys))
+        return records
 
     async def prune(self, limit: int = 1000) -> int:
-        """Forget up to `limit` ended occurrences that their job's retention no longer keeps; return how many."""
+        """Delete up to `limit` ended occurrences that the retention of their job no longer keeps. Return how many."""
         now = self._now()
-        over = (row for job in self._tables.jobs.values() for row in _no_longer_kept(job, now))
-        forgotten = list(islice(over, limit))
-        for row in forgotten:
+        expired = (row for job in self._tables.jobs.values() for row in _no_longer_kept(job, now))
+        pruned = list(islice(expired, limit))
+        for row in pruned:
             self._tables.remove(row)
-        for job in {row.job.id: row.job for row in forgotten}.values():
-            _forget_keys(job, {row.id for row in forgotten})
-        return len(forgotten)
+        for job in {row.job.id: row.job for row in pruned}.values():
+            _forget_keys(job, {row.id for row in pruned})
+        return len(pruned)
 
 
-def _forget_keys(job: JobRow, forgotten: set[str]) -> None:
-    """Forget the keys whose newest use is among what was forgotten."""
-    named = {key: Request(key[1], key[0], job.created_at, nth=nth) for key, (nth, _) in job.keys.items()}
-    for key, asked in named.items():
-        if asked.occurrence_id(job.id) in forgotten:
+def _forget_keys(job: JobRow, pruned: set[str]) -> None:
+    """Delete the keys whose newest use is one of these occurrences."""
+    requests = {key: Request(key[1], key[0], job.created_at, nth=nth) for key, (nth, _) in job.keys.items()}
+    for key, request in requests.items():
+        if request.occurrence_id(job.id) in pruned:
             del job.keys[key]
 
 
 def _place(row: OccurrenceRow) -> tuple[datetime, str]:
-    return row.made.scheduled_for, row.id
+    return row.creation.scheduled_for, row.id
 
 
 def _no_longer_kept(job: JobRow, now: datetime) -> Iterator[OccurrenceRow]:
-    """Give what the job's retention forgets, oldest first; a report that is due is delivered before."""
+    """Give the occurrences that the job's retention no longer keeps, oldest first. One whose report is due stays."""
     keep = job.job.settings.retention
     ended = [row for row in job.history if row.status in ENDED]
     for row in ended[: max(len(ended) - keep.keep_last, 0)]:
@@ -127,7 +127,7 @@ def _no_longer_kept(job: JobRow, now: datetime) -> Iterator[OccurrenceRow]:
 
 
 def _cursor(row: OccurrenceRow) -> str:
-    return f"{row.made.scheduled_for.isoformat()} {row.id}"
+    return f"{row.creation.scheduled_for.isoformat()} {row.id}"
 
 
 def _read_cursor(cursor: str) -> Place:

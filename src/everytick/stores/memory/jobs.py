@@ -1,4 +1,4 @@
-"""What people and definitions ask of jobs: each verb writes a fact and wakes the job; only a plan decides."""
+"""The verbs of definitions and people's requests. Each writes a fact and wakes the job; only a plan decides."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +23,18 @@ from everytick.errors import (
     TransactionsUnsupported,
 )
 from everytick.stores.base import REMEMBERED, JobRecord, Receipt, Stored
-from everytick.stores.beginnings import (
+from everytick.stores.memory.base import UNSTARTED
+from everytick.stores.memory.planning import Planning
+from everytick.stores.memory.tables import JobRow
+from everytick.stores.open_requests import (
+    KEEPS_ITS_KEY,
+    KeyUse,
+    as_waiting,
+    has_key_of_its_own,
+    refuse_within,
+    under_key,
+)
+from everytick.stores.storing_rules import (
     as_named,
     as_stored,
     first_run,
@@ -37,33 +48,22 @@ from everytick.stores.beginnings import (
     shown_next_run,
     under_id,
 )
-from everytick.stores.memory.base import UNSTARTED
-from everytick.stores.memory.planning import Planning
-from everytick.stores.memory.tables import JobRow
-from everytick.stores.open_requests import (
-    KEEPS_ITS_KEY,
-    KeyUse,
-    as_waiting,
-    has_key_of_its_own,
-    refuse_within,
-    under_key,
-)
 
 _S = OccurrenceStatus
 
 
 class Jobs(Planning):
-    """Definitions, and what was said about them."""
+    """Definitions, and the facts that people write about jobs."""
 
     async def apply(self, changes: Sequence[Edit], by: str = "") -> list[Stored]:
-        """Do every change in one transaction, or nothing; return what came of each."""
+        """Make every change in one transaction, or none. Return the result of each."""
         self._check(changes)
         now = self._now()
         stored = {place: self._change(change, by, now) for place, change in in_order(changes)}
         return [stored[place] for place in range(len(changes))]
 
     def _check(self, changes: Sequence[Edit]) -> None:
-        """Refuse whatever could be refused half-way through."""
+        """Raise what the changes could raise, before the first of them is made."""
         named = {change.name: self._tables.names.get(change.name) for change in changes}
         there = {name: row for name, row in named.items() if row is not None and row.removed_at is None}
         refuse_unexpected(changes, {name: row.job.version for name, row in there.items()})
@@ -115,11 +115,11 @@ class Jobs(Planning):
         return self._edit(row, job, now)
 
     async def get(self, job_ids: Collection[str]) -> dict[str, JobRecord]:
-        """Return those of the jobs that exist."""
+        """Return the jobs with these ids that exist, by id."""
         return {id_: self._record(self._tables.jobs[id_]) for id_ in job_ids if id_ in self._tables.jobs}
 
     async def list(self, *, removed: bool = False) -> Sequence[JobRecord]:
-        """Return every job that is not removed, by name; with `removed` those that are as well."""
+        """Return every job that is not removed, by name. With `removed`, return removed jobs too."""
         by_name = [row for _, row in sorted(self._tables.names.items())]
         return [self._record(row) for row in by_name if removed or row.removed_at is None]
 
@@ -132,14 +132,14 @@ class Jobs(Planning):
     async def editions(
         self, job_id: str, versions: Collection[int] = (), *, at: datetime | None = None
     ) -> Sequence[Edition]:
-        """Return these versions of a job's definition, and the one in force at a moment, in order."""
+        """Return these versions of a job's definition, and the version in force at `at`, in order."""
         row = self._job(job_id)
         known = [row.edition(version) for version in sorted(row.versions)]
         wanted = {*versions, *([] if at is None else [in_force_at(known, at).job.version])}
         return [edition for edition in known if edition.job.version in wanted]
 
     async def purge(self, job_id: str, limit: int = 1000) -> bool:
-        """Forget up to `limit` occurrences of a removed job for good, and the job once none is left."""
+        """Delete up to `limit` occurrences of a removed job, and the job with the last of them."""
         row = self._job(job_id)
         refuse_purge(row.name, row.removed_at, sum(1 for occurrence in row.busy if occurrence.owner is not None))
         for occurrence in list(islice(row.history, limit)):
@@ -187,7 +187,7 @@ class Jobs(Planning):
         since = running.since if running else now
         row.pauses.append(PausedSpan(since, fact.until, fact.missed, fact.reason, fact.by))
         for occurrence in list(row.busy):
-            if occurrence.status is _S.PENDING and occurrence.made.cause is Cause.SCHEDULE:
+            if occurrence.status is _S.PENDING and occurrence.creation.cause is Cause.SCHEDULE:
                 self._move(occurrence, _S.QUEUED, now)
 
     def _resume(self, row: JobRow, fact: facts.Resume, now: datetime) -> bool:
@@ -211,7 +211,7 @@ class Jobs(Planning):
         return Receipt(request.occurrence_id(row.id), not is_known)
 
     def _key_use(self, row: JobRow, request: Request) -> KeyUse | None:
-        """Return what the key was last used for."""
+        """Return the newest use of the request's key."""
         key = request.cause, request.key
         if (open_ := row.requests.get(key)) is not None:
             return KeyUse(open_.nth, None, True, open_.payload)
@@ -224,7 +224,7 @@ class Jobs(Planning):
         return KeyUse(nth, call, made.status in KEEPS_ITS_KEY, made.own_payload)
 
     def _cancel(self, occurrence_id: str, reason: str, now: datetime) -> bool:
-        """End what no node has claimed, or ask its owner to stop; return whether it was still active."""
+        """End an occurrence that no node has claimed, or ask its owner to stop. Return whether it was active."""
         if occurrence_id not in self._tables.occurrences:
             self._cancel_request(occurrence_id, reason, now)
             return True
@@ -254,20 +254,20 @@ class Jobs(Planning):
         return True
 
     def _bring_back(self, row: JobRow, now: datetime) -> None:
-        """Let the newest version, a pause, a resume and a reschedule of the time ahead be in force from now on."""
+        """Let the newest version, pauses, resumes and a reschedule that were written ahead apply from now on."""
         row.editions = row.editions[-1:]
         row.pauses = [pause.brought_back(now) for pause in row.pauses]
         if row.reschedule is not None:
             row.reschedule = replace(row.reschedule, made_at=min(row.reschedule.made_at, now))
 
     def _revise(self, row: JobRow, now: datetime) -> None:
-        """Make older snapshots stale, let the job be looked at, and say when it runs next by what is true now."""
+        """Make older snapshots stale, make the job due, and set its next run as of now."""
         row.revision += 1
         row.next_run = shown_next_run(self._snapshot(row), now)
         self._wake(row, now)
 
     def _cancel_request(self, occurrence_id: str, reason: str, now: datetime) -> None:
-        """End what is asked for and no plan has made: it exists from now on, canceled, and no older plan makes it."""
+        """Create the occurrence of an unplanned request as canceled, so that no older plan creates it."""
         asked = self._tables.asked_for(occurrence_id)
         if not asked:
             raise NotFound("occurrence", occurrence_id)
@@ -313,7 +313,7 @@ class Jobs(Planning):
         return Stored(id_, 1, changed=True)
 
     def _edit(self, row: JobRow, job: Job, now: datetime) -> Stored:
-        """A new version, in force after now; what was not claimed takes it, what has started keeps its own."""
+        """Add a version that is in force after now. Unclaimed occurrences take it; started ones keep their own."""
         self._refuse_edit(row, job)
         version = row.job.version + 1
         made = replace(dated(under_id(job, row.id), row.created_at, now), version=version)
@@ -332,26 +332,26 @@ class Jobs(Planning):
                 )
             if occurrence.status is _S.PENDING and not made.enabled:
                 self._move(occurrence, _S.QUEUED, now)
-            # It stands among what may be claimed, or no longer.
+            # The job may have been enabled or disabled: the index of claimable occurrences follows.
             self._tables.change(occurrence)
         self._revise(row, now)
         return Stored(row.id, version, changed=True)
 
     def _refuse_edit(self, row: JobRow, job: Job, before: int = 0) -> None:
-        """Return if the job has room for one more version after so many that are not there yet.
+        """Raise TooManyEditions unless the job has room for one more version after `before` versions to come.
 
-        Where it has none, the oldest versions that no decision needs are forgotten.
+        If there is no room, it deletes the oldest versions that no decision needs.
         """
         if not has_room(len(row.editions) + before, job):
             del row.editions[: forgettable([edition.job for edition in row.editions])]
         refuse_edit(row.name, len(row.editions) + before, job)
 
     def _is_forgotten(self, row: JobRow) -> bool:
-        """Whether it was removed so long ago that its name is free for a new job."""
+        """Whether the job was removed so long ago that its name is free for a new job."""
         return row.removed_at is not None and self._now() - row.removed_at > REMEMBERED
 
     def _forget(self, row: JobRow) -> None:
-        """Let a job that was removed long ago make room for a new one of its name; its history stays."""
+        """Rename a job that was removed long ago, so that a new job can have its name. Its history stays."""
         self._tables.rename(row, f"{row.name} (removed {row.removed_at})")
 
 

@@ -1,4 +1,4 @@
-"""Rows kept in order, so that the next one is at hand and a change does not walk the others."""
+"""Sorted rows: the next one is found at once, and a change does not walk the others."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
@@ -9,18 +9,19 @@ from typing import Any, Generic, TypeAlias, TypeVar
 R = TypeVar("R")
 
 Place: TypeAlias = tuple[Any, ...]
-"""What a row is ordered by, unique, and the row itself as the last item."""
+"""The sort key of a row, unique, with the row itself as the last item."""
 
 _LONGEST = 1_000
+"""Most places in one part. Longer parts make an insert slow, shorter ones make the list of parts long."""
 
 _first, _row = itemgetter(0), itemgetter(-1)
 
 
 class Ordered(Generic[R]):
-    """Rows by their places.
+    """Rows sorted by their places.
 
-    The places lie in parts of bounded length, none of them empty: in one long list every
-    change would move all that follows.
+    The places are stored in parts of bounded length, none of them empty. In one long list every insert would move
+    all places behind it.
     """
 
     __slots__ = ("_longest", "_parts")
@@ -39,13 +40,13 @@ class Ordered(Generic[R]):
         return map(_row, chain.from_iterable(map(reversed, reversed(self._parts))))
 
     def add(self, place: Place) -> None:
-        """Let a row stand at this place."""
+        """Insert a row at this place."""
         parts = self._parts
         if not parts:
             parts.append([place])
             return
         part = parts[-1]
-        # Most come in order too: what follows from one instant stands behind everything else.
+        # Most places come in order: a new instant goes behind all others.
         if part[-1] < place:
             if len(part) < self._longest:
                 part.append(place)
@@ -59,22 +60,22 @@ class Ordered(Generic[R]):
             parts[number : number + 1] = [part[:middle], part[middle:]]
 
     def remove(self, place: Place) -> None:
-        """Let no row stand at this place; there must be one."""
+        """Remove the row at this place. There must be one."""
         parts = self._parts
         part = parts[0]
-        # Most go in order: what is due or ready is taken from the front.
+        # Most rows are removed in order: due jobs and ready occurrences are taken from the front.
         if part[0][-1] is place[-1]:
             at = 0
         else:
             part = part if len(parts) == 1 else parts[self._part_of(place)]
             at = bisect_left(part, place)
-        assert part[at] == place, f"nothing stands at {place}"
+        assert part[at] == place, f"there is no row at {place}"
         del part[at]
         if not part:
             parts[:] = filter(None, parts)
 
     def through(self, first: Any) -> Iterator[R]:
-        """Give the rows whose place begins with this or less, first to last."""
+        """Give the rows whose place begins with a value up to `first`, first to last."""
         return map(_row, takewhile(lambda place: bool(place[0] <= first), chain.from_iterable(self._parts)))
 
     def since(self, bound: Place) -> Iterator[R]:

@@ -1,4 +1,4 @@
-"""What the planner asks: what is due, and the commit of what was decided."""
+"""The verbs of the planner: due jobs, and the commit of plans."""
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
@@ -16,12 +16,12 @@ from everytick.domain.statuses import ACTIVE, ENDED, OccurrenceStatus, RunStatus
 from everytick.domain.steps import bounded
 from everytick.domain.texts import PLAN_REFUSED
 from everytick.stores.base import Batch, Commit, CommitAnswer, CommitFailed, Committed, NodeScope, Offer
-from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
 from everytick.stores.each_alone import each_alone
-from everytick.stores.memory.base import UNSTARTED, together
+from everytick.stores.memory.base import UNSTARTED, merged
 from everytick.stores.memory.running import Running
 from everytick.stores.memory.tables import JobRow, OccurrenceRow
 from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
+from everytick.stores.storing_rules import NOTHING_TO_KEEP, own_overrides
 
 if TYPE_CHECKING:
     from everytick.stores.memory.ordered import Ordered
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _S = OccurrenceStatus
 _NO_OVERRIDES = Overrides(Level.OCCURRENCE)
 _BUSY_SHOWN = 100
+"""Most busy occurrences in a snapshot. Their number is exact; a plan needs no more of them than it can create."""
 
 
 class Planning(Running):
@@ -39,7 +40,7 @@ class Planning(Running):
         """Give up to `limit` jobs of the scope whose `wake_at` has come, longest-waiting first."""
         now = self._now()
         until = now if by is None else by
-        rows = together(self._tables.wakes, scope, lambda row: (row.wake_at, row.id))
+        rows = merged(self._tables.wakes, scope, lambda row: (row.wake_at, row.id))
         come = takewhile(lambda row: row.wake_at is not None and row.wake_at <= until, rows)
         left_out = scope.unknown | self._open_batches.of(scope.node)
         known = (row for row in come if row.id not in left_out) if left_out else come
@@ -48,11 +49,11 @@ class Planning(Running):
             yield Batch(until, snapshots, self._tokens(), len(snapshots) == limit, now < until)
 
     async def commit_plans(self, batch: Batch, plans: Sequence[Plan], offer: Offer | None = None) -> Committed:
-        """Write each plan whole, on the condition that its job's revision is still the snapshot's."""
+        """Write each whole plan whose job still has the revision of the snapshot."""
         now = self._now()
         if batch.is_ahead and now < batch.now:
             return Committed([Commit.STALE] * len(plans))
-        # Of two plans of one job the second comes from a snapshot that the first has made old.
+        # If a job has two plans, the first one makes the snapshot of the second stale.
         firsts = {plan.job_id: plan for plan in reversed(plans)}
         seen = {snapshot.job_id: snapshot for snapshot in batch.snapshots}
 
@@ -75,7 +76,7 @@ class Planning(Running):
         return Committed(answers, () if offer is None else tuple(self._claimed(offer.scope, offer.limit)))
 
     async def look(self, job_ids: Collection[str]) -> dict[str, JobSnapshot]:
-        """Return what a plan would see of those jobs that exist now, due or not, and hold nothing."""
+        """Return the snapshot of each of these jobs that exists, due or not. No job is locked."""
         return {id_: self._snapshot(self._tables.jobs[id_]) for id_ in job_ids if id_ in self._tables.jobs}
 
     def _snapshot(self, row: JobRow) -> JobSnapshot:
@@ -106,18 +107,18 @@ class Planning(Running):
         )
 
     def _shown(self, row: JobRow) -> Sequence[OccurrenceRow]:
-        """Return the oldest in line, the newest, and the newest of the schedule's own."""
+        """Return the oldest waiting occurrences, the newest one, and the newest one of the schedule."""
         line: Ordered[OccurrenceRow] | list[OccurrenceRow] = row.waiting
         if row.pause_at(self._now()) is not None:
-            # A pause holds the schedule and not people: what they asked for is in view, however long the line is.
-            line = [occurrence for occurrence in row.waiting if occurrence.made.cause is not Cause.SCHEDULE]
+            # A pause holds the schedule and not people: show what they asked for, however many instants wait.
+            line = [occurrence for occurrence in row.waiting if occurrence.creation.cause is not Cause.SCHEDULE]
         shown = list(islice(line, PLAN_LIMIT))
         if len(line) <= PLAN_LIMIT:
             return shown
         newest = next(reversed(line))
         last = shown[-1]
         behind = takewhile(lambda occurrence: occurrence is not last, reversed(line))
-        own = next((occurrence for occurrence in behind if occurrence.made.cause is Cause.SCHEDULE), newest)
+        own = next((occurrence for occurrence in behind if occurrence.creation.cause is Cause.SCHEDULE), newest)
         return [*shown, newest] if own is newest else [*shown, own, newest]
 
     def _commit_plan(self, plan: Plan, token: int, now: datetime) -> Commit:
@@ -125,14 +126,14 @@ class Planning(Running):
         if row is None:
             return Commit.STALE
         if row.revision != plan.revision:
-            # Its own token says that this plan is written already: the answer was not heard.
+            # The token says that this very plan was written before and its answer was lost.
             return Commit.COMMITTED if row.plan_token == token else Commit.STALE
         assert plan.watermark >= row.watermark, f"{row.name}: the watermark moved back"
         if plan.cancels_before is not None:
             _ask_all_to_stop(row, plan.cancels_before, plan.cancels_because)
         for creation in plan.creations:
             self._create(row, creation, now)
-        # What somebody canceled or claimed meanwhile stays as it is: these writes name what they expect.
+        # An occurrence that was canceled or claimed after the snapshot stays as it is: these writes check its status.
         for id_ in plan.releases:
             if self._status(id_) is _S.QUEUED:
                 self._move(self._tables.occurrences[id_], _S.PENDING, now)
@@ -141,7 +142,7 @@ class Planning(Running):
                 reason = f"{ending.why} {ending.detail}".strip()
                 self._end(self._tables.occurrences[ending.id], ending.status, reason, now)
         for id_ in plan.cancels:
-            # A person who asked before has said why.
+            # A person who asked before this plan has given the reason.
             if self._status(id_) in ACTIVE and self._tables.occurrences[id_].cancel is None:
                 self._tables.occurrences[id_].cancel = plan.cancels_because
         if plan.awaits_ends:
@@ -155,12 +156,12 @@ class Planning(Running):
         row.next_run = plan.next_run
         row.revision, row.plan_token, row.parked_reason = row.revision + 1, token, None
         row.planned_woken = plan.woken
-        # An ending, request or edit after the snapshot was read must not be slept through.
+        # An end, request or edit after the snapshot makes the job due again at once.
         self._tables.wake(row, plan.wake_at if row.woken == plan.woken else now)
         return Commit.COMMITTED
 
     def _create(self, row: JobRow, creation: Creation, now: datetime) -> None:
-        """Make the occurrence if it is absent: its id is made of job and instant, so a repeat is harmless."""
+        """Create the occurrence unless it exists. Its id follows from job and instant, so a repeat changes nothing."""
         if creation.id in self._tables.occurrences:
             return
         own, overrides = row.job.settings, _NO_OVERRIDES
@@ -190,13 +191,13 @@ class Planning(Running):
             self._keep(made, creation, now)
 
     def _settle_request(self, row: JobRow, answer: RequestAnswer, now: datetime) -> None:
-        """Forget a request that was dealt with; a backfill that was cut goes on behind the others, unless canceled."""
+        """Delete an answered request. A backfill with instants left goes behind the others, unless it was canceled."""
         request = self._tables.answer(row, answer.cause, answer.key)
         if answer.done_through is not None and request is not None:
             self._tables.ask(row, replace(request, after=answer.done_through, requested_at=now))
 
     def _keep(self, made: OccurrenceRow, creation: Creation, now: datetime) -> None:
-        """Take the results over that a replay keeps of its original."""
+        """Copy the results that a replay keeps from its original."""
         original = self._tables.occurrences.get(creation.replay_of or "")
         runs = {} if original is None else original.runs
         made.runs = {
@@ -210,7 +211,7 @@ class Planning(Running):
 
 
 def _pasts(row: JobRow) -> tuple[Past, ...]:
-    """Return the definitions that open backfills need and the editions no longer hold."""
+    """Return the old definitions that open backfills need beside the editions."""
     asked = islice(row.requests.values(), PLAN_LIMIT)
     return tuple(_past(row, request) for request in asked if reaches_back(request, row.editions))
 
@@ -225,7 +226,7 @@ def _past(row: JobRow, request: Request) -> Past:
 
 
 def _active(row: OccurrenceRow) -> Active:
-    made = row.made
+    made = row.creation
     return Active(row.id, row.line_at, made.scheduled_for, row.status, made.cause, row.superseded_by_next, made.late)
 
 
@@ -236,7 +237,7 @@ def _ask_all_to_stop(row: JobRow, before: datetime, why: str) -> None:
 
 
 def _settle_facts(row: JobRow, plan: Plan) -> None:
-    """Forget the facts that are decided: nothing at or before the watermark is asked about again."""
+    """Delete the facts that the plan has used up: no instant at or before the watermark is planned again."""
     for used in plan.used:
         row.adjustments[used.at] = replace(row.adjustments[used.at], done=True)
     if row.adjustments:
@@ -253,7 +254,7 @@ def _settle_facts(row: JobRow, plan: Plan) -> None:
     if row.pauses:
         row.pauses = [pause for pause in row.pauses if pause.until is None or pause.until > plan.watermark]
     if len(row.editions) > 1:
-        # Not sorted by time where the clock was set back: the newest that is in force ends all before it.
+        # A clock that was set back leaves them unsorted. The last edition in force replaces all before it.
         begun = [place for place, edition in enumerate(row.editions) if _is_in_force(edition, plan.watermark)]
         row.editions = row.editions[max(begun, default=0) :]
 

@@ -1,4 +1,4 @@
-"""record: what a node fired while it could not reach this store, written down afterwards."""
+"""record: the runs that a node fired while it could not reach this store."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,10 +12,10 @@ _S = OccurrenceStatus
 
 
 class Recording(Planning):
-    """Runs that began without this store."""
+    """Runs that began while this store was away."""
 
     async def record(self, job_id: str, fired: Fired) -> Sequence[int | None]:
-        """Write down what was fired without this store; return the handle of each run, None where another is there."""
+        """Record the runs that a node fired while this store was away. Return the handle of each run, or None."""
         row, now = self._job(job_id), self._now()
         told = {run.creation.id for run in fired.runs if self._was_told(run)}
         handles = [self._record_run(row, run, now) for run in fired.runs]
@@ -26,7 +26,7 @@ class Recording(Planning):
             row.watermark = max(row.watermark, fired.through)
         row.revision += 1
         for owner in {run.owner for run in fired.runs if run.owner is not None}:
-            # Like a claim it is a sign of life: others must not take its owner for dead at once.
+            # Like a claim it counts as a beat, so that no reaper takes the runs over at once.
             self._hear(owner, now)
         self._wake(row, now)
         return handles
@@ -42,7 +42,7 @@ class Recording(Planning):
         if known is not None:
             if not run.is_begun or known.started_at is not None or known.status not in (_S.PENDING, _S.QUEUED):
                 return None
-            # Planned here meanwhile, and begun by nobody: what was fired is its run.
+            # This store planned the instant and no node has begun it: the fired run takes its place.
             self._tables.remove(known)
         self._create(job, run.creation, now)
         made = self._tables.occurrences[run.creation.id]

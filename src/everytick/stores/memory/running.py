@@ -1,4 +1,4 @@
-"""What the executor and the reaper ask: one owner at a time, and nothing written without its fence."""
+"""Claims, steps, beats and orphans: one owner at a time, and every write carries its fence."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -14,7 +14,7 @@ from everytick.domain.steps import OccurrenceEnd, OccurrenceHeader, OccurrenceLi
 from everytick.errors import TransactionsUnsupported
 from everytick.stores.base import NAME_SETS_KEPT, NODES_KEPT, Claim, ClaimKey, Commit, CommitAnswer, NodeScope, Orders
 from everytick.stores.each_alone import each_alone
-from everytick.stores.memory.base import Base, together
+from everytick.stores.memory.base import Base, merged
 from everytick.stores.memory.tables import AttemptRow, OccurrenceRow
 from everytick.stores.protocols import ClaimTransaction
 
@@ -30,17 +30,17 @@ class Running(Base):
 
     def _claimed(self, scope: NodeScope, limit: int) -> list[Claim]:
         now = self._now()
-        rows = together(self._tables.ready, scope, _turn)
+        rows = merged(self._tables.ready, scope, _claim_order)
         ready = (row for row in rows if row.job.id not in scope.unknown and not _waits_for_a_plan(row, now))
         taken = list(islice(ready, limit))
         if taken:
-            # A claim is a sign of life: a node that was silent for long must not lose at once what it just took.
+            # A claim counts as a beat, so that no reaper takes it from a node that was silent for long.
             self._hear(scope.node, now)
         token = self._tokens()
         return [self._own(row, scope.node, token, now) for row in taken]
 
     async def commit_steps(self, steps: Sequence[tuple[Claim, Step]]) -> Sequence[CommitAnswer]:
-        """Write each step, on the condition that the claim's fence and token are still the occurrence's."""
+        """Write each step whose claim still has the fence and token of the occurrence."""
         now = self._now()
 
         async def write(some: Sequence[tuple[Claim, Step]]) -> Sequence[Commit]:
@@ -49,13 +49,13 @@ class Running(Base):
         return await each_alone(steps, write, "steps")
 
     async def beat(self, node: str, keys: Collection[ClaimKey], facts: NodeFacts | None = None) -> Orders:
-        """Say that the node lives and what it holds; the answer says what the store knows better."""
+        """Record that the node lives and which claims it holds. Return the claims about which the store differs."""
         now = self._now()
         row = self._hear(node, now)
         if facts is not None:
             row.facts = facts
             self._forget_nodes(now)
-        named, own = set(keys), {_key(row): row for row in self._tables.held[node].values()}
+        named, own = set(keys), {_key(row): row for row in self._tables.owned[node].values()}
         return Orders(
             cancel=tuple((key, row.cancel) for key, row in own.items() if row.cancel is not None and key in named),
             gone=tuple(sorted(named - own.keys())),
@@ -64,45 +64,45 @@ class Running(Base):
         )
 
     def _forget_nodes(self, now: datetime) -> None:
-        """Forget nodes that are long gone, and the sets of names that only they told of."""
-        for gone in [node for node, known in self._nodes.items() if now - known.beat_at > NODES_KEPT]:
-            if not self._tables.held.get(gone):
-                del self._nodes[gone]
+        """Delete nodes that have been silent for NODES_KEPT, and the sets of names that only they refer to."""
+        for silent in [node for node, known in self._nodes.items() if now - known.beat_at > NODES_KEPT]:
+            if not self._tables.owned.get(silent):
+                del self._nodes[silent]
         named = {hash_ for known in self._nodes.values() if known.facts is not None for hash_ in known.facts.defines}
         for name_set in list(self._name_sets.values()):
             if name_set.hash not in named and now - name_set.stored_at > NAME_SETS_KEPT:
                 del self._name_sets[name_set.hash]
 
     async def leave(self, node: str) -> None:
-        """Say that the node beats no more: its beats are 0, and what it still holds is an orphan at once."""
+        """Record that the node has stopped: its `beats` become 0, and its claims are orphans at once."""
         if node in self._nodes:
             self._nodes[node].beats, self._nodes[node].beat_at = 0, self._now()
 
     async def orphans(
         self, reaper: str, limit: int, silent: Mapping[str, int], keys: Collection[ClaimKey] = ()
     ) -> list[Claim]:
-        """Take over what each silent node holds if its `beats` is still the number named, and each claim named."""
-        gone = [node for node, beats in silent.items() if self._beats_of(node) == beats]
-        found = {handle: row for node in gone for handle, row in self._tables.held.get(node, {}).items()}
+        """Take over the claims in `keys`, and those of each silent node whose `beats` still has the value named."""
+        still_silent = [node for node, beats in silent.items() if self._beats_of(node) == beats]
+        orphans = {handle: row for node in still_silent for handle, row in self._tables.owned.get(node, {}).items()}
         for key in keys:
             row = self._tables.handles.get(key.handle)
             if row is not None and _key(row) == key and row.owner is not None:
-                found[key.handle] = row
-        return self._take_over(found.values(), reaper, limit, self._now())
+                orphans[key.handle] = row
+        return self._take_over(orphans.values(), reaper, limit, self._now())
 
     def _take_over(self, rows: Iterable[OccurrenceRow], node: str, limit: int, now: datetime) -> list[Claim]:
-        """Fence the owners of these out, oldest first; a wait that one of them kept lost nothing and is only freed."""
-        found, token = sorted(rows, key=lambda row: row.handle), self._tokens()
-        for row in [row for row in found if row.status is _S.AWAITING_RETRY]:
+        """Fence out the owners of these, oldest first. A wait for a retry lost no attempt: it only gets no owner."""
+        orphans, token = sorted(rows, key=lambda row: row.handle), self._tokens()
+        for row in [row for row in orphans if row.status is _S.AWAITING_RETRY]:
             self._tables.change(row, owner=None, fence=row.fence + 1, token=token, updated_at=now)
             self._ring()
-        taken = [row for row in found if row.status is not _S.AWAITING_RETRY][: max(limit, 0)]
+        taken = [row for row in orphans if row.status is not _S.AWAITING_RETRY][: max(limit, 0)]
         for row in taken:
             self._tables.change(row, owner=node, fence=row.fence + 1, token=token, updated_at=now)
         return [self._claim_of(row) for row in taken]
 
     async def note(self, notes: Sequence[tuple[Claim, Note]]) -> Sequence[CommitAnswer]:
-        """Show people what is running: make or change the attempt's row, under the claim's fence and token."""
+        """Write the row of a running attempt, for people, if the claim still has its fence and token."""
 
         async def write(some: Sequence[tuple[Claim, Note]]) -> Sequence[Commit]:
             return [self._write_note(claim, note) for claim, note in some]
@@ -116,20 +116,20 @@ class Running(Base):
         return _note(row, claim.fence, note)
 
     def transaction(self, claim: Claim) -> AbstractAsyncContextManager[ClaimTransaction]:
-        """Refuse: what a task writes lies in no transaction of this store."""
+        """Refuse: this store has no transactions."""
         raise TransactionsUnsupported("memory")
 
     def apart(self) -> None:
-        """Return nothing: what lives in this process lives in one loop of it."""
+        """Return None: the rows of this store belong to one event loop."""
 
     async def reports(self, scope: NodeScope, limit: int) -> list[OccurrenceEnd]:
         """Return ended occurrences of the scope whose report was not delivered yet, oldest end first."""
-        rows = together(self._tables.owed, scope, lambda row: (row.ended_at, row.id))
-        owed = (row for row in rows if row.job.id not in scope.unknown)
-        return [OccurrenceEnd(*self._header_and_life(row)) for row in islice(owed, limit)]
+        rows = merged(self._tables.unreported, scope, lambda row: (row.ended_at, row.id))
+        unreported = (row for row in rows if row.job.id not in scope.unknown)
+        return [OccurrenceEnd(*self._header_and_life(row)) for row in islice(unreported, limit)]
 
     async def reported(self, occurrence_ids: Collection[str]) -> None:
-        """Note that these reports were delivered; a report may come twice, but never not at all."""
+        """Record that these reports were delivered. A report may be delivered twice; it is never lost."""
         for id_ in occurrence_ids:
             if id_ in self._tables.occurrences:
                 self._tables.change(self._tables.occurrences[id_], report_due=False)
@@ -152,9 +152,9 @@ class Running(Base):
         header = OccurrenceHeader(
             id=row.id,
             job_id=row.job.id,
-            scheduled_for=row.made.scheduled_for,
+            scheduled_for=row.creation.scheduled_for,
             rules=rules,
-            is_recovery_run=row.made.late and row.made.cause is Cause.SCHEDULE,
+            is_recovery_run=row.creation.late and row.creation.cause is Cause.SCHEDULE,
             found=row.found,
         )
         life = OccurrenceLife(
@@ -177,7 +177,7 @@ class Running(Base):
         if row is None or row.token != claim.key.token:
             return Commit.STALE
         if row.fence != claim.fence:
-            # An end raises the fence and keeps the number: its repeat finds its own effect.
+            # An end raises the fence and keeps the number: this tells a repeated end from a stale step.
             again = row.status in ENDED and row.fence == claim.fence + 1 and row.number == step.number
             return Commit.COMMITTED if again else Commit.STALE
         if step.number <= row.number:
@@ -203,7 +203,7 @@ class Running(Base):
                 error=after.error,
                 updated_at=now,
             )
-        # An end that nobody waits for is slept through; where something is ready later, a node must hear of it.
+        # An end that is not awaited wakes no job. An occurrence that is ready later rings the bell.
         if row.awaited and (step.end is not None or step.resume_at is not None):
             self._wake(row.job, now)
         elif step.release or step.resume_at is not None:
@@ -213,14 +213,14 @@ class Running(Base):
         return Commit.COMMITTED
 
     def _hold_given_back(self, row: OccurrenceRow, step: Step, now: datetime) -> None:
-        """Let what was given back stand where its job wants it: a pause, disable or removal holds what is unclaimed."""
+        """Hold or end an occurrence that was given back, if its job was paused, disabled or removed."""
         if step.restores:
             row.started_at, row.node = step.after.started_at, _last_node(row)
         job = row.job
         if job.retire_at is not None and now >= job.retire_at:
             self._end(row, _S.CANCELED, Why.REMOVED, now)
             self._wake(job, now)
-        elif row.status is _S.PENDING and job.holds_back(row.made.cause, now):
+        elif row.status is _S.PENDING and job.holds_back(row.creation.cause, now):
             self._move(row, _S.QUEUED, now)
 
 
@@ -229,13 +229,13 @@ def _key(row: OccurrenceRow) -> ClaimKey:
 
 
 def _waits_for_a_plan(row: OccurrenceRow, now: datetime) -> bool:
-    """Whether it is a retry that the next instant supersedes, and its job is due: the plan comes before the retry."""
+    """Whether the row is a retry that the next instant supersedes, and its job is due: then the plan comes first."""
     due_at = row.job.wake_at if row.superseded_by_next else None
     return due_at is not None and due_at <= now
 
 
 def _last_node(row: OccurrenceRow) -> str | None:
-    """Return the node of the attempt that began last, if any attempt ever did."""
+    """Return the node of the attempt that began last, None if none began."""
     tries = [
         (attempt.started_at, key, attempt.node)
         for key, attempt in row.attempts.items()
@@ -244,7 +244,7 @@ def _last_node(row: OccurrenceRow) -> str | None:
     return max(tries)[2] if tries else None
 
 
-def _turn(row: OccurrenceRow) -> tuple[int, datetime, str]:
+def _claim_order(row: OccurrenceRow) -> tuple[int, datetime, str]:
     return -row.priority, row.line_at, row.id
 
 
@@ -261,7 +261,7 @@ def _write_rows(row: OccurrenceRow, step: Step) -> None:
 
 
 def _note(row: OccurrenceRow, fence: int, note: Note) -> Commit:
-    # An end raises the fence once more; had anybody taken over before it, twice.
+    # The end raised the fence by one. A take-over before the end would have raised it by two.
     ended = row.status in ENDED and row.fence == fence + 1
     if row.fence != fence and not ended:
         return Commit.STALE

@@ -1,7 +1,7 @@
-"""The tables of the store in memory, and the indexes that make what is due cheap to find.
+"""The tables of the store in memory, and the indexes by which due jobs and ready occurrences are found.
 
-What an index holds follows from the rows' own facts. Facts that an index looks at are
-changed here and nowhere else, so that none of them can get out of step.
+The contents of an index follow from the columns of the rows. A column that an index uses is changed in this module
+only, so that rows and indexes agree.
 """
 
 from collections import defaultdict
@@ -29,7 +29,7 @@ _S = OccurrenceStatus
 
 @dataclass(slots=True, eq=False)
 class AttemptRow:
-    """One try at a task; its ids are computed when somebody asks."""
+    """One try at a task. Its ids are computed in `record`."""
 
     status: AttemptStatus = AttemptStatus.PENDING
     started_at: datetime | None = None
@@ -56,11 +56,11 @@ class AttemptRow:
 
 @dataclass(slots=True, eq=False)
 class JobRow:
-    """One job: its definitions, where its planning stands, the facts that wait for a plan, and its occurrences.
+    """One job: its definitions, the state of its planning, the facts that wait for a plan, and its occurrences.
 
-    `busy` and `waiting` are those that are not over, as they stand in line; `history` are all.
-    `planned_woken` is the `woken` that the last plan had seen: where they differ, `wake_at` is when a verb woke it.
-    `keys` holds of each key that somebody named how often it was used, and the newest call.
+    `busy` and `waiting` are the occurrences that have not ended, in the order of the line; `history` are all.
+    `planned_woken` is the `woken` that the last plan had read: if they differ, `wake_at` is when a verb woke the job.
+    `keys` has, for each key that a caller named, how often it was used, and the newest call.
     """
 
     id: str
@@ -104,7 +104,7 @@ class JobRow:
         return self.editions[-1].job
 
     def edition(self, version: int) -> Edition:
-        """Return a version and since when it is in force: the first was there from the beginning."""
+        """Return a version and the moment after which it is in force; None for the first version."""
         job, _ = self.versions[version]
         return Edition(job, None if version == 1 else job.updated_at)
 
@@ -112,48 +112,48 @@ class JobRow:
         """Return the pause that holds the schedule now."""
         return next((pause for pause in self.pauses if pause.holds(now)), None)
 
-    def was_told_after(self, moment: datetime) -> bool:
+    def was_changed_after(self, moment: datetime) -> bool:
         """Whether its newest version, a pause, a resume or a reschedule was written at a later time than this."""
-        told = [self.editions[-1].in_force_after, *(pause.told_at for pause in self.pauses)]
+        changes = [self.editions[-1].in_force_after, *(pause.told_at for pause in self.pauses)]
         if self.reschedule is not None:
-            told.append(self.reschedule.made_at)
-        return any(at is not None and at > moment for at in told)
+            changes.append(self.reschedule.made_at)
+        return any(at is not None and at > moment for at in changes)
 
     def is_out_of_service(self, now: datetime) -> bool:
-        """Whether it is disabled, or removed for good: nothing of it is retried."""
+        """Whether it is disabled or retired: none of its occurrences is retried."""
         return not self.job.enabled or (self.retire_at is not None and self.retire_at <= now)
 
     def holds_back(self, cause: Cause, now: datetime) -> bool:
-        """Whether nothing of this cause may start now: a pause holds the schedule, a disable everything."""
+        """Whether no occurrence of this cause may start now: a pause holds the schedule, a disabled job holds all."""
         return not self.job.enabled or (cause is Cause.SCHEDULE and self.pause_at(now) is not None)
 
 
 @dataclass(slots=True, eq=False)
 class NodeRow:
-    """One node: when it was last heard of, how often, and what it said of itself; no beats say that it has left."""
+    """One node: its last beat, the number of its beats, and the facts it told. Its beats are 0 once it has left."""
 
     beat_at: datetime
     beats: int = 0
     facts: NodeFacts | None = None
 
 
-Stand: TypeAlias = tuple[Ordered["OccurrenceRow"], Place]
-"""An order in which an occurrence stands, and its place there."""
+IndexEntry: TypeAlias = tuple[Ordered["OccurrenceRow"], Place]
+"""An index that has the occurrence, and its place there."""
 
 
 @dataclass(slots=True, eq=False)
 class OccurrenceRow:
-    """One occurrence: what it is about, where it stands, and what its owner needs to go on.
+    """One occurrence: its creation, its status, and what its owner needs to go on.
 
-    `awaited` says that somebody waits for its end, which then wakes the job. `found` is the status
-    that the last claim found, `node` the last node that ran it. The last three are kept by
-    `Tables`: where it stands in its job's line, for a claim and for its report.
+    `awaited` says that something follows from its end, which then wakes the job. `found` is the status before the
+    last claim, `node` the last node that ran it. The last three belong to `Tables`: its place in its job's line,
+    among the claimable occurrences, and among the unreported ones.
     """
 
     handle: int
     id: str
     job: JobRow
-    made: Creation
+    creation: Creation
     overrides: Overrides
     reason: str
     created_at: datetime
@@ -183,29 +183,29 @@ class OccurrenceRow:
     runs: dict[str, RunState] = field(default_factory=dict)
     attempts: dict[tuple[str, int], AttemptRow] = field(default_factory=dict)
     line: Ordered["OccurrenceRow"] | None = None
-    turn: Stand | None = None
-    report: Stand | None = None
+    claim_entry: IndexEntry | None = None
+    report_entry: IndexEntry | None = None
 
     @property
     def is_unclaimed(self) -> bool:
-        """Whether it needs a node and nothing but time; what is left of a disabled job waits until it is enabled."""
+        """Whether a node may claim it, now or at `ready_at`. Those of a disabled job wait until it is enabled."""
         idle = self.status is _S.PENDING or (self.status is _S.AWAITING_RETRY and self.owner is None)
         return idle and self.job.job.enabled
 
     @property
     def deadline_at(self) -> datetime | None:
-        """When it is out of time, whatever was edited since its first claim."""
+        """When its execution timeout ends. An edit after its first claim does not move it."""
         return deadline(self.started_at, self.execution_timeout)
 
     @property
     def own_payload(self) -> Payload | None:
-        """The payload that it was given, where it is not its job's."""
-        given = self.overrides.get("payload") if self.overrides.items else None
-        return None if isinstance(given, Unset) else given
+        """Its payload, if that is not its job's."""
+        payload = self.overrides.get("payload") if self.overrides.items else None
+        return None if isinstance(payload, Unset) else payload
 
     def record(self) -> Occurrence:
         """Return the record that people see."""
-        made = self.made
+        made = self.creation
         return Occurrence(
             id=self.id,
             job_id=self.job.id,
@@ -236,7 +236,7 @@ class OccurrenceRow:
 
 
 class OccurrenceChanges(TypedDict, total=False):
-    """What may change of an occurrence and be looked at by an index, or change along with it."""
+    """The columns of an occurrence that an index uses, and those that change together with them."""
 
     version: int
     status: OccurrenceStatus
@@ -257,13 +257,12 @@ class OccurrenceChanges(TypedDict, total=False):
 
 
 class Tables:
-    """Every row, and every order that a verb asks for.
+    """Every row, and an index for every order in which a verb reads.
 
-    All that a node asks for by its scope is kept apart by needs: `wakes` are the jobs to look
-    at by when, `ready` is what a node may claim, in order of its turn, `unripe` what waits for
-    its `ready_at`, and `owed` are the ends whose report is due. `held` is what each node owns
-    by handle. `needs` are the texts of needs that any job or occurrence has had. `asked` finds
-    open requests by the id of what they ask for.
+    Four indexes are separate for each text of needs: `wakes` are the jobs by `wake_at`, `ready` the claimable
+    occurrences by priority and age, `early` those whose `ready_at` has not come, and `unreported` the ended
+    occurrences whose report is due. `owned` are the occurrences of each node by handle. `needs` are all texts of
+    needs that a job or occurrence has had. `open_requests` finds requests by the id of their occurrence.
     """
 
     def __init__(self) -> None:
@@ -272,59 +271,59 @@ class Tables:
         self.wakes: dict[str, Ordered[JobRow]] = defaultdict(Ordered)
         self.needs: dict[str, None] = {}
         self.occurrences: dict[str, OccurrenceRow] = {}
-        self.asked: dict[str, dict[tuple[Cause, str], JobRow]] = defaultdict(dict)
+        self.open_requests: dict[str, dict[tuple[Cause, str], JobRow]] = defaultdict(dict)
         self.handles: dict[int, OccurrenceRow] = {}
         self.ready: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
-        self.unripe: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
-        self.held: dict[str, dict[int, OccurrenceRow]] = defaultdict(dict)
-        self.owed: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
+        self.early: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
+        self.owned: dict[str, dict[int, OccurrenceRow]] = defaultdict(dict)
+        self.unreported: dict[str, Ordered[OccurrenceRow]] = defaultdict(Ordered)
         self.time = datetime.min.replace(tzinfo=UTC)
 
     # -------------------------------------------------------------------------------------------------------- jobs
 
     def add_job(self, row: JobRow) -> None:
-        """Keep the job."""
+        """Add the job."""
         self.jobs[row.id] = self.names[row.name] = row
         self.needs.setdefault(row.needs)
         if row.wake_at is not None:
             self.wakes[row.needs].add((row.wake_at, row.id, row))
 
     def remove_job(self, row: JobRow) -> None:
-        """Forget the job, which has no occurrence any more."""
+        """Delete the job, which must have no occurrence."""
         self.wake(row, None)
         for cause, key in list(row.requests):
             self.answer(row, cause, key)
         del self.jobs[row.id], self.names[row.name]
 
     def rename(self, row: JobRow, name: str) -> None:
-        """Let the job be found by this name and no longer by its old one."""
+        """Give the job this name instead of its old one."""
         del self.names[row.name]
         row.name = name
         self.names[name] = row
 
     def ask(self, row: JobRow, request: Request) -> None:
-        """Keep the request, behind the others."""
+        """Add the request behind the others."""
         key = request.cause, request.key
         row.requests[key] = request
-        self.asked[request.occurrence_id(row.id)][key] = row
+        self.open_requests[request.occurrence_id(row.id)][key] = row
 
     def answer(self, row: JobRow, cause: Cause, key: str) -> Request | None:
-        """Forget the request, if there is one, and return it."""
+        """Delete the request and return it; None if there is none."""
         request = row.requests.pop((cause, key), None)
         if request is not None:
             id_ = request.occurrence_id(row.id)
-            del self.asked[id_][cause, key]
-            if not self.asked[id_]:
-                del self.asked[id_]
+            del self.open_requests[id_][cause, key]
+            if not self.open_requests[id_]:
+                del self.open_requests[id_]
         return request
 
     def asked_for(self, occurrence_id: str) -> list[tuple[JobRow, Request]]:
-        """Return the open requests for what has this id, oldest first: several may ask for one past instant."""
-        found = self.asked.get(occurrence_id, {})
-        return [(row, row.requests[key]) for key, row in found.items()]
+        """Return the open requests for this occurrence, oldest first. Several may ask for one past instant."""
+        requests = self.open_requests.get(occurrence_id, {})
+        return [(row, row.requests[key]) for key, row in requests.items()]
 
     def wake(self, row: JobRow, at: datetime | None) -> None:
-        """Let the job be looked at then; None says that nothing is to come."""
+        """Set the job's `wake_at`. None: there is nothing to plan."""
         if row.wake_at == at:
             return
         if row.wake_at is not None:
@@ -334,7 +333,7 @@ class Tables:
             self.wakes[row.needs].add((at, row.id, row))
 
     def need(self, row: JobRow, needs: str) -> None:
-        """Let the job be planned by nodes that meet this."""
+        """Set the needs of the job: only nodes that meet them plan it."""
         at = row.wake_at
         self.wake(row, None)
         row.needs = needs
@@ -344,38 +343,38 @@ class Tables:
     # ------------------------------------------------------------------------------------------------- occurrences
 
     def add(self, row: OccurrenceRow) -> None:
-        """Keep the occurrence, which nobody owns yet."""
+        """Add the occurrence, which has no owner yet."""
         self.occurrences[row.id] = self.handles[row.handle] = row
         self.needs.setdefault(row.needs)
-        row.job.history.add((row.made.scheduled_for, row.id, row))
-        line, turn = row.line, row.turn = self._line(row), self._turn(row)
+        row.job.history.add((row.creation.scheduled_for, row.id, row))
+        line, entry = row.line, row.claim_entry = self._line(row), self._claim_entry(row)
         if line is not None:
             line.add((row.line_at, row.id, row))
-        if turn is not None:
-            turn[0].add(turn[1])
+        if entry is not None:
+            entry[0].add(entry[1])
 
-    def change(self, row: OccurrenceRow, **facts: Unpack[OccurrenceChanges]) -> None:
-        """Let these facts of the occurrence be so from now on."""
+    def change(self, row: OccurrenceRow, **changes: Unpack[OccurrenceChanges]) -> None:
+        """Change these columns of the occurrence, and its places in the indexes."""
         owner = row.owner
-        for name, fact in facts.items():
-            setattr(row, name, fact)
+        for name, changed in changes.items():
+            setattr(row, name, changed)
         self.needs.setdefault(row.needs)
-        self._stand(row, self._line(row), self._turn(row), self._report(row))
+        self._reindex(row, self._line(row), self._claim_entry(row), self._report_entry(row))
         if row.owner != owner:
             if owner is not None:
-                del self.held[owner][row.handle]
+                del self.owned[owner][row.handle]
             if row.owner is not None:
-                self.held[row.owner][row.handle] = row
+                self.owned[row.owner][row.handle] = row
 
     def own(self, row: OccurrenceRow, node: str, token: int, now: datetime) -> None:
-        """Let the node own the occurrence, which was unclaimed, from now on."""
+        """Make the node the owner of an unclaimed occurrence."""
         row.found, row.status, row.owner, row.node = row.status, _S.RUNNING, node, node
         row.fence, row.token = row.fence + 1, token
         row.started_at, row.claimed_at, row.updated_at = row.started_at or now, now, now
-        if row.turn is not None:
-            _move(row.turn, None)
-            row.turn = None
-        self.held[node][row.handle] = row
+        if row.claim_entry is not None:
+            _move(row.claim_entry, None)
+            row.claim_entry = None
+        self.owned[node][row.handle] = row
 
     def end(
         self,
@@ -387,61 +386,65 @@ class Tables:
         *,
         report_due: bool,
     ) -> None:
-        """Let the occurrence be over: nobody owns it, and it stands in no line but that of the reports."""
+        """End the occurrence: it has no owner and is in no index but that of the unreported ones."""
         row.status, row.fence, row.ended_at, row.error, row.updated_at = status, row.fence + 1, at, error, now
         if row.owner is not None:
-            del self.held[row.owner][row.handle]
+            del self.owned[row.owner][row.handle]
             row.owner = None
         row.report_due = report_due
-        self._stand(row, None, None, self._report(row) if report_due else None)
+        self._reindex(row, None, None, self._report_entry(row) if report_due else None)
 
     def remove(self, row: OccurrenceRow) -> None:
-        """Forget the occurrence, which nobody owns any more."""
-        self._stand(row, None, None, None)
-        row.job.history.remove((row.made.scheduled_for, row.id, row))
+        """Delete the occurrence, which must have no owner."""
+        self._reindex(row, None, None, None)
+        row.job.history.remove((row.creation.scheduled_for, row.id, row))
         del self.occurrences[row.id], self.handles[row.handle]
 
     def pass_time(self, now: datetime) -> None:
-        """Let it be so late: what had to wait until now is ready, and stays so if the clock is set back."""
+        """Move early occurrences to the ready ones if their `ready_at` has come. They stay if the clock is set back."""
         self.time = now
-        for row in [row for rows in self.unripe.values() for row in rows.through(now)]:
-            self._stand(row, row.line, self._turn(row), row.report)
+        for row in [row for rows in self.early.values() for row in rows.through(now)]:
+            self._reindex(row, row.line, self._claim_entry(row), row.report_entry)
 
     def _line(self, row: OccurrenceRow) -> Ordered[OccurrenceRow] | None:
-        """Return the part of its job's line that it belongs to."""
+        """Return the part of its job's line that has it: busy, waiting or none."""
         if row.status in BUSY:
             return row.job.busy
         return row.job.waiting if row.status is _S.QUEUED else None
 
-    def _turn(self, row: OccurrenceRow) -> Stand | None:
-        """Return where it waits for a claim."""
+    def _claim_entry(self, row: OccurrenceRow) -> IndexEntry | None:
+        """Return its place among the ready or the early occurrences."""
         if not row.is_unclaimed:
             return None
         if row.ready_at > self.time:
-            return self.unripe[row.needs], (row.ready_at, row.id, row)
+            return self.early[row.needs], (row.ready_at, row.id, row)
         return self.ready[row.needs], (-row.priority, row.line_at, row.id, row)
 
-    def _report(self, row: OccurrenceRow) -> Stand | None:
-        """Return where it waits for its report to be delivered."""
-        return (self.owed[row.needs], (row.ended_at, row.id, row)) if row.report_due else None
+    def _report_entry(self, row: OccurrenceRow) -> IndexEntry | None:
+        """Return its place among the unreported occurrences."""
+        return (self.unreported[row.needs], (row.ended_at, row.id, row)) if row.report_due else None
 
-    def _stand(
-        self, row: OccurrenceRow, line: Ordered[OccurrenceRow] | None, turn: Stand | None, report: Stand | None
+    def _reindex(
+        self,
+        row: OccurrenceRow,
+        line: Ordered[OccurrenceRow] | None,
+        claim_entry: IndexEntry | None,
+        report_entry: IndexEntry | None,
     ) -> None:
-        """Let the row stand there and nowhere else."""
+        """Move the row to these places in the indexes."""
         if row.line is not line:
             place = (row.line_at, row.id, row)
             _move(None if row.line is None else (row.line, place), None if line is None else (line, place))
             row.line = line
-        if row.turn != turn:
-            _move(row.turn, turn)
-            row.turn = turn
-        if row.report != report:
-            _move(row.report, report)
-            row.report = report
+        if row.claim_entry != claim_entry:
+            _move(row.claim_entry, claim_entry)
+            row.claim_entry = claim_entry
+        if row.report_entry != report_entry:
+            _move(row.report_entry, report_entry)
+            row.report_entry = report_entry
 
 
-def _move(before: Stand | None, after: Stand | None) -> None:
+def _move(before: IndexEntry | None, after: IndexEntry | None) -> None:
     if before is not None:
         before[0].remove(before[1])
     if after is not None:

@@ -13,7 +13,6 @@ from everytick.domain.occurrence import Cause
 from everytick.domain.snapshots import Request
 from everytick.errors import Conflict, NotFound, shown
 from everytick.stores.base import Receipt
-from everytick.stores.beginnings import as_stored
 from everytick.stores.open_requests import has_key_of_its_own
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import occurrence_key
@@ -25,6 +24,7 @@ from everytick.stores.postgres.runner import AsyncRunner
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.verbs import facts
 from everytick.stores.sql.verbs.holding import version_of
+from everytick.stores.storing_rules import as_stored
 
 KEY_WITHIN = "5s"
 """How long a request waits for another one of its key whose transaction is still open."""

@@ -10,12 +10,12 @@ from everytick.domain.needs import needs_in
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import failed_at
 from everytick.errors import NotFound
-from everytick.stores.beginnings import own_overrides
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, columns, occurrence_key
 from everytick.stores.postgres.door import Connection, patiently
 from everytick.stores.sql.rows import write_overrides
 from everytick.stores.sql.verbs.holding import held_job, wake
+from everytick.stores.storing_rules import own_overrides
 
 _WELL = (OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS)
 

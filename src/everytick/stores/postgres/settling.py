@@ -11,13 +11,13 @@ from everytick.domain.job import Job
 from everytick.domain.needs import needs_in
 from everytick.domain.snapshots import JobSnapshot
 from everytick.domain.statuses import ENDED, OccurrenceStatus
-from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
 from everytick.stores.postgres import rows
 from everytick.stores.postgres.base import Base, columns, lean_columns, occurrence_key
 from everytick.stores.postgres.door import Connection
 from everytick.stores.postgres.rows import Row
 from everytick.stores.sql.commands import EndUnowned
 from everytick.stores.sql.rows import write_overrides
+from everytick.stores.storing_rules import NOTHING_TO_KEEP, own_overrides
 
 _WELL = (STATUS_CODE[OccurrenceStatus.COMPLETED], STATUS_CODE[OccurrenceStatus.COMPLETED_WITH_ERRORS])
 

@@ -17,7 +17,6 @@ from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.steps import closed
 from everytick.domain.texts import PLAN_REFUSED
 from everytick.stores.base import Ahead, Batch, Commit, CommitAnswer, CommitFailed, NodeScope, new_token
-from everytick.stores.beginnings import NOTHING_TO_KEEP, own_overrides
 from everytick.stores.open_requests import PAST_LIMIT, past_of, reaches_back
 from everytick.stores.sql.rows import write_overrides
 from everytick.stores.sqlite import rows
@@ -26,6 +25,7 @@ from everytick.stores.sqlite.lines import NOBODY, lines
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import NEVER, NO_TEXT, Columns, micros, micros_or_never
 from everytick.stores.sqlite.writer import Transaction
+from everytick.stores.storing_rules import NOTHING_TO_KEEP, own_overrides
 
 T = TypeVar("T")
 

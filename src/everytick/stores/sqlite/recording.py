@@ -9,13 +9,13 @@ from everytick.domain.needs import needs_in
 from everytick.domain.statuses import OccurrenceStatus
 from everytick.domain.steps import failed_at
 from everytick.errors import NotFound
-from everytick.stores.beginnings import own_overrides
 from everytick.stores.definitions import read_definition
 from everytick.stores.sql.rows import write_overrides
 from everytick.stores.sqlite import rows
 from everytick.stores.sqlite.queries import Q
 from everytick.stores.sqlite.rows import NO_TEXT, Columns, micros, micros_or_never, micros_or_none
 from everytick.stores.sqlite.writer import Transaction
+from everytick.stores.storing_rules import own_overrides
 
 _WELL = (OccurrenceStatus.COMPLETED, OccurrenceStatus.COMPLETED_WITH_ERRORS)
 

@@ -10,11 +10,11 @@ from everytick.domain.job import Job
 from everytick.domain.occurrence import Cause
 from everytick.domain.policies import FirstSight
 from everytick.domain.snapshots import Request
-from everytick.stores.beginnings import first_run, first_watermark, under_id
 from everytick.stores.definitions import effective_config, write_definition
 from everytick.stores.sql import rows
 from everytick.stores.sql.commands import Again, Ask, Forget, KeyTaken, Rows, Verb, many
 from everytick.stores.sql.queries import ColdQueries
+from everytick.stores.storing_rules import first_run, first_watermark, under_id
 
 
 def create_all(q: ColdQueries, jobs: Sequence[Job], now: datetime, by: str) -> Verb[dict[str, str]]:

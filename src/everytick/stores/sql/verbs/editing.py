@@ -15,7 +15,6 @@ from everytick.domain.needs import RETIRED
 from everytick.domain.steps import bounded
 from everytick.errors import DuplicateDefinition, NotFound
 from everytick.stores.base import REMEMBERED, Stored
-from everytick.stores.beginnings import forgettable, has_room, name_taken, refuse_edit, under_id
 from everytick.stores.definitions import write_definition
 from everytick.stores.sql.commands import Ask, Forget, Found, KeyTaken, Rows, Verb, Versions
 from everytick.stores.sql.queries import ColdQueries
@@ -23,6 +22,7 @@ from everytick.stores.sql.statements import Row
 from everytick.stores.sql.verbs.creating import create_all, version_arguments
 from everytick.stores.sql.verbs.facts import write_fact
 from everytick.stores.sql.verbs.holding import foretell, held_job, revise, version_of, wake
+from everytick.stores.storing_rules import forgettable, has_room, name_taken, refuse_edit, under_id
 
 
 def apply(q: ColdQueries, changes: Sequence[Edit], by: str) -> Verb[list[Stored]]:

@@ -15,13 +15,13 @@ from everytick.domain.statuses import ENDED, OccurrenceStatus
 from everytick.domain.values import value
 from everytick.errors import JobDisabled, NotFound
 from everytick.stores.base import Receipt
-from everytick.stores.beginnings import as_stored
 from everytick.stores.open_requests import KEEPS_ITS_KEY, KeyUse, as_waiting, has_key_of_its_own, under_key
 from everytick.stores.sql import rows
 from everytick.stores.sql.commands import Ask, Create, EndUnowned, Rows, Verb
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
 from everytick.stores.sql.verbs.holding import foretell, held_job, revise, version_of, wake
+from everytick.stores.storing_rules import as_stored
 
 
 def request(q: ColdQueries, subject: str, fact: Fact) -> Verb[Receipt]:

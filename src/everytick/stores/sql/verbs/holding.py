@@ -4,10 +4,10 @@ from collections.abc import Collection
 from datetime import datetime
 
 from everytick.errors import NotFound
-from everytick.stores.beginnings import shown_next_run
 from everytick.stores.sql.commands import Ask, Found, ReadVersion, Rows, Verb, Versions, look, many
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
+from everytick.stores.storing_rules import shown_next_run
 
 
 def held_job(q: ColdQueries, job_id: str) -> Verb[Row]:

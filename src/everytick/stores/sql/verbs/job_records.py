@@ -7,11 +7,11 @@ from everytick.domain.job import Job
 from everytick.domain.snapshots import Edition, JobSnapshot
 from everytick.errors import NotFound
 from everytick.stores.base import JobRecord
-from everytick.stores.beginnings import as_named
 from everytick.stores.sql import commands, rows
 from everytick.stores.sql.commands import Ask, Found, Rows, Verb, Versions
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
+from everytick.stores.storing_rules import as_named
 
 
 def get(q: ColdQueries, job_ids: Collection[str]) -> Verb[dict[str, JobRecord]]:

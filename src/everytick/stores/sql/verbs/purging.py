@@ -1,10 +1,10 @@
 """purge: a removed job goes for good, with everything that belongs to it."""
 
-from everytick.stores.beginnings import refuse_purge
 from everytick.stores.sql.commands import Referenced, Verb, together
 from everytick.stores.sql.queries import ColdQueries
 from everytick.stores.sql.statements import Row
 from everytick.stores.sql.verbs.holding import held_job
+from everytick.stores.storing_rules import refuse_purge
 
 
 def purge(q: ColdQueries, job_id: str, limit: int) -> Verb[bool]:

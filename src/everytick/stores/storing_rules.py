@@ -1,4 +1,4 @@
-"""What follows from a definition or a plan when it is stored, the same in every store: facts, not decisions."""
+"""Rules that every store follows when it stores a definition, a request or a plan."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,22 +18,22 @@ from everytick.stores.base import MAX_EDITIONS
 _TICK = timedelta(microseconds=1)
 
 NOTHING_TO_KEEP = "canceled: the occurrence it replays was forgotten before its results could be kept"
-"""Why a replay ends that was to keep results which are no longer there: it must not run those tasks again."""
+"""The reason of a replay that ends because the results it had to keep were deleted. It must not run the tasks again."""
 
 
 def has_room(waiting: int, job: Job) -> bool:
-    """Whether one more version may wait to be decided; a disabled one leaves room for the one that enables it."""
+    """Whether one more version may wait for a plan. A disabled version leaves room for one that enables the job."""
     return waiting < _most(job)
 
 
 def refuse_edit(name: str, waiting: int, job: Job) -> None:
-    """Return if one more version may wait to be decided."""
+    """Raise TooManyEditions if no further version may wait for a plan."""
     if not has_room(waiting, job):
         raise TooManyEditions(name, _most(job))
 
 
 def name_taken(name: str) -> str:
-    """Say that a job cannot be given this name."""
+    """Return the sentence that refuses this name for a job."""
     return f"there is a job named '{shown(name)}' already: remove or rename it first"
 
 
@@ -42,9 +42,9 @@ def _most(job: Job) -> int:
 
 
 def forgettable(waiting: Sequence[Job]) -> int:
-    """Return how many of the oldest versions need not be kept: the next one names and holds what they do.
+    """Return how many of the oldest versions need not be kept, because the next version names the same instants.
 
-    What they say of anything else is of no account any more: that is decided by the newest.
+    Their other settings no longer matter: the newest version decides those.
     """
     alike = takewhile(lambda pair: _names(pair[0]) == _names(pair[1]), pairwise(waiting))
     return sum(1 for _ in alike)
@@ -55,7 +55,7 @@ def _names(job: Job) -> tuple[object, ...]:
 
 
 def refuse_purge(name: str, removed_at: object, held: int) -> None:
-    """Return if the job may be forgotten for good: it is out of service, and no node holds anything of it."""
+    """Raise Conflict unless the job is removed and no node owns an occurrence of it. `held` counts those."""
     if removed_at is None:
         raise Conflict(f"job '{shown(name)}' is in service: remove it before it is purged")
     if held:
@@ -66,7 +66,7 @@ def refuse_purge(name: str, removed_at: object, held: int) -> None:
 
 
 def under_id(job: Job, id_: str) -> Job:
-    """Return the definition under the id that the store keeps for it: after a rename the name gives another."""
+    """Return the definition with the id that the store has for the job. A renamed job keeps the id of its old name."""
     if job.id == id_:
         return job
     tasks = tuple(replace(task, job_id=id_, id=ids.task_id(id_, task.name)) for task in job.tasks)
@@ -74,26 +74,26 @@ def under_id(job: Job, id_: str) -> Job:
 
 
 def as_named(job: Job, name: str) -> Job:
-    """Return the definition under the name its job has now: one that was removed long ago may have given its own up."""
+    """Return the definition with the name that its job has now. A job removed long ago may have lost its own name."""
     return job if job.name == name else replace(job, name=name)
 
 
 def in_force_at(editions: Sequence[Edition], at: datetime) -> Edition:
-    """Return the edition that names the instants at this moment; one at the moment of an edit is the old one's."""
+    """Return the edition that names the instants at this moment. At the moment of an edit that is the old edition."""
     since = [edition for edition in editions if edition.in_force_after is None or edition.in_force_after < at]
     return since[-1] if since else editions[0]
 
 
 def first_run(job: Job, now: datetime) -> datetime | None:
-    """Return when a job that is made now runs first."""
+    """Return when a job that is created now runs first."""
     made = replace(job, created_at=now)
     return shown_next_run(JobSnapshot(job.id, 1, 1, now, (Edition(made),)), now)
 
 
 def shown_next_run(snapshot: JobSnapshot, now: datetime) -> datetime | None:
-    """Return when the job runs next, for people; None where its schedule raises.
+    """Return when the job runs next, for people. Return None if its schedule raises.
 
-    The planner puts off a job whose schedule raises and says so. It must stay possible to edit it.
+    The planner delays such a job and logs the reason. People must still be able to edit it.
     """
     try:
         return next_run(snapshot, now)
@@ -102,7 +102,7 @@ def shown_next_run(snapshot: JobSnapshot, now: datetime) -> datetime | None:
 
 
 def first_watermark(job: Job, now: datetime) -> datetime:
-    """Return where a new job begins (C-08): what lies at or before this is never asked about."""
+    """Return the first watermark of a new job (C-08). No instant at or before it is ever planned."""
     begin = job.settings.on_create
     match begin.begin:
         case FirstSight.BACKFILL_FROM:
@@ -115,7 +115,7 @@ def first_watermark(job: Job, now: datetime) -> datetime:
 
 
 def as_stored(job: Job, request: Request, now: datetime) -> Request:
-    """Return the request as it is kept: asked for by now, and without a payload that is the job's own."""
+    """Return the request as it is stored: requested not later than now, without a payload equal to the job's own."""
     if request.requested_at > now:
         request = replace(request, requested_at=now)
     if request.payload is None or request.payload != job.settings.payload:
@@ -124,7 +124,7 @@ def as_stored(job: Job, request: Request, now: datetime) -> Request:
 
 
 def own_overrides(creation: Creation, settings: Settings) -> Overrides:
-    """Return what an occurrence sets itself: what it was amended with, and a payload that is not the job's."""
+    """Return the overrides of an occurrence: those it was amended with, and a payload that is not the job's."""
     items = dict(creation.overrides.items) if creation.overrides is not None else {}
     items.pop("payload", None)
     if creation.payload is not None and creation.payload != settings.payload:
