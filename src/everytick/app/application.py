@@ -120,7 +120,7 @@ class Everytick(StoredJobs, Questions, Lifecycle):
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
-        """Every job that this application defines, in the order it did; what the store holds, `jobs()` says."""
+        """Every job that this application defines, in the order of definition. `jobs()` asks for those in the store."""
         return tuple(self._definitions.values())
 
     def define(
@@ -143,12 +143,12 @@ class Everytick(StoredJobs, Questions, Lifecycle):
         instead of to define, give a job's name and await: `await tick.job("etl")` is that job
         as the store holds it.
         """
-        # Read now, unless it may be a name: a decorator used without its parentheses must not swallow the function.
-        found = schedule if isinstance(schedule, str) else schedule_of(schedule)
+        # Read now, unless it may be a name: @tick.job without parentheses must raise here.
+        read = schedule if isinstance(schedule, str) else schedule_of(schedule)
 
         def define(function: Callable[..., Any]) -> Any:
             called = name_of("job", function) if name is None else name
-            definition = self._add(called, found, owner, policies, function)
+            definition = self._add(called, read, owner, policies, function)
             if definition.place.is_typed:
                 self._run_typed(definition.job.id)
             return job_function(function, definition, self._trigger_called)
@@ -163,12 +163,12 @@ class Everytick(StoredJobs, Questions, Lifecycle):
         policies: Mapping[str, object],
         function: Callable[..., Any] | None = None,
     ) -> Definition:
-        found = schedule_of(schedule)
-        # Read once: the job is built again with every task, and what was written may be used up or changed by then.
+        rule = schedule_of(schedule)
+        # Read once: the job is built again with every task, and an iterator in a policy is used up by then.
         looked_up = {key: readable(key, written) for key, written in policies.items()}
         read = overrides(Level.JOB, looked_up, checked_name("job", name))
-        whose = f"code:{self.name}" if owner is None else owner
-        definition = Definition(_Blueprint(name, found, read, self._defaults, whose, self.name), place_of_caller())
+        job_owner = f"code:{self.name}" if owner is None else owner
+        definition = Definition(_Blueprint(name, rule, read, self._defaults, job_owner, self.name), place_of_caller())
         job = definition.job
         self._refuse_second(job, definition.place)
         if function is not None:
@@ -179,7 +179,7 @@ class Everytick(StoredJobs, Questions, Lifecycle):
             refuse_unwritable(job)
         self._definitions[job.id] = definition
         for sentence in surprises(job.settings):
-            # So many frames up, past here and `define` or `job`, stands the line that wrote it.
+            # The frames between here and the caller's line: this one, `define` or `job`, and the decorator.
             depth = 3 if function is None else 4
             warnings.warn(f"job '{shown(job.name)}': {sentence}", DefinitionWarning, stacklevel=depth)
         return definition
@@ -194,7 +194,7 @@ class Everytick(StoredJobs, Questions, Lifecycle):
 
 
 class _Blueprint:
-    """Builds a job from what was written, as often as it is given another task."""
+    """Builds a job from its name, schedule and policies, again with each task that is added."""
 
     __slots__ = ("_code", "_defaults", "_name", "_owner", "_policies", "_schedule")
 
@@ -219,9 +219,9 @@ class _Blueprint:
 
 
 def _store_maker(given: object, module: Mapping[str, Any]) -> tuple[Callable[[], AnyStore], bool]:
-    """How to come to the store, and whether it is ours to open and close; an address is read now, so that it may fail.
+    """Return a function that makes the store, and whether the application opens and closes it.
 
-    A store that was made elsewhere is used as it is: whoever made it opens and closes it.
+    An address is checked now. A store object is used as it is: the code that made it opens and closes it.
     """
     if given is not None and not isinstance(given, str) and hasattr(given, "commit_plans"):
         store = cast("AnyStore", given)
@@ -237,14 +237,14 @@ def _store_maker(given: object, module: Mapping[str, Any]) -> tuple[Callable[[],
 
 
 def _is_in_memory(store: object) -> bool:
-    """Whether definitions are kept as they are, and not as texts."""
+    """Whether the store is in memory, which stores definitions as values and not as texts."""
     if isinstance(store, str):
         return store.startswith("memory:")
     return bool(getattr(getattr(store, "address", None), "is_in_memory", False))
 
 
 def _folder(given: object) -> Path:
-    """The folder, whatever the current one is when the node starts."""
+    """Return the absolute path of the folder: the current folder may be another one when the node starts."""
     from pathlib import Path
 
     if not isinstance(given, (str, Path)) or not str(given):
@@ -253,15 +253,15 @@ def _folder(given: object) -> Path:
 
 
 def _slots(slots: int | None, max_concurrent_jobs: int | None) -> int:
-    """`max_concurrent_jobs` is another name of `slots`."""
+    """Return the number of slots, 50 unless set. `max_concurrent_jobs` is another name of `slots`."""
     if slots is not None and max_concurrent_jobs is not None and slots != max_concurrent_jobs:
         raise InvalidSetting("slots", slots, f"is also given as max_concurrent_jobs={max_concurrent_jobs}: give one")
-    found = slots if slots is not None else max_concurrent_jobs
-    return 50 if found is None else found
+    number = slots if slots is not None else max_concurrent_jobs
+    return 50 if number is None else number
 
 
 def _with_retention(defaults: Mapping[str, object], retention: object) -> Mapping[str, object]:
-    """The retention of all jobs, which is a policy like any other."""
+    """Return the defaults with the retention of all jobs, which is one of the policies."""
     if retention is None:
         return defaults
     if "retention" in defaults:
@@ -270,7 +270,7 @@ def _with_retention(defaults: Mapping[str, object], retention: object) -> Mappin
 
 
 def _module_name(module: Mapping[str, Any]) -> str:
-    """The module's name, also where it was started as a script and calls itself `__main__`."""
+    """Return the name of the module. For a script, which calls itself `__main__`, it is that of the file."""
     name = str(module.get("__name__", "__main__"))
     if name != "__main__":
         return name

@@ -1,4 +1,4 @@
-"""The background: a thread with a loop in which an application runs beside the program that started it."""
+"""`start_background`: a thread with an event loop, in which the application runs beside the program."""
 
 import asyncio
 import atexit
@@ -12,18 +12,19 @@ from everytick.node.stopping import StopMode
 
 _log = logging.getLogger("everytick")
 
-_PATIENCE = 3.0
+_JOIN_SECONDS = 3.0
+"""How long a stop waits for the thread after the application has stopped. Tasks may block it for ever."""
 
 
 class Startable(Protocol):
-    """An application, as far as this thread knows it."""
+    """What the thread needs of an application."""
 
     async def start(self) -> None:
-        """Begin."""
+        """Start the node."""
         ...
 
     async def stop(self, mode: StopMode = "cancel") -> None:
-        """End."""
+        """Stop the node."""
         ...
 
 
@@ -41,7 +42,7 @@ class Background:
         self._thread = threading.Thread(target=self._run, name="everytick", daemon=True)
 
     def start(self) -> None:
-        """Return once it runs, or raise what kept it from running."""
+        """Return once the application runs. Raise the error that kept it from running."""
         self._thread.start()
         self._started.wait()
         if self._failed is not None:
@@ -50,7 +51,7 @@ class Background:
         at_exit(self.stop)
 
     def stop(self, mode: StopMode = "cancel") -> None:
-        """Return once it has stopped; whoever stops what is being stopped waits for the same end."""
+        """Return once the application has stopped. A second caller waits for the same stop."""
         if threading.current_thread() is self._thread:
             raise RuntimeError("stop_background() would wait for the thread it is called in: call it from another")
         loop = self._loop
@@ -58,9 +59,12 @@ class Background:
             with suppress(RuntimeError):  # the loop has just been closed
                 loop.call_soon_threadsafe(self._tell, mode)
             self._ended.wait()
-            self._thread.join(_PATIENCE)
+            self._thread.join(_JOIN_SECONDS)
             if self._thread.is_alive():
-                _log.error("leaving the background thread behind: something in it was told to stop and did not")
+                _log.error(
+                    "everytick has stopped, but its background thread runs on: a task does not end; "
+                    "the thread ends with the process"
+                )
 
     def _tell(self, mode: StopMode) -> None:
         if self._stop is None or self._stop.is_set():
@@ -72,9 +76,9 @@ class Background:
     def _run(self) -> None:
         try:
             asyncio.run(self._live())
-        except BaseException as error:  # noqa: BLE001, raised again by whoever waits for the start
+        except BaseException as error:  # noqa: BLE001, start() raises it again
             if self._started.is_set():
-                _log.exception("everytick ended in its background thread")
+                _log.exception("everytick ended in its background thread: nothing more is planned or run here")
             self._failed = error
         finally:
             self._started.set()
@@ -88,17 +92,16 @@ class Background:
             await self._stop.wait()
         finally:
             await self._app.stop(self._mode)
-            # The loop may still wait for what tasks have left behind; nobody else needs to.
+            # asyncio.run may still wait for coroutines that tasks left behind; the caller of stop() does not.
             if self._started.is_set():
                 self._ended.set()
 
 
 def at_exit(stop: Callable[[], None]) -> None:
-    """Call this when the process ends, while threads can still be started: a stop needs some.
+    """Call `stop` when the process ends, while threads can still be started: a stop needs some.
 
-    `atexit` comes too late, after the interpreter has closed every pool of threads; what it
-    uses for that itself is private, and taken where it exists. The last to register is the
-    first to be called, so the pools must have registered before.
+    `atexit` comes too late, after the interpreter has closed every pool of threads. `threading._register_atexit` is
+    private and used if it exists. The last to register is called first, so the pools must register before.
     """
     import concurrent.futures.thread  # noqa: F401
 

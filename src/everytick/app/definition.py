@@ -1,4 +1,4 @@
-"""The handle of one job, and what a decorated function becomes."""
+"""The handle of one job, and the decorated function."""
 
 from __future__ import annotations
 
@@ -47,10 +47,9 @@ class JobFunction(Protocol[Called, Asked, R_co]):
 
 
 class JobMaker:
-    """What `tick.job(...)` returns: a decorator that makes jobs, and a question if it is awaited.
+    """What `tick.job(...)` returns: a decorator that makes jobs. Awaited, it gives the job of that name.
 
-    A Context as the function's first parameter is the node's to give, so that `trigger` does
-    not ask for it.
+    The node passes the Context if it is the function's first parameter, so `trigger` does not take it.
     """
 
     def __init__(
@@ -85,7 +84,7 @@ class Definition:
     def __init__(self, build: Callable[[tuple[TaskDefinition, ...], bool], Job], place: Place) -> None:
         self._build, self.place = build, place
         self._tasks: tuple[TaskDefinition, ...] = ()
-        # Not as a dict: of ten thousand jobs most have one function and no hook.
+        # A tuple, not a dict, to save memory: most of ten thousand jobs have one function and no hook.
         self._functions: tuple[tuple[str, Callable[..., Any]], ...] = ()
         self._hooks: Mapping[str, Callable[..., Any]] = _NO_HOOKS
         self._job: Job | None = build((), False)
@@ -96,19 +95,19 @@ class Definition:
 
     @property
     def job(self) -> Job:
-        """The definition as it stands now; an `after` that names no task is refused here, since it might have come."""
+        """The definition as of now. It refuses an `after` that names no task: until now the task could be added."""
         if self._job is None:
             self._job = self._build(self._tasks, "on_complete" in self._hooks)
         return self._job
 
     @property
     def functions(self) -> Mapping[str, Callable[..., Any]]:
-        """What to call for each task that is a function, by the task's name."""
+        """The function of each task that has one, by the task's name."""
         return MappingProxyType(dict(self._functions))
 
     @property
     def hooks(self) -> Mapping[str, Callable[..., Any]]:
-        """What to call at the start and the end of an occurrence: `on_start`, `on_complete`."""
+        """The functions for the start and the end of an occurrence: `on_start`, `on_complete`."""
         return self._hooks
 
     @overload
@@ -135,9 +134,9 @@ class Definition:
         """
 
         def decorate(function: F) -> F:
-            found = name_of("task", function) if name is None else name
+            called = name_of("task", function) if name is None else name
             self._add(
-                define_task(self.name, found, target=_target(function), after=after, policies=dict(policies)), function
+                define_task(self.name, called, target=_target(function), after=after, policies=dict(policies)), function
             )
             return function
 
@@ -219,9 +218,9 @@ class Definition:
 def job_function(
     function: Callable[..., Any], definition: Definition, ask: Callable[[str, Mapping[str, Any]], Awaitable[Handle]]
 ) -> Any:
-    """Return a function that does what the given one does, and knows the job it was made of.
+    """Return a function that calls the given one and has `trigger` and `definition`.
 
-    It is a new one, since one function may be several jobs.
+    It is a new function, since one function may be several jobs.
     """
     if iscoroutinefunction(function):
 
@@ -238,30 +237,30 @@ def job_function(
         """Ask for an occurrence that is called with these arguments, and return its handle."""
         return await ask(definition.name, arguments(function, args, kwargs))
 
-    made: Any = run
-    made.trigger, made.definition = trigger, definition
-    return made
+    decorated: Any = run
+    decorated.trigger, decorated.definition = trigger, definition
+    return decorated
 
 
 def arguments(function: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a call without its context passes, by parameter name; a call that does not fit is a TypeError."""
+    """Return the arguments of a call without its context, by parameter name. Raise TypeError if they do not fit."""
     from inspect import Parameter, signature
 
     from everytick.runners.signature import signature_of
 
     context, whole = signature_of(function).context, signature(function)
-    kept = [parameter for parameter in whole.parameters.values() if parameter.name != context]
-    found: dict[str, Any] = {}
-    for name, given in whole.replace(parameters=kept).bind(*args, **kwargs).arguments.items():
+    others = [parameter for parameter in whole.parameters.values() if parameter.name != context]
+    by_name: dict[str, Any] = {}
+    for name, passed in whole.replace(parameters=others).bind(*args, **kwargs).arguments.items():
         kind = whole.parameters[name].kind
         if kind is Parameter.VAR_POSITIONAL:
             raise TypeError(f"what is passed as *{name} has no name, and a payload fills by name: pass it by keyword")
-        found.update(given if kind is Parameter.VAR_KEYWORD else {name: given})
-    return found
+        by_name.update(passed if kind is Parameter.VAR_KEYWORD else {name: passed})
+    return by_name
 
 
 def name_of(what: str, function: object) -> str:
-    """Return the function's own name; what has none needs to be given one."""
+    """Return the function's own name. Raise InvalidName if it has none."""
     if not callable(function):
         raise InvalidName(what, function, "is not a function: decorate one, and give another name with name=")
     name = getattr(function, "__name__", "<lambda>")
@@ -271,6 +270,6 @@ def name_of(what: str, function: object) -> str:
 
 
 def _target(function: object) -> str:
-    """Where the function is found: `module:qualified.name`."""
+    """Return the address of the function: `module:qualified.name`."""
     named = function if hasattr(function, "__qualname__") else type(function)
     return f"{named.__module__}:{named.__qualname__}"

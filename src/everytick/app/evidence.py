@@ -1,4 +1,4 @@
-"""Evidence: everything the store knows about one instant of a job, for `explain`."""
+"""Evidence: all rows of the store about one instant of a job, for `explain`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _TICK = timedelta(microseconds=1)
 
 
 async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_timeout: timedelta) -> Evidence:
-    """Return what is stored about the instant, and the job as a plan would see it now.
+    """Return the rows about the instant, and the snapshot that a plan would get now.
 
-    A node that was not heard of for `node_timeout` is not asked what it can run.
+    A node that has been silent for `node_timeout` does not count among those that can run the job.
     """
     from everytick.stores.base import HistoryFilter
 
@@ -35,7 +35,7 @@ async def evidence_of(store: AnyStore, record: JobRecord, at: datetime, node_tim
     except NotFound:
         pass
     else:
-        # One that was moved keeps the id of its old place, and stands elsewhere: its span tells where.
+        # A moved instant keeps its id and has another scheduled_for: its span says which.
         if own.scheduled_for == at and own not in found:
             found.append(own)
     snapshot = (await store.look([job_id]))[job_id]
@@ -69,12 +69,12 @@ async def _living(store: AnyStore, since: datetime) -> list[NodeFacts]:
 
 
 async def _is_unmet(store: AnyStore, record: JobRecord, since: datetime) -> bool:
-    """Whether no living node meets what the job needs, or each that does has said that it cannot run it."""
+    """Whether no living node meets the job's needs, or all that meet them have said that they cannot run it."""
     able = [facts for facts in await _living(store, since) if record.needs in facts.met]
     return all(record.job.id in dict(facts.unknown_targets) for facts in able)
 
 
 async def _refused(store: AnyStore, record: JobRecord, since: datetime) -> str:
-    """Why no node that lives can run the job; nothing where one may."""
+    """Return why no living node can run the job, an empty text if one may."""
     living = await _living(store, since)
     return unknown_targets([record.job], living).get(record.job.name, "")

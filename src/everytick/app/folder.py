@@ -1,4 +1,4 @@
-"""The folder of jobs that an application watches while its node runs, and what is told of its mistakes."""
+"""The folder of job files that an application watches while its node runs, and how its mistakes are told."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from everytick.sources.syncing import Synced
     from everytick.stores.addresses import AnyStore
 
-_LAST_WORDS = 2.0
+_REGISTER_SECONDS = 2.0
+"""How long a stop waits for the store to learn that this node has no broken files."""
 
 Broken: TypeAlias = Mapping[str, tuple[str, ...]]
-"""The files that are broken now, each with what is wrong in it."""
+"""The files that are broken now, each with its mistakes."""
 
 
 class JobsFolder:
-    """Keeps the store in step with a folder, and lets the node tell what is wrong in it."""
+    """Syncs the files of a folder into the store, and lets the node tell of mistakes."""
 
     def __init__(self, store: AnyStore, path: Path, owner: str, defined: DefinedNames) -> None:
         self._folder = Folder(path, owner=owner)
@@ -37,22 +38,22 @@ class JobsFolder:
         self._task: asyncio.Task[None] | None = None
 
     async def read(self) -> None:
-        """Bring what the folder says into the store, before anything is planned."""
+        """Sync the folder into the store once, before anything is planned."""
         if not self._folder.path.is_dir():
             raise InvalidSetting("jobs", str(self._folder.path), "is no folder: make it, or name another one")
         await self._watch.look()
 
     async def watch(self, node: Node) -> None:
-        """Follow every change from now on, and tell of mistakes through this node."""
+        """Sync every change from now on, and tell of mistakes through this node."""
         self._node = node
         broken, self._broken = self._broken, {}
-        # A store that is away just now is told by the node itself, with everything else, once it is back.
+        # If the store is away, the node tells it the broken files with its other facts, once it is back.
         with suppress(StoreUnavailable):
             await self._tell(node, broken)
         self._task = asyncio.get_running_loop().create_task(self._watch.run(), name="everytick-files")
 
     async def close(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         self._watch.stop()
         if self._task is not None:
             self._task.cancel()
@@ -61,10 +62,10 @@ class JobsFolder:
         await self._take_back()
 
     async def _take_back(self) -> None:
-        """Say that this node has no broken files any more: others show them as long as it was heard of lately."""
+        """Tell the store that this node has no broken files: people see them as long as the node counts as alive."""
         if self._node is not None and self._broken:
             with suppress(StoreUnavailable, TimeoutError):
-                async with asyncio.timeout(_LAST_WORDS):
+                async with asyncio.timeout(_REGISTER_SECONDS):
                     await self._node.register({})
 
     async def _hear(self, synced: Synced) -> None:
@@ -77,7 +78,7 @@ class JobsFolder:
             await self._tell(self._node, broken)
 
     async def _tell(self, node: Node, broken: Broken) -> None:
-        """Say once which files are broken now and which are in order again."""
+        """Tell once which files are broken now and which are mended."""
         before, self._broken = self._broken, broken
         if broken == before:
             return

@@ -11,7 +11,7 @@ import threading
 from contextlib import suppress
 from typing import Any, NoReturn, Protocol, Self
 
-from everytick.app.notices import Notices
+from everytick.app.sd_notify import Supervisor
 from everytick.errors import StoreBroken, StoreGone, StoreUnavailable
 from everytick.node.backoff import Backoff
 from everytick.node.node import Node
@@ -20,18 +20,28 @@ from everytick.node.stopping import StopMode
 _log = logging.getLogger("everytick")
 
 INTERRUPTED = 130
-"""The exit code of a process that was told twice to leave."""
+"""The exit code of a process that got a second signal."""
 
 _STOPS = (signal.SIGINT, signal.SIGTERM)
-_SELDOM = 20_000, 20, 20
-_TURN = 0.001
-_SETTLED_AFTER = 1.0
-_PATIENCE = 3.0
-_FLUSH_WITHIN = 0.2
+
+_GC_THRESHOLDS = 20_000, 20, 20
+"""Arguments of gc.set_threshold: `calm_collector` says why."""
+
+_SWITCH_SECONDS = 0.001
+"""How long a thread may keep the interpreter: `share_interpreter` says why."""
+
+_CALM_AFTER_SECONDS = 1.0
+"""How long after the start `calm_collector` is called: jobs that are due at the start do not wait for it."""
+
+_STOP_SECONDS = 3.0
+"""How long to wait for a store or for coroutines that do not end, before the process leaves without them."""
+
+_FLUSH_SECONDS = 0.2
+"""How long to wait for standard output before the process leaves: its reader may be gone."""
 
 
 class Runnable(Protocol):
-    """An application, as far as the foreground knows it."""
+    """What the foreground needs of an application."""
 
     @property
     def node(self) -> Node | None:
@@ -39,24 +49,23 @@ class Runnable(Protocol):
         ...
 
     async def start(self) -> None:
-        """Begin."""
+        """Start the node."""
         ...
 
     async def stop(self, mode: StopMode = "cancel") -> None:
-        """End."""
+        """Stop the node."""
         ...
 
 
 class Signals:
-    """Hears Ctrl-C, SIGTERM and SIGHUP: the first sets `told`, a second Ctrl-C or SIGTERM leaves at once.
+    """Handles Ctrl-C, SIGTERM and SIGHUP: the first sets `told`, a second Ctrl-C or SIGTERM leaves at once.
 
-    Python's own handlers and not the loop's: a task may hold the loop, and just then leaving
-    at once must work. They interrupt whatever runs, so they neither log nor raise. Where the
-    main thread does not come to them, blocked in a call that began a moment after the signal,
-    a thread hears the second one too.
+    These are Python's own handlers, not the loop's: a task may block the loop, and leaving at once must work then.
+    They interrupt any code, so they neither log nor raise. If the main thread is blocked in a call and does not run
+    them, a thread reads the second signal too.
 
     SIGHUP comes when a terminal closes, often twice: from the kernel and from the shell. So a second
-    one is ignored. Under nohup, and where the program has a handler of its own, it is left alone.
+    one is ignored. Under nohup, and if the program has a handler of its own, SIGHUP is not handled.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -65,18 +74,18 @@ class Signals:
 
     def __enter__(self) -> Self:
         self._before = {number: signal.signal(number, self._hear) for number in stop_signals()}
-        ear, self._mouth = os.pipe()
-        os.set_blocking(self._mouth, False)
-        self._woken_before = signal.set_wakeup_fd(self._mouth, warn_on_full_buffer=False)
-        threading.Thread(target=_leave_at_second, args=(ear,), name="everytick signals", daemon=True).start()
+        reading, self._writing = os.pipe()
+        os.set_blocking(self._writing, False)
+        self._wakeup_before = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
+        threading.Thread(target=_leave_at_second, args=(reading,), name="everytick signals", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
-            # None is a handler that was not made by Python, and cannot be put back.
+            # None stands for a handler that was not set by Python: it cannot be restored.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        signal.set_wakeup_fd(self._woken_before)
-        os.close(self._mouth)
+        signal.set_wakeup_fd(self._wakeup_before)
+        os.close(self._writing)
 
     def _hear(self, number: int, frame: object) -> None:
         if self._is_told:
@@ -94,91 +103,93 @@ class Signals:
 
 
 def stop_signals() -> tuple[signal.Signals, ...]:
-    """Return the signals that stop this process cleanly; SIGHUP only where nothing else is done about it."""
+    """Return the signals that stop this process cleanly. SIGHUP is one unless it is ignored or handled already."""
     return (*_STOPS, signal.SIGHUP) if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL else _STOPS
 
 
-def _leave_at_second(ear: int) -> None:
-    """Count the signals, which come as bytes, until nobody can send any more."""
-    heard = 0
-    while came := os.read(ear, 64):
-        heard += sum(number in _STOPS for number in came)
-        if heard > 1:
+def _leave_at_second(reading: int) -> None:
+    """Count the signals, which come as bytes, until the other end of the pipe is closed."""
+    stops = 0
+    while numbers := os.read(reading, 64):
+        stops += sum(number in _STOPS for number in numbers)
+        if stops > 1:
             _leave(INTERRUPTED)
-    os.close(ear)
+    os.close(reading)
 
 
 def run(app: Runnable, *, drain: bool = False) -> None:
-    """Run until told to stop: the first signal stops cleanly, a second leaves at once."""
+    """Run until a signal comes: the first stops cleanly, a second leaves at once."""
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("run() hears signals and needs the main thread: call start_background() here")
-    gc.set_threshold(*_SELDOM)
+    gc.set_threshold(*_GC_THRESHOLDS)
     share_interpreter()
-    notices = Notices.asked_for()
+    supervisor = Supervisor.from_environment()
     loop = asyncio.new_event_loop()
     try:
         with Signals(loop) as signals:
-            stuck = loop.run_until_complete(_until_told(app, drain, signals.told, notices))
-            if stuck or not loop.run_until_complete(_is_wound_up()):
-                # A loop cannot be closed around a coroutine that refuses to be canceled.
-                _log.error("leaving without %s: told to stop and did not", stuck or "what tasks have left behind")
+            stuck = loop.run_until_complete(_run_until_told(app, drain, signals.told, supervisor))
+            if stuck or not loop.run_until_complete(_cancel_leftovers()):
+                # A loop cannot be closed while a coroutine ignores its cancel.
+                _log.error(
+                    "%s did not stop when told to: the process ends without waiting for them",
+                    stuck or "coroutines that tasks have left behind",
+                )
                 _leave(1)
     finally:
         loop.close()
 
 
 def calm_collector() -> None:
-    """Let the garbage collector look less often, in a process that is ours: every occurrence makes a few values.
+    """Let the garbage collector run less often. Only for a process that belongs to everytick.
 
-    They are freed by their counts; looking for cycles among them every 700 costs a fifth of the processor. What
-    stands now, modules and thousands of definitions above all, is never looked at again.
+    Every occurrence makes a few values, which are freed by reference counting. A search for cycles after every 700 of
+    them costs a fifth of the processor. Objects that exist now, mostly modules and definitions, are never searched.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*_SELDOM)
+    gc.set_threshold(*_GC_THRESHOLDS)
 
 
 def share_interpreter() -> None:
-    """Let threads take turns five times as often, in a process that is ours.
+    """Let threads switch five times as often. Only for a process that belongs to everytick.
 
-    The thread that writes to a store needs the interpreter back after each statement, and
-    would wait for a busy loop to let go of it longer than the statement took.
+    The thread that writes to a store needs the interpreter back after each statement. With the default interval it
+    would wait for a busy event loop longer than the statement took.
     """
-    sys.setswitchinterval(_TURN)
+    sys.setswitchinterval(_SWITCH_SECONDS)
 
 
-async def _until_told(app: Runnable, drain: bool, told: asyncio.Event, notices: Notices) -> str:
-    """Return once it has stopped, and what did not stop."""
+async def _run_until_told(app: Runnable, drain: bool, told: asyncio.Event, supervisor: Supervisor) -> str:
+    """Return once the application has stopped: how many tasks did not stop, in words, or an empty text."""
     starting, waiting = asyncio.ensure_future(_started(app)), asyncio.ensure_future(told.wait())
     gone: asyncio.Future[Any] | None = None
     try:
         await asyncio.wait([starting, waiting], return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():
-            return await _gave_up(app, starting)
+            return await _stop_starting(app, starting)
         await starting
         node = app.node
-        notices.running()
-        # A moment later, so that what was due at the start need not wait for it.
-        asyncio.get_running_loop().call_later(_SETTLED_AFTER, calm_collector)
-        assert node is not None, "what has started has a node"
+        supervisor.ready()
+        asyncio.get_running_loop().call_later(_CALM_AFTER_SECONDS, calm_collector)
+        assert node is not None, "an application that has started has a node"
         gone = asyncio.ensure_future(node.gone.wait())
         await asyncio.wait([waiting, gone], return_when=asyncio.FIRST_COMPLETED)
     finally:
         waiting.cancel()
         if gone is not None:
             gone.cancel()
-        notices.stopping()
+        supervisor.stopping()
         await app.stop("drain" if drain else "cancel")
-        notices.over()
+        supervisor.stopped()
     if node.health.gone is not None:
         raise node.health.gone
     return f"{node.engine.stuck} tasks" if node.engine.stuck else ""
 
 
 async def _started(app: Runnable) -> None:
-    """Start; a store that is away is waited for, as a node that runs would wait for it.
+    """Start the application. While the store is away, try again, as a running node does.
 
-    A store that is broken, and an address that leads nowhere, are told at once.
+    A broken store and a wrong address are raised at once.
     """
     backoff, is_told = Backoff(), False
     while True:
@@ -196,29 +207,29 @@ async def _started(app: Runnable) -> None:
         await asyncio.sleep(backoff.failed())
 
 
-async def _gave_up(app: Runnable, starting: "asyncio.Future[None]") -> str:
-    """End a start that is under way; a store that does not answer must not keep the process."""
+async def _stop_starting(app: Runnable, starting: "asyncio.Future[None]") -> str:
+    """End a start that is under way. A store that does not answer must not keep the process alive."""
     stopping = asyncio.ensure_future(app.stop())
-    done, _ = await asyncio.wait([stopping], timeout=_PATIENCE)
+    done, _ = await asyncio.wait([stopping], timeout=_STOP_SECONDS)
     if not done:
-        _log.error("the store does not answer: leaving without it")
+        _log.error("the store does not answer: the process ends without it")
         _leave(1)
-    # It may be resting between two tries.
+    # It may be waiting between two tries.
     starting.cancel()
     await asyncio.gather(starting, return_exceptions=True)
     return ""
 
 
-async def _is_wound_up() -> bool:
-    """End what tasks have left behind, and say whether all of it ended."""
-    left = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in left:
+async def _cancel_leftovers() -> bool:
+    """Cancel the coroutines that tasks have left behind. Return whether all of them ended."""
+    leftovers = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in leftovers:
         task.cancel()
-    ended, going_on = await asyncio.wait([*left, asyncio.ensure_future(_close_threads())], timeout=_PATIENCE)
+    ended, running = await asyncio.wait([*leftovers, asyncio.ensure_future(_close_threads())], timeout=_STOP_SECONDS)
     for task in ended:
         if not task.cancelled() and task.exception() is not None:
-            _log.error("what a task left behind failed", exc_info=task.exception())
-    return not going_on
+            _log.error("a coroutine that a task left behind failed: the stop goes on", exc_info=task.exception())
+    return not running
 
 
 async def _close_threads() -> None:
@@ -228,16 +239,16 @@ async def _close_threads() -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """Leave now: whatever runs here is settled by another node, or by this one when it is started again.
+    """End the process now. Another node takes over what runs here, or this one when it is started again.
 
-    What was printed goes out if it can, in a thread: its reader may be gone, or not read, or
-    the very thread that this interrupts may be in the middle of printing.
+    Standard output is flushed in a thread: its reader may be gone or not read, or the thread that this interrupts
+    may be printing.
     """
     flushed = _thread.allocate_lock()
     flushed.acquire()
     with suppress(RuntimeError):  # no thread can be had
         _thread.start_new_thread(_flush, (flushed,))
-        flushed.acquire(timeout=_FLUSH_WITHIN)
+        flushed.acquire(timeout=_FLUSH_SECONDS)
     os._exit(code)
 
 

@@ -1,4 +1,4 @@
-"""The handle of what was asked for: its id, and a way to wait for its end."""
+"""The handle of a requested occurrence: its id, and a way to wait for its end."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from everytick.stores.addresses import AnyStore
 
 _FIRST_LOOK, _LAST_LOOK = 0.01, 0.5
-"""Seconds between two looks at the store: soon at first, then twice as long each time, up to the second."""
+"""Seconds between two reads of the store: 0.01 at first, doubled each time, at most 0.5."""
 
 
 class Handle:
-    """An occurrence that was asked for; it may not exist yet."""
+    """An occurrence that was requested. It may not exist yet."""
 
     def __init__(self, id: str, opened: Callable[[], Awaitable[AnyStore]]) -> None:
         self.id = id
@@ -29,7 +29,7 @@ class Handle:
         return f"Handle({self.id!r})"
 
     async def wait(self, timeout: timedelta | str | None = None) -> EndedOccurrence:  # noqa: ASYNC109 - a duration
-        """Return the occurrence once it has ended, whichever node ran it; raise TimeoutError if that takes too long.
+        """Return the occurrence once it has ended, on any node. Raise TimeoutError if that takes too long.
 
         Its `result` is what the last task returned, `results` what each task returned, by task name.
         """
@@ -50,7 +50,7 @@ class Handle:
                 whole = await store.whole(self.id)
             except NotFound:
                 if seen:
-                    # Somebody has pruned or purged it since: nothing more will be known of it.
+                    # It was pruned or purged after the last read: its end cannot be known any more.
                     raise
             else:
                 seen = True

@@ -1,7 +1,7 @@
-"""History as people read it: what ran and, for one job, every single instant that did not, with its reason.
+"""History as people read it: the occurrences and, for one job, every instant that did not run, with its reason.
 
-A store keeps what did not run as spans. Here each is taken apart by asking the schedule of
-its version, and laid between the occurrences, newest first.
+A store keeps instants that did not run as spans. This module asks the schedule of the span's version for its
+instants, and merges them with the occurrences, newest first.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 _TICK = timedelta(microseconds=1)
 _BEGINNING = datetime(2, 1, 1, tzinfo=UTC)
-_MOST = 1000
+_MOST_IN_A_PAGE = 1000
 _NOT_RUN = frozenset({OccurrenceStatus.SKIPPED, OccurrenceStatus.MISSED})
 
 
 @value
-class Asked:
-    """What somebody wants to see of the past."""
+class HistoryQuery:
+    """Which occurrences and instants the reader asks for."""
 
     record: JobRecord | None
     statuses: tuple[OccurrenceStatus, ...]
@@ -47,63 +47,65 @@ class Asked:
 
     @property
     def with_spans(self) -> bool:
-        """Whether what did not run is among it: only one job's own schedule can tell these instants."""
+        """Whether instants that did not run belong to it. It must be about one job: its schedule names them."""
         wanted = not self.statuses or not _NOT_RUN.isdisjoint(self.statuses)
         return self.record is not None and wanted and self.cause in (None, Cause.SCHEDULE)
 
 
-def read_question(
+def history_query(
     record: JobRecord | None,
     status: str | Iterable[str] | None,
     cause: str | None,
     after: object,
     through: object,
     limit: int,
-) -> Asked:
-    """Return the question, checked."""
+) -> HistoryQuery:
+    """Return the query with its texts read. Raise for a word or time that is none."""
     words = () if status is None else (status,) if isinstance(status, str) else tuple(status)
-    return Asked(
+    return HistoryQuery(
         record,
         tuple(choice("status", OccurrenceStatus, word) for word in words),
         None if cause is None else choice("cause", Cause, cause),
         None if after is None else moment_of(after),
         None if through is None else moment_of(through),
-        whole("limit", limit, 1, _MOST),
+        whole("limit", limit, 1, _MOST_IN_A_PAGE),
     )
 
 
 @value
 class PagePosition:
-    """Where a page ends: the store's own cursor, how many of its page were given, and the last single instant."""
+    """Where a page ends: the store's own cursor, how many of its rows are used, and the last instant of a span."""
 
     cursor: str | None = None
-    given: int = 0
+    used: int = 0
     before: datetime | None = None
 
     def __str__(self) -> str:
-        return f"{self.before.isoformat() if self.before else ''}~{self.given}~{self.cursor or ''}"
+        return f"{self.before.isoformat() if self.before else ''}~{self.used}~{self.cursor or ''}"
 
 
-def read_place(cursor: str | None) -> PagePosition:
-    """Return the place that a cursor names."""
+def page_position(cursor: str | None) -> PagePosition:
+    """Return the position that a cursor names."""
     if cursor is None:
         return PagePosition()
     before, _, rest = cursor.partition("~")
-    given, _, own = rest.partition("~")
+    used, _, own = rest.partition("~")
     try:
-        return PagePosition(own or None, int(given), datetime.fromisoformat(before) if before else None)
+        return PagePosition(own or None, int(used), datetime.fromisoformat(before) if before else None)
     except ValueError:
         raise NotFound("page of the history at", cursor) from None
 
 
 class History:
-    """A page of the past, newest first; `cursor` asks for what follows, None says that nothing does.
+    """A page of the past, newest first. `cursor` asks for the next page; it is None on the last one.
 
-    Iterating gives this page; iterating with `async for` goes on through all that follow.
+    `for` gives this page, `async for` this page and all that follow.
     """
 
-    def __init__(self, store: AnyStore, asked: Asked, occurrences: Sequence[Occurrence], cursor: str | None) -> None:
-        self._store, self._asked = store, asked
+    def __init__(
+        self, store: AnyStore, query: HistoryQuery, occurrences: Sequence[Occurrence], cursor: str | None
+    ) -> None:
+        self._store, self._query = store, query
         self.occurrences, self.cursor = tuple(occurrences), cursor
 
     def __repr__(self) -> str:
@@ -122,98 +124,98 @@ class History:
                 yield occurrence
             if page.cursor is None:
                 return
-            page = await read_history(self._store, self._asked, page.cursor)
+            page = await read_history(self._store, self._query, page.cursor)
 
 
-async def read_history(store: AnyStore, asked: Asked, cursor: str | None) -> History:
+async def read_history(store: AnyStore, query: HistoryQuery, cursor: str | None) -> History:
     """Return the page that begins where the cursor says."""
     from everytick.stores.base import HistoryFilter
 
-    place, job_id = read_place(cursor), None if asked.record is None else asked.record.job.id
+    place, job_id = page_position(cursor), None if query.record is None else query.record.job.id
     page = await store.history(
         HistoryFilter(
             job_id=job_id,
-            statuses=asked.statuses,
-            cause=asked.cause,
-            after=asked.after,
-            through=asked.through,
-            limit=asked.limit + place.given,
+            statuses=query.statuses,
+            cause=query.cause,
+            after=query.after,
+            through=query.through,
+            limit=query.limit + place.used,
             cursor=place.cursor,
         )
     )
-    rows = page.occurrences[place.given :]
-    # As long as the store has more, its part fills the page: nothing older than its last needs to be looked for.
+    rows = page.occurrences[place.used :]
+    # While the store has more rows, they fill the page: no instant older than the last of them is needed.
     floor = rows[-1].scheduled_for if rows and page.cursor is not None else None
     singles: list[Occurrence] = []
-    if asked.with_spans and asked.record is not None:
-        singles = await _singles(store, asked.record, asked, place.before, floor)
+    if query.with_spans and query.record is not None:
+        singles = await _singles(store, query.record, query, place.before, floor)
     merged = sorted([*rows, *singles], key=lambda occurrence: occurrence.scheduled_for, reverse=True)
-    shown = merged[: asked.limit]
-    told = [occurrence for occurrence in shown if occurrence.created_at is None]
-    used = len(shown) - len(told)
-    before = told[-1].scheduled_for if told else place.before
+    shown = merged[: query.limit]
+    unrun = [occurrence for occurrence in shown if occurrence.created_at is None]
+    used = len(shown) - len(unrun)
+    before = unrun[-1].scheduled_for if unrun else place.before
     if used == len(rows) and page.cursor is not None:
         following = PagePosition(page.cursor, 0, before)
     else:
-        following = PagePosition(place.cursor, place.given + used, before)
+        following = PagePosition(place.cursor, place.used + used, before)
     more = page.cursor is not None or len(merged) > len(shown)
-    return History(store, asked, shown, str(following) if more else None)
+    return History(store, query, shown, str(following) if more else None)
 
 
 async def _singles(
-    store: AnyStore, record: JobRecord, asked: Asked, before: datetime | None, floor: datetime | None
+    store: AnyStore, record: JobRecord, query: HistoryQuery, before: datetime | None, floor: datetime | None
 ) -> list[Occurrence]:
-    """Return instants that did not run, the newest first: one more than a page shows, in growing steps back."""
-    found: list[Occurrence] = []
+    """Return the newest instants that did not run, one more than a page shows. It reads back in growing steps."""
+    unrun: list[Occurrence] = []
     now = await store.now()
-    end = min(filter(None, (asked.through, None if before is None else before - _TICK, now)))
-    first = max(filter(None, (_BEGINNING, asked.after, None if floor is None else floor - _TICK)))
+    end = min(filter(None, (query.through, None if before is None else before - _TICK, now)))
+    first = max(filter(None, (_BEGINNING, query.after, None if floor is None else floor - _TICK)))
     snapshot = (await store.look([record.job.id])).get(record.job.id)
     known, step = versions(record, snapshot), timedelta(days=1)
-    while end > first and len(found) <= asked.limit:
+    while end > first and len(unrun) <= query.limit:
         begin = max(first, end - step) if end - _BEGINNING > step else first
         spans = [*await store.spans(record.job.id, begin, end), *open_pauses(snapshot, now)]
         missing = {span.version for span in spans} - known.keys()
         if missing:
             known |= {edition.job.version: edition.job for edition in await store.editions(record.job.id, missing)}
-        wanted = [span for span in spans if not asked.statuses or span.status in asked.statuses]
-        apart = merge(
-            *(_taken_apart(span, known, begin, end) for span in wanted),
+        wanted = [span for span in spans if not query.statuses or span.status in query.statuses]
+        instants = merge(
+            *(_instants_of(span, known, begin, end) for span in wanted),
             key=lambda skipped: skipped.scheduled_for,
             reverse=True,
         )
-        while len(found) <= asked.limit and (some := list(islice(apart, asked.limit + 1))):
-            # One that was filled, or moved and has run, is among the occurrences: an id is listed once.
+        while len(unrun) <= query.limit and (some := list(islice(instants, query.limit + 1))):
+            # An instant that was backfilled, or moved and has run, has an occurrence: an id is listed once.
             taken = await store.existing([skipped.id for skipped in some])
-            found += [skipped for skipped in some if skipped.id not in taken]
+            unrun += [skipped for skipped in some if skipped.id not in taken]
         end, step = begin, step * 4
-    return found[: asked.limit + 1]
+    return unrun[: query.limit + 1]
 
 
 def versions(record: JobRecord, snapshot: JobSnapshot | None) -> dict[int, Job]:
-    """Return the definitions at hand, by version."""
+    """Return the definitions of the record and the snapshot, by version."""
     editions = () if snapshot is None else snapshot.editions
     return {job.version: job for job in (*(edition.job for edition in editions), record.job)}
 
 
 def open_pauses(snapshot: JobSnapshot | None, now: datetime) -> list[Span]:
-    """Return what a pause has held back and no plan has written down yet: that happens when it ends."""
+    """Return the spans of pauses that no plan has written yet: it does when the pause ends."""
     if snapshot is None:
         return []
-    found = []
+    spans = []
     for pause in snapshot.pauses:
         after, through = max(pause.since, snapshot.watermark), min(now, pause.until or now)
         if pause.missed is Missed.SKIP and after < through:
             version = snapshot.editions[-1].job.version
-            found.append(Span(OccurrenceStatus.SKIPPED, Why.PAUSED, pause.detail, after, through, version, None))
-    return found
+            spans.append(Span(OccurrenceStatus.SKIPPED, Why.PAUSED, pause.detail, after, through, version, None))
+    return spans
 
 
-def _taken_apart(span: Span, known: dict[int, Job], after: datetime, through: datetime) -> Iterator[Occurrence]:
-    """Give the single instants of a span in a stretch of time, the newest first."""
+def _instants_of(span: Span, known: dict[int, Job], after: datetime, through: datetime) -> Iterator[Occurrence]:
+    """Give the instants of a span in `(after, through]`, the newest first."""
     job = known.get(span.version)
     if job is None:
-        # Its definition cannot be read here: its last instant stands for all of it.
+        # This process cannot read the definition: show the last instant of the span only.
         if after < span.through <= through:
             yield _single(next(iter(known.values())).id, span, span.through)
         return
@@ -225,7 +227,7 @@ def _taken_apart(span: Span, known: dict[int, Job], after: datetime, through: da
 
 
 def _single(job_id: str, span: Span, instant: datetime) -> Occurrence:
-    """One instant that did not run, as an entry of its own; no row was ever created for it."""
+    """Return one instant that did not run as an entry of the history. It has no row in the store."""
     reason = f"{span.why}, {span.detail}" if span.detail else str(span.why)
     return Occurrence(
         occurrence_id(job_id, instant), job_id, span.version, instant, span.status, reason=reason, line_at=instant

@@ -1,4 +1,4 @@
-"""What was written, with everything looked up that the domain cannot: texts of schedules, zones, moments."""
+"""Reads texts that the domain cannot: schedules, time zones, moments."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 JUST_NOW = timedelta(minutes=1)
-"""How far a caller's clock may be behind the store's, where the caller means now."""
+"""How far a caller's clock may lag behind the store's: a moment up to this old counts as now."""
 
 
 def common(timezone: str | tzinfo, defaults: Mapping[str, object]) -> dict[str, object]:
-    """Return the policies of all jobs, with the application's zone among them where it is not UTC."""
+    """Return the policies of all jobs, with the application's time zone unless it is UTC."""
     found = {key: readable(key, written) for key, written in defaults.items()}
     if timezone not in ("UTC", UTC):
         own = readable("timezone", timezone)
@@ -34,7 +34,7 @@ def common(timezone: str | tzinfo, defaults: Mapping[str, object]) -> dict[str, 
 
 
 def readable(key: str, written: object) -> object:
-    """Return what the domain can read: schedules instead of their texts, zones by their names."""
+    """Return the value of a policy as the domain reads it: schedules as values, time zones as names."""
     if key in SCHEDULES and written is not None and written is not UNSET:
         return schedule_of(written)
     if key == "timezone" and written is not UNSET:
@@ -43,7 +43,7 @@ def readable(key: str, written: object) -> object:
 
 
 def schedule_of(given: object) -> Schedule:
-    """Return the schedule that was given, or that a text describes."""
+    """Return the schedule, or the one that the text describes."""
     if isinstance(given, str):
         from everytick.schedules.codec import schedule
 
@@ -54,7 +54,7 @@ def schedule_of(given: object) -> Schedule:
 
 
 def _shared(schedule: Schedule) -> Schedule:
-    """Return the first of all equal schedules: thousands of jobs may have the same."""
+    """Return the first schedule that is equal to this one: thousands of jobs may share one value."""
     given: Any = schedule
     try:
         return _first(given)
@@ -98,13 +98,13 @@ def moment_of(given: object) -> datetime:
 
 
 def now_or_later(what: str, given: object, now: datetime) -> datetime:
-    """Return the instant if it is still to come; one of the last minute is now, for clocks differ a little."""
+    """Return the instant if it is not past. One of the last minute is now, since clocks differ."""
     found = moment_of(given)
     return now if now - JUST_NOW <= found <= now else future(what, found, now)
 
 
 def future(what: str, given: object, now: datetime) -> datetime:
-    """Return the instant if it is still to come by the store's clock."""
+    """Return the instant if it is not past by the store's clock."""
     found = moment_of(given)
     if found <= now:
         raise InvalidInstant(given, f"must be later than the store's time, {now.isoformat()} ({what})")

@@ -25,7 +25,7 @@ L = TypeVar("L", bound="Listener")
 
 @value(frozen=True)
 class JobStatus:
-    """How a job stands at one moment of the store's clock.
+    """The state of a job at one moment of the store's clock.
 
     It is active while its schedule has instants to come inside its window, enabled while it
     is active, not paused and not disabled; `is_running` is what the store says. `run_count` is
@@ -51,7 +51,7 @@ class Questions(Opened):
     settings: NodeSettings
 
     async def jobs(self, *, removed: bool = False) -> Sequence[JobRecord]:
-        """Return every job in the store, whatever its owner, by name; with `removed` those out of service as well."""
+        """Return every job in the store, of all owners, by name. With `removed`, return removed jobs too."""
         return await (await self._opened()).list(removed=removed)
 
     async def _job_record(self, name: str) -> JobRecord:
@@ -59,7 +59,7 @@ class Questions(Opened):
         return await self._find(await self._opened(), name, storing=False)
 
     async def status(self, name: str) -> JobStatus:
-        """Say how the job stands: active, paused, enabled, running, and when it runs next."""
+        """Return the state of the job: active, paused, enabled, running, and when it runs next."""
         from everytick.domain.statuses import OccurrenceStatus
         from everytick.stores.base import HistoryFilter
 
@@ -71,7 +71,7 @@ class Questions(Opened):
         return _status(record, snapshot, await store.now(), is_running=bool(running.occurrences))
 
     async def _statuses(self, records: Sequence[JobRecord]) -> dict[str, JobStatus]:
-        """Say of many jobs together how each stands, by id; one that was removed meanwhile is left out.
+        """Return the state of many jobs, by id. A job that was removed since is left out.
 
         Whether one runs is told by what a plan would see: of more than a hundred that are busy, the first hundred.
         """
@@ -89,7 +89,7 @@ class Questions(Opened):
         }
 
     async def next_runs(self, name: str, n: int = 10) -> list[datetime]:
-        """Return when the job runs next, up to `n` times: pauses, skips, moves and reschedules are seen."""
+        """Return up to `n` times at which the job runs next. Pauses, skips, moves and reschedules are obeyed."""
         from everytick.domain.upcoming import upcoming
 
         store = await self._opened()
@@ -99,7 +99,7 @@ class Questions(Opened):
     async def instants(
         self, name: str, after: datetime | str, through: datetime | str, limit: int | None = None
     ) -> Sequence[datetime]:
-        """Return the instants in `(after, through]` that the job's schedule names, whatever becomes of them."""
+        """Return the instants in `(after, through]` that the job's schedule names, whether they run or not."""
         record = await self._find(await self._opened(), name, storing=False)
         ended = None if record.last_end is None else record.last_end.ended_at
         return record.job.bound(ended).instants(moment_of(after), moment_of(through), limit)
@@ -115,24 +115,24 @@ class Questions(Opened):
         limit: int = 100,
         cursor: str | None = None,
     ) -> History:
-        """Return a page of what has been, newest first; `async for` goes on with the pages after it."""
-        from everytick.app.history import read_history, read_question
+        """Return a page of the history, newest first. `async for` goes on with the pages after it."""
+        from everytick.app.history import history_query, read_history
 
         store = await self._opened()
         record = None if name is None else await self._find_past(store, name)
-        asked = read_question(record, status, cause, after, through, limit)
-        return await read_history(store, asked, cursor)
+        query = history_query(record, status, cause, after, through, limit)
+        return await read_history(store, query, cursor)
 
     async def occurrence(self, occurrence_id: str) -> Whole:
         """Return one occurrence with its runs and attempts."""
         return await (await self._opened()).whole(occurrence_id)
 
     async def nodes(self) -> Sequence[NodeRecord]:
-        """Return the nodes that were heard of, and when."""
+        """Return the nodes of the store, each with its last beat."""
         return await (await self._opened()).nodes()
 
     async def explain(self, name: str, at: datetime | str) -> Explanation:
-        """Say what became of one instant of a job, or will become of it, and why."""
+        """Explain what happened to one instant of a job, or will happen, and why."""
         from everytick.app.evidence import evidence_of
         from everytick.deciding.explain import explain
 
@@ -141,7 +141,7 @@ class Questions(Opened):
         return explain(await evidence_of(store, record, moment_of(at), self.settings.node_timeout))
 
     def events(self, name: str | None = None) -> Stream:
-        """Give what this node does from now on, for one job or for all: `async for event in tick.events()`."""
+        """Give the events of this node from now on, of one job or of all: `async for event in tick.events()`."""
         from everytick.app.stream import Stream
 
         return Stream(self._listeners, name)

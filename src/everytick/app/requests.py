@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class AsOf(StrEnum):
-    """By which definition a backfill names the past: that of its time, or the newest."""
+    """Which definition names the past instants of a backfill: that of their time, or the newest."""
 
     THEN = "then"
     NOW = "now"
@@ -47,7 +47,7 @@ class Backfill:
 
 
 class Requests(Opened):
-    """The requests; each is kept until a plan answers it."""
+    """Requests for occurrences. The store keeps each until a plan answers it."""
 
     async def trigger(
         self,
@@ -73,7 +73,7 @@ class Requests(Opened):
 
         given, rule = _payload(payload), _rule(overlap)
         store = await self._opened()
-        # To store the definition now would wait for the very transaction that this is to be part of.
+        # Storing the definition now would wait for the caller's own transaction.
         record = await self._find(store, name, storing=within is None)
         named, call = _key(key)
         by = self._by(by)
@@ -82,7 +82,7 @@ class Requests(Opened):
         return Handle((await asked.request(record.job.id, fact, within)).id, self._opened)
 
     async def _trigger_called(self, name: str, arguments: Mapping[str, Any]) -> Handle:
-        """Ask for an occurrence with a call's arguments, over what the definition gives every occurrence."""
+        """Ask for an occurrence with the arguments of a call, added to the payload of the definition."""
         definition = next(definition for definition in self._definitions.values() if definition.name == name)
         own = definition.job.settings.payload
         usual = own.read() if own is not None else {}
@@ -147,8 +147,8 @@ class Requests(Opened):
         rule: Overlap | None,
         by: str,
     ) -> Handle:
-        """Ask for the instant that did not run and has this id."""
-        from everytick.app.filling import instant_of, moved_to
+        """Ask for an occurrence of the instant that did not run and has this id."""
+        from everytick.app.past_instants import instant_of, moved_to
         from everytick.domain.facts import StartBackfill
         from everytick.domain.upcoming import TICK
 
@@ -184,7 +184,7 @@ class Requests(Opened):
         says otherwise; one that was moved has it elsewhere. They wait in line, or overlap where
         the job does, unless `overlap` names another rule.
         """
-        from everytick.app.filling import unfilled
+        from everytick.app.past_instants import unfilled
         from everytick.domain.facts import StartBackfill
         from everytick.domain.reading import choice
 
@@ -204,7 +204,7 @@ class Requests(Opened):
         return Backfill(key, tuple(missing), more, (await store.request(record.job.id, fact)).id)
 
     async def cancel(self, occurrence_id: str, *, reason: str = "", by: str | None = None) -> bool:
-        """End what no node has claimed, or ask the node that runs it to stop; return whether it was still active.
+        """End an occurrence that no node has claimed, or ask its node to stop. Return whether it was still active.
 
         What is asked for and not planned yet is ended too: it never runs.
         """
@@ -253,7 +253,7 @@ def _rule(given: str | None) -> Overlap | None:
 
 
 def _filling_rule(given: str | None) -> Overlap | None:
-    """The rule of a backfill: as with late ones, there is none under which its instants push each other aside."""
+    """Return the overlap rule of a backfill. As for late instants, none may cancel another instant of it."""
     if given is None:
         return None
     from everytick.domain.policies import LateOverlap, Overlap
@@ -263,7 +263,7 @@ def _filling_rule(given: str | None) -> Overlap | None:
 
 
 def _key(given: str | None) -> tuple[str, int | None]:
-    """Return the request's key and, where the caller named it, a number drawn for this call.
+    """Return the request's key and, if the caller named it, a random number for this call.
 
     Both are made here, before the first write, so that a repeated write finds its own effect.
     """

@@ -61,7 +61,7 @@ class Lifecycle(Opened):
             """Store every definition but those that are left as they are."""
 
         async def _sync_skipping_refused(self) -> Mapping[str, TooManyEditions]:
-            """Bring the definitions of this application into the store; operations know how."""
+            """Store the definitions of this application; see `StoredJobs`."""
 
     @property
     def node(self) -> Node | None:
@@ -69,9 +69,9 @@ class Lifecycle(Opened):
         return self._node
 
     async def start(self) -> None:
-        """Open the store, bring this application's definitions and files into it, and begin to plan and run.
+        """Open the store, store this application's definitions and files, and begin to plan and run.
 
-        A stop that comes before it is done ends it, and it says so. In the parent process of a reloader
+                A stop that comes before it is done ends it with a RuntimeError. In the parent process of a reloader
         (`flask run --debug`, `manage.py runserver`) nothing is started: the process that serves has the node.
         """
         import asyncio
@@ -98,11 +98,11 @@ class Lifecycle(Opened):
         mode: StopMode = "cancel",
         timeout: timedelta | str | None = None,  # noqa: ASYNC109 - a duration of ours
     ) -> None:
-        """Stop planning and claiming, then what runs, and close the store; stopping twice is harmless.
+        """Stop planning and claiming, then the tasks that run, and close the store. A second stop does nothing.
 
-        `cancel` tells what runs to stop and waits the grace period, `drain` waits for it first.
+        `cancel` tells tasks to stop and waits the grace period, `drain` waits for their end first.
         `timeout` takes the place of the grace period for this call.
-        Whoever stops what is being stopped waits for the same end, and `cancel` hastens a drain.
+        A stop during a stop waits for the same end, and `cancel` hastens a drain.
         """
         import asyncio
 
@@ -125,24 +125,24 @@ class Lifecycle(Opened):
         node = self._made_node(store)
         await node.start()
         self._node = node
-        # What was defined while the node started.
+        # Jobs may have been defined while the node started.
         self._teach(node)
         self._watching = asyncio.create_task(self._end_once_gone(node))
         if refused:
-            await self._store_the_rest(refused)
+            await self._store_refused(refused)
         if self._folder is not None:
             await self._folder.watch(node)
 
     async def _end_once_gone(self, node: Node) -> None:
-        """Stop once the store is gone for good: nothing that this node does could be written."""
+        """Stop once the store is gone for good: this node could write nothing any more."""
         import asyncio
 
         await node.gone.wait()
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._end("cancel"))
 
-    async def _store_the_rest(self, refused: Mapping[str, TooManyEditions]) -> None:
-        """Store what was edited too often while no node ran: that is decided now, but of jobs that are held."""
+    async def _store_refused(self, refused: Mapping[str, TooManyEditions]) -> None:
+        """Store definitions that had too many waiting versions. The node has planned since, except paused jobs."""
         import logging
 
         with suppress(StoreUnavailable):
@@ -173,7 +173,7 @@ class Lifecycle(Opened):
                 self._stopping = None
 
     def _defined_names(self) -> DefinedNames:
-        """Return what the store was told that this process defines."""
+        """Return the names of the jobs that this process defines, as the store knows them."""
         from everytick.node.definers import DefinedNames
 
         if self._defined is None:
@@ -208,7 +208,7 @@ class Lifecycle(Opened):
     def _hook_table(self) -> HookTable:
         from everytick.node.hooks import hook_table
 
-        # Of a copy: another thread may be defining a job.
+        # Iterate over a copy: another thread may be defining a job.
         return hook_table({id_: definition.hooks for id_, definition in tuple(self._definitions.items())})
 
     def _forked(self) -> None:
@@ -224,7 +224,7 @@ class Lifecycle(Opened):
         return self._node is not None or self._starting is not None
 
     def run(self, *, drain: bool = False) -> None:
-        """Run until told to stop: the first Ctrl-C or SIGTERM stops cleanly, a second leaves at once.
+        """Run until Ctrl-C or SIGTERM: the first stops cleanly, a second leaves at once.
 
         A closed terminal (SIGHUP) stops cleanly too, except under nohup.
 
@@ -242,7 +242,7 @@ class Lifecycle(Opened):
             raise SystemExit(int(code_of(error))) from error
 
     def run_or_raise(self, *, drain: bool = False) -> None:
-        """Do what `run` does, and raise what ends it."""
+        """Run as `run` does, and raise the error that ends it."""
         from everytick.app.foreground import run
 
         _refuse_in_child()
@@ -258,7 +258,7 @@ class Lifecycle(Opened):
         run(self, drain=drain)
 
     def start_background(self) -> None:
-        """Run in a thread with a loop of its own, and return once it runs; it stops when the process ends.
+        """Run in a thread with its own event loop. Return once it runs. It stops when the process ends.
 
         In the process of a task it does nothing: there the module is only imported for its functions. The parent
         process of a reloader (`flask run --debug`, `manage.py runserver`) runs no node either.
@@ -336,7 +336,7 @@ class Lifecycle(Opened):
 
 
 class Live(Mapping[str, Mapping[str, Callable[..., Any]]]):
-    """One part of every definition, by job id; what is defined while the node runs is in it too."""
+    """One part of every definition, by job id. It includes jobs that are defined while the node runs."""
 
     def __init__(
         self, definitions: Mapping[str, Definition], part: Callable[[Definition], Mapping[str, Callable[..., Any]]]
@@ -347,19 +347,19 @@ class Live(Mapping[str, Mapping[str, Callable[..., Any]]]):
         return self._part(self._definitions[job_id])
 
     def get(self, job_id: str, default: Any = None) -> Any:
-        """Return what the job has, or the default; asked for every start and end, and not by way of an error."""
+        """Return the part of this job, or the default. No KeyError: it is called at every start and end."""
         definition = self._definitions.get(job_id)
         return default if definition is None else self._part(definition)
 
     def __iter__(self) -> Iterator[str]:
-        # Of a copy: another thread may be defining a job.
+        # Iterate over a copy: another thread may be defining a job.
         return iter(tuple(self._definitions))
 
     def __len__(self) -> int:
         return len(self._definitions)
 
     def __bool__(self) -> bool:
-        # One that is empty only as yet must not be taken for none.
+        # An empty mapping may get jobs later: it must not count as missing.
         return True
 
 
@@ -378,7 +378,7 @@ def _refuse_in_child() -> None:
 
 
 def _log_folder(store: AnyStore) -> Path | None:
-    """Where output is kept unless told: beside the file of a store in a file, else where programs keep their state."""
+    """Return the default folder of logs: beside the file of a SQLite store, else in the user's state folder."""
     from pathlib import Path
 
     address = store.address

@@ -30,7 +30,7 @@ class ScheduleRequests(Requests):
         missed: Literal["skip", "catch_up"] = "skip",
         by: str | None = None,
     ) -> None:
-        """Hold the schedule from now on; its instants are skipped, or caught up on resume if `missed` says so."""
+        """Hold the schedule from now on. Its instants are skipped, or run after the resume if `missed` says so."""
         from everytick.domain.facts import Pause
         from everytick.domain.reading import choice
         from everytick.domain.snapshots import Missed
@@ -42,7 +42,7 @@ class ScheduleRequests(Requests):
         await store.request(record.job.id, Pause(end, what, reason, self._by(by)))
 
     async def resume(self, name: str, *, by: str | None = None) -> bool:
-        """End a pause now; return whether there was one."""
+        """End a pause now. Return whether there was one."""
         from everytick.domain.facts import Resume
 
         store = await self._opened()
@@ -60,7 +60,7 @@ class ScheduleRequests(Requests):
         record = await self._find(store, name)
         to = now_or_later("the next run", at, await store.now())
         if to == record.watermark:
-            # An instant at this very moment has been decided, and the run would have its id.
+            # An instant at this very moment is planned already, and the run would have its id.
             from everytick.domain.upcoming import TICK
 
             to += TICK
@@ -113,7 +113,7 @@ class ScheduleRequests(Requests):
         await store.request(record.job.id, fact)
 
     async def _coming(self, store: AnyStore, record: JobRecord, at: datetime | str) -> datetime:
-        """Return the instant if it is still to come and the schedule names it."""
+        """Return the instant if it is in the future and the schedule names it."""
         instant = future("one single instant", at, await store.now())
         schedule = record.job.bound(None if record.last_end is None else record.last_end.ended_at)
         if schedule.last_at(instant) != instant:
@@ -125,7 +125,7 @@ class ScheduleRequests(Requests):
 
 
 async def _is_moved_away(store: AnyStore, job_id: str, instant: datetime) -> bool:
-    """Whether the instant is to be skipped, or to run at another time; one that has run there stays there."""
+    """Whether the instant is skipped or moved. One that has run at its new time stays moved."""
     snapshot = (await store.look([job_id]))[job_id]
     return any(
         adjustment.at == instant and adjustment.vacates and not adjustment.done for adjustment in snapshot.adjustments

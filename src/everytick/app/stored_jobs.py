@@ -33,8 +33,13 @@ API = "api"
 """The owner of a job that `update` or `rename` has detached from the code or the file that defined it."""
 
 _EDITS_TRIED = 5
+"""How often an edit is tried while others edit the same job."""
+
 _PURGED_AT_ONCE = 1000
+"""Most occurrences that one call deletes: it holds their locks."""
+
 _SHOWN_RUNNING = 1000
+"""Most running occurrences that the refusal of a purge counts."""
 
 
 class StoredJobs(ScheduleRequests):
@@ -46,7 +51,7 @@ class StoredJobs(ScheduleRequests):
     if TYPE_CHECKING:
 
         def _defined_names(self) -> DefinedNames:
-            """Return what the store was told that this process defines; what runs the node keeps it."""
+            """Return the names of the jobs that this process defines; see `Lifecycle`."""
 
     async def apply(
         self,
@@ -71,7 +76,7 @@ class StoredJobs(ScheduleRequests):
         return await self._apply(jobs, pruned, dry_run=dry_run, by=self._by(by))
 
     async def sync(self) -> list[Change]:
-        """Store every definition of this application and return what that changed; equal ones change nothing.
+        """Store every definition of this application. Return what that changed; equal ones change nothing.
 
         Those that its code no longer names are removed, ten minutes later, unless another living
         node defines them: then they are kept, with a warning, until it is gone. A job that was
@@ -81,7 +86,7 @@ class StoredJobs(ScheduleRequests):
         return await self._sync(frozenset())
 
     async def _sync(self, left: frozenset[str]) -> list[Change]:
-        """Store every definition but those that are left as they are."""
+        """Store every definition except those that the store refuses."""
         jobs = [definition.job for definition in self._definitions.values()]
         for job in jobs:
             if job.name not in left:
@@ -96,7 +101,7 @@ class StoredJobs(ScheduleRequests):
         return [replace(change, kind="kept") if change.name in kept else change for change in changes]
 
     async def _sync_skipping_refused(self) -> dict[str, TooManyEditions]:
-        """Store every definition, and return why some were left as they are: one must not keep the others out."""
+        """Store every definition that the store does not refuse. Return the refused ones with the reason."""
         refused: dict[str, TooManyEditions] = {}
         while True:
             try:
@@ -115,7 +120,7 @@ class StoredJobs(ScheduleRequests):
         left: frozenset[str] = frozenset(),
         removes: bool = True,
     ) -> list[Change]:
-        """Store these definitions, and tell what their owners define no longer; only with `removes` it is removed.
+        """Store these definitions. List the jobs that their owners no longer define; remove them with `removes`.
 
         Those `left` are not stored.
         """
@@ -131,12 +136,12 @@ class StoredJobs(ScheduleRequests):
             drafts += [removal(job) for job in known.values() if job.owner in owners and job.name not in named]
             edits = [] if dry_run else edits_of(drafts, unreadable=unreadable, removes=removes)
             if not dry_run:
-                # Before they are stored: an occurrence may begin at once, and its job's hooks must be known by then.
+                # Teach the node first: an occurrence may begin as soon as its job is stored, and needs its hooks.
                 self._learned()
             try:
                 stored = await store.apply(edits, by) if edits else []
             except VersionConflict as conflict:
-                # The same jobs are edited elsewhere: another process of this application may be starting too.
+                # Another process edits the same jobs: it may be a second instance of this application.
                 hidden = await unreadable_job(store, conflict)
                 tries_left -= not hidden - unreadable
                 if not tries_left:
@@ -149,12 +154,12 @@ class StoredJobs(ScheduleRequests):
             return done(drafts, edits, stored)
 
     def _foreign(self, jobs: list[Job], known: Mapping[str, Job]) -> dict[str, Job]:
-        """Return those of the stored jobs that have one of these names and are not this application's to change."""
+        """Return the stored jobs with these names that this application must not change."""
         ours = {f"code:{self.name}", f"code:{self.formerly}"}
-        found = {job.name: known[job.name] for job in jobs if job.name in known and known[job.name].owner != job.owner}
+        others = {job.name: known[job.name] for job in jobs if job.name in known and known[job.name].owner != job.owner}
         return {
             name: stored
-            for name, stored in found.items()
+            for name, stored in others.items()
             if stored.owner == API or (stored.owner not in ours and stored.code != self.name)
         }
 
@@ -175,12 +180,12 @@ class StoredJobs(ScheduleRequests):
         unless `detach` makes it the API's own: from then on a sync leaves it alone.
         """
         store = await self._opened()
-        found = None if schedule is None else schedule_of(schedule)
+        rule = None if schedule is None else schedule_of(schedule)
         self._refuse_defined_elsewhere((await self._find(store, name)).job, detach)
-        return await self._edit(store, name, found, expected_version, policies, self._by(by), detach=detach)
+        return await self._edit(store, name, rule, expected_version, policies, self._by(by), detach=detach)
 
     def _refuse_defined_elsewhere(self, job: Job, detach: bool) -> None:
-        """Return if an edit of the definition lasts: no code and no file would undo it at the next sync."""
+        """Raise Conflict if code or a file defines the job: the next sync would undo the edit."""
         if detach:
             return
         if job.owner.startswith("code:"):
@@ -238,12 +243,11 @@ class StoredJobs(ScheduleRequests):
         await store.apply([Rename(job.name, checked, job.version if detached else None), *detached], self._by(by))
 
     async def remove(self, name: str, *, purge: bool = False, by: str | None = None) -> None:
-        """Take the job out of service: what was not claimed is canceled, its history is kept.
+        """Take the job out of service. Unclaimed occurrences are canceled, and its history is kept.
 
-        With `purge` the job and all that belongs to it is forgotten for good. As long as
-        something of it runs that is refused and nothing is changed; what begins at this very
-        moment leaves the job removed and not yet forgotten, and the error says so. One that was
-        removed before can still be purged.
+        With `purge` the job and its history are deleted. That is refused, and nothing changes, while one of its
+        occurrences runs. If one begins at this very moment, the job is removed and not deleted, and the error says
+        so. A removed job can still be purged.
         """
         from everytick.domain.changes import Remove
 
@@ -257,7 +261,7 @@ class StoredJobs(ScheduleRequests):
             pass
 
     async def enable(self, name: str, *, by: str | None = None) -> bool:
-        """Let a disabled job run again, from its next instant on; return whether anything changed."""
+        """Let a disabled job run again, from its next instant on. Return whether anything changed."""
         return await self._switch(name, True, by)
 
     async def disable(self, name: str, *, by: str | None = None) -> bool:
@@ -273,7 +277,7 @@ class StoredJobs(ScheduleRequests):
 
 
 async def _refuse_running(store: AnyStore, job: Job) -> None:
-    """Return if no node holds anything of the job, which has not been touched yet."""
+    """Raise Conflict if a node owns an occurrence of the job."""
     from everytick.domain.statuses import OccurrenceStatus
     from everytick.stores.base import HistoryFilter
 
@@ -288,14 +292,14 @@ async def _refuse_running(store: AnyStore, job: Job) -> None:
 
 
 def _left_as_it_is(drafted: Drafted) -> Drafted:
-    """Return the draft without its definition: an earlier try was refused for it."""
+    """Return the draft without its definition, which the store has refused."""
     before = drafted.before
     change = drafted.change if before is None else replace(drafted.change, kind="unchanged", version=before.version)
     return replace(drafted, change=change, job=None)
 
 
 def _say_left_alone(jobs: list[Job], foreign: Mapping[str, Job], application: str) -> None:
-    """Log which jobs a sync left as they are, and how to change that."""
+    """Log which jobs a sync did not change, and how to let it."""
     if not foreign:
         return
     import logging
@@ -317,7 +321,7 @@ def _say_left_alone(jobs: list[Job], foreign: Mapping[str, Job], application: st
 
 
 def _refuse_idle(job: Job) -> None:
-    """Return if the job has something to do."""
+    """Raise InvalidPolicies if the job has no task."""
     if not job.tasks:
         reason = "has no task: there is nothing that it could run"
         raise InvalidPolicies(job.name, reason, ("a function decorated with its .task",))

@@ -1,4 +1,4 @@
-"""A stream of events: what a node tells, kept until somebody reads it."""
+"""A stream of events: it keeps the events of a node until they are read."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from everytick.node.listeners import Listeners
 
 MOST_KEPT = 10_000
-"""So many events wait for a reader; of more the oldest are dropped, since nothing is decided by them."""
+"""Most events that wait for a reader. Beyond that the oldest are dropped: no decision depends on them."""
 
 
 class Stream:
-    """Gives events from the moment it was made; it ends with `aclose`, or when nobody holds it any longer."""
+    """Gives the events from its creation on. It ends with `aclose`, or when the last reference to it is gone."""
 
     def __init__(self, listeners: Listeners, name: str | None) -> None:
         self._kept: deque[Event] = deque(maxlen=MOST_KEPT)
@@ -36,19 +36,19 @@ class Stream:
                 raise StopAsyncIteration
             rung = asyncio.Event()
             self._waiting = asyncio.get_running_loop(), rung
-            # Asked again: one may have come between the first look and the bell.
+            # Check again: an event may have come before `_waiting` was set.
             if not self._kept and self._is_open:
                 await rung.wait()
         return self._kept.popleft()
 
     async def aclose(self) -> None:
-        """Listen no longer; what was kept may still be read."""
+        """Stop listening. Events that are kept can still be read."""
         self._stop()
         self._is_open = False
         self._ring()
 
     def take(self, event: Event) -> None:
-        """Keep the event if it is one that was asked for; called by the node, in its own thread."""
+        """Keep the event if it is about this stream's job. The node calls this in its own thread."""
         if self._name is None or event.job == self._name:
             self._kept.append(event)
             self._ring()
@@ -60,14 +60,14 @@ class Stream:
 
 
 def _listen(listeners: Listeners, stream: ref[Stream]) -> Callable[[], None]:
-    """Pass events on to a stream as long as somebody holds it."""
+    """Pass events on to a stream until it is garbage collected."""
 
     def tell(event: Event) -> None:
-        found = stream()
-        if found is None:
+        reader = stream()
+        if reader is None:
             stop()
         else:
-            found.take(event)
+            reader.take(event)
 
     stop = listeners.listen(tell)
     return stop

@@ -109,7 +109,7 @@ def _agenda(job: str | None, count: int) -> tuple[list[tuple[datetime, Job]], da
 
 def _defined(app: Everytick, job: str | None, count: int) -> tuple[list[tuple[datetime, Job]], datetime]:
     """The next runs of what code and files define, by this machine's clock."""
-    from everytick.app.foretelling import coming
+    from everytick.app.upcoming_runs import coming
     from everytick.domain.names import did_you_mean
 
     now = datetime.now(UTC)

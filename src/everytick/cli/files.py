@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from everytick.app import Everytick
-    from everytick.app.foretelling import Revision
+    from everytick.app.upcoming_runs import Revision
     from everytick.sources.drafting import Change
     from everytick.sources.job_files import FileJob, JobFile
     from everytick.sources.syncing import Synced
@@ -188,7 +188,7 @@ def schema_verb() -> None:
 
 
 async def _told_before(app: Everytick, jobs: dict[str, FileJob], owner: str, *, prune: bool) -> Told:
-    from everytick.app.foretelling import revisions
+    from everytick.app.upcoming_runs import revisions
     from everytick.sources.syncing import draft_of
 
     store = await store_of_app(app)

@@ -9,7 +9,7 @@ from typing import Any
 
 from everytick.sources.files import Folder
 from everytick.sources.syncing import apply_jobs
-from everytick.stores import beginnings
+from everytick.stores import storing_rules
 from everytick.stores.addresses import store_of
 from everytick.stores.sql.verbs import creating
 
@@ -18,7 +18,7 @@ HALF = 50
 
 def die_half_way() -> None:
     """Both SQL stores ask this for each new job as they write it."""
-    real, asked = beginnings.first_watermark, iter(range(HALF))
+    real, asked = storing_rules.first_watermark, iter(range(HALF))
 
     def counted(*arguments: Any) -> Any:
         if next(asked, None) is None:

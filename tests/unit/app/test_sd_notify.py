@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from everytick.app.notices import Notices
+from everytick.app.sd_notify import Supervisor
 
 PROGRAM = """
 import os
@@ -64,9 +64,9 @@ async def test_the_watchdog_of_another_process_is_not_ours_to_feed(
     asked = {"NOTIFY_SOCKET": supervisor.getsockname(), "WATCHDOG_USEC": "20000", "WATCHDOG_PID": str(os.getpid() + 1)}
     for name, value in asked.items():
         monkeypatch.setenv(name, value)
-    notices = Notices.asked_for()
-    notices.running()
-    notices.stopping()
+    notify = Supervisor.from_environment()
+    notify.ready()
+    notify.stopping()
 
     assert [supervisor.recv(100) for _ in range(2)] == [b"READY=1", b"STOPPING=1"]
     assert not asked.keys() & os.environ.keys()
@@ -78,10 +78,10 @@ async def test_where_nobody_listens_nothing_is_told_and_nothing_breaks(
 ) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", address)
     monkeypatch.setenv("WATCHDOG_USEC", "soon")
-    notices = Notices.asked_for()
-    notices.running()
-    notices.stopping()
-    notices.over()
+    notify = Supervisor.from_environment()
+    notify.ready()
+    notify.stopping()
+    notify.stopped()
 
 
 async def test_a_name_without_a_file_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,6 +89,6 @@ async def test_a_name_without_a_file_is_understood(monkeypatch: pytest.MonkeyPat
         line.bind(f"\0everytick-{os.getpid()}")
         line.settimeout(60)
         monkeypatch.setenv("NOTIFY_SOCKET", f"@everytick-{os.getpid()}")
-        Notices.asked_for().running()
+        Supervisor.from_environment().ready()
 
         assert line.recv(100) == b"READY=1"

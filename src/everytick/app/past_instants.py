@@ -1,4 +1,4 @@
-"""Past instants: which of them a backfill would fill, and which one an id stands for that never ran."""
+"""Past instants: those that a backfill would fill, and the one that has a given id and did not run."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from everytick.stores.base import JobRecord
 
 SHOWN_INSTANTS = 10_000
-"""A backfill says so many of its instants at most; with more, counting would take longer than asking."""
+"""Most instants that a backfill lists. Counting more takes longer than the request."""
 
 _VERSIONS_AT_ONCE = 64
+"""Most versions of a definition that are read in one call."""
+
 _SEARCHED_INSTANTS = 100_000
-"""So many instants that did not run are looked at to find one by its id: some seconds."""
+"""Most instants that are compared to find one by its id. That takes some seconds."""
 
 _TICK = timedelta(microseconds=1)
 _BEGINNING = datetime(2, 1, 1, tzinfo=UTC)
@@ -34,23 +36,23 @@ async def unfilled(
 ) -> tuple[list[datetime], bool]:
     """Return the past instants in `(after, through]` that have no occurrence, and whether there are more than shown.
 
-    One that was moved has its occurrence at its new place, though that may be still to come.
+    A moved instant counts as having one, also if its new time is still to come.
     """
     from everytick.deciding.past import past_instants
 
     job_id = record.job.id
     editions = [Edition(record.job)] if as_of_now else await _timeline(store, record, after, through)
     named = [instant for instant, _ in islice(past_instants(editions, after, through), SHOWN_INSTANTS + 1)]
-    found, more = named[:SHOWN_INSTANTS], len(named) > SHOWN_INSTANTS
-    if again or not found:
-        return found, more
+    shown, more = named[:SHOWN_INSTANTS], len(named) > SHOWN_INSTANTS
+    if again or not shown:
+        return shown, more
     snapshot = (await store.look([job_id]))[job_id]
     moved = {
         adjustment.at
         for adjustment in snapshot.adjustments
         if adjustment.kind is AdjustmentKind.MOVE and adjustment.vacates
     }
-    by_id = {occurrence_id(job_id, instant): instant for instant in found}
+    by_id = {occurrence_id(job_id, instant): instant for instant in shown}
     taken = await store.existing(by_id)
     return [instant for id_, instant in by_id.items() if id_ not in taken and instant not in moved], more
 
@@ -58,24 +60,24 @@ async def unfilled(
 async def _timeline(store: AnyStore, record: JobRecord, after: datetime, through: datetime) -> list[Edition]:
     """Return the definitions that were in force at some time of `(after, through]`, in order."""
     job_id, newest = record.job.id, record.job.version
-    found = list(await store.editions(job_id, at=after + _TICK))
-    version = found[-1].job.version if found else 0
-    while version < newest and not _is_after(found, through):
+    editions = list(await store.editions(job_id, at=after + _TICK))
+    version = editions[-1].job.version if editions else 0
+    while version < newest and not _is_after(editions, through):
         step = range(version + 1, min(version + _VERSIONS_AT_ONCE, newest) + 1)
-        found += await store.editions(job_id, step)
+        editions += await store.editions(job_id, step)
         version = step[-1]
-    return found or [Edition(record.job)]
+    return editions or [Edition(record.job)]
 
 
-def _is_after(found: list[Edition], through: datetime) -> bool:
-    since = found[-1].in_force_after if found else None
+def _is_after(editions: list[Edition], through: datetime) -> bool:
+    since = editions[-1].in_force_after if editions else None
     return since is not None and since >= through
 
 
 async def instant_of(store: AnyStore, id_: str) -> tuple[JobRecord, datetime] | None:
-    """Return the job and the instant that did not run and has this id, if it is among the newest of them.
+    """Return the job and instant that have this id and did not run, if the instant is among the newest 100,000.
 
-    An id cannot be read backwards: it is compared with those of the instants that spans hold.
+    An id is a hash of job and instant: it is compared with the ids of all instants in spans.
     """
     left = _SEARCHED_INSTANTS
     now = await store.now()
@@ -95,14 +97,14 @@ async def instant_of(store: AnyStore, id_: str) -> tuple[JobRecord, datetime] | 
 
 
 async def _held_back(store: AnyStore, record: JobRecord, now: datetime) -> list[Span]:
-    """Return what a pause holds back that is not over: a plan writes its instants down when it ends."""
+    """Return the spans of a pause that still holds: a plan writes them when the pause ends."""
     if record.pause is None:
         return []
     return open_pauses((await store.look([record.job.id])).get(record.job.id), now)
 
 
 async def moved_to(store: AnyStore, record: JobRecord, instant: datetime) -> datetime | None:
-    """Return where an instant was moved to and is still to run."""
+    """Return the time to which an instant was moved, if it has not run there yet."""
     snapshot = (await store.look([record.job.id]))[record.job.id]
     moved = (
         adjustment

@@ -1,4 +1,4 @@
-"""Runs to come: of a job that is in no store yet, and those that a change of files would add, remove and keep."""
+"""Upcoming runs: of a job that is in no store yet, and those that a change of files would add, remove and keep."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ __all__ = ["Revision", "coming", "revisions"]
 
 
 def coming(job: Job, now: datetime, n: int) -> list[datetime]:
-    """Return up to `n` times after now at which a job would run that begins now."""
+    """Return up to `n` times after now at which a job would run if it were stored now."""
     return upcoming(with_edit(None, job, now), now, n)
 
 
 async def revisions(store: AnyStore, draft: FilesDraft) -> dict[str, Revision]:
-    """Return what the draft means for the runs to come of each job that it changes."""
+    """Return the runs that the draft adds, removes and keeps, for each job that it changes."""
     now = await store.now()
     changing = [drafted for drafted in draft.jobs if drafted.change.kind != "unchanged"]
     seen = await store.look([drafted.before.id for drafted in changing if drafted.before is not None])
-    found = {}
+    by_name = {}
     for drafted in changing:
         before = None if drafted.before is None else seen.get(drafted.before.id)
-        found[drafted.change.name] = revise(before, _after(drafted, before, now), now)
-    return found
+        by_name[drafted.change.name] = revise(before, _after(drafted, before, now), now)
+    return by_name
 
 
 def _after(drafted: Drafted, before: JobSnapshot | None, now: datetime) -> JobSnapshot | None:
-    """Return what a plan would see of the job afterwards."""
+    """Return the snapshot of the job after the change, None if it is removed."""
     if drafted.change.kind == "removed":
         return None
     after = before
