@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from everytick.cli.output import has_colour, safe
-from everytick.runners.capture import Speaker
+from everytick.runners.capture import RecordOrigin
 
 if TYPE_CHECKING:
     from everytick.config.settings import Setting
@@ -57,7 +57,7 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
         }
         speaker = getattr(record, "everytick", None)
-        if isinstance(speaker, Speaker):
+        if isinstance(speaker, RecordOrigin):
             found |= {"job": speaker, "task": speaker.task, "occurrence": speaker.occurrence}
             found["attempt"] = speaker.attempt
         given = ((key, value) for key, value in record.__dict__.items() if key != "everytick")

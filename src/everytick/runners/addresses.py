@@ -47,11 +47,11 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 class Forbidden(Exception):
-    """The request would go where it may not."""
+    """The request would go to an address that is not allowed."""
 
 
 class Unresolved(Exception):
-    """The name of the host means nothing here, or nothing just now."""
+    """The name of the host cannot be resolved, or not at this moment."""
 
 
 class AddressRules:
@@ -65,7 +65,7 @@ class AddressRules:
             raise InvalidPolicies("", f"an allowed address is not a network: {shown(str(error))}", instead) from None
 
     async def resolve(self, host: str, port: int) -> str:
-        """Return the address to connect to; every address of the name must be allowed, and only this one is used."""
+        """Return the address to connect to. Every address of the name must be allowed; only this one is used."""
         try:
             found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
@@ -76,7 +76,7 @@ class AddressRules:
         return addresses[0]
 
     def check(self, host: str, address: Address) -> None:
-        """Return if a request may go to this address."""
+        """Raise Forbidden unless a request may go to this address."""
         for part in (address, *_inside(address)):
             if not self._may(part):
                 raise Forbidden(
@@ -93,7 +93,7 @@ class AddressRules:
 
 
 def _inside(address: Address) -> tuple[Address, ...]:
-    """The addresses that this one stands for on the other side of a translation."""
+    """Return the IPv4 addresses that are embedded in this address."""
     if isinstance(address, IPv4Address):
         return ()
     last = IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else None

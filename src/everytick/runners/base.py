@@ -1,9 +1,8 @@
-"""The seam between the executor and what a task does.
+"""The seam between node and task.
 
-A Body is made once for every task of a definition and run once for every attempt. The
-executor stops an attempt by canceling the coroutine that runs it, after `context.halt`
-has said why and `context.grace_seconds` how long the body may take to end. What that takes
-for a thread or a process is the body's own business.
+A Body is made once for every task of a definition and run once for every attempt. The node stops an attempt by
+canceling the coroutine that runs it. Before that it sets `context.halt` to the reason and `context.grace_seconds` to
+the time that the body has to end. Each body decides how it ends its thread or process.
 """
 
 from typing import Protocol
@@ -14,38 +13,38 @@ from everytick.runners.context import Context
 
 
 class Body(Protocol):
-    """What a task does."""
+    """Carries out the attempts of one task."""
 
     wants_previous: bool
-    """Whether its context must know, before it begins, which occurrence ended last."""
+    """Whether the node must look up, before an attempt begins, which occurrence ended last."""
 
     begins_later: bool
-    """Whether it may wait for a thread or a process first; it then calls `context.begin()`, and is timed from there."""
+    """Whether it may wait for a thread or process first. It then calls `context.begin()`, which starts its timeout."""
 
     async def run(self, context: Context) -> Outcome:
-        """Carry out one attempt and say how it ended; whatever the task raises is an outcome.
+        """Carry out one attempt and return its outcome. An exception of the task is an outcome too.
 
-        Canceled, it ends what it began, within `context.grace_seconds`, and raises
-        CancelledError, or returns the outcome if the task had ended on its own.
+        When canceled, it ends its thread or process within `context.grace_seconds` and raises CancelledError. If the
+        task had ended on its own, it returns the outcome.
         """
         ...
 
 
 class Repertoire(Protocol):
-    """What a node can run."""
+    """The bodies of the tasks that a node can run."""
 
     def bodies(self, job: Job) -> tuple[Body, ...] | None:
-        """Return what the tasks of the job do, in their order; None if this node cannot run all of them."""
+        """Return a body for each task of the job, in their order. None if this node cannot run all of them."""
         ...
 
     def why(self, job: Job) -> str:
-        """Say why the job cannot run here."""
+        """Return why the job cannot run here."""
         ...
 
     def forget(self, occurrence_id: str) -> None:
-        """Remove what was kept for the occurrence, which is over here."""
+        """Remove the files of an occurrence that has ended on this node."""
         ...
 
     def close(self) -> None:
-        """End whatever was kept ready; closing twice is harmless."""
+        """End the threads and processes. A second call does nothing."""
         ...

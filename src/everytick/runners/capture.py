@@ -1,9 +1,8 @@
-"""Capture: what a task prints and logs is kept with its attempt, in threads and in coroutines.
+"""Capture: the printed and logged lines of a task are stored with its attempt, in threads and in coroutines.
 
-`sys.stdout`, `sys.stderr` and the factory of log records are replaced by ones that ask which
-attempt the code runs in: the same variable that `current()` reads. A task may print, flood or
-close its stream without touching the node's. What it prints is also shown where it was before;
-on a terminal each line begins with the name of its job.
+`sys.stdout`, `sys.stderr` and the factory of log records are replaced by ones that look up the attempt in which the
+code runs, by the variable that `current()` reads. A task may print, flood or close its stream without harm to the
+node's. Its lines also go to the original stream; on a terminal each begins with the name of its job.
 """
 
 import io
@@ -20,14 +19,13 @@ _OURS = "everytick"
 _LINE = logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s")
 
 _echoing = threading.local()
-"""Whether this thread is showing what a task printed: the stream may hand on to another of ours."""
+"""Whether this thread is writing a task's text to the original stream, which may be a captured stream too."""
 
 
 class CapturedStream:
-    """A stream that keeps what a task writes, and hands everything else to the original.
+    """A stream that stores the text of a task with its attempt, and passes all other text to the original.
 
-    Not derived from `io.TextIOBase`, which closes itself, and with it the original, when it
-    is thrown away.
+    It is not derived from `io.TextIOBase`, which closes itself and the original when it is garbage collected.
     """
 
     def __init__(self, original: TextIO, labels: "JobLabels") -> None:
@@ -45,7 +43,7 @@ class CapturedStream:
         return len(text)
 
     def _echo(self, context: Context, text: str) -> None:
-        """Show it too; a terminal that is gone is not the task's problem."""
+        """Write the text to the original too. If that fails, stop doing so: the task must not fail of it."""
         if self._is_gone:
             return
         _echoing.is_on = True
@@ -71,7 +69,7 @@ class CapturedStream:
                 raise
 
     def close(self) -> None:
-        """A task closes nothing of the node's."""
+        """Close the original, unless a task calls this."""
         if _speaker() is None:
             self.original.close()
 
@@ -81,7 +79,7 @@ class CapturedStream:
 
     @property
     def buffer(self) -> Any:
-        """For those who write bytes."""
+        """The stream for bytes."""
         context = _speaker()
         return _CapturedBytes(context.output) if context is not None else self.original.buffer
 
@@ -96,7 +94,7 @@ class CapturedStream:
 
 
 class _CapturedBytes(io.RawIOBase):
-    """What `sys.stdout.buffer` is to a task."""
+    """`sys.stdout.buffer` in a task."""
 
     def __init__(self, keep: Callable[[bytes], None]) -> None:
         self._keep = keep
@@ -111,19 +109,19 @@ class _CapturedBytes(io.RawIOBase):
 
 
 class JobLabels:
-    """Puts the name of its job before each line, so that a person can tell the jobs of one terminal apart.
+    """Puts the name of the job before each line, so that people can tell the jobs in one terminal apart.
 
-    `sys.stdout` and `sys.stderr` share one: they are two streams and the same terminal.
+    `sys.stdout` and `sys.stderr` share one object: they are two streams to the same terminal.
     """
 
     def __init__(self) -> None:
-        self._open: Context | None = None  # whose line has no end yet
-        self._cut: Context | None = None  # whose line was ended by another's
-        # A signal handler may come in between.
+        self._open: Context | None = None  # the attempt whose line has no end yet
+        self._cut: Context | None = None  # the attempt whose line was ended by another's
+        # Reentrant: a signal handler may print in between.
         self._lock = threading.RLock()
 
     def show(self, context: Context, text: str, terminal: TextIO) -> None:
-        """Write the text with its labels at once, so that what the other stream writes next stands behind it."""
+        """Write the text with its labels and flush it, so that the other stream's next text comes after it."""
         with self._lock:
             terminal.write(self._labelled(context, text))
             terminal.flush()
@@ -131,7 +129,7 @@ class JobLabels:
     def _labelled(self, context: Context, text: str) -> str:
         """Return the text with the label wherever a line of it begins."""
         if text == "\n" and self._cut is context:
-            # `print` writes the text and the end of its line apart: another job came between.
+            # `print` writes the text and its newline separately. Another job has ended this line since.
             self._cut = None
             return ""
         parts = []
@@ -159,15 +157,15 @@ def _speaker() -> Context | None:
 
 
 def _is_log_line() -> bool:
-    """Tell whether `logging` writes to the stream: its record is kept already, when it is made."""
+    """Tell whether `logging` writes to the stream: RecordFactory has stored its record already."""
     return sys._getframe(2).f_globals.get("__name__") == "logging"
 
 
 class RecordFactory:
-    """Makes log records, and keeps those of a task's code with its attempt.
+    """Makes log records, and stores those of a task's code with its attempt.
 
-    Records of everytick's own loggers are the node's; `ctx.log` keeps its own. A handler on the
-    root logger would keep `logging.basicConfig` and Python's last resort from working.
+    Records of everytick's own loggers belong to the node; `ctx.log` stores its own. With a handler on the root logger
+    instead, `logging.basicConfig` and Python's handler of last resort would not work.
     """
 
     def __init__(self, make: Callable[..., logging.LogRecord]) -> None:
@@ -185,8 +183,8 @@ class RecordFactory:
         return record
 
 
-class Speaker(str):
-    """The name of the job in whose attempt a record was made, with the rest of what formatters may want to say."""
+class RecordOrigin(str):
+    """The name of the job in whose attempt a record was made, with its task, occurrence and attempt for formatters."""
 
     __slots__ = ("attempt", "occurrence", "task")
 
@@ -196,14 +194,14 @@ class Speaker(str):
 
 
 def mark(record: logging.LogRecord, context: Context) -> None:
-    """Let the record say which job it comes from: `%(everytick)s` in a format."""
-    speaker = Speaker(context.job)
-    speaker.task, speaker.occurrence, speaker.attempt = context.task, context.occurrence_id, context.attempt
-    record.everytick = speaker
+    """Set the record's origin: `%(everytick)s` in a format is the name of the job."""
+    origin = RecordOrigin(context.job)
+    origin.task, origin.occurrence, origin.attempt = context.task, context.occurrence_id, context.attempt
+    record.everytick = origin
 
 
 class Installation:
-    """The streams and the factory stand in for the process's own while at least one node uses them."""
+    """Replaces the streams and the record factory of the process while at least one node uses them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -211,13 +209,13 @@ class Installation:
         self._labels = JobLabels()
 
     def enter(self) -> None:
-        """Put the streams in place for one more user."""
+        """Install the streams for one more user."""
         with self._lock:
             self._users += 1
             self._install()
 
     def renew(self) -> None:
-        """Put them in place again, before whatever stands there now: other programs replace streams too."""
+        """Install the streams again if another library has replaced them."""
         if all(isinstance(getattr(sys, name), CapturedStream) for name in _NAMES):
             return
         with self._lock:
@@ -225,23 +223,23 @@ class Installation:
                 self._install()
 
     def leave(self) -> None:
-        """Put the originals back after the last user."""
+        """Restore the originals after the last user."""
         with self._lock:
             self._users -= 1
             if self._users:
                 return
             for name in _NAMES:
-                while isinstance(found := getattr(sys, name), CapturedStream):
-                    setattr(sys, name, found.original)
+                while isinstance(stream := getattr(sys, name), CapturedStream):
+                    setattr(sys, name, stream.original)
             factory = logging.getLogRecordFactory()
             if isinstance(factory, RecordFactory):
                 logging.setLogRecordFactory(factory.make)
 
     def _install(self) -> None:
         for name in _NAMES:
-            found = getattr(sys, name)
-            if found is not None and not isinstance(found, CapturedStream):  # without a terminal there may be none
-                setattr(sys, name, CapturedStream(found, self._labels))
+            stream = getattr(sys, name)
+            if stream is not None and not isinstance(stream, CapturedStream):  # without a terminal there may be none
+                setattr(sys, name, CapturedStream(stream, self._labels))
         factory = logging.getLogRecordFactory()
         if not isinstance(factory, RecordFactory):
             logging.setLogRecordFactory(RecordFactory(factory))

@@ -1,11 +1,11 @@
-"""The catalogue: what a task's target means on this node.
+"""The catalogue: finds the body of a task from its target, on this node.
 
-A store may hold any text; what it means is decided here, and only here: a function of
-the application itself, a command, a request, or a function of a package that the node
-allows. Nothing else is ever looked up, imported or run (threat model, S10).
+A store may hold any text as a target. Only this module decides what it means: a function of the application itself, a
+command, a request, or a function of a package that the node allows. Nothing else is ever looked up, imported or run
+(threat model, S10).
 
-What only some tasks need is loaded with the first of them: most applications have neither
-commands nor requests, and the first job should not wait for either.
+Modules that only some tasks need are imported with the first such task: most applications have neither commands nor
+requests, and the first job should not wait for them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from everytick.runners.thread import ThreadPool
 
 _REMEMBERED = 20_000
-"""So many versions of jobs are kept ready; the oldest make room."""
+"""Most versions of jobs whose bodies are cached. Beyond that the oldest is dropped."""
 
 _PROCESSES = 32
 _GRACE = timedelta(seconds=30)
@@ -107,12 +107,12 @@ class Catalogue:
         return AddressRules(self._allow_addresses)
 
     def _has(self, part: str) -> bool:
-        """Whether anybody has needed this part so far."""
+        """Whether this part has been made."""
         return part in self.__dict__
 
     @property
     def abandoned(self) -> int:
-        """How many threads were left to themselves since the start, because their task did not end in time."""
+        """How many threads were abandoned since the start, because their task did not end in time."""
         return self._threads.abandoned if self._has("_threads") else 0
 
     @property
@@ -131,7 +131,7 @@ class Catalogue:
             return None
 
     def why(self, job: Job) -> str:
-        """Say why the job cannot be run here; empty if it can."""
+        """Return why the job cannot be run here, an empty text if it can."""
         try:
             self._look_up(job)
         except CannotRun as error:
@@ -139,7 +139,7 @@ class Catalogue:
         return ""
 
     def forget(self, occurrence_id: str) -> None:
-        """The occurrence is over on this node: its scratch folder goes."""
+        """Remove the scratch folder of an occurrence that has ended on this node."""
         if self._has("_scratch"):
             self._scratch.forget(occurrence_id)
 
@@ -149,22 +149,22 @@ class Catalogue:
             del self._known[known]
 
     def close(self) -> None:
-        """End idle threads and all processes; busy threads are left to themselves."""
+        """End idle threads and all processes. Busy threads run on."""
         if self._is_closed:
             return
         self._is_closed = True
-        # The guard after those it watches, the folders after those who write to them.
+        # The guard after the processes that it watches, the folders after the threads that write to them.
         for part in ("_processes", "_threads", "_guard", "_scratch"):
             if self._has(part):
                 getattr(self, part).close()
 
     def _look_up(self, job: Job) -> tuple[Body, ...]:
-        """Only what was found is remembered: what is missing now may be installed, or imported, the next time."""
-        found = tuple(self._body(job, task) for task in sorted(job.tasks, key=lambda task: task.order))
+        """Make and cache the bodies. A failure is not cached: the missing module may be installed later."""
+        bodies = tuple(self._body(job, task) for task in sorted(job.tasks, key=lambda task: task.order))
         if len(self._known) >= _REMEMBERED:
             del self._known[next(iter(self._known))]
-        self._known[(job.id, job.version)] = found
-        return found
+        self._known[(job.id, job.version)] = bodies
+        return bodies
 
     def _body(self, job: Job, task: Task) -> Body:
         try:
@@ -240,7 +240,7 @@ class Catalogue:
         return made
 
     def _own(self, path: str) -> Callable[..., Any]:
-        """A function of the application under another job or name; where two are found, neither is meant."""
+        """Return the application's function with this address, of any job. Two different ones are ambiguous."""
         found = {
             id(function): function
             for tasks in self._functions.values()
@@ -273,13 +273,13 @@ class Catalogue:
 
 
 def place_of(function: Callable[..., Any]) -> str:
-    """Return where a function is found, as its task's target says: `module:qualified.name`."""
+    """Return the address of a function, as in its task's target: `module:qualified.name`."""
     named: Any = function if hasattr(function, "__qualname__") else type(function)
     return f"{named.__module__}:{named.__qualname__}"
 
 
 def _is_of(function: Any, allowed: tuple[str, ...]) -> bool:
-    """A module's namespace holds what it imports: `myapp.jobs:os.system` is not of myapp."""
+    """Whether an allowed package defines the function. `myapp.jobs:os.system` is imported there, not defined."""
     home = str(function.__module__)
     return any(home == prefix or home.startswith(f"{prefix}.") for prefix in allowed)
 

@@ -38,11 +38,11 @@ _PR_SET_PDEATHSIG = 1
 _LONGEST_LINE = 64 * 1024
 
 is_serving = False
-"""Whether this process is a child: an application that is imported here must not become a node of its own."""
+"""Whether this process is a child: an application that is imported here must not start a node."""
 
 
 class ChildContext(Context):
-    """The context as a function in another process sees it: the same facts, told in one message."""
+    """The context of a function in a child process: the same facts, received in one message."""
 
     __slots__ = ("_channel", "_told")
 
@@ -58,7 +58,7 @@ class ChildContext(Context):
         )
 
     async def look_up_previous(self) -> datetime | None:
-        """Return `previous`: a child cannot ask, it was told before it began."""
+        """Return `previous`, which was in the message: a child cannot ask the store."""
         return self.previous
 
     @property
@@ -138,7 +138,7 @@ class ChildContext(Context):
         os.write(1, data)
 
     def transaction(self) -> TransactionBlock:
-        """A process has no part in the store's connection."""
+        """Refuse: a process has no connection to the store."""
         raise RuntimeError("ctx.transaction() is for async functions and threads: a process cannot share a connection")
 
 
@@ -155,7 +155,7 @@ class _Relay(Handler):
 
 
 class Channel:
-    """The line to the node."""
+    """The channel to the node."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
@@ -166,8 +166,8 @@ class Channel:
         self._end.sendall(json.dumps(message).encode() + b"\n")
 
 
-class Stage:
-    """What a function may spoil for the next one, and how it is mended."""
+class ProcessState:
+    """The state of the process that a function may change, and how it is restored for the next one."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
@@ -181,7 +181,7 @@ class Stage:
         self.is_stopping = False
 
     def set_up(self, context: ChildContext) -> None:
-        """Put folder, environment, outputs and signals back as they were."""
+        """Restore the current folder, the environment, the outputs and the signals."""
         self.context = context
         os.chdir(self._folder)
         os.umask(self._umask)
@@ -203,7 +203,7 @@ class Stage:
         enter(context)
 
     def clear(self) -> None:
-        """Let all that was printed go out, and end a copy of this process that the function made."""
+        """Flush the outputs, and end this process if it is a fork that the function made."""
         if os.getpid() != self._pid:
             os._exit(0)
         for stream in (sys.stdout, sys.stderr):
@@ -213,7 +213,7 @@ class Stage:
                 continue
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
-        """Told to stop: the function's `finally` blocks have the grace period."""
+        """Raise in the function on SIGTERM: its `finally` blocks have the grace period."""
         self.is_stopping = True
         if self.context is not None:
             self.context.halt = Halt.CANCEL
@@ -221,12 +221,12 @@ class Stage:
 
 
 def main(descriptor: int) -> None:
-    """Serve requests until the node closes the line, or is gone."""
+    """Carry out requests until the node closes the channel or ends."""
     global is_serving
     is_serving = True
     _die_with_parent()
     faulthandler.enable(2)
-    channel, stage = Channel(socket.socket(fileno=descriptor)), Stage()
+    channel, stage = Channel(socket.socket(fileno=descriptor)), ProcessState()
     for line in channel.lines:
         request = json.loads(line)
         context = ChildContext(request["context"], channel)
@@ -239,7 +239,7 @@ def main(descriptor: int) -> None:
         if stage.is_stopping:
             break
         channel.send({"outcome": as_message(outcome)})
-    # Threads that a function left behind must not keep this process.
+    # Threads that a function left behind must not keep this process alive.
     os._exit(0)
 
 
@@ -258,7 +258,7 @@ _mains: dict[str, dict[str, Any]] = {}
 
 
 def _found(target: str, main: str | None) -> Callable[..., Any]:
-    """Import the function; one of the script itself is found by running that script under another name."""
+    """Import the function. For a function of the main script, run that script under another module name."""
     module, _, names = target.partition(":")
     if module == "__main__" and main is not None:
         if main not in _mains:
@@ -273,7 +273,7 @@ def _found(target: str, main: str | None) -> Callable[..., Any]:
 
 
 def as_message(outcome: Outcome) -> dict[str, object]:
-    """Return the outcome as JSON can carry it."""
+    """Return the outcome as values for JSON."""
     if isinstance(outcome, Succeeded):
         return {"result": None if outcome.result is None else outcome.result.text}
     assert isinstance(outcome, Failed), f"a function in a process cannot end as {outcome}"
@@ -295,7 +295,7 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def _die_with_parent() -> None:
-    """Ask the kernel to kill this process with the node; where there is no such thing, the closed line ends it."""
+    """Ask the kernel to kill this process with the node. Without that call the closed channel ends it."""
     if sys.platform != "linux":
         return
     import ctypes

@@ -1,4 +1,4 @@
-"""Children: processes with a session of their own, whose output is read and whose whole group can be ended."""
+"""Child processes in sessions of their own: their output is read, and their whole process group can be ended."""
 
 import asyncio
 import os
@@ -13,17 +13,20 @@ from everytick.runners.guard import Guard
 
 _log = getLogger("everytick.runners.children")
 
-_CHUNK = 64 * 1024
-_DYING = 5.0
-_DYING_NOW = 0.5
-"""So many seconds a killed process has to be gone, where others can go on meanwhile and where they cannot."""
+_CHUNK_BYTES = 64 * 1024
 
-_DRAINED = 64
-"""So many chunks are read after the end at most: somebody else may still write to the same pipe, for ever."""
+_KILLED_SECONDS = 5.0
+"""How long to wait for the end of a killed process while the event loop goes on."""
+
+_KILLED_BLOCKING_SECONDS = 0.5
+"""The same while the event loop is blocked."""
+
+_DRAINED_CHUNKS = 64
+"""Most chunks that are read after the end: another process may write to the same pipe without end."""
 
 
 class Child:
-    """One process and what it starts; `keep` is given all they write to their outputs."""
+    """One process and its descendants. `keep` gets all that they write to standard output and standard error."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", output: int, keep: Callable[[bytes], None], guard: Guard):
         self._process, self._output, self._guard = process, output, guard
@@ -48,7 +51,7 @@ class Child:
         cwd: str | None = None,
         pass_fds: Sequence[int] = (),
     ) -> "Child":
-        """Start the process in a session of its own, with nothing to read and one pipe for what it writes."""
+        """Start the process in its own session, with an empty standard input and one pipe for its output."""
         output, theirs = os.pipe()
         try:
             process = subprocess.Popen(
@@ -70,38 +73,41 @@ class Child:
         return cls(process, output, keep, guard)
 
     async def stop(self, grace: float) -> None:
-        """Ask the group to end, give it the grace period, and kill what is left of it.
+        """Ask the group to end, wait for the grace period in seconds, and kill the processes that are left.
 
-        It is over when the process has ended and everybody has let go of its output.
+        The group has ended when the process has ended and no process holds its output open.
         """
         self._signal(signal.SIGTERM)
         try:
             await asyncio.wait((self.exited, self.silent), timeout=grace)
             self._signal(signal.SIGKILL)
-            await asyncio.wait((self.exited,), timeout=_DYING)
+            await asyncio.wait((self.exited,), timeout=_KILLED_SECONDS)
         finally:
             self.kill()
 
     def kill(self) -> None:
-        """Kill the whole group, now."""
+        """Kill the whole group now."""
         if self._output < 0:
             return
         self._signal(signal.SIGKILL)
         try:
-            self._ended(self._process.wait(_DYING_NOW))
+            self._ended(self._process.wait(_KILLED_BLOCKING_SECONDS))
         except subprocess.TimeoutExpired:
-            # The kernel holds it, for as long as some disk or network share does not answer.
-            _log.warning("process %d was killed and does not end: it waits inside the kernel", self.group)
+            # The kernel ends it once the disk or network share that it waits for answers.
+            _log.warning(
+                "process %d was killed and hangs in the kernel: it ends when that call returns; the node goes on",
+                self.group,
+            )
         self.close()
 
     def drain(self) -> None:
-        """Read what is in the pipe by now."""
-        for _ in range(_DRAINED):
+        """Read the output that is in the pipe now."""
+        for _ in range(_DRAINED_CHUNKS):
             if self.silent.done() or not self._read():
                 return
 
     def close(self) -> None:
-        """Read what is left, and let go of the process; others of its group may go on, unheard."""
+        """Read the rest of the output and close the pipe. Other processes of the group may run on, unread."""
         if self._output < 0:
             return
         self.drain()
@@ -109,7 +115,7 @@ class Child:
         os.close(self._output)
         self._output = -1
         if self._handle >= 0:
-            self._let_go_of_handle()
+            self._close_handle()
         if not self.silent.done():
             self.silent.set_result(None)
         self._guard.release(self.group)
@@ -117,7 +123,7 @@ class Child:
     def _read(self) -> bool:
         """Hand on one chunk; say whether there may be more."""
         try:
-            data = os.read(self._output, _CHUNK)
+            data = os.read(self._output, _CHUNK_BYTES)
         except BlockingIOError:
             return False
         except OSError:
@@ -136,7 +142,7 @@ class Child:
             os.killpg(self.group, number)
 
     def _watch_exit(self) -> None:
-        """Learn of the end from the kernel, or from a thread where it offers no such thing."""
+        """Get the exit code through a pidfd, or through a thread if the kernel has none."""
         try:
             self._handle = os.pidfd_open(self._process.pid)
         except (AttributeError, OSError):
@@ -145,17 +151,17 @@ class Child:
         self._loop.add_reader(self._handle, self._reap)
 
     def _reap(self) -> None:
-        self._let_go_of_handle()
+        self._close_handle()
         self._ended(self._process.wait())
 
-    def _let_go_of_handle(self) -> None:
+    def _close_handle(self) -> None:
         self._loop.remove_reader(self._handle)
         os.close(self._handle)
         self._handle = -1
 
     def _wait(self) -> None:
         code = self._process.wait()
-        with suppress(RuntimeError):  # the loop is closed, and nobody is left to know
+        with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._ended, code)
 
     def _ended(self, code: int) -> None:
@@ -164,7 +170,7 @@ class Child:
 
 
 def ending(code: int) -> str:
-    """Say how a process ended."""
+    """Return in words how a process ended."""
     if code >= 0:
         return f"exit code {code}"
     try:

@@ -18,13 +18,15 @@ from everytick.runners.outcomes import NOTHING, bounded, last_lines
 from everytick.runners.scratch import Scratch
 from everytick.runners.targets import TEMPLATE, CommandTarget
 
-_TAIL = 8 * 1024
-_LARGEST_VARIABLE = 127 * 1024
-"""Linux refuses to start a program with a larger one (128 KB, its name included)."""
+_TAIL_BYTES = 8 * 1024
+"""How much of the last output stands in the error of a failed command."""
+
+_LARGEST_VARIABLE_BYTES = 127 * 1024
+"""Linux refuses to start a program with a larger variable (128 KB, its name included)."""
 
 
 class CommandBody:
-    """Starts a program and waits for it (S0-066 for its end by timeout); its result is none."""
+    """Starts a program and waits for its end (S0-066: its end by timeout). It has no result."""
 
     __slots__ = ("_grace", "_guard", "_scratch", "_target", "wants_previous")
 
@@ -36,12 +38,12 @@ class CommandBody:
         self.wants_previous = False
 
     async def run(self, context: Context) -> Outcome:
-        """Start the program; exit code 0 is success, everything else failure with the last lines of its output."""
+        """Start the program. Exit code 0 is success; any other is a failure with the last lines of its output."""
         try:
             values = values_of(context, str(self._scratch.folder(context.occurrence_id)))
         except OSError as error:
             return Failed(bounded(f"no scratch folder could be made: {error}"))
-        too_large = len(values["payload"].encode()) > _LARGEST_VARIABLE
+        too_large = len(values["payload"].encode()) > _LARGEST_VARIABLE_BYTES
         if too_large:
             return Failed("the payload does not fit into an environment variable (127 KB): pass where it is", (), True)
         tail = _Tail(context)
@@ -65,7 +67,7 @@ class CommandBody:
 
 
 def values_of(context: Context, scratch: str) -> dict[str, str]:
-    """Return what a command is told, by the names of templates."""
+    """Return the values for a command's templates and environment, by template name."""
     after, through = context.covers
     return {
         "job": context.job,
@@ -88,7 +90,7 @@ def _written(moment: datetime | None) -> str:
 
 
 def _filled(command: tuple[str, ...], values: dict[str, str]) -> list[str]:
-    """Each argument stays one argument, whatever the values hold."""
+    """Return the arguments with their templates filled in. Each stays one argument, also with spaces in a value."""
     return [TEMPLATE.sub(lambda found: values[found.group(1)], argument) for argument in command]
 
 
@@ -99,7 +101,7 @@ def _not_started(target: CommandTarget, error: OSError | ValueError) -> Failed:
 
 
 class _Tail:
-    """Hands output on and remembers the end of it."""
+    """Passes output on and keeps the end of it."""
 
     __slots__ = ("_context", "_last")
 
@@ -108,7 +110,7 @@ class _Tail:
 
     def keep(self, data: bytes) -> None:
         self._context.output(data)
-        self._last = (self._last + data[-_TAIL:])[-_TAIL:]
+        self._last = (self._last + data[-_TAIL_BYTES:])[-_TAIL_BYTES:]
 
     def told(self, how: str) -> str:
         lines = last_lines(self._last)

@@ -1,4 +1,4 @@
-"""Context: what a task may know about its attempt, and how it speaks to its node while it runs."""
+"""Context: what a task can read about its attempt, and its calls to the node while it runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from everytick.domain.steps import OccurrenceHeader, OccurrenceLife
 
 
-_LONGEST_NOTE = 1_000
+_LONGEST_NOTE_CHARACTERS = 1_000
 
 
 class Halt(Enum):
@@ -40,18 +40,18 @@ class Halt(Enum):
 
 
 class Services(Protocol):
-    """What a node does for its running attempts."""
+    """The calls of a running attempt to its node."""
 
     def begun(self, context: Context) -> None:
-        """Time the attempt from now on."""
+        """Start the timeout of the attempt now."""
         ...
 
     def log(self, context: Context) -> Logger:
-        """Return the logger of this attempt; what it is told is kept with the attempt's output."""
+        """Return the logger of this attempt. Its lines are stored with the attempt's output."""
         ...
 
     def output(self, context: Context, data: bytes) -> None:
-        """Keep output of this attempt, from any thread; beyond the limit it is dropped and said so."""
+        """Store output of this attempt, from any thread. Beyond the limit it is dropped, and the log says so."""
         ...
 
     def progress(self, context: Context, progress: Progress) -> None:
@@ -67,7 +67,7 @@ class Services(Protocol):
         ...
 
     def wait_for_previous(self, context: Context) -> datetime | None:
-        """Do the same from a thread, and return when the store has answered."""
+        """Do the same in a thread, and block until the store has answered."""
         ...
 
 
@@ -90,7 +90,7 @@ class Context:
         "told",
     )
 
-    # Set by those who need them only: a context is made for every attempt.
+    # Set only when needed: a context is made for every attempt.
     grace_seconds: float
     thread: ThreadSide
     told: bool
@@ -127,7 +127,7 @@ class Context:
 
     @property
     def occurrence(self) -> Occurrence:
-        """The occurrence as it was claimed; made when somebody asks, which most tasks never do."""
+        """The occurrence as it was claimed. It is made at the first access, since most tasks never ask for it."""
         if not isinstance(self._record, Occurrence):
             self._record = self._record()
         return self._record
@@ -149,7 +149,7 @@ class Context:
 
     @property
     def idempotency_key(self) -> str:
-        """What to hand to others so that a repeated attempt does nothing twice: the run's id."""
+        """A key to pass to other systems, so that a repeated attempt does nothing twice: the run's id."""
         return self.run_id
 
     @property
@@ -182,11 +182,11 @@ class Context:
 
     @property
     def is_previous_known(self) -> bool:
-        """Whether `previous` needs no question to the store."""
+        """Whether `previous` is known without a query to the store."""
         return not isinstance(self._previous, Unset)
 
     async def look_up_previous(self) -> datetime | None:
-        """Return `previous` in a coroutine, whether the node has asked for it before or not."""
+        """Return `previous` in a coroutine. It asks the store if the node has not."""
         if isinstance(self._previous, Unset):
             self._previous = await self._services.look_up_previous(self)
         return self._previous
@@ -221,7 +221,7 @@ class Context:
     @property
     def payload(self) -> Any:
         """What the occurrence was given: the trigger's payload, else the definition's; a fresh copy."""
-        # Merging all settings for one of them would cost more than most bodies.
+        # Merging all settings to read one of them would take longer than most bodies.
         own = self.occurrence.overrides.get("payload") if self.occurrence.overrides.items else UNSET
         found = self.definition.settings.payload if own is UNSET else own
         return None if found is None else found.read()
@@ -239,7 +239,7 @@ class Context:
 
     @property
     def canceled(self) -> bool:
-        """Whether the attempt was told to stop; a thread looks at this, a coroutine is canceled.
+        """Whether the attempt was told to stop. A thread reads this; a coroutine is canceled.
 
         A task that saw this true and then ends was canceled; one that never looked ended on
         its own, and its outcome counts.
@@ -259,16 +259,16 @@ class Context:
         figures = [figure for figure in (done, total) if figure is not None]
         if not all(isfinite(figure) for figure in figures):
             raise ValueError(f"progress({done}, {total}) must be of finite numbers")
-        # Lone surrogates are in no encoding, and people read a line, not a book.
-        text = note[:_LONGEST_NOTE].encode(errors="backslashreplace").decode().replace("\0", "")
+        # No store takes lone surrogates or NUL; people read one line of it.
+        text = note[:_LONGEST_NOTE_CHARACTERS].encode(errors="backslashreplace").decode().replace("\0", "")
         self._services.progress(self, Progress(done, total, text))
 
     def begin(self) -> None:
-        """Time this attempt from now on: it had to wait for a thread or a process."""
+        """Start the timeout of this attempt now: before, it waited for a thread or a process."""
         self._services.begun(self)
 
     def output(self, data: bytes) -> None:
-        """Keep this with the attempt's output."""
+        """Store this with the attempt's output."""
         self._services.output(self, data)
 
     def transaction(self) -> TransactionBlock:
@@ -282,22 +282,22 @@ class Context:
         return self._services.transaction(self)
 
     def abandon(self) -> None:
-        """Cut the task off from its node: what it goes on to say and write is neither kept nor shown.
+        """Disconnect the task from its node: its further output and notes are dropped.
 
         Its outcome was decided without it; a thread cannot be ended, but it must not speak
         for an attempt that is over.
         """
-        self._services = _SILENCE
+        self._services = _NO_SERVICES
         side: ThreadSide | None = getattr(self, "thread", None)
         if side is not None:
             side.abandon(Fenced(self.occurrence_id))
 
 
-class _Silence:
-    """Services for an attempt that is over."""
+class _NoServices:
+    """The services of an attempt that has ended: they drop everything."""
 
     def begun(self, context: Context) -> None:
-        """Nobody times it any more."""
+        """Do nothing: the attempt has no timeout any more."""
 
     def log(self, context: Context) -> Logger:
         from logging import getLogger
@@ -320,7 +320,7 @@ class _Silence:
         raise Fenced(context.occurrence_id)
 
 
-_SILENCE = _Silence()
+_NO_SERVICES = _NoServices()
 
 
 _current: ContextVar[Context | None] = ContextVar("everytick_context", default=None)
@@ -343,5 +343,5 @@ def enter(context: Context) -> None:
 
 
 def leave() -> None:
-    """Let the code that follows in the same task or thread belong to no attempt."""
+    """Let the code that follows in the same asyncio task or thread belong to no attempt."""
     _current.set(None)

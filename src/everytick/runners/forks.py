@@ -1,8 +1,7 @@
-"""Forks: a task that forks has two processes return from it, and only one of them is the node.
+"""Forks: after a task that forks, two processes return from it, and only one of them is the node.
 
-The copy would go on as a second node with the same name and the same connections, so it
-is ended where it comes out of the task. Code that forks and ends its child itself, as
-`multiprocessing` does, never comes here.
+The copy would go on as a second node with the same name and the same connections. So it is ended as soon as the task
+returns. Code that forks and ends its child itself, as `multiprocessing` does, is not affected.
 """
 
 import os
@@ -11,7 +10,7 @@ _LEFT_BY_COPY = 0
 
 
 class Generation:
-    """How often this process is a fork of the one that imported us."""
+    """Counts the forks between this process and the one that imported everytick."""
 
     __slots__ = ("number",)
 
@@ -23,12 +22,12 @@ class Generation:
 
 
 generation = Generation()
-"""Look at its number before a task and `leave_copy` if it has changed afterwards."""
+"""Read `number` before a task, and call `leave_copy` if it is another one afterwards."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=generation.forked)
 
 
 def leave_copy() -> None:
-    """End this process at once, with no clean-up: what there is to clean up belongs to the original."""
+    """End this process at once, without clean-up: its files and connections belong to the original."""
     os._exit(_LEFT_BY_COPY)

@@ -34,7 +34,7 @@ class FunctionBody:
         self.wants_previous = may_ask_for_previous(function, signature)
 
     async def run(self, context: Context) -> Outcome:
-        """Await the function; its result or whatever it raises is the outcome."""
+        """Await the function. Its result or its exception is the outcome."""
         born = generation.number
         try:
             result = await self._call(context)
@@ -49,7 +49,7 @@ class FunctionBody:
         return outcome
 
     def _canceled(self, context: Context, error: asyncio.CancelledError) -> Outcome:
-        """Pass on a cancel that somebody asked for; whoever runs this knows whether it was the function itself."""
+        """Raise a cancel that the node asked for. A CancelledError that the function raised itself is a failure."""
         task = asyncio.current_task()
         if context.halt is not None or (task is not None and task.cancelling()):
             raise error
@@ -57,7 +57,7 @@ class FunctionBody:
 
 
 class LoopBody(FunctionBody):
-    """Calls a plain function on the loop, which waits for it; what it returns may be awaitable."""
+    """Calls a plain function on the event loop, which is blocked by it. Its return value may be awaitable."""
 
     __slots__ = ()
 
@@ -71,7 +71,7 @@ class LoopBody(FunctionBody):
 
 
 def call_of(function: Callable[..., Any], signature: Signature) -> Call:
-    """Return the shortest way from a context to a call of the function."""
+    """Return a callable that calls the function with a context, with as little work per call as possible."""
     if signature.context_first:
         return function
     if signature.context is None and not signature.takes_payload:
@@ -82,7 +82,7 @@ def call_of(function: Callable[..., Any], signature: Signature) -> Call:
 
 
 def raised(error: BaseException) -> Failed:
-    """Return the failure; a payload that does not fit is not tried again, it would not fit then either."""
+    """Return the failure. A payload that does not fit is not retried: it would not fit again."""
     if isinstance(error, Unfilled):
         return Failed(str(error), error_types(error), give_up=True)
     return failed(error)

@@ -1,9 +1,8 @@
-"""The guard: a small process that outlives the node for as long as it takes to end what the node began.
+"""The guard: a small process that outlives the node until it has killed the node's child processes.
 
-A node that is killed cannot end its commands, and a signal on the parent's death reaches
-only the first process, not what that one started. The guard is told which process groups
-exist; when the pipe from the node closes, for whatever reason, it kills those that are
-left.
+A node that is killed cannot end its commands, and the signal on a parent's death reaches only the first process, not
+those that it started. The node tells the guard which process groups exist. When the pipe from the node closes, the
+guard kills those that are left.
 """
 
 import subprocess
@@ -11,8 +10,8 @@ from logging import getLogger
 
 _log = getLogger("everytick.runners.guard")
 
-# A shell needs a tenth of the memory of an interpreter. It is out of reach of the signals
-# that a terminal or a service manager sends to the node.
+# A shell needs a tenth of the memory of a Python interpreter. It ignores the signals that a terminal or a service
+# manager sends to the node.
 _SCRIPT = """
 trap '' INT TERM HUP QUIT
 groups=' '
@@ -27,25 +26,25 @@ for group in $groups; do kill -s KILL -- "-$group" 2>/dev/null; done
 
 
 class Guard:
-    """Knows every process group that must not outlive this node."""
+    """Kills the process groups of this node when the node ends."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._groups: set[int] = set()
 
     def watch(self, group: int) -> None:
-        """Kill this group when the node is gone."""
+        """Let the guard kill this group when the node is gone."""
         self._groups.add(group)
         self._tell(f"+ {group}\n")
 
     def release(self, group: int) -> None:
-        """The group has ended, and its number may soon be another's."""
+        """Stop watching a group that has ended: another group may get its number."""
         if group in self._groups:
             self._groups.discard(group)
             self._tell(f"- {group}\n")
 
     def close(self) -> None:
-        """End the guard; groups that are still watched are killed by it."""
+        """End the guard. It kills the groups that are still watched."""
         process, self._process = self._process, None
         self._groups.clear()
         if process is None:
@@ -66,7 +65,9 @@ class Guard:
         try:
             self._write("".join(f"+ {group}\n" for group in self._groups))
         except OSError:
-            _log.exception("without a guard, processes of this node may outlive it if it is killed")
+            _log.exception(
+                "no guard can be started: if this node is killed, its processes run on; the next process tries again"
+            )
 
     def _write(self, text: str) -> None:
         if self._process is None:
@@ -84,7 +85,7 @@ class Guard:
 
 
 def _leave(process: "subprocess.Popen[bytes]") -> None:
-    """Let go of the pipe, upon which the guard does its last duty and ends."""
+    """Close the pipe, and wait until the guard has killed its groups and ended."""
     assert process.stdin is not None, "the guard listens on its standard input"
     process.stdin.close()
     process.wait()

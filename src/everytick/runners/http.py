@@ -24,15 +24,17 @@ from everytick.runners.outcomes import bounded, last_lines
 from everytick.runners.targets import EnvironmentValue, HttpTarget, checked_url
 
 ANSWER_LIMIT = 128 * 1024
-"""So many bytes of an answer are read; what comes behind them is not looked at."""
+"""Most bytes of an answer that are read. The rest is ignored."""
 
 _REDIRECTS = 5
+"""Most redirects that a request follows."""
+
 _REDIRECTED = (301, 302, 303, 307, 308)
 _AS_WRITTEN = (307, 308)
 
 
 class HttpBody:
-    """Makes a request (S0-026); the result is its status, and its body where that is small enough."""
+    """Makes a request (S0-026). The result is its status, and its body if that is small enough."""
 
     __slots__ = ("_http", "_rules", "_target", "wants_previous")
 
@@ -44,7 +46,7 @@ class HttpBody:
         self.wants_previous = False
 
     async def run(self, context: Context) -> Outcome:
-        """Make the request and wait for its answer, as long as the target says."""
+        """Make the request and wait for its answer, at most the timeout of the target."""
         target = self._target
         try:
             async with asyncio.timeout(target.timeout.total_seconds()):
@@ -68,7 +70,7 @@ class HttpBody:
         return _result(status, _readable(body, kind))
 
     async def _follow(self, context: Context) -> tuple[int, bytes, str]:
-        """Make the request, and those it is redirected to; return status, body and its kind."""
+        """Make the request and follow redirects. Return status, body and content type."""
         url, method = self._target.url, self._target.method
         body = None if self._target.body is None else self._target.body.text
         headers = _headers(self._target)
@@ -101,7 +103,7 @@ class HttpBody:
             pinned.geturl(),
             headers={**kind, **headers, "Host": parts.netloc, "Accept-Encoding": "identity"},
             content=body,
-            # The certificate is that of the name, not of the number connected to.
+            # The certificate is checked against the name, not against the address.
             extensions={"sni_hostname": host},
         )
         answer = await client.send(request, stream=True)
@@ -112,7 +114,7 @@ class HttpBody:
 
 
 def http_library() -> Any:
-    """Return the library for requests, loaded only where there are any."""
+    """Return the library for requests. It is imported with the first request."""
     try:
         return import_module("httpx2")
     except ImportError:
@@ -121,7 +123,7 @@ def http_library() -> Any:
 
 @cache
 def _certificates() -> Any:
-    """Whom to believe; read once, for reading them takes as long as a hundred requests."""
+    """Return the trusted certificates. They are read once: that takes as long as a hundred requests."""
     return http_library().create_ssl_context()
 
 
@@ -135,7 +137,7 @@ async def _limited(answer: Any) -> bytes:
 
 
 class _Missing(Exception):
-    """A variable that a header needs is not set."""
+    """An environment variable that a header needs is not set."""
 
 
 def _headers(target: HttpTarget) -> dict[str, str]:
@@ -155,7 +157,7 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 def _result(status: int, body: object) -> Outcome:
-    """The answer as the task's result; a body that no result may hold is left out, for the request was a success."""
+    """Return the answer as the task's result. A body that is no valid result is left out: the request succeeded."""
     try:
         return Succeeded(payload({"status": status, "body": body}, "the answer"))
     except InvalidPayload:
@@ -163,7 +165,7 @@ def _result(status: int, body: object) -> Outcome:
 
 
 def _readable(body: bytes, kind: str) -> object:
-    """The body as JSON where it says so and is, else as text; None where it is too large to be kept whole."""
+    """Return the body, decoded if it is JSON, else as text. None if it is larger than the limit."""
     if len(body) >= ANSWER_LIMIT:
         return None
     text = body.decode("utf-8", "backslashreplace")
@@ -176,14 +178,14 @@ def _readable(body: bytes, kind: str) -> object:
 
 
 def _shown(url: str) -> str:
-    """The address without what may be a secret."""
+    """Return the URL without its query and password, which may be secret."""
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
     return shown(f"{parts.scheme}://{parts.hostname}{port}{parts.path}", 300)
 
 
 def _without_address(error: Exception) -> str:
-    """Some errors repeat the whole address, query and all."""
+    """Return the text of the error without the full URL, which some errors repeat."""
     text = str(error)
     return "the request failed" if "?" in text or "@" in text else shown(text, 300)
 

@@ -18,13 +18,13 @@ ERROR_LIMIT = 64 * 1024
 """Bytes of UTF-8 that the error of one attempt may have."""
 
 NOTHING = Succeeded()
-"""The task returned nothing: one value for all of them."""
+"""The outcome of a task that returned None: one shared value."""
 
 _OURS = "everytick.runners."
 
 
 def succeeded(result: object) -> Outcome:
-    """Return the success with this result; a result that no store could keep makes it a failure.
+    """Return the success with this result. A result that no store can keep makes it a failure.
 
     Trying again would do the same work for the same result, so that failure is final.
     """
@@ -39,7 +39,7 @@ def succeeded(result: object) -> Outcome:
 
 
 def failed(error: BaseException) -> Failed:
-    """Return the failure that this exception is, with its traceback from the user's first frame on."""
+    """Return the failure of this exception, with its traceback from the user's first frame on."""
     try:
         text, kinds = _told(error), error_types(error)
     except BaseException as unspeakable:  # noqa: BLE001 - an exception may raise when it is looked at
@@ -65,7 +65,7 @@ def _try_again(error: TryAgain, text: str, kinds: tuple[str, ...]) -> Failed:
 
 
 def _told(error: BaseException) -> str:
-    """The reason alone where the task steers itself, else the traceback."""
+    """Return the traceback, or only the reason if the task raised GiveUp or TryAgain."""
     if isinstance(error, GiveUp | TryAgain) and error.__cause__ is None and error.__context__ is None:
         return bounded(str(error))
     lines = traceback.format_exception(type(error), error, _without_ours(error.__traceback__))
@@ -73,7 +73,7 @@ def _told(error: BaseException) -> str:
 
 
 def _without_ours(found: TracebackType | None) -> TracebackType | None:
-    """Leave out the frames through which we called the task: they say nothing about its mistake."""
+    """Return the traceback without everytick's own frames at its beginning."""
     first = found
     while first is not None and str(first.tb_frame.f_globals.get("__name__", "")).startswith(_OURS):
         first = first.tb_next
@@ -104,5 +104,5 @@ def _printable(line: str) -> str:
 
 
 def _escaped(line: str) -> Iterator[str]:
-    """An escape sequence in a program's output must not reach the terminal of whoever reads the error."""
+    """Return the text without escape sequences: they must not reach the terminal of the error's reader."""
     return (c if c.isprintable() or c == "\t" else c.encode("unicode_escape").decode("ascii") for c in line)

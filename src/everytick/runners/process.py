@@ -1,8 +1,7 @@
-"""The process runner: functions in child processes, which can be ended whatever they do.
+"""The process runner: functions in child processes, which can be ended at any time.
 
-Children are kept warm and used again. Each has a session of its own: a timeout or cancel
-ends it with everything it started, and another takes its place. A function that ends its
-process (os._exit, a fault in C) has failed; the node has not.
+Child processes are reused. Each has its own session: a timeout or cancel ends it with every process it started, and
+another takes its place. A function that ends its process (os._exit, a fault in C) fails its attempt, not the node.
 """
 
 import asyncio
@@ -31,12 +30,16 @@ number, sys.path[:], sys.argv[:] = map(json.loads, sys.argv[1:])
 from everytick.runners.child import main
 main(number)
 """
-_CHUNK = 256 * 1024
-_LARGEST_MESSAGE = 4 * 1024 * 1024
-"""No honest child sends a larger one: a result has 256 KB at most, an error 64."""
+_CHUNK_BYTES = 256 * 1024
 
-_TAIL = 4 * 1024
+_LARGEST_MESSAGE_BYTES = 4 * 1024 * 1024
+"""A larger message is refused: a result has at most 256 KB, an error 64 KB."""
+
+_TAIL_BYTES = 4 * 1024
+"""How much of the last output stands in the error of a process that ended before its task."""
+
 _TRIES = 3
+"""How many child processes are tried if they end before the task begins."""
 
 
 class ProcessBody:
@@ -48,33 +51,33 @@ class ProcessBody:
 
     def __init__(self, function: Callable[..., Any], target: str, pool: "ProcessPool") -> None:
         self._target, self._main, self._pool = target, main_script(target), pool
-        # A child cannot ask its node: it is told before it begins.
+        # A child process cannot ask the store: `previous` is sent to it before the task begins.
         self.wants_previous = True
 
     async def run(self, context: Context) -> Outcome:
-        """Have the function called in the next free child."""
-        request = {"target": self._target, "main": self._main, "context": told(context)}
+        """Call the function in the next free child process."""
+        request = {"target": self._target, "main": self._main, "context": context_message(context)}
         reason = ""
         for _ in range(_TRIES):
             try:
-                served = await self._pool.borrow()
+                worker = await self._pool.borrow()
             except OSError as error:
                 reason = str(error)
                 break
             context.begin()
             try:
-                return await served.carry_out(request, context)
+                return await worker.carry_out(request, context)
             except NeverBegan as error:
-                # It ended between two tasks, so this one has done nothing yet.
+                # The child ended before the task began: another child may be tried.
                 reason = str(error)
             except asyncio.CancelledError:
-                outcome = served.answered()
+                outcome = worker.answered()
                 if outcome is not None:
                     return outcome
-                await served.stop(getattr(context, "grace_seconds", self._pool.grace))
+                await worker.stop(getattr(context, "grace_seconds", self._pool.grace))
                 raise
             finally:
-                self._pool.give_back(served)
+                self._pool.give_back(worker)
         return Failed(bounded(f"no process could be started for the task: {reason}"))
 
 
@@ -82,11 +85,11 @@ class NeverBegan(Exception):
     """The child ended before it began with the request."""
 
 
-class Served:
-    """One child process: carries out one request after another until it ends."""
+class ProcessWorker:
+    """One child process, which carries out one request after another, and the channel to it."""
 
-    def __init__(self, child: Child, line: socket.socket) -> None:
-        self._child, self._line = child, line
+    def __init__(self, child: Child, channel: socket.socket) -> None:
+        self._child, self._channel = child, channel
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray()
         self._context: Context | None = None
@@ -95,16 +98,16 @@ class Served:
         self._has_begun = False
         self.is_alive = True
         child.keep = self._keep
-        line.setblocking(False)
-        self._loop.add_reader(line.fileno(), self._read)
+        channel.setblocking(False)
+        self._loop.add_reader(channel.fileno(), self._read)
         child.exited.add_done_callback(self._exited)
 
     @classmethod
-    def start(cls, guard: Guard) -> "Served":
-        """Start a child and give it its line."""
+    def start(cls, guard: Guard) -> "ProcessWorker":
+        """Start a child process with a channel to it."""
         ours, theirs = socket.socketpair()
         number = theirs.fileno()
-        # With the node's own arguments: a module that reads them finds there what it found here.
+        # With the node's own sys.argv: a module that reads it must find the same in the child.
         words = json.dumps(sys.path), json.dumps([str(argument) for argument in sys.argv])
         arguments = [sys.executable, "-c", _START, str(number), *words]
         try:
@@ -121,17 +124,17 @@ class Served:
         self._context, self._last, self._has_begun = context, b"", False
         self._answer = self._loop.create_future()
         try:
-            await self._loop.sock_sendall(self._line, json.dumps(request).encode() + b"\n")
+            await self._loop.sock_sendall(self._channel, json.dumps(request).encode() + b"\n")
         except OSError:
-            # It ended while nobody looked: how, its exit code says.
+            # The child has ended. `_exited` sets the answer from its exit code.
             await asyncio.wait((self._child.exited,))
-        # Shielded: what it has answered when it is told to stop still counts.
+        # Shielded: an answer that arrives together with a cancel still counts.
         outcome = await asyncio.shield(self._answer)
         self._finish()
         return outcome
 
     def answered(self) -> Outcome | None:
-        """Return the answer if it has come meanwhile; the child can then serve another request."""
+        """Return the answer if it has arrived. The child can then carry out another request."""
         while self._read():
             continue
         if self._answer is None or not self._answer.done() or self._answer.exception() is not None:
@@ -145,35 +148,35 @@ class Served:
         self._answer = self._context = None
 
     async def stop(self, grace: float) -> None:
-        """End the child and all it started."""
+        """End the child and all processes it started, after the grace period in seconds."""
         self.is_alive = False
         await self._child.stop(grace)
-        self._let_go()
+        self._close_channel()
 
     def kill(self) -> None:
-        """End the child and all it started, now."""
+        """Kill the child and all processes it started, now."""
         self.is_alive = False
         self._child.kill()
-        self._let_go()
+        self._close_channel()
 
     def _keep(self, data: bytes) -> None:
-        self._last = (self._last + data[-_TAIL:])[-_TAIL:]
+        self._last = (self._last + data[-_TAIL_BYTES:])[-_TAIL_BYTES:]
         if self._context is not None:
             self._context.output(data)
 
     def _read(self) -> bool:
-        """Take in what came over the line; say whether there may be more."""
-        if self._line.fileno() < 0:
+        """Read messages from the channel. Return whether there may be more."""
+        if self._channel.fileno() < 0:
             return False
         try:
-            data = self._line.recv(_CHUNK)
+            data = self._channel.recv(_CHUNK_BYTES)
         except BlockingIOError:
             return False
         except OSError:
             data = b""
         if not data:
-            # It has closed the line: it is gone, or of no use any more.
-            self._loop.remove_reader(self._line.fileno())
+            # The child has closed the channel: it has ended, or cannot be used any more.
+            self._loop.remove_reader(self._channel.fileno())
             self.is_alive = False
             if not self._child.exited.done():
                 self._loop.call_soon(self._child.kill)
@@ -188,11 +191,14 @@ class Served:
         try:
             for line in lines:
                 self._take(json.loads(line))
-            if len(rest) > _LARGEST_MESSAGE:
+            if len(rest) > _LARGEST_MESSAGE_BYTES:
                 raise ValueError("a message without end")
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            # The function wrote to a line that is not its own.
-            _log.warning("a child process sent what cannot be read, and is ended: %s", shown(str(error)))
+            # The function has written to the channel.
+            _log.warning(
+                "a child process sent a message that cannot be read (%s): it is killed, and its attempt fails",
+                shown(str(error)),
+            )
             self.is_alive = False
             self._loop.call_soon(self._child.kill)
 
@@ -225,31 +231,31 @@ class Served:
             else:
                 self._answer.set_exception(NeverBegan(how))
         self._child.kill()
-        self._let_go()
+        self._close_channel()
 
-    def _let_go(self) -> None:
-        if self._line.fileno() >= 0:
-            self._loop.remove_reader(self._line.fileno())
-            self._line.close()
+    def _close_channel(self) -> None:
+        if self._channel.fileno() >= 0:
+            self._loop.remove_reader(self._channel.fileno())
+            self._channel.close()
 
 
 class ProcessPool:
-    """At most `size` children; as many as there are cores stay warm when nobody needs them."""
+    """At most `size` child processes. As many as there are cores are kept while they are idle."""
 
     def __init__(self, size: int, guard: Guard, grace: timedelta) -> None:
         self._size, self._guard, self.grace = size, guard, grace.total_seconds()
-        self._warm = min(size, os.cpu_count() or 1)
-        self._idle: list[Served] = []
-        self._all: set[Served] = set()
-        self._line: deque[asyncio.Future[None]] = deque()
-        self._lent = 0
+        self._most_idle = min(size, os.cpu_count() or 1)
+        self._idle: list[ProcessWorker] = []
+        self._all: set[ProcessWorker] = set()
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._in_use = 0
         self._closed = False
 
-    async def borrow(self) -> Served:
-        """Return a child for one request, once there is one; first come, first served."""
-        if self._lent >= self._size:
+    async def borrow(self) -> ProcessWorker:
+        """Return a child for one request as soon as one is free. Callers get one in the order they asked."""
+        if self._in_use >= self._size:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._line.append(turn)
+            self._waiting.append(turn)
             try:
                 await turn
             except asyncio.CancelledError:
@@ -257,54 +263,54 @@ class ProcessPool:
                     self._pass_on()
                 raise
         else:
-            self._lent += 1
+            self._in_use += 1
         try:
             return self._ready()
         except BaseException:
             self._pass_on()
             raise
 
-    def give_back(self, served: Served) -> None:
+    def give_back(self, worker: ProcessWorker) -> None:
         """Keep the child for the next request, if it can still serve one."""
-        if served.is_alive and not self._closed and len(self._idle) < max(self._warm, len(self._line)):
-            self._idle.append(served)
+        if worker.is_alive and not self._closed and len(self._idle) < max(self._most_idle, len(self._waiting)):
+            self._idle.append(worker)
         else:
-            served.kill()
-            self._all.discard(served)
+            worker.kill()
+            self._all.discard(worker)
         self._pass_on()
 
     def close(self) -> None:
         """End every child."""
         self._closed = True
-        for served in self._all:
-            served.kill()
+        for worker in self._all:
+            worker.kill()
         self._all.clear()
         self._idle.clear()
 
-    def _ready(self) -> Served:
+    def _ready(self) -> ProcessWorker:
         if self._closed:
             raise OSError("the node has stopped: nothing is begun any more")
         while self._idle:
-            served = self._idle.pop()
-            if served.is_alive:
-                return served
-            self._all.discard(served)
-        served = Served.start(self._guard)
-        self._all.add(served)
-        return served
+            worker = self._idle.pop()
+            if worker.is_alive:
+                return worker
+            self._all.discard(worker)
+        worker = ProcessWorker.start(self._guard)
+        self._all.add(worker)
+        return worker
 
     def _pass_on(self) -> None:
-        """Let the next in line have the turn that became free."""
-        while self._line:
-            turn = self._line.popleft()
+        """Let the next waiting caller have the child that became free."""
+        while self._waiting:
+            turn = self._waiting.popleft()
             if not turn.done():
                 turn.set_result(None)
                 return
-        self._lent -= 1
+        self._in_use -= 1
 
 
-def told(context: Context) -> dict[str, object]:
-    """Return everything a child knows about its attempt."""
+def context_message(context: Context) -> dict[str, object]:
+    """Return the context of an attempt as it is sent to a child process."""
     after, through = context.covers
     return {
         "job": context.job,
@@ -327,7 +333,7 @@ def told(context: Context) -> dict[str, object]:
 
 
 def main_script(target: str) -> str | None:
-    """Return the file of the script that was started, if the target is in it."""
+    """Return the file of the started script if the target is in it, else None."""
     if not target.startswith("__main__:"):
         return None
     file = getattr(sys.modules["__main__"], "__file__", None)
@@ -335,7 +341,7 @@ def main_script(target: str) -> str | None:
 
 
 def unreachable(target: str) -> str | None:
-    """Say why a child process could not import this function, or None."""
+    """Return why a child process cannot import this function, None if it can."""
     if not sys.executable:
         return "this interpreter does not know its own program, so it cannot start processes"
     module, _, names = target.partition(":")

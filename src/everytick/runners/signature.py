@@ -22,7 +22,7 @@ _AS_TEXT = re.compile(r"^(?:[\w.]+\.)?Context$")
 
 
 class Unfilled(TypeError):
-    """The payload does not hold what the function needs."""
+    """The payload lacks an argument that the function needs."""
 
 
 @value
@@ -38,7 +38,7 @@ class Signature:
 
     @property
     def takes_payload(self) -> bool:
-        """Whether the payload is looked at at all."""
+        """Whether the function takes anything from the payload."""
         return bool(self.required or self.optional or self.takes_all)
 
     def missing(self, given: Mapping[str, object]) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ class Signature:
         return tuple(name for name in self.required if name not in given)
 
     def arguments(self, context: Any, given: object) -> dict[str, object]:
-        """Return what to call the function with."""
+        """Return the arguments for a call of the function."""
         found: dict[str, object] = {} if self.context is None else {self.context: context}
         if not self.takes_payload:
             return found
@@ -62,7 +62,7 @@ class Signature:
 
 
 def signature_of(function: Callable[..., Any]) -> Signature:
-    """Read a function's signature; one that cannot be read wants nothing."""
+    """Return a function's signature. A function whose signature cannot be read is called without arguments."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # some callables written in C
@@ -91,7 +91,7 @@ def signature_of(function: Callable[..., Any]) -> Signature:
 
 
 def refuse_unfilled(job: str, task: str, function: Callable[..., Any], payload: Payload | None) -> None:
-    """Return if the definition's own payload fills what the function needs, so that its schedule can run it."""
+    """Raise unless the definition's own payload has the arguments that the function needs."""
     where = f"task '{shown(task)}'"
     if inspect.isgeneratorfunction(_unwrapped(function)) or inspect.isasyncgenfunction(_unwrapped(function)):
         raise InvalidPolicies(job, f"{where} is a generator, and calling it does nothing", ("a function that returns",))
@@ -109,7 +109,7 @@ def refuse_unfilled(job: str, task: str, function: Callable[..., Any], payload: 
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Say whether calling this gives a coroutine, also through partial() and callable objects.
+    """Tell whether a call of this returns a coroutine, also through partial() and callable objects.
 
     Calling a class gives an object, whatever can be done with that.
     """
@@ -120,7 +120,7 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 
 def may_ask_for_previous(function: Callable[..., Any], signature: Signature) -> bool:
-    """Say whether a coroutine is likely to look at `ctx.previous`, so that the node asks before it begins.
+    """Tell whether a coroutine is likely to read `ctx.previous`, so that the node asks the store before it begins.
 
     Where the code shows that it uses its context only for other things the answer is no; in
     every other case, such as handing the context on, it is yes. Nothing wrong follows from a
@@ -161,7 +161,7 @@ def _unwrapped(function: Any) -> Any:
 
 
 def _comes_first(context: str, parameters: list[inspect.Parameter]) -> bool:
-    """Whether the context can be handed over by position and nothing else is wanted."""
+    """Whether the function can be called with the context as its only, positional argument."""
     first, *rest = parameters
     by_position = first.kind in (first.POSITIONAL_ONLY, first.POSITIONAL_OR_KEYWORD)
     alone = all(parameter.kind is parameter.VAR_POSITIONAL for parameter in rest)

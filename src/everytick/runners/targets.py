@@ -54,14 +54,14 @@ _ANSWER_IN = timedelta(seconds=30)
 
 @value
 class FunctionTarget:
-    """A function of the application itself; it is found by the application, never imported."""
+    """A function of the application itself. The application knows it; it is never imported."""
 
     path: str
 
 
 @value
 class CallTarget:
-    """A function to be imported, from a package that the node allows."""
+    """A function that is imported from a package which the node allows."""
 
     path: str
 
@@ -134,7 +134,7 @@ def call_target(path: str, *, job: str = "") -> str:
 
 
 def _written(parts: Mapping[str, object], job: str) -> str:
-    """The text, read back once: what is refused is refused here."""
+    """Return the text after reading it back once: a wrong target is refused now."""
     left = {key: part for key, part in parts.items() if part is not None and part != {}}
     try:
         text = json.dumps(left, ensure_ascii=False, allow_nan=False)
@@ -204,7 +204,7 @@ def _arguments(command: object, job: str) -> tuple[str, ...] | str:
 
 
 def _refuse_template(text: str, job: str) -> None:
-    """Nothing is ever pasted into shell text, and nowhere else would anybody fill it."""
+    """Raise if shell text has a template: nothing is ever pasted into shell text."""
     if found := TEMPLATE.search(text):
         reason = "stands outside of a list of arguments, where nothing is filled in"
         raise _refused(job, found.group(), reason, _as_variable(found.group(1)), "a list of arguments")

@@ -1,9 +1,8 @@
-"""The thread runner: plain functions, in a pool of daemon threads of our own.
+"""The thread runner: plain functions, in a pool of daemon threads.
 
-A thread cannot be ended from outside. One that outlives its attempt is abandoned: its
-attempt gets its outcome without it, it can record nothing more, and another thread takes
-its place, so that the pool never dies. The pool of the standard library knows none of
-this, and its threads keep a process alive that wants to leave.
+A thread cannot be ended from outside. One that outlives its attempt is abandoned: the attempt gets an outcome without
+it, it can record nothing more, and another thread takes its place, so that the pool keeps its size. The pool of the
+standard library cannot abandon a thread, and its threads keep a process alive that wants to end.
 """
 
 import asyncio
@@ -30,7 +29,7 @@ from everytick.runners.transaction import ThreadSide
 _log = getLogger("everytick.runners.thread")
 
 STUCK_LIMIT = 500
-"""So many abandoned threads may still run; beyond it thread tasks fail at once instead of filling the machine."""
+"""Most abandoned threads that may run. Beyond that, thread tasks fail at once instead of filling the memory."""
 
 
 class ThreadBody:
@@ -48,44 +47,44 @@ class ThreadBody:
         signature = signature_of(function)
         self._call: Call = call_of(function, signature)
         self._pool, self._grace = pool, grace.total_seconds()
-        # A thread asks when it wants to know.
+        # A thread can ask the store itself.
         self.wants_previous = False
 
     async def run(self, context: Context) -> Outcome:
         """Call the function in a thread and wait for it."""
         loop = asyncio.get_running_loop()
         context.thread = ThreadSide(loop)
-        errand = Errand(self._call, context, loop)
+        call = ThreadCall(self._call, context, loop)
         try:
-            self._pool.begin(errand)
+            self._pool.begin(call)
         except NoThread as error:
             return Failed(str(error))
         try:
-            return await errand.future
+            return await call.future
         except asyncio.CancelledError:
-            outcome = await self._stop(errand)
+            outcome = await self._stop(call)
             if outcome is None or getattr(context, "told", False):
                 raise
             return outcome
 
-    async def _stop(self, errand: "Errand") -> Outcome | None:
-        """Return how the task ended by itself, or None once it is certain that nobody waits for it any more."""
-        if self._pool.drop(errand):
+    async def _stop(self, call: "ThreadCall") -> Outcome | None:
+        """Return the outcome if the task ended on its own. None: the call never began, or its thread is abandoned."""
+        if self._pool.drop(call):
             return None
         try:
-            if errand.context.halt in (Halt.CANCEL, Halt.SHUTDOWN):
-                await errand.ended_within(getattr(errand.context, "grace_seconds", self._grace))
+            if call.context.halt in (Halt.CANCEL, Halt.SHUTDOWN):
+                await call.ended_within(getattr(call.context, "grace_seconds", self._grace))
         finally:
-            abandoned = self._pool.abandon(errand)
+            abandoned = self._pool.abandon(call)
         if abandoned:
             return None
-        if errand.outcome is None:  # it ended a moment ago, and the loop has not heard of it yet
-            await errand.ended_within(None)
-        return errand.outcome
+        if call.outcome is None:  # it has ended in the thread, and the loop has not got the outcome yet
+            await call.ended_within(None)
+        return call.outcome
 
 
 class CallState(Enum):
-    """How far one call has come."""
+    """The state of one call."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -94,8 +93,8 @@ class CallState(Enum):
     DROPPED = "dropped"
 
 
-class Errand:
-    """One call to be made in a thread."""
+class ThreadCall:
+    """One call of a function in a thread."""
 
     __slots__ = ("_call", "_carried", "_loop", "context", "future", "outcome", "state", "thread")
 
@@ -128,14 +127,14 @@ class Errand:
         return _never_awaited(result) if isawaitable(result) else succeeded(result)
 
     def _say_begun(self) -> None:
-        with suppress(RuntimeError):  # the loop is closed, and nobody times it any more
+        with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self.context.begin)
 
     def tell(self, outcome: Outcome) -> None:
-        """Let the loop know, from the thread."""
+        """Pass the outcome to the loop, from the thread."""
         try:
             self._loop.call_soon_threadsafe(self._told, outcome)
-        except RuntimeError:  # the loop is closed, and nobody is left to know
+        except RuntimeError:  # the loop is closed
             return
 
     def _told(self, outcome: Outcome) -> None:
@@ -144,7 +143,7 @@ class Errand:
             self.future.set_result(outcome)
 
     async def ended_within(self, seconds: float | None) -> None:
-        """Wait until the loop knows the outcome, or so many seconds; a cancel took the first future with it."""
+        """Wait until the loop has the outcome, at most `seconds`. It needs a new future: a cancel ended the first."""
         if self.outcome is None:
             self.future = self._loop.create_future()
             await asyncio.wait((self.future,), timeout=seconds)
@@ -155,18 +154,17 @@ class NoThread(Exception):
 
 
 class ThreadPool:
-    """At most `size` threads that take calls, begun when they are needed and kept for the next call.
+    """At most `size` threads that take calls. They are started when needed and kept for the next call.
 
-    `abandoned` counts the threads left to themselves since the start, `stuck` those of
-    them that still run.
+    `abandoned` counts the threads abandoned since the start, `stuck` those of them that still run.
     """
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._lock = threading.Lock()
-        self._errands: SimpleQueue[Errand | None] = SimpleQueue()
-        # Both change under the lock, together with what they count: a thread that has been
-        # promised to a call is never counted as idle for the next.
+        self._calls: SimpleQueue[ThreadCall | None] = SimpleQueue()
+        # Both change under the lock, together with the queue: a thread that will take a waiting call is not counted
+        # as idle for the next one.
         self._waiting = 0
         self._idle = 0
         self._alive = 0
@@ -176,8 +174,8 @@ class ThreadPool:
         self.abandoned = 0
         capture.streams.enter()
 
-    def begin(self, errand: Errand) -> None:
-        """Have the call made by the next free thread."""
+    def begin(self, call: ThreadCall) -> None:
+        """Queue the call for the next free thread."""
         with self._lock:
             if self._closed:
                 raise NoThread("the node has stopped: nothing is begun any more")
@@ -189,33 +187,34 @@ class ThreadPool:
             if self._waiting >= self._idle and self._alive < self._size:
                 self._add_thread()
             self._waiting += 1
-            self._errands.put(errand)
+            self._calls.put(call)
 
-    def drop(self, errand: Errand) -> bool:
-        """Say whether the call had not been begun; it never will be."""
+    def drop(self, call: ThreadCall) -> bool:
+        """Remove a call that has not begun. Return whether it was removed."""
         with self._lock:
-            if errand.state is not CallState.WAITING:
+            if call.state is not CallState.WAITING:
                 return False
-            errand.state = CallState.DROPPED
+            call.state = CallState.DROPPED
             return True
 
-    def abandon(self, errand: Errand) -> bool:
-        """Say whether the call still runs; its thread is then left to itself, and another may take its place."""
+    def abandon(self, call: ThreadCall) -> bool:
+        """Abandon the thread of a call that still runs, and start another if one is needed. Return whether it runs."""
         with self._lock:
-            if errand.state is not CallState.RUNNING:
+            if call.state is not CallState.RUNNING:
                 return False
-            errand.state = CallState.ABANDONED
+            call.state = CallState.ABANDONED
             self.stuck += 1
             self.abandoned += 1
             self._alive -= 1
             if self._waiting > self._idle and not self._closed:
                 self._replace()
-        context = errand.context
+        context = call.context
         context.abandon()
-        if errand.thread is not None:
-            errand.thread.name = f"everytick abandoned: {context.job}, {context.task}"
+        if call.thread is not None:
+            call.thread.name = f"everytick abandoned: {context.job}, {context.task}"
         _log.warning(
-            "the thread of job '%s', task '%s' did not end with attempt %d and is left to itself; %d such threads run",
+            "the thread of job '%s', task '%s' did not end with attempt %d: it runs on, and nothing it does is "
+            "recorded; %d such threads run",
             context.job,
             context.task,
             context.attempt,
@@ -225,13 +224,13 @@ class ThreadPool:
         return True
 
     def close(self) -> None:
-        """Begin nothing more; idle threads end now, busy ones after their call."""
+        """Take no more calls. Idle threads end now, busy ones after their call."""
         with self._lock:
             if self._closed:
                 return
             self._closed = True
             for _ in range(self._alive):
-                self._errands.put(None)
+                self._calls.put(None)
         capture.streams.leave()
 
     def _add_thread(self) -> None:
@@ -250,33 +249,33 @@ class ThreadPool:
         try:
             self._add_thread()
         except NoThread:
-            _log.exception("what waits for a thread goes on waiting")
+            _log.exception("no thread can be started in place of an abandoned one: calls wait until one is free")
 
     def _work(self) -> None:
-        """Take calls until there are none, or until this thread was given up."""
-        while (errand := self._errands.get()) is not None:
-            if self._began(errand):
-                outcome = errand.carry_out()
-                if not self._ended(errand):
+        """Make calls until the pool is closed or this thread is abandoned."""
+        while (call := self._calls.get()) is not None:
+            if self._began(call):
+                outcome = call.carry_out()
+                if not self._ended(call):
                     return
-                errand.tell(outcome)
+                call.tell(outcome)
 
-    def _began(self, errand: Errand) -> bool:
+    def _began(self, call: ThreadCall) -> bool:
         with self._lock:
             self._waiting -= 1
-            if errand.state is not CallState.WAITING:
+            if call.state is not CallState.WAITING:
                 return False
             self._idle -= 1
-            errand.state, errand.thread = CallState.RUNNING, threading.current_thread()
+            call.state, call.thread = CallState.RUNNING, threading.current_thread()
             return True
 
-    def _ended(self, errand: Errand) -> bool:
-        """Say whether anybody still wants to know; an abandoned thread ends here."""
+    def _ended(self, call: ThreadCall) -> bool:
+        """Record the end of the call. Return False in an abandoned thread, which then ends."""
         with self._lock:
-            if errand.state is CallState.ABANDONED:
+            if call.state is CallState.ABANDONED:
                 self.stuck -= 1
                 return False
-            errand.state = CallState.ENDED
+            call.state = CallState.ENDED
             self._idle += 1
             return True
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TaskTransaction(Protocol):
-    """The store's own transaction: what is written in it and the attempt's success commit together."""
+    """A transaction of the store: the task's writes and the success of its attempt commit together."""
 
     @property
     def connection(self) -> Any:
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class ThreadSide:
-    """What an attempt in a thread has of the event loop: a way to ask it for things."""
+    """The thread's side of a transaction that runs on the event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -64,14 +64,14 @@ class ThreadSide:
         return self._open
 
     def abandon(self, why: Exception) -> None:
-        """Take back what the thread has written so far, and let it write nothing more."""
+        """Roll the transaction back, and let the thread write nothing more."""
         self._why_not = why
         if self._open is not None:
             self._open.cancel()
 
 
 class TransactionBlock:
-    """What `ctx.transaction()` gives: to be entered once, in the colour of the task."""
+    """What `ctx.transaction()` returns: entered once, by `async with` in a coroutine or by `with` in a thread."""
 
     def __init__(self, begin: _Begin, side: ThreadSide | None) -> None:
         self._begin, self._side = begin, side
@@ -104,7 +104,7 @@ class TransactionBlock:
 
 
 class ThreadTransaction:
-    """The transaction as a thread sees it: the same verbs, each waiting until it is done."""
+    """The transaction in a thread: the same methods, which block until the event loop has carried them out."""
 
     def __init__(self, bridge: _Bridge, transaction: TaskTransaction) -> None:
         self._bridge, self._transaction = bridge, transaction
@@ -123,7 +123,7 @@ class ThreadTransaction:
 
 
 class _Bridge:
-    """One transaction in one task on the loop, and the thread that asks it."""
+    """Passes statements from a thread to the transaction, which is served by one task on the event loop."""
 
     def __init__(self, begin: _Begin) -> None:
         import asyncio
@@ -141,10 +141,10 @@ class _Bridge:
 
     def enter(self, side: ThreadSide) -> TaskTransaction:
         self._side, self._ended = side, side.serve(self)
-        # Whatever the thread waits for then never comes.
+        # If the transaction ends, the answer that the thread waits for does not come.
         self._ended.add_done_callback(lambda ended: self._awaited.cancel())
-        found: TaskTransaction = self._answer(self._entered)
-        return found
+        transaction: TaskTransaction = self._answer(self._entered)
+        return transaction
 
     def ask(self, request: _Request) -> Any:
         assert self._ended is not None, "asked before it was entered"
@@ -156,7 +156,7 @@ class _Bridge:
         return self._answer(answer)
 
     def leave(self, error: BaseException | None) -> None:
-        """End the transaction; raise what the commit raised. The thread's own error goes on by itself."""
+        """End the transaction. Raise the error of its commit; the thread's own error is raised by the `with` block."""
         assert self._ended is not None, "left before it was entered"
         self._error = error
         self._send(None)
@@ -167,7 +167,7 @@ class _Bridge:
                 raise
 
     def _answer(self, answer: Future[Any]) -> Any:
-        """Wait for the answer; where the transaction ended instead, raise why."""
+        """Wait for the answer. If the transaction ended instead, raise the reason."""
         try:
             return answer.result()
         except BaseException:
@@ -184,13 +184,13 @@ class _Bridge:
     async def serve(self) -> None:
         async with self._begin() as transaction:
             self._entered.set_result(transaction)
-            while (asked := await self._requests.get()) is not None:
-                request, answer = asked
+            while (queued := await self._requests.get()) is not None:
+                request, answer = queued
                 try:
-                    found = await request(transaction)
-                except Exception as error:  # noqa: BLE001 - what a statement raises is the thread's to handle
+                    result = await request(transaction)
+                except Exception as error:  # noqa: BLE001 - the thread handles the error of its statement
                     answer.set_exception(error)
                 else:
-                    answer.set_result(found)
+                    answer.set_result(result)
             if self._error is not None:
                 raise self._error

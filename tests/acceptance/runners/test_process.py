@@ -434,10 +434,10 @@ async def test_an_answer_that_has_come_when_it_is_told_to_stop_counts(pool: Proc
     context = attempt(services=services, payload_given={"pipe": str(pipe)})
     running = begun(body(process_tasks.once_told, pool), context)
     await services.heard(b"waiting\n")
-    [served] = pool._all
+    [worker] = pool._all
     with pipe.open("wb"):
         pass
-    # Without a turn of the loop: the answer lies on the line when the cancel comes.
-    assert select.select([served._line], [], [], 20)[0]
+    # Without a turn of the loop: the answer is in the channel when the cancel comes.
+    assert select.select([worker._channel], [], [], 20)[0]
     assert await stopped(running, context, Halt.CANCEL) == Succeeded(payload("done"))
-    assert served.is_alive
+    assert worker.is_alive
