@@ -50,7 +50,7 @@ def _is_name(text: str) -> bool:
 
 
 def _name_in(path: str) -> str | None:
-    """Return the name of a zone from the path of its file, wherever this system keeps its zones."""
+    """Return the name of a zone from the path of its file, in any folder of time zones."""
     _, found, name = path.partition(_FOLDER)
     for beside in ("posix/", "right/"):
         name = name.removeprefix(beside)

@@ -1,4 +1,4 @@
-"""Settings from four places: built-in, a file, the environment, options. A later place wins; each value knows its own.
+"""Settings from four places: built-in, a file, the environment, options. A later place wins; values have an origin.
 
 An unknown key is refused: a misspelt one that silently does nothing is found at three in
 the morning. Limits of the values are checked by the node.
@@ -138,7 +138,7 @@ def gather(
     folder: Path | None = None,
     file: Path | None = None,
 ) -> Settings:
-    """Return every setting with its origin; `options` holds by key the option's name and the value.
+    """Return every setting with its origin. `options` has the name of the option and its value, by key.
 
     Without `file` it is `everytick.toml` or the table `[tool.everytick]` of `pyproject.toml`
     in the folder, which is the current one unless given.
@@ -152,7 +152,7 @@ def gather(
 
 
 def from_file(folder: Path, file: Path | None = None) -> Settings:
-    """Return what the file says; no file says nothing, and two files beside each other are refused."""
+    """Return the settings of the file, none without a file. Two files in one folder are refused."""
     if file is not None:
         table = _parsed(file)
         return _from_table(table.get("tool", {}).get("everytick", {}) if file.name == PROJECT_FILE else table, file)
@@ -168,7 +168,7 @@ def from_file(folder: Path, file: Path | None = None) -> Settings:
 
 
 def from_environment(environment: Mapping[str, str]) -> Settings:
-    """Return what the variables `EVERYTICK_…` say; `EVERYTICK_…_FILE` names a file that holds the value."""
+    """Return the settings of the variables `EVERYTICK_…`. `EVERYTICK_…_FILE` names a file with the value."""
     found: Settings = {}
     for variable, given in sorted(environment.items()):
         if not variable.startswith(PREFIX) or _is_foreign(variable.removeprefix(PREFIX)):
@@ -206,7 +206,7 @@ def _is_foreign(rest: str) -> bool:
         return True
     if rest.lower() in KEYS or rest.lower() in OTHER_WORDS:
         return False
-    # Loaded only where some variable is not a key: inside a task, or by mistake.
+    # Imported only if a variable is no key: inside a task, or by mistake.
     from everytick.runners.targets import TEMPLATE_NAMES
 
     return rest == "CONFIG" or rest.lower() in TEMPLATE_NAMES
@@ -221,7 +221,7 @@ def _contents(variable: str, path: str) -> str:
 
 
 def _project_table(project: Path) -> dict[str, Any] | None:
-    """The table `[tool.everytick]`, or None; a project that does not name it is not parsed at all."""
+    """Return the table `[tool.everytick]`, or None. A project file that does not contain the name is not parsed."""
     try:
         text = project.read_bytes()
     except OSError:
@@ -276,7 +276,7 @@ def _read(name: str, given: object, place: SettingPlace, origin: str) -> Setting
 
 
 def shown_value(name: str, value: object) -> str:
-    """Return a value as it may be shown, and written into a file; of an address, without its password."""
+    """Return a value for people and for files; an address without its password."""
     if value is None:
         return ""
     if isinstance(value, timedelta):

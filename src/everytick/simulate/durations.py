@@ -1,4 +1,4 @@
-"""How long the jobs of a simulation take: what somebody said, else the middle of what was seen, else no time at all."""
+"""How long the jobs of a simulation take: as given by name, else the median of past runs, else no time at all."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from everytick.stores.protocols import HistoryStore
 
 _SEEN = 25
-"""So many of the latest runs that ended well are looked at."""
+"""How many of the latest successful runs the median is taken of."""
 
 
 class Origin(StrEnum):
-    """Who says how long a job takes."""
+    """Where the length of a job comes from."""
 
     GIVEN = "given"
     HISTORY = "history"
@@ -31,7 +31,7 @@ class Origin(StrEnum):
 
 @value
 class Length:
-    """How long one job takes, and who says so."""
+    """How long one job takes, and where that comes from."""
 
     length: timedelta
     origin: Origin

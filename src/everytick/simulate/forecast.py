@@ -1,4 +1,4 @@
-"""`foresee`: a store's jobs through the coming days, and what is to be said about them."""
+"""`foresee`: simulates a store's jobs through the coming days, and summarises them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOURS_OF_WEEK = 7 * 24
 
 
 class ForecastStore(JobStore, HistoryStore, Protocol):
-    """A store that can be asked what it holds, and the time."""
+    """The verbs that a forecast calls on a store."""
 
     async def now(self) -> datetime:
         """Return the store's time."""
@@ -53,7 +53,7 @@ class HourLoad:
 
 @value
 class Forecast:
-    """What the coming days bring.
+    """The runs of the coming days.
 
     `lengths` says by job id how long each was taken to run. `longest_line` is how many were
     ready at once and found no slot.
@@ -68,12 +68,12 @@ class Forecast:
 
     @property
     def tallies(self) -> list[JobTally]:
-        """What became of each job, by name."""
+        """The counts of each job, by name."""
         return sorted(self.record.tallies.values(), key=lambda tally: tally.name)
 
     @property
     def unknown(self) -> list[str]:
-        """The jobs of which nobody knows how long they take."""
+        """The jobs whose length is unknown."""
         return sorted(job.name for job in self.jobs if self.lengths[job.id].origin is Origin.UNKNOWN)
 
     def collisions(self, most: int) -> list[Collision]:
@@ -118,7 +118,7 @@ async def foresee(
     record: SimulationRecord | None = None,
     tell: Callable[[datetime], None] | None = None,
 ) -> Forecast:
-    """Return what becomes of every job of a store in the time to come; nothing is changed.
+    """Simulate every job of a store in the time to come, and return the forecast. The store is not changed.
 
     A job takes as long as `given` says by its name, else as its latest runs did in the middle. `tell` is called
     with the virtual time now and then.
@@ -137,7 +137,7 @@ async def foresee(
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Nothing of a simulation is garbage in a circle: looking for some would take a fifth of the time."""
+    """Stop the garbage collector in the block: a simulation makes no reference cycles, and the search takes 20 %."""
     was_on = gc.isenabled()
     gc.disable()
     try:

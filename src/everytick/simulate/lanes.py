@@ -1,4 +1,4 @@
-"""One job in a simulation: what a store would keep of it, shown to `plan` and changed as its plan says."""
+"""One job in a simulation: its rows as a store would have them, read by `plan` and changed by its plans."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _S = OccurrenceStatus
 
 _AHEAD = 512
-"""So many instants are asked for at once: a schedule lists many for little more than one."""
+"""How many instants are asked of a schedule at once: many take little longer than one."""
 
 
 class Run:
-    """One occurrence on its way from its creation to its end; its id is made when somebody asks for it."""
+    """One occurrence from its creation to its end. Its id is computed at the first access."""
 
     __slots__ = (
         "_id", "begun_at", "begun_in", "cause", "ends_at", "is_running", "lane", "late", "line_at",
@@ -52,7 +52,7 @@ class Run:
         return self._id
 
     def __lt__(self, other: Run) -> bool:
-        """As stores give out what is ready: by priority, then by age."""
+        """The order in which stores give ready occurrences to nodes: by priority, then by age."""
         mine, theirs = self.lane.priority, other.lane.priority
         if mine != theirs:
             return mine < theirs
@@ -61,12 +61,12 @@ class Run:
         return self.id < other.id
 
     def active(self, status: OccurrenceStatus) -> Active:
-        """Return it as a plan sees it."""
+        """Return it as a snapshot has it."""
         return Active(self.id, self.line_at, self.scheduled_for, status, self.cause, late=self.late)
 
 
 class Lane:
-    """What is known of one job at a virtual moment."""
+    """The state of one job at a virtual moment."""
 
     __slots__ = (
         "_coming", "_ended", "_succeeded", "_succeeded_before", "adjustments", "allowed", "awaits_ends", "busy",
@@ -93,7 +93,7 @@ class Lane:
         self.awaits_ends = True
         self._coming: list[datetime] = []
         self.upcoming: datetime | None = None
-        """The instant at which the plan is known beforehand, if nothing runs or waits then."""
+        """The instant whose plan is known in advance, if nothing runs or waits then."""
 
     def _known(self, active: Active) -> Run:
         found = Run(self, active.id, active.scheduled_for, active.line_at, active.line_at, active.cause)
@@ -101,7 +101,7 @@ class Lane:
         return found
 
     def snapshot(self) -> JobSnapshot:
-        """Return what a plan may see."""
+        """Return the snapshot for a plan."""
         busy, waiting = self.busy, self.waiting
         return JobSnapshot(
             self.job.id,
@@ -130,7 +130,7 @@ class Lane:
         )
 
     def _shown(self) -> tuple[Active, ...]:
-        """The oldest in line, the newest, and the newest of the schedule's own."""
+        """Return the oldest waiting occurrences, the newest one, and the newest one of the schedule."""
         shown = self.waiting[:PLAN_LIMIT]
         if len(self.waiting) > PLAN_LIMIT:
             own = (run for run in reversed(self.waiting[PLAN_LIMIT:]) if run.cause is Cause.SCHEDULE)
@@ -139,7 +139,7 @@ class Lane:
         return tuple(run.active(_S.QUEUED) for run in shown)
 
     def settle(self, plan: Plan, now: datetime) -> None:
-        """Keep what the plan decided about the job itself."""
+        """Apply the plan's changes of the job itself."""
         self.watermark, self.wake_at, self.awaits_ends = plan.watermark, plan.wake_at, plan.awaits_ends
         for answer in plan.answers:
             request = self.requests.pop((answer.cause, answer.key))
@@ -172,7 +172,7 @@ class Lane:
         }
 
     def look_ahead(self, through: datetime) -> None:
-        """Find the instant at which the plan will be as plain as the last one was; there is none after `through`."""
+        """Find the next instant whose plan is as plain as the last one, up to `through`."""
         coming, watermark = self._coming, self.watermark
         while coming and coming[-1] <= watermark:
             coming.pop()
@@ -182,7 +182,7 @@ class Lane:
         self.upcoming = coming[-1] if coming else None
 
     def tick(self, through: datetime) -> Run:
-        """Take in the upcoming occurrence, as its plan would have it."""
+        """Add the upcoming occurrence, as its plan would."""
         instant = self.upcoming
         assert instant is not None, f"{self.job.name} has nothing upcoming"
         found = Run(self, None, instant, instant, instant, Cause.SCHEDULE)
@@ -193,7 +193,7 @@ class Lane:
         return found
 
     def enter(self, creation: Creation) -> Run:
-        """Take in an occurrence that was created, among the busy or in the line."""
+        """Add a created occurrence to the busy or to the waiting ones."""
         found = Run(self, creation.id, creation.scheduled_for, creation.line_at, creation.ready_at, creation.cause)
         found.late = creation.late
         if creation.status is _S.QUEUED:
@@ -203,7 +203,7 @@ class Lane:
         return found
 
     def release(self, id_: str) -> Run | None:
-        """Let one in line go, if it is still there."""
+        """Move a waiting occurrence to the busy ones, if it still waits."""
         for position, run in enumerate(self.waiting):
             if run.id == id_:
                 del self.waiting[position]
@@ -212,7 +212,7 @@ class Lane:
         return None
 
     def drop(self, id_: str) -> Run | None:
-        """Forget one that has not begun."""
+        """Remove an occurrence that has not begun."""
         found = next((run for run in self.busy if run.id == id_), None)
         if found is not None and found.is_running:
             return None
@@ -221,7 +221,7 @@ class Lane:
         return found
 
     def end(self, run: Run, now: datetime, *, well: bool) -> None:
-        """Forget one that has ended, and remember that it did."""
+        """Remove an occurrence that has ended, and record its end."""
         self.busy.pop(run, None)
         run.ends_at = now
         self._ended = run

@@ -1,4 +1,4 @@
-"""What a simulation keeps: counts for each job, and how busy each quarter of an hour was.
+"""The results of a simulation: counts for each job, and how busy each quarter of an hour was.
 
 Nothing grows with the number of runs but the quarters of an hour and the instants that jobs share.
 """
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from everytick.simulate.lanes import Lane, Run
 
 QUARTER = timedelta(minutes=15)
-"""The zones of the world differ by quarters of an hour: of these, hours can be made in any of them."""
+"""Time zones differ by quarters of an hour: from quarters, the hours of any zone can be summed."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ON_TIME = timedelta(seconds=1)
-"""What starts within a second is on time, to people."""
+"""A run that starts within a second counts as on time."""
 
 _NOTHING = timedelta(0)
 
 
 class JobTally:
-    """What became of the instants of one job."""
+    """The counts of one job's instants."""
 
     __slots__ = (
         "canceled", "created", "late", "lateness", "length", "name", "not_run", "runs", "timed_out", "worst",
@@ -51,7 +51,7 @@ class JobTally:
 
 
 class SimulationRecord:
-    """What happened in a simulation."""
+    """The counts of a simulation."""
 
     def __init__(self) -> None:
         self.tallies: dict[str, JobTally] = {}
@@ -68,7 +68,7 @@ class SimulationRecord:
         self.tallies[lane.job.id] = lane.tally
 
     def created(self, lane: Lane, instant: datetime) -> None:
-        """Count an occurrence that shall run, and see who else is to run at the same instant."""
+        """Count an occurrence that is to run, and the jobs that share its instant."""
         tally = lane.tally
         tally.created += 1
         name = tally.name
@@ -78,11 +78,11 @@ class SimulationRecord:
             self.sharing[instant] = [first, name]
 
     def not_run(self, lane: Lane, status: OccurrenceStatus, why: Why, number: int | None) -> None:
-        """Count instants that do not run; of very many nobody knows how many, and they count as one."""
+        """Count instants that do not run. A span without a number counts as one."""
         lane.tally.not_run[str(status), str(why)] += 1 if number is None else number
 
     def dropped(self, lane: Lane, status: OccurrenceStatus, why: Why) -> None:
-        """Count one that was to run and then gave way."""
+        """Count an occurrence that was created and then superseded."""
         lane.tally.not_run[str(status), str(why)] += 1
 
     def started(self, run: Run, now: datetime, taken: int) -> None:
@@ -101,15 +101,15 @@ class SimulationRecord:
                 tally.worst, tally.worst_at = late, now
 
     def ended(self, run: Run, now: datetime) -> None:
-        """Count what a run took."""
+        """Count the time that a run took."""
         self._lay(run, now)
 
     def put_back(self, run: Run, now: datetime) -> None:
-        """Count what a run took until its node went away; it begins anew."""
+        """Count the time that a run took until its node stopped. It begins again later."""
         self._lay(run, now)
 
     def _lay(self, run: Run, now: datetime) -> None:
-        """Lay the time that a run took over the quarters it touched."""
+        """Add the time of a run to the quarters that it overlaps."""
         begun = run.begun_at
         assert begun is not None, f"{run.id} has ended and never began"
         first, last = run.begun_in, (now - EPOCH) // QUARTER
@@ -122,14 +122,14 @@ class SimulationRecord:
         self.busy[last] += now - (EPOCH + last * QUARTER)
 
     def waits(self, number: int, now: datetime) -> None:
-        """Note how many are ready and find no slot."""
+        """Record how many ready occurrences have no slot."""
         if number > self.longest_line:
             self.longest_line, self.longest_line_at = number, now
 
     def canceled(self, lane: Lane) -> None:
-        """Count one that was stopped."""
+        """Count an occurrence that was canceled."""
         lane.tally.canceled += 1
 
     def timed_out(self, lane: Lane) -> None:
-        """Count one that runs longer than it may."""
+        """Count an occurrence that exceeds its timeout."""
         lane.tally.timed_out += 1

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from everytick.simulate.record import SimulationRecord
 
 Outage = tuple[datetime, datetime]
-"""From when through when no node is there."""
+"""From when through when no node runs."""
 
 _S = OccurrenceStatus
 
@@ -42,7 +42,7 @@ _TOLD_EVERY = timedelta(hours=6)
 
 
 class World:
-    """All jobs on one node of so many slots."""
+    """All jobs on one node with a number of slots."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class World:
         self._number = count()
         self._ready: list[Run] = []
         self._in_order = False
-        """Whether what is ready is kept by priority and age: only while there are not slots for all of it."""
+        """Whether ready occurrences are sorted by priority and age: only while there are fewer slots than those."""
         self._taken = 0
         self._is_down = False
         self._tell = tell
@@ -77,7 +77,7 @@ class World:
             self._at(up, _UP, None)
 
     def _known(self, run: Run, start: datetime) -> None:
-        """What is under way when the simulation begins has its whole length before it."""
+        """Start an occurrence that runs when the simulation begins. It takes its whole length from now."""
         if run.is_running:
             run.is_running = False
             self._begin(run, start)
@@ -85,7 +85,7 @@ class World:
             self._is_ready(run, start)
 
     def run(self, through: datetime) -> None:
-        """Let everything happen until this moment, its own included."""
+        """Simulate up to and including this moment."""
         self._through = through
         moments, plan_job, tick, end_run = self._moments, self._plan, self._tick, self._end
         while moments and moments[0][0] <= through:
@@ -96,7 +96,7 @@ class World:
                 if kind == _END:
                     if about.is_running and about.ends_at == now:
                         end_run(about, now, well=True)
-                        # A slot is given on at once; who is let out of the line comes with the plan, after that.
+                        # The slot goes to a ready occurrence first; the plan releases waiting ones after that.
                         if self._ready:
                             self._start(now)
                 elif kind == _PLAN:
@@ -125,7 +125,7 @@ class World:
             self._at(now + _TOLD_EVERY, _TELL, None)
 
     def _is_ready(self, run: Run, now: datetime) -> None:
-        """Let it start as soon as it may and there is a slot."""
+        """Start the run at its `ready_at`, or as soon as a slot is free after it."""
         if run.ready_at > now:
             self._at(run.ready_at, _READY, run)
         else:
@@ -165,7 +165,7 @@ class World:
         for span in made.spans:
             self._record.not_run(lane, span.status, span.why, span.count)
         lane.settle(made, now)
-        # Once plain, always plain: what would make it otherwise is either there from the start or never.
+        # A job that is plain once stays so: requests, pauses and edits exist from the start or never.
         if lane.upcoming is not None or (plain is not None and lane.job.settings.grace):
             lane.look_ahead(self._through)
         if lane.wake_at is not None:
@@ -248,7 +248,7 @@ class World:
                     self._put_back(run, now)
 
     def _put_back(self, run: Run, now: datetime) -> None:
-        """Let it begin anew once a node is there."""
+        """Let the run begin again once a node runs."""
         run.is_running = False
         self._taken -= 1
         self._record.put_back(run, now)

@@ -1,4 +1,4 @@
-"""What happened to every instant of every job, to be read and asserted on."""
+"""The chronicle of a test: every instant of every job and what happened to it, to read and to assert on."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
@@ -53,7 +53,7 @@ class Entry:
 
     @property
     def did_run(self) -> bool:
-        """Whether a task of it was started."""
+        """Whether one of its tasks was started."""
         return self.started_at is not None
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class Entry:
 
 
 class Chronicle:
-    """Every instant that was decided, in order of time; `print` shows it whole."""
+    """Every planned instant, in order of time. `print` shows all of them."""
 
     def __init__(self, entries: Iterable[Entry], jobs: Iterable[str] = ()) -> None:
         self.entries = tuple(sorted(entries, key=lambda entry: (entry.scheduled_for, entry.job)))
@@ -85,24 +85,24 @@ class Chronicle:
         return len(self.entries)
 
     def of(self, job: str) -> tuple[Entry, ...]:
-        """Return everything about one job; a name that no job has is refused."""
+        """Return the entries of one job. A name that no job has is refused."""
         if job not in self._jobs:
             known = did_you_mean(job, self._jobs) or f"; there are: {', '.join(sorted(self._jobs)) or 'none'}"
             raise LookupError(f"no job is named {job!r}{known}")
         return tuple(entry for entry in self.entries if entry.job == job)
 
     def ran(self, job: str) -> tuple[Entry, ...]:
-        """Return what was started, however it ended."""
+        """Return the entries that were started, with any end."""
         return tuple(entry for entry in self.of(job) if entry.did_run)
 
     def skipped(self, job: str) -> tuple[Entry, ...]:
-        """Return what was decided not to run: skipped, missed, superseded, or canceled before it began."""
+        """Return the entries that did not run: skipped, missed, superseded, or canceled before they began."""
         return tuple(entry for entry in self.of(job) if not entry.did_run and entry.status not in _TO_COME)
 
     def assert_ran(
         self, job: str, *instants: datetime | str, times: int | None = None, status: str | None = None
     ) -> None:
-        """Fail unless the job ran: exactly at these instants, exactly so many times, or at all.
+        """Fail unless the job ran: exactly at these instants, exactly this many times, or at all.
 
         With `status` every run must have ended so, "completed" for example.
         """
@@ -115,7 +115,7 @@ class Chronicle:
     def assert_skipped(
         self, job: str, *instants: datetime | str, times: int | None = None, why: str | None = None
     ) -> None:
-        """Fail unless instants of the job were decided not to run: exactly these, exactly so many, or any.
+        """Fail unless instants of the job did not run: exactly these, exactly this many, or any.
 
         With `why` only those count whose status or reason says so: "overlap", "missed", "paused".
         """
@@ -155,7 +155,7 @@ def _listed(instants: Iterable[datetime]) -> str:
 
 
 async def chronicle_of(store: PastStore) -> Chronicle:
-    """Return everything a store knows of the past, whole: meant for the few jobs of a test."""
+    """Return the whole history of a store. It is meant for the few jobs of a test."""
     occurrences = [occurrence async for occurrence in _occurrences(store)]
     known = {record.job.id: record for record in await store.list()}
     known |= await store.get([occurrence.job_id for occurrence in occurrences if occurrence.job_id not in known])
@@ -199,7 +199,7 @@ async def _of_occurrence(store: HistoryStore, occurrence: Occurrence, record: Jo
 
 
 def _of_span(span: Span, record: JobRecord) -> list[Entry]:
-    """Return an entry for each instant of the span where the definition can still name them, else one for all."""
+    """Return an entry for each instant of the span, or one for all if the definition cannot name them any more."""
     why = f"{span.why} {span.detail}".strip()
     status = str(OccurrenceStatus(span.status))
     if span.count is not None and span.version == record.job.version:

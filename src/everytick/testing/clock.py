@@ -30,7 +30,7 @@ class ManualClock:
         return self._now
 
     def advance(self, length: timedelta | str) -> datetime:
-        """Let that much time pass, like "90m" or a timedelta, and return the new time."""
+        """Move the clock by a duration, like "90m" or a timedelta, and return the new time."""
         self._now += duration(length)
         return self._now
 

@@ -21,17 +21,18 @@ from everytick.runners.base import Repertoire
 from everytick.stores.addresses import AnyStore
 from everytick.stores.base import HistoryFilter
 
-_SOON = 0.02
-"""Seconds of the wall between two looks, while something runs that may ring no bell."""
+_LOOK_SECONDS = 0.02
+"""Seconds of real time between two reads of the store while a task runs that may ring no bell."""
 
-_MOMENT = 1e-5
-"""Seconds on the store's clock in which everything happens that needs no time."""
+_STEP_SECONDS = 1e-5
+"""Seconds on the store's clock that one step of the node takes."""
 
 _FOR_EVER = timedelta(days=36_500)
+"""A node timeout of a hundred years: this node sends no beats and must never look dead."""
 
 
 class _EveryLabel:
-    """Everything but other queues: what the repertoire has a body for is run, also in the place of other programs."""
+    """Meets every need except other queues: it runs each job that has a body here, also jobs of other programs."""
 
     def __init__(self, queues: tuple[str, ...]) -> None:
         self._queues = {f"queue:{queue}" for queue in queues}
@@ -46,7 +47,7 @@ class DrivenNode:
 
     def __init__(self, app: Everytick, store: AnyStore, repertoire: Repertoire, monotonic: Callable[[], float]) -> None:
         hooks = hook_table({definition.job.id: definition.hooks for definition in app.definitions})
-        # Nobody listens for beats here, and none are sent: no length of virtual time makes this node look dead.
+        # This node sends no beats. With this timeout it does not look dead after any virtual time.
         settings = replace(app.settings, log_folder=None, node_timeout=_FOR_EVER)
         self._store, self._repertoire = store, repertoire
         self._node = Node(
@@ -74,7 +75,7 @@ class DrivenNode:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop as a node does; what waits for a retry is given back."""
+        """Stop as a node does. Occurrences that wait for a retry are given back."""
         if error is None:
             self._engine.stop()
             await self._engine.emptied()
@@ -87,33 +88,33 @@ class DrivenNode:
         self._repertoire.close()
 
     async def settle(self) -> None:
-        """Plan and run until nothing is due, nothing runs and every report is delivered.
+        """Plan and run until no job is due, no task runs and every report is delivered.
 
         Only this loop claims. A claimer beside it could have a claim under way that the store has
         not committed when this loop asks what runs.
         """
         while await self._act() or await self._runs() or await self._reports() or await self._act():
-            await self._store.bell(_SOON)
+            await self._store.bell(_LOOK_SECONDS)
 
     async def run_until(self, moment: datetime) -> None:
-        """Plan and run whatever comes until the store's clock shows this moment, its own instants included."""
+        """Plan and run until the store's clock shows this moment, including the instants at it."""
         if not self._is_claiming:
             self._is_claiming = True
             self._begin(self._engine.claimer.run())
-            # Occurrences that the node before this one left ready ring no bell.
+            # Ready occurrences of an earlier node ring no bell.
             self._engine.claimer.wake()
         while True:
             await self._plan()
             ahead = await self._store.ahead(self._node.scope.current)
             moments = [at for at in (ahead.wake_at, ahead.ready_at, moment) if at is not None]
             seconds = (min(moments) - ahead.now).total_seconds()
-            if not await self._store.bell(max(seconds, _MOMENT)):
+            if not await self._store.bell(max(seconds, _STEP_SECONDS)):
                 if ahead.now >= moment:
                     return
                 self._engine.claimer.wake()
 
     async def _act(self) -> int:
-        """Plan what is due and claim what is ready; return how much there was."""
+        """Plan due jobs and claim ready occurrences. Return how many of both there were."""
         return await self._plan() + await self._engine.claimer.claim()
 
     async def _plan(self) -> int:
@@ -125,18 +126,18 @@ class DrivenNode:
         return planned
 
     async def _obey(self) -> None:
-        """Tell what runs to stop, if somebody or the plan has asked for that; a node hears it by its next beat."""
+        """Stop the tasks for which a person or a plan has asked to. A real node learns of it by its next beat."""
         named = self._engine.named
         if named:
             self._engine.inbox.put(OrdersCame(await self._store.beat(self._node.name, named)))
 
     async def _runs(self) -> bool:
-        """Say whether anything of this engine runs, by what the store knows."""
+        """Tell whether this node owns a running occurrence in the store."""
         await self._engine.writer.flushed()
         page = await self._store.history(HistoryFilter(statuses=(OccurrenceStatus.RUNNING,), limit=1000))
         return any(occurrence.owner == self._node.name for occurrence in page.occurrences)
 
     async def _reports(self) -> int:
-        """Let every hook end, deliver what was left, and return how much that was."""
+        """Wait for every hook, deliver the reports that are left, and return how many there were."""
         await self._reporter.close()
         return await self._reporter.deliver_left()

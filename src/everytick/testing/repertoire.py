@@ -1,4 +1,4 @@
-"""What an application's tasks do in a simulation: its functions, called on the loop, one after another."""
+"""The bodies of an application's tasks in a test: its functions, called on the event loop one after another."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ Functions = Mapping[str, Callable[..., Any]]
 
 
 def functions_of(app: Everytick, jobs: Sequence[Job], instead: Functions) -> dict[str, dict[str, Callable[..., Any]]]:
-    """Return what to call for these jobs, by id and task; `instead` names a stand-in by job, or by `job.task`."""
+    """Return the functions of these jobs, by id and task. `instead` has replacements by job, or by `job.task`."""
     own = {definition.name: definition.functions for definition in app.definitions}
     known = {f"{job.name}.{task.name}" for job in jobs for task in job.tasks} | {job.name for job in jobs}
     for name in instead:
@@ -36,7 +36,7 @@ def _function(job: str, task: str, own: Functions, instead: Functions) -> Callab
 
 
 class Inline:
-    """Runs functions on the loop, where time is virtual: no threads, no processes, no chance."""
+    """Runs functions on the event loop, where time is virtual: no threads, no processes, nothing random."""
 
     def __init__(self, app: Everytick, jobs: Sequence[Job], instead: Functions) -> None:
         self._functions = functions_of(app, jobs, instead)
@@ -51,7 +51,7 @@ class Inline:
         self._bodies: dict[str, tuple[Body, ...]] = {}
 
     def bodies(self, job: Job) -> tuple[Body, ...] | None:
-        """Return what the tasks of the job do, in their order; None for a job that came later."""
+        """Return a body for each task of the job, in their order. None for a job that was stored later."""
         if job.id not in self._functions:
             return None
         if job.id not in self._bodies:
@@ -61,14 +61,14 @@ class Inline:
         return self._bodies[job.id]
 
     def why(self, job: Job) -> str:
-        """Say why the job cannot run here."""
+        """Return why the job cannot run here."""
         return f"'{job.name}' was not there when the simulation began"
 
     def forget(self, occurrence_id: str) -> None:
-        """Nothing was kept for it."""
+        """Return: there are no files to remove."""
 
     def close(self) -> None:
-        """Return: nothing was kept ready."""
+        """Return: there are no threads or processes to end."""
 
 
 def _body(function: Callable[..., Any]) -> Body:

@@ -25,7 +25,7 @@ Deed = Callable[[], Awaitable[Any]]
 
 @contextmanager
 def on_store(app: Everytick, store: AnyStore) -> Iterator[None]:
-    """Let everything the application does and asks go to this store, which is open, until the block ends."""
+    """Let the application use this open store until the block ends."""
     if app.node is not None:
         raise RuntimeError("the application runs a node on its own store: stop it before it is given another one")
     own = app._make_store, app._store_is_ours, app._home
@@ -37,7 +37,7 @@ def on_store(app: Everytick, store: AnyStore) -> Iterator[None]:
 
 
 async def drain(app: Everytick, store: AnyStore | None = None, *, instead: Functions | None = None) -> Chronicle:
-    """Plan and run what is due now, and what follows from it, until nothing is; return all that is known then.
+    """Plan and run due jobs, and what follows from them, until no job is due. Return the chronicle.
 
     Definitions, and what stands in the application's folder of jobs, are brought into the store
     first; what the store holds besides is run too. Without `store` it is the application's own.
@@ -63,11 +63,11 @@ async def drain(app: Everytick, store: AnyStore | None = None, *, instead: Funct
 
 
 async def _brought(app: Everytick, store: AnyStore) -> list[Job]:
-    """Bring the application's own jobs into the store, and return all that are there."""
+    """Store the application's own jobs, and return all jobs in the store."""
     await app.sync()
     if app.jobs_folder is not None:
         folder = Folder(app.jobs_folder, owner=app.jobs_owner)
-        # Not in a thread, as a node would: on virtual time nobody waits for one.
+        # Not in a thread, as a node would: the virtual clock would not wait for it.
         folder.load()
         mistakes = (*folder.mistakes, *(await sync_loaded(store, folder)).mistakes)
         if mistakes:
@@ -84,7 +84,7 @@ def simulate(
     outages: Iterable[tuple[Moment, Moment]] = (),
     at: Mapping[str, Deed] | Mapping[datetime, Deed] | None = None,
 ) -> Chronicle:
-    """Run the application from `start` through `until` on virtual time, and return what happened.
+    """Run the application from `start` through `until` on virtual time, and return the chronicle.
 
     Its real functions are called, one after another, on an event loop whose waits take no
     time: `asyncio.sleep(60)` is a minute of virtual time, while a plain function takes none.
@@ -108,7 +108,7 @@ def _timeline(
     outages: list[tuple[datetime, datetime]],
     at: Mapping[str, Deed] | Mapping[datetime, Deed],
 ) -> list[tuple[datetime, bool | Deed | None]]:
-    """Return what happens from outside, in order of time: True and False where nodes come and go, None at the end."""
+    """Return the outside events in order of time: True when a node starts, False when it stops, None at the end."""
     events: list[tuple[datetime, bool | Deed | None]] = [(instant(moment), deed) for moment, deed in at.items()]
     last = begin
     for down, up in sorted(outages):
@@ -149,7 +149,7 @@ async def _simulated(
                     engine = await nodes.enter_async_context(_engine(app, jobs, store, instead, loop))
                 elif event is not None:
                     await event()
-            # Read before the node stops: what still runs is told so, and not as canceled.
+            # Read before the node stops: running occurrences must appear as running, not as canceled.
             return await chronicle_of(store)
 
 

@@ -1,4 +1,4 @@
-"""An event loop on virtual time: nothing waits, and everything happens in its order.
+"""An event loop on virtual time: it does not wait for timers, and calls them in order.
 
 Time stands still while anything runs. When nothing can, it jumps to the next timer: a
 coroutine that sleeps for an hour has slept an hour, and no second has passed.
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Jumps over every wait for a timer, except while a thread of its own works: then time stands still.
+    """Jumps over every wait for a timer, except while a thread that it started works: then its time stands still.
 
     A socket is not waited for where a timer is set as well: what talks to a network belongs
     on an ordinary loop.
@@ -25,8 +25,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._virtual = 0.0
         self._elsewhere = 0
         super().__init__(_Jumping(self))
-        # A timer rings once it is nearer than this. By default that is a nanosecond, which vanishes beside the
-        # seconds of a year in a float: the timer would never be reached.
+        # A timer is called once it is nearer than this. The default, a nanosecond, is smaller than the precision of
+        # a float for the seconds of a year: the timer would never be reached.
         self._clock_resolution = 1e-6
 
     def time(self) -> float:
@@ -34,19 +34,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._virtual
 
     def jump(self, seconds: float) -> None:
-        """Let that much virtual time pass."""
-        # To whole microseconds, but never short of the timer by a rounding: it would be wound again, for ever.
+        """Move the virtual time by this many seconds."""
+        # In whole microseconds, rounded up: a time just before the timer would set it again without end.
         reached = self._virtual + seconds
         self._virtual = max(reached, round(reached, 6))
 
     @property
     def is_alone(self) -> bool:
-        """Whether nothing this loop waits for runs outside of it."""
+        """Whether the loop waits for nothing outside of it."""
         return self._elsewhere == 0
 
     @contextmanager
     def standing_still(self) -> Iterator[None]:
-        """Let no timer ring inside: something outside of this loop is waited for."""
+        """Call no timer inside the block: the loop waits for something outside of it."""
         self._elsewhere += 1
         try:
             yield
@@ -54,7 +54,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self._elsewhere -= 1
 
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> "asyncio.Future[T]":  # type: ignore[override]
-        """Run the function in a thread; no timer rings before it is done."""
+        """Run the function in a thread. No timer is called before it is done."""
         self._elsewhere += 1
         future = super().run_in_executor(executor, func, *args)
         future.add_done_callback(self._is_back)
@@ -65,7 +65,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class _Jumping(selectors.DefaultSelector):
-    """A selector that lets the loop's time pass instead of waiting for it."""
+    """A selector that moves the loop's time instead of waiting."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         super().__init__()
@@ -82,14 +82,14 @@ class _Jumping(selectors.DefaultSelector):
 
 
 def run_virtually(main: Callable[[VirtualLoop], Coroutine[Any, Any, T]]) -> T:
-    """Run the coroutine on a virtual loop of its own, also where a loop is running already, and return what it does."""
+    """Run the coroutine on a new virtual loop, also while another loop runs, and return its result."""
     loop = VirtualLoop()
 
     def run() -> T:
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
             return runner.run(main(loop))
 
-    # Not inside an `except`: the error that says that no loop runs would become the context of every error of a task.
+    # Not inside an `except`: its RuntimeError would become the context of every error of a task.
     return _in_thread(run) if _is_in_loop() else run()
 
 
@@ -102,7 +102,7 @@ def _is_in_loop() -> bool:
 
 
 def _in_thread(run: Callable[[], T]) -> T:
-    """Run the function in a thread of its own and wait for it: a thread has no loop yet."""
+    """Run the function in a new thread, which has no loop, and wait for it."""
     found: list[T] = []
     raised: list[BaseException] = []
 
