@@ -71,7 +71,7 @@ class Lifecycle(Opened):
     async def start(self) -> None:
         """Open the store, store this application's definitions and files, and begin to plan and run.
 
-                A stop that comes before it is done ends it with a RuntimeError. In the parent process of a reloader
+        A stop that comes before it is done ends it with a RuntimeError. In the parent process of a reloader
         (`flask run --debug`, `manage.py runserver`) nothing is started: the process that serves has the node.
         """
         import asyncio
