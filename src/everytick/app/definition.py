@@ -237,6 +237,8 @@ def job_function(
         """Ask for an occurrence that is called with these arguments, and return its handle."""
         return await ask(definition.name, arguments(function, args, kwargs))
 
+    # A call that is not awaited does nothing, and Python warns of it by this name.
+    trigger.__qualname__ = f"{definition.name}.trigger"
     decorated: Any = run
     decorated.trigger, decorated.definition = trigger, definition
     return decorated

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from everytick.domain.durations import duration
+from everytick.domain.durations import duration, format_duration
 from everytick.errors import NotFound
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ class Handle:
     def __init__(self, id: str, opened: Callable[[], Awaitable[AnyStore]]) -> None:
         self.id = id
         self._opened = opened
+        self._seen: str | None = None  # the status when it was last looked at
 
     def __repr__(self) -> str:
         return f"Handle({self.id!r})"
@@ -35,8 +36,19 @@ class Handle:
         """
         import asyncio
 
-        async with asyncio.timeout(None if timeout is None else duration(timeout).total_seconds()):
-            return await self._ended()
+        within = None if timeout is None else duration(timeout)
+        try:
+            async with asyncio.timeout(None if within is None else within.total_seconds()) as limit:
+                return await self._ended()
+        except TimeoutError:
+            if within is None or not limit.expired():
+                raise
+            raise TimeoutError(self.not_ended(within)) from None
+
+    def not_ended(self, within: timedelta) -> str:
+        """Say how far it has come, for a caller who waited so long."""
+        state = "no node has planned it yet, is one running?" if self._seen is None else f"it is {self._seen}"
+        return f"occurrence {self.id} has not ended within {format_duration(within)}: {state}"
 
     async def _ended(self) -> EndedOccurrence:
         import asyncio
@@ -54,6 +66,7 @@ class Handle:
                     raise
             else:
                 seen = True
+                self._seen = None if whole.occurrence.created_at is None else whole.occurrence.status
                 if whole.occurrence.status in ENDED:
                     return ended_with(whole.occurrence, whole.results, whole.result)
             await asyncio.sleep(pause)

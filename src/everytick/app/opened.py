@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 from weakref import WeakSet
 
 from everytick.app.handle import Handle
-from everytick.domain.durations import duration
+from everytick.domain.durations import duration, format_duration
 from everytick.errors import NotFound
 
 if TYPE_CHECKING:
@@ -205,11 +205,14 @@ class Opened:
 
             elsewhere = asking_loop(_close_stores)
         future = asyncio.run_coroutine_threadsafe(waited, elsewhere)
+        within = None if timeout is None else duration(timeout)
         try:
-            return future.result(None if timeout is None else duration(timeout).total_seconds())
+            return future.result(None if within is None else within.total_seconds())
         except TimeoutError:
-            future.cancel()
-            raise
+            if within is None or not future.cancel():
+                raise
+            missing = f"there was no answer within {format_duration(within)}"
+            raise TimeoutError(asked.not_ended(within) if isinstance(asked, Handle) else missing) from None
 
     def _why_not_asked_elsewhere(self, running: AbstractEventLoop | None) -> str | None:
         """Say why the store cannot be asked on a loop of its own; None if it can."""

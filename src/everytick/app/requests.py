@@ -9,6 +9,7 @@ from everytick.app.handle import Handle
 from everytick.app.lookups import moment_of
 from everytick.app.opened import Opened
 from everytick.domain.config import UNSET, Unset
+from everytick.domain.ids import job_id
 from everytick.domain.names import checked_name
 from everytick.domain.values import value
 from everytick.errors import Conflict, InvalidInstant, NotFound
@@ -72,6 +73,7 @@ class Requests(Opened):
         from everytick.domain.facts import Trigger
 
         given, rule = _payload(payload), _rule(overlap)
+        self._refuse_unknown_keys(name, payload)
         store = await self._opened()
         # Storing the definition now would wait for the caller's own transaction.
         record = await self._find(store, name, storing=within is None)
@@ -80,6 +82,15 @@ class Requests(Opened):
         fact = Trigger(named, given, rule, reason, by, call=call)
         asked = store if within is None else self._itself()
         return Handle((await asked.request(record.job.id, fact, within)).id, self._opened)
+
+    def _refuse_unknown_keys(self, name: str, payload: object) -> None:
+        """Refuse a misspelt key of a payload, if every task of the job is a function that is known here."""
+        definition = self._definitions.get(job_id(name))
+        if definition is None or not payload or len(definition.functions) < len(definition.job.tasks):
+            return
+        from everytick.runners.signature import refuse_unknown_keys
+
+        refuse_unknown_keys(name, definition.functions.values(), payload)
 
     async def _trigger_called(self, name: str, arguments: Mapping[str, Any]) -> Handle:
         """Ask for an occurrence with the arguments of a call, added to the payload of the definition."""

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from everytick.cli.completing import job_argument
 from everytick.cli.exits import Refused
+from everytick.cli.ids import with_short_ids
 from everytick.cli.options import reading
-from everytick.cli.output import listed, say, show_json, show_pairs, show_table, write
-from everytick.cli.session import application, look, store_of_app
-from everytick.cli.state import Verb
+from everytick.cli.output import is_terminal, listed, say, show_json, show_pairs, show_table, write
+from everytick.cli.session import WAYS, application, look, store_of_app
+from everytick.cli.state import Verb, state
 from everytick.cli.times import Times
 from everytick.errors import NotFound, StoreUnavailable, shown
 from everytick.exits import Exit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from everytick import Explanation
     from everytick.app import Everytick
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from everytick.schedules.cron import ClockChange
 
 _MOST = 10_000
+_USUAL = 10
+_LAST_DECISIONS = 5
 _CHANGES_WITHIN = timedelta(days=400)
 
 
@@ -59,39 +62,69 @@ def change_words(change: ClockChange) -> str:
 @click.command(
     "next",
     cls=Verb,
-    help="Show what runs next: of one JOB, or of all.\n\n"
+    help="Show the next run of each job, or the next runs of one JOB.\n\n"
+    "With -n or --until, the runs of all jobs in order. "
     "Without a store, or while it does not answer, as the application's code and files say. "
     "Example: everytick next nightly -n 5 --tz Europe/Berlin",
 )
 @job_argument("job", required=False)
-@click.option("-n", "count", default=10, show_default=True, type=click.IntRange(1, _MOST), help="How many at most.")
+@click.option(
+    "-n", "count", type=click.IntRange(1, _MOST), help=f"How many runs at most; of one JOB {_USUAL} unless given."
+)
 @click.option("--until", metavar="T", help="Only through this moment.")
 @click.option("--tz", metavar="ZONE", help="Show times in this zone.")
 @reading
-def next_verb(job: str | None, count: int, until: str | None, tz: str | None, as_json: bool, utc: bool) -> None:
+def next_verb(job: str | None, count: int | None, until: str | None, tz: str | None, as_json: bool, utc: bool) -> None:
     """Show what runs next."""
     times = Times(utc, _zone(tz))
     end = None if until is None else times.read(until)
+    # One job that runs every few seconds must not hide all others.
+    is_one_each = job is None and count is None and until is None
 
-    every, now = _agenda(job, count)
-    found = sorted((pair for pair in every if end is None or pair[0] <= end), key=lambda pair: pair[0])[:count]
-    notes = _notes(found, now)
-    rows = [(at, job.name, note) for (at, job), note in zip(found, notes, strict=True)]
+    agenda = _agenda(job, 1 if is_one_each else count or _USUAL)
+    found = sorted((pair for pair in agenda.runs if end is None or pair[0] <= end), key=lambda pair: pair[0])
+    found = found if is_one_each else found[: count or _USUAL]
+    rows = [
+        (at, run_job.name, note, agenda.moved.get((run_job.id, at)))
+        for (at, run_job), note in zip(found, _notes(found, agenda.now), strict=True)
+    ]
     if as_json:
-        show_json([dict(zip(("at", "job", "clock_change"), row, strict=True)) for row in rows])
+        show_json([dict(zip(("at", "job", "clock_change", "moved_from"), row, strict=True)) for row in rows])
         return
-    show_table([times.heading("at"), "job", "clock change"], rows, times)
+    notes = [
+        "; ".join(filter(None, (note, f"moved from {times.shown(moved)}" if moved else None)))
+        for _, _, note, moved in rows
+    ]
+    table = [(at, name, note) for (at, name, _, _), note in zip(rows, notes, strict=True)]
+    is_noted = any(notes) or not is_terminal()
+    show_table([times.heading("at"), "job", "note"][: 2 + is_noted], [row[: 2 + is_noted] for row in table], times)
     if not rows:
         say("nothing is to come")
 
 
-def _agenda(job: str | None, count: int) -> tuple[list[tuple[datetime, Job]], datetime]:
-    """The next runs of each job and the time it is: from the store, or from definitions if there is none."""
+class Agenda(NamedTuple):
+    """Runs with their jobs, and the time it is. `moved` says from where runs were moved, by job id and time."""
 
-    async def asked(app: Everytick) -> tuple[list[tuple[datetime, Job]], datetime]:
-        now = await (await store_of_app(app)).now()
+    runs: list[tuple[datetime, Job]]
+    now: datetime
+    moved: Mapping[tuple[str, datetime], datetime]
+
+
+def _agenda(job: str | None, count: int) -> Agenda:
+    """The next runs of each job: from the store, or from definitions if there is none."""
+
+    async def asked(app: Everytick) -> Agenda:
+        store = await store_of_app(app)
         records = await app.jobs() if job is None else [await app.job(job)]
-        return [(at, record.job) for record in records for at in await _runs(app, record.job.name, count)], now
+        runs = [(at, record.job) for record in records for at in await _runs(app, record.job.name, count)]
+        seen = await store.look([record.job.id for record in records])
+        moved = {
+            (id_, adjustment.to): adjustment.at
+            for id_, snapshot in seen.items()
+            for adjustment in snapshot.adjustments
+            if adjustment.to is not None and adjustment.vacates
+        }
+        return Agenda(runs, await store.now(), moved)
 
     app = application(make=True)
     if not app.definitions and app.jobs_folder is None:
@@ -107,7 +140,7 @@ def _agenda(job: str | None, count: int) -> tuple[list[tuple[datetime, Job]], da
         return _defined(app, job, count)
 
 
-def _defined(app: Everytick, job: str | None, count: int) -> tuple[list[tuple[datetime, Job]], datetime]:
+def _defined(app: Everytick, job: str | None, count: int) -> Agenda:
     """The next runs of what code and files define, by this machine's clock."""
     from everytick.app.upcoming_runs import coming
     from everytick.domain.names import did_you_mean
@@ -117,7 +150,7 @@ def _defined(app: Everytick, job: str | None, count: int) -> tuple[list[tuple[da
     if job is not None and job not in jobs:
         raise Refused(f"job not found: {shown(job)}{did_you_mean(job, jobs)}", Exit.NOT_FOUND)
     chosen = jobs.values() if job is None else [jobs[job]]
-    return [(at, job) for job in chosen for at in coming(job, now, count)], now
+    return Agenda([(at, chosen_job) for chosen_job in chosen for at in coming(chosen_job, now, count)], now, {})
 
 
 def _jobs_of(app: Everytick) -> Iterator[Job]:
@@ -165,19 +198,23 @@ def _zone(name: str | None) -> str | None:
 @click.command(
     "explain",
     cls=Verb,
-    help="Say what a schedule means, or why an instant of a job ran or did not.\n\n"
-    "EXPR is any schedule and needs no store; with --at the word is the name of a job.\n\n"
-    "Examples: everytick explain '30 2 * * 1-5' --tz Europe/Berlin; everytick explain nightly --at 2026-11-15T02:30",
+    help="Say what a schedule means, or why a job ran or did not.\n\n"
+    "EXPR is any schedule and needs no store. Of a job: the last decisions and the next run, or with --at one "
+    "instant.\n\n"
+    "Examples: everytick explain '30 2 * * 1-5' --tz Europe/Berlin; everytick explain nightly; "
+    "everytick explain nightly --at 2026-11-15T02:30",
 )
 @click.argument("expr_or_job")
 @click.option("--at", metavar="T", help="The instant of a job to explain.")
 @click.option("--tz", metavar="ZONE", help="The zone of a schedule that names none.")
-@click.option("-n", "count", default=5, show_default=True, type=click.IntRange(1, _MOST), help="How many instants.")
+@click.option(
+    "-n", "count", default=_LAST_DECISIONS, show_default=True, type=click.IntRange(1, _MOST), help="How many instants."
+)
 @reading
 def explain_verb(expr_or_job: str, at: str | None, tz: str | None, count: int, as_json: bool, utc: bool) -> None:
-    """Say what a schedule means, or why an instant of a job ran or did not."""
+    """Say what a schedule means, or why a job ran or did not."""
     if at is None:
-        _explain_schedule(expr_or_job, tz, count, as_json, utc)
+        _explain_schedule_or_job(expr_or_job, tz, count, as_json, utc)
         return
     times = Times(utc, _zone(tz))
     instant = times.read(at)
@@ -185,7 +222,7 @@ def explain_verb(expr_or_job: str, at: str | None, tz: str | None, count: int, a
     if as_json:
         show_json(_explanation_data(found))
         return
-    write(f"{found.verdict}: {found.text}")
+    write(f"{found.verdict}: {found.job} at {times.shown(found.at)}: {_said(found, times)}")
     facts = (
         ("occurrence", None if found.occurrence is None else found.occurrence.id),
         ("behind", found.behind),
@@ -194,6 +231,40 @@ def explain_verb(expr_or_job: str, at: str | None, tz: str | None, count: int, a
         ("instant after", found.next),
     )
     show_pairs([(name, value) for name, value in facts if value is not None] or [("at", found.at)], times)
+
+
+def _said(found: Explanation, times: Times) -> str:
+    """Return the sentence without job and instant, with its times in the zone and its ids as tables show them."""
+    return with_short_ids(times.in_text(found.text.partition(": ")[2]))
+
+
+def _explain_job(job: str, tz: str | None, count: int, as_json: bool, utc: bool) -> None:
+    """The last decisions about a job, the oldest first, and the next run."""
+    times = Times(utc, _zone(tz))
+
+    async def asked(app: Everytick) -> list[Explanation]:
+        decided = [occurrence.scheduled_for for occurrence in await app.history(job, limit=count)]
+        following = [*await _undecided(app, job), *await _runs(app, job, 1)]
+        return [await app.explain(job, at) for at in (*reversed(decided), *following)]
+
+    found = look(asked)
+    if as_json:
+        show_json([_explanation_data(decision) for decision in found])
+        return
+    rows = [(decision.at, decision.verdict, _said(decision, times)) for decision in found]
+    show_table([times.heading("at"), "what", "why"], rows, times)
+    if not rows:
+        say(f"nothing of '{shown(job)}' was decided yet, and nothing is to come")
+
+
+async def _undecided(app: Everytick, job: str) -> Sequence[datetime]:
+    """The first instant of the job that is due and that no node has decided about; none of a job that was removed."""
+    try:
+        record = await app.job(job)
+    except NotFound:
+        return []
+    now = await (await store_of_app(app)).now()
+    return await app.instants(job, record.watermark, now, limit=1) if record.watermark < now else []
 
 
 def _explanation_data(found: Explanation) -> dict[str, Any]:
@@ -210,16 +281,32 @@ def _explanation_data(found: Explanation) -> dict[str, Any]:
     }
 
 
-def _explain_schedule(text: str, tz: str | None, count: int, as_json: bool, utc: bool) -> None:
-    """A schedule in words, with the instants around now and what the clock does to it; no store is asked."""
-    from everytick.app.lookups import in_zone, schedule_of
-    from everytick.domain.schedule import waits_for_end
+def _explain_schedule_or_job(text: str, tz: str | None, count: int, as_json: bool, utc: bool) -> None:
+    """Explain the text as a schedule. If it is none and an application or a store is named, as the name of a job."""
+    from everytick.app.lookups import schedule_of
     from everytick.errors import InvalidSchedule
 
     try:
-        read = schedule_of(text)
+        schedule = schedule_of(text)
     except InvalidSchedule as error:
-        raise Refused(f"{error} (to ask about a job, give --at too)") from error
+        settings = state().settings
+        if all(settings[key].value is None for key in ("app", "store", "jobs")):
+            hint = "" if " " in text else f" (to ask about a job, name its store: {WAYS})"
+            raise Refused(f"{error}{hint}") from error
+        try:
+            _explain_job(text, tz, count, as_json, utc)
+        except Refused as refused:
+            # What has spaces in it was meant as a schedule.
+            raise Refused(str(error)) if refused.code is Exit.NOT_FOUND and " " in text.strip() else refused from None
+        return
+    _explain_schedule(schedule, tz, count, as_json, utc)
+
+
+def _explain_schedule(read: Schedule, tz: str | None, count: int, as_json: bool, utc: bool) -> None:
+    """A schedule in words, with the instants around now and what the clock does to it; no store is asked."""
+    from everytick.app.lookups import in_zone
+    from everytick.domain.schedule import waits_for_end
+
     schedule = in_zone(read, _zone(tz) or "UTC")
     now = datetime.now(UTC)
     own, note = _bound(schedule)

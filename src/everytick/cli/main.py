@@ -29,9 +29,9 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "show": ("cli.reading", "Show one job, or one occurrence with its attempts."),
         "history": ("cli.reading", "Show what ran, newest first; of one JOB also what did not run, and why."),
         "nodes": ("cli.reading", "Show known nodes and whether they are alive."),
-        "next": ("cli.agenda", "Show what runs next: of one JOB, or of all."),
+        "next": ("cli.agenda", "Show the next run of each job, or the next runs of one JOB."),
         "simulate": ("cli.simulate", "Run the coming days on virtual time: collisions, lateness, load."),
-        "explain": ("cli.agenda", "Say what a schedule means, or why an instant of a job ran or did not."),
+        "explain": ("cli.agenda", "Say what a schedule means, or why a job ran or did not."),
         "logs": ("cli.logs", "Show the output of an occurrence, or of a job's latest."),
     },
     "Operate": {

@@ -26,7 +26,7 @@ NAME = "everytick-command-line"
 """The application that stands in where only a store was given; it owns no job."""
 
 _NEITHER = "neither an application nor a store was named"
-_WAYS = (
+WAYS = (
     "give -a module:object, --jobs FOLDER or --store URL, "
     "set EVERYTICK_APP, EVERYTICK_JOBS or EVERYTICK_STORE, or write app =, jobs = or store = into everytick.toml"
 )
@@ -72,8 +72,8 @@ def _nothing_named(to_run: bool) -> str:
 
     file = DEFAULT_STORE.removeprefix("sqlite:///")
     if to_run or not os.path.isfile(file):
-        return f"{_NEITHER}: {_WAYS}"
-    return f"{_NEITHER}, and {file} is in this folder: give --store {DEFAULT_STORE} to use it; or {_WAYS}"
+        return f"{_NEITHER}: {WAYS}"
+    return f"{_NEITHER}, and {file} is in this folder: give --store {DEFAULT_STORE} to use it; or {WAYS}"
 
 
 def loaded(named: str) -> Everytick:

@@ -12,6 +12,8 @@ from everytick.errors import InvalidInstant, InvalidPolicies
 if TYPE_CHECKING:
     from datetime import tzinfo
 
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?\+00:00")
+
 
 class Times:
     """Shows and reads times in one zone."""
@@ -38,6 +40,10 @@ class Times:
         text = f"{local:%b} {local.day:2} {local:%H:%M:%S}" if is_short else f"{local:%Y-%m-%d %H:%M:%S}"
         is_repeated = local.replace(fold=0).utcoffset() != local.replace(fold=1).utcoffset()
         return f"{text} {local:%Z}" if is_repeated else text
+
+    def in_text(self, text: str) -> str:
+        """Return the text with every moment in it, which is in UTC, as this zone has it."""
+        return _MOMENT.sub(lambda found: self.shown(datetime.fromisoformat(found[0])), text)
 
     def heading(self, text: str) -> str:
         """Return a column's heading with the zone's name."""

@@ -167,7 +167,7 @@ def _clock(length: timedelta) -> str:
 
 
 def _say_the_unit(number: object) -> str:
-    return f'is a bare number, and nobody can tell its unit: write "{shown(number)}s" or "{shown(number)}m"'
+    return f'has no unit: write "{shown(number)}s", "{shown(number)}m" or "{shown(number)}h"'
 
 
 def _iso_period(text: str) -> Period:

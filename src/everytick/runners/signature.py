@@ -7,14 +7,15 @@ from the payload, which is then a JSON object.
 import dis
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import CodeType, UnionType
 from typing import Any, Union, get_args, get_origin
 
+from everytick.domain.names import did_you_mean
 from everytick.domain.payload import Payload
 from everytick.domain.values import value
-from everytick.errors import InvalidPolicies, shown
+from everytick.errors import InvalidPayload, InvalidPolicies, shown
 from everytick.runners.context import Context
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -101,11 +102,30 @@ def refuse_unfilled(job: str, task: str, function: Callable[..., Any], payload: 
         raise InvalidPolicies(job, reason, ("the same parameter without the `/`",))
     if not signature.required:
         return
+    if signature.required[0] == "self" and "." in getattr(function, "__qualname__", ""):
+        reason = f"{where} is a method, and a node has no object to call it on"
+        raise InvalidPolicies(job, reason, ("a function", "a bound method: tick.job(…)(the_object.method)"))
     given = {} if payload is None else payload.read()
     missing = signature.missing(given) if isinstance(given, dict) else signature.required
     if missing:
         reason = f"{where} needs {_listed(missing)}, and the payload of this definition does not fill it"
         raise InvalidPolicies(job, reason, tuple(_ways(missing)))
+
+
+def refuse_unknown_keys(job: str, functions: Iterable[Callable[..., Any]], payload: object) -> None:
+    """Return if some task of a job of functions alone can see every key of the payload.
+
+    One that takes the context or **keywords sees them all.
+    """
+    signatures = [signature_of(function) for function in functions]
+    if not isinstance(payload, dict) or any(each.takes_all or each.context is not None for each in signatures):
+        return
+    known = {name for each in signatures for name in each._names}
+    for key in payload:
+        if key not in known:
+            reason = f"has '{shown(key, 60)}', which is no parameter of its tasks{did_you_mean(str(key), known)}"
+            listed = _listed(tuple(sorted(known))) if known else "none"
+            raise InvalidPayload(f"the payload for job '{shown(job)}'", f"{reason}; there are: {listed}")
 
 
 def is_async(function: Callable[..., Any]) -> bool:

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
+from everytick import Context
 from everytick.app import Everytick
-from everytick.errors import OccurrenceExists
+from everytick.errors import InvalidPayload, InvalidPolicies, OccurrenceExists
 from everytick.stores.addresses import AnyStore
 from tests.stores.acting import FAILED, plan_once, run_one, statuses
 from tests.stores.clock import ManualClock
@@ -67,3 +68,58 @@ async def test_a_request_canceled_while_its_job_waits_lets_the_others_run(
     clock.move(seconds=1)
     await plan_once(store)
     assert (await run_one(store)).occurrence.id == second.id
+
+
+async def test_a_misspelt_key_of_a_payload_is_refused(tick: Everytick) -> None:
+    """A20: it was ignored, and the job ran with its default."""
+
+    @tick.job("0 0 1 1 *")
+    def pay(customer: str = "x") -> None: ...
+
+    @tick.job("0 0 1 1 *")
+    def reads_all(ctx: Context) -> None: ...
+
+    @tick.job("0 0 1 1 *")
+    def takes_all(**rest: object) -> None: ...
+
+    both = tick.define("both", "0 0 1 1 *")
+
+    @both.task
+    def first(a: int = 1) -> None: ...
+
+    @both.task
+    def second(b: int = 1) -> None: ...
+
+    with pytest.raises(
+        InvalidPayload, match=r"'custmer', which is no parameter of its tasks \(did you mean 'customer'\?"
+    ):
+        await tick.trigger("pay", payload={"custmer": "y"})
+    await tick.trigger("pay", payload={"customer": "y"})
+    await tick.trigger("reads_all", payload={"whatever": 1})
+    await tick.trigger("takes_all", payload={"whatever": 1})
+    await tick.trigger("both", payload={"a": 1, "b": 2})
+
+
+def test_a_trigger_that_is_not_awaited_is_warned_of_by_its_name() -> None:
+    """A20."""
+    tick = Everytick("memory://")
+
+    @tick.job("0 0 1 1 *")
+    def pay() -> None: ...
+
+    with pytest.warns(RuntimeWarning, match=r"coroutine 'pay\.trigger' was never awaited"):
+        pay.trigger()  # type: ignore[unused-coroutine]
+
+
+def test_a_method_is_no_job() -> None:
+    """B19: a payload cannot hold an object."""
+    tick = Everytick("memory://")
+
+    class Shop:
+        def close(self) -> None: ...
+
+    with pytest.raises(
+        InvalidPolicies, match="is a method, and a node has no object to call it on; instead: a function"
+    ):
+        tick.job("0 0 1 1 *")(Shop.close)
+    tick.job("0 0 1 1 *")(Shop().close)

@@ -41,6 +41,30 @@ def test_next_ends_where_it_is_told_to(cli: Cli, shop: Everytick) -> None:
     assert "nothing is to come" in done.err
 
 
+def test_next_has_one_row_for_each_job(cli: Cli, shop: Everytick) -> None:
+    """B16: a job that runs every few seconds does not hide the others."""
+    rows = cli("next").rows
+
+    assert sorted(row[1] for row in rows) == ["both", "broken", "nightly"]
+    assert [row[0] for row in rows] == sorted(row[0] for row in rows)
+    assert len(cli("next", "broken").rows) == 10
+    assert {row[1] for row in cli("next", "-n", "3").rows} == {"broken"}
+
+
+def test_next_says_from_where_a_run_was_moved(cli: Cli, shop: Everytick) -> None:
+    """B42."""
+    [[at, *_]] = cli("next", "both", "-n", "1", "--utc").rows
+    year = int(at[:4])
+    cli("move", "both", at, f"{year}-01-02T03:00:00Z")
+
+    [[moved, _, note]] = cli("next", "both", "-n", "1", "--utc").rows
+    [told] = json.loads(cli("next", "both", "-n", "1", "--json").out)
+
+    assert moved == f"{year}-01-02T03:00:00+00:00"
+    assert note == f"moved from {at}"
+    assert told["moved_from"] == at.replace("+00:00", "Z")
+
+
 def test_next_needs_no_store(plain: Cli, tmp_path: Path) -> None:
     """Neither for an application nor for a folder of files; and none is made."""
     (tmp_path / "next_app.py").write_text(
@@ -140,6 +164,32 @@ def test_an_expression_that_does_not_parse_is_wrong_usage(plain: Cli) -> None:
 
     assert (done.code, done.out) == (2, "")
     assert 'Invalid cron expression "61 * * * *": minute field must be 0 to 59, got 61' in done.err
+
+
+def test_a_job_is_explained_by_its_last_decisions_and_its_next_run(cli: Cli, shop: Everytick) -> None:
+    """A17: in words, in one zone, without an instant."""
+    [id_] = ran(shop, "broken")
+
+    done = cli("explain", "broken", "--tz", "Europe/Berlin")
+
+    assert done.code == 0
+    past, *_, coming = done.rows
+    assert past[1] == "ran"
+    assert past[2].startswith(f"it ran as {id_}, from 20")
+    assert "failed (ValueError: no" in past[2]
+    assert "+00:00" not in done.out
+    assert coming[1] == "will run"
+    assert json.loads(cli("explain", "broken", "--json").out)[0]["verdict"] == "ran"
+
+
+def test_what_is_neither_a_schedule_nor_a_job_is_not_found(cli: Cli, plain: Cli, shop: Everytick) -> None:
+    """A17."""
+    nothing, job, schedule = plain("explain", "hello"), cli("explain", "nihgtly"), cli("explain", "61 * * * *")
+
+    assert (nothing.code, job.code, schedule.code) == (2, 3, 2)
+    assert "to ask about a job, name its store: give -a" in nothing.err
+    assert "there is no job 'nihgtly' (did you mean 'nightly'?)" in job.err
+    assert "minute field must be 0 to 59, got 61" in schedule.err
 
 
 def test_an_instant_of_a_job_is_explained(cli: Cli, shop: Everytick) -> None:

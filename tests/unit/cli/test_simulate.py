@@ -140,7 +140,7 @@ def test_people_get_tables_and_a_map(plain: Cli, file: str) -> None:
     ("arguments", "code", "sentence"),
     [
         (["--duration", "poll"], 2, "must be JOB=TIME"),
-        (["--duration", "poll=5"], 2, "is a bare number"),
+        (["--duration", "poll=5"], 2, "has no unit"),
         (["--duration", "pol=5m"], 3, "there is no such job (did you mean 'poll'?)"),
         (["--durations", "nowhere"], 3, "there is no file nowhere"),
         (["--durations", "bad"], 65, "bad:2: "),

@@ -260,7 +260,7 @@ def test_a_policy_that_nothing_obeys_is_refused(level: Level, key: str, written:
         (
             {"task_timeout": 5},
             InvalidDuration,
-            r"write \"5s\" or \"5m\" \(read as task_timeout of task 'load' of job 'etl'\)",
+            r"write \"5s\", \"5m\" or \"5h\" \(read as task_timeout of task 'load' of job 'etl'\)",
         ),
         ({"start": "2024-01-01"}, InvalidInstant, r"\(read as start of task 'load' of job 'etl'\)"),
         ({"queue": ""}, InvalidName, r"queue name '': .*\(read as queue of task 'load' of job 'etl'\)"),

@@ -104,9 +104,9 @@ def test_what_is_no_text_is_refused(given_: object) -> None:
 
 
 def test_a_bare_number_is_told_which_units_it_could_mean() -> None:
-    with pytest.raises(InvalidDuration, match='write "90s" or "90m"'):
+    with pytest.raises(InvalidDuration, match='has no unit: write "90s", "90m" or "90h"'):
         duration(90)
-    with pytest.raises(InvalidDuration, match='write "90s" or "90m"'):
+    with pytest.raises(InvalidDuration, match='has no unit: write "90s", "90m" or "90h"'):
         duration("90")
 
 

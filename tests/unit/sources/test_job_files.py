@@ -206,7 +206,7 @@ def test_every_mistake_is_told_at_once_with_its_place() -> None:
         '6:15: schedule: Invalid cron expression "61 * * * *": minute field must be 0 to 59, got 61',
         "7:5: job 'bad' has no 'shedule' (did you mean 'schedule'?)",
         "8:18: retry max 'x' must be a whole number",
-        "8:31: retry interval: '5': is a bare number",
+        "8:31: retry interval: '5': has no unit",
         "8:39: retry 'foo' is not a key it has: max, interval",
         "9:14: overlap 'skp' is not known (did you mean 'skip'?)",
         "10:21: catchup_window: '6x': cannot be read",
