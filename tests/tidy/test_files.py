@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from tests.tidy.tree import module_name, parsed, under
 
 # Started by name, or by the interpreter, and therefore imported by nobody.
-DOORS = {"everytick", "everytick.__main__"}
+DOORS = {
+    "everytick",
+    "everytick.__main__",
+    "everytick.django.apps",
+    "everytick.django.management.commands.everytick",
+}
 
 
 def references(path: str) -> Iterator[str]:

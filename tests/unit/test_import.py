@@ -7,7 +7,7 @@ import pytest
 
 HEAVY = [
     *("apsw", "asyncpg", "psycopg", "redis", "sqlite3"),
-    *("fastapi", "httpx2", "starlette", "uvicorn"),
+    *("django", "fastapi", "flask", "httpx2", "starlette", "uvicorn", "werkzeug"),
     *("asyncio", "click", "holidays", "pydantic", "watchfiles", "yaml"),
 ]
 
@@ -32,3 +32,8 @@ def loaded() -> set[str]:
 def test_importing_everytick_loads_nothing_heavy(name: str, loaded: set[str]) -> None:
     assert "everytick" in loaded
     assert name not in loaded
+
+
+def test_importing_the_part_for_django_loads_nothing_of_django() -> None:
+    """A13: it is imported by name only, and used where settings can be read."""
+    assert "django" not in modules_after("import everytick.django")

@@ -135,11 +135,16 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(called(arguments))
 
 
-def called(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    state = State()
+def called(
+    arguments: Sequence[str] | None = None, *, program: str = "everytick", application: str | None = None
+) -> int:
+    """Run the command and return its exit code.
+
+    `application` is the one that is meant where no option, variable or file names another.
+    """
+    state = State(application, program)
     try:
-        answer = everytick.main(arguments, prog_name="everytick", standalone_mode=False, obj=state)
+        answer = everytick.main(arguments, prog_name=program, standalone_mode=False, obj=state)
         sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()

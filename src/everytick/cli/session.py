@@ -83,6 +83,7 @@ def loaded(named: str) -> Everytick:
         wanted = os.path.splitext(os.path.basename(module))[0] or "module"
         raise Refused(f"'{shown(named)}' names no application: write module:object, like {shown(wanted)}:tick")
     _import_from_here()
+    _set_up_django()
     found = _imported(module, named)
     return _only_one(found, module) if not attribute else _attribute(found, module, attribute)
 
@@ -99,6 +100,19 @@ def _import_from_here() -> None:
     here = os.getcwd()
     if here not in sys.path:
         sys.path.insert(0, here)
+
+
+def _set_up_django() -> None:
+    """Set Django up where DJANGO_SETTINGS_MODULE names its settings: a project's modules can be imported then."""
+    from everytick.runners.django_project import SETTINGS_MODULE, set_up
+
+    try:
+        set_up()
+    except (Exception, SystemExit) as error:
+        named = shown(os.environ[SETTINGS_MODULE])
+        why = f"{type(error).__name__}: {shown(str(error), 500)}"
+        text = f"Django cannot be set up with '{named}'{_last_line(error)}: {why}; correct or unset {SETTINGS_MODULE}"
+        raise Refused(f"{text} (--debug shows the traceback)", Exit.INVALID_FILE) from error
 
 
 def _imported(module: str, named: str) -> Any:
@@ -142,8 +156,11 @@ def _attribute(module: Any, name: str, attribute: str) -> Everytick:
     from everytick.domain.names import did_you_mean
 
     found = module
-    for part in attribute.split("."):
-        found = getattr(found, part, None)
+    try:
+        for part in attribute.split("."):
+            found = getattr(found, part, None)
+    except Exception as error:
+        raise _broken(name, error) from error
     if isinstance(found, Everytick):
         return found
     applications = [key for key, value in vars(module).items() if isinstance(value, Everytick)]

@@ -23,7 +23,8 @@ F = TypeVar("F", bound="Callable[..., Any]")
 class State:
     """One call of the command: its options, and the settings once they are read."""
 
-    def __init__(self) -> None:
+    def __init__(self, application: str | None = None, program: str = "everytick") -> None:
+        self._application, self._program = application, program
         self.options: dict[str, tuple[str, object]] = {}
         self.config: str | None = None
         self.debug = False
@@ -33,7 +34,7 @@ class State:
     def settings(self) -> Settings:
         """Every setting with its origin; a mistake in a file is told from a mistake on the command line."""
         if self._settings is None:
-            from everytick.config.settings import from_file, gather
+            from everytick.config.settings import Setting, SettingPlace, from_file, gather
 
             named = self.config or os.environ.get("EVERYTICK_CONFIG")
             file = None if named is None else Path(named)
@@ -42,6 +43,8 @@ class State:
             except InvalidSetting as error:
                 raise Refused(str(error), Exit.INVALID_FILE) from error
             self._settings = gather(self.options, file=file)
+            if self._application is not None and self._settings["app"].value is None:
+                self._settings["app"] = Setting(self._application, SettingPlace.BUILT_IN, self._program)
         return self._settings
 
 

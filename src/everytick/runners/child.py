@@ -27,6 +27,7 @@ from everytick.domain.config import UNSET
 from everytick.domain.notes import Progress
 from everytick.domain.occurrence import Cause
 from everytick.domain.outcome import Failed, Outcome, Succeeded
+from everytick.runners import django_project
 from everytick.runners.context import Context, Halt, enter
 from everytick.runners.function import raised
 from everytick.runners.outcomes import bounded, succeeded
@@ -245,12 +246,17 @@ def main(descriptor: int) -> None:
 
 def _carry_out(request: Mapping[str, Any], context: ChildContext) -> Outcome:
     try:
+        if request.get("django"):
+            django_project.set_up()
+        django_project.close_old_connections()
         function = _found(request["target"], request.get("main"))
         signature = signature_of(function)
         arguments = signature.arguments(context, context.payload if signature.takes_payload else None)
         result = asyncio.run(function(**arguments)) if is_async(function) else function(**arguments)
     except BaseException as error:  # noqa: BLE001 - sys.exit in a task ends the task, not the process
         return raised(error)
+    finally:
+        django_project.close_old_connections()
     return succeeded(result)
 
 

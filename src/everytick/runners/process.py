@@ -17,6 +17,7 @@ from typing import Any
 
 from everytick.domain.outcome import Failed, Outcome
 from everytick.errors import shown
+from everytick.runners import django_project
 from everytick.runners.children import Child, ending
 from everytick.runners.context import Context
 from everytick.runners.guard import Guard
@@ -56,7 +57,12 @@ class ProcessBody:
 
     async def run(self, context: Context) -> Outcome:
         """Call the function in the next free child process."""
-        request = {"target": self._target, "main": self._main, "context": context_message(context)}
+        request = {
+            "target": self._target,
+            "main": self._main,
+            "django": django_project.is_set_up(),
+            "context": context_message(context),
+        }
         reason = ""
         for _ in range(_TRIES):
             try:

@@ -20,6 +20,7 @@ from typing import Any
 from everytick.domain.outcome import Failed, Outcome
 from everytick.runners import capture
 from everytick.runners.context import Context, Halt, enter
+from everytick.runners.django_project import close_old_connections
 from everytick.runners.forks import generation, leave_copy
 from everytick.runners.function import Call, call_of, raised
 from everytick.runners.outcomes import NOTHING, succeeded
@@ -118,10 +119,13 @@ class ThreadCall:
 
     def _called(self) -> Outcome:
         enter(self.context)
+        close_old_connections()
         try:
             result = self._call(self.context)
         except BaseException as error:  # noqa: BLE001 - sys.exit in a task ends the task, not the thread
             return raised(error)
+        finally:
+            close_old_connections()
         if result is None:
             return NOTHING
         return _never_awaited(result) if isawaitable(result) else succeeded(result)

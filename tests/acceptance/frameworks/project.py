@@ -1,6 +1,8 @@
 """A user's program: files in a folder, processes that are started there, edits."""
 
 from collections.abc import Mapping
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from textwrap import dedent
 
@@ -36,3 +38,14 @@ class Project:
     def address(self) -> str:
         """Return the address of a store beside the program."""
         return f"sqlite:///{self.folder / 'jobs.db'}"
+
+
+def get(port: int, path: str) -> tuple[int, bytes] | None:
+    """Return status and body of what a server of this host answers, or None if it does not answer yet."""
+    with closing(HTTPConnection("127.0.0.1", port, timeout=STARTED_WITHIN)) as line:
+        try:
+            line.request("GET", path)
+            answer = line.getresponse()
+            return answer.status, answer.read()
+        except ConnectionError:
+            return None
